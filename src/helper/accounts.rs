@@ -1,10 +1,10 @@
-//! Users and groups as the files of the target say; the static binary has no other way to know them.
+//! Users and groups, read from the target's passwd and group files: the static binary cannot use NSS.
 
 use std::io;
 
 use crate::sys::source::text;
 
-/// Where the users of this machine are.
+/// The user database of this host.
 const PASSWD: &str = "/etc/passwd";
 
 /// One line of passwd(5).
@@ -12,18 +12,18 @@ const PASSWD: &str = "/etc/passwd";
 pub struct Account {
     /// Login name.
     pub name: String,
-    /// Its number.
+    /// User id.
     pub uid: u32,
-    /// Its primary group.
+    /// Id of the primary group.
     pub gid: u32,
-    /// Its directory.
+    /// Home directory.
     pub home: String,
 }
 
-/// The number of a user of this machine.
+/// Returns the id of a user of this host.
 ///
 /// # Errors
-/// When there is no such user, with what makes it.
+/// Fails if the user does not exist; the error names what creates it.
 pub fn uid_of(name: &str) -> io::Result<u32> {
     let known = account(&text(PASSWD).unwrap_or_default(), name);
     known.map(|account| account.uid).ok_or_else(|| {
@@ -32,7 +32,7 @@ pub fn uid_of(name: &str) -> io::Result<u32> {
     })
 }
 
-/// The account of this name, or of this number when no name matches.
+/// Returns the account with this name, or with this number if no name matches.
 pub fn account(passwd: &str, wanted: &str) -> Option<Account> {
     let accounts = || passwd.lines().filter_map(parse);
     let number = wanted.parse::<u32>().ok();
@@ -40,7 +40,7 @@ pub fn account(passwd: &str, wanted: &str) -> Option<Account> {
     named.or_else(|| accounts().find(|account| Some(account.uid) == number))
 }
 
-/// The account's groups after group(5), the primary one first.
+/// Returns the account's groups from the text of group(5), the primary group first.
 pub fn groups(group: &str, account: &Account) -> Vec<u32> {
     let mut found = vec![account.gid];
     for line in group.lines() {

@@ -1,5 +1,5 @@
-//! Archives of directories: tar's, compressed with zstd, with owners as numbers and all that a file system knows of a
-//! file; made, read through, and unpacked by the box's own programs.
+//! Archives of directories: tar, compressed with zstd, with numeric owners, extended attributes and ACLs. The host's
+//! own programs create, list and unpack them.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{
     refusal::Refusal,
 };
 
-/// What stands in each archive in the same way.
+/// Options that packing and unpacking share.
 const KEPT: [&str; 5] = [
     "--zstd",
     "--numeric-owner",
@@ -17,33 +17,33 @@ const KEPT: [&str; 5] = [
     "--acls",
 ];
 
-/// The longest name of an entry that is looked at; a longer one is no backup's.
+/// The longest entry name that is checked. No backup has a longer one.
 const NAME_BYTES: usize = 64 * 1024;
 
-/// What tar exits with when files changed while they were read.
+/// tar's exit status when files changed while they were read.
 const CHANGED: i32 = 1;
 
 /// What goes into an archive.
 #[derive(Debug)]
 pub struct Contents {
-    /// The directory that its names begin at.
+    /// The directory that the entry names are relative to.
     pub directory: String,
-    /// What of it: `.`, or `./` and a name.
+    /// The part of it to archive: `.`, or `./` and a name.
     pub name: String,
-    /// What is left out, beginning with `./`.
+    /// Paths to leave out, beginning with `./`.
     pub without: Vec<String>,
 }
 
-/// What became of it.
+/// The result of packing.
 #[derive(Debug)]
 pub struct Packed {
-    /// How many entries there are.
+    /// The number of entries.
     pub entries: u64,
     /// Whether some files changed while they were read.
     pub changed: bool,
 }
 
-/// Makes one of what is on one file system.
+/// Creates an archive. Files on other file systems are not included.
 pub async fn pack(
     work: &mut Work<'_>,
     contents: &Contents,
@@ -79,10 +79,10 @@ pub async fn pack(
     Ok(Packed { entries, changed })
 }
 
-/// Reads one to its end, and counts its entries.
+/// Reads an archive to its end and counts its entries.
 ///
 /// # Errors
-/// Also when one of them would not stay in the directory that it is unpacked in.
+/// Also fails if an entry would be unpacked outside the target directory.
 pub async fn count(work: &mut Work<'_>, archive: &Path) -> Result<u64, Halt> {
     let args = [
         "--list".to_owned(),
@@ -105,8 +105,8 @@ pub async fn count(work: &mut Work<'_>, archive: &Path) -> Result<u64, Halt> {
     Ok(names.count)
 }
 
-/// Unpacks one in a new directory. tar itself makes no link before all files are there through which one could be
-/// written elsewhere, and no file above the directory.
+/// Unpacks an archive into a new directory. tar itself creates links only after all files, so that no file can be
+/// written elsewhere through one, and writes no file above the directory.
 pub async fn unpack(work: &mut Work<'_>, archive: &Path, into: &str) -> Result<(), Halt> {
     let mut args = vec![
         "--extract".to_owned(),
@@ -123,7 +123,7 @@ pub async fn unpack(work: &mut Work<'_>, archive: &Path, into: &str) -> Result<(
     Ok(())
 }
 
-/// The SHA-256 of a file, in hexadecimal digits.
+/// Returns the SHA-256 of a file in hexadecimal digits.
 pub async fn digest(work: &mut Work<'_>, file: &Path) -> Result<String, Halt> {
     let args = vec!["--".to_owned(), file.display().to_string()];
     let mut said = Vec::new();
@@ -145,13 +145,13 @@ fn failed(what: &str, complaint: &str) -> Refusal {
     Refusal::failed(format!("{what}: {cause}"))
 }
 
-/// How many lines end in them.
+/// Counts the line ends in `bytes`.
 pub fn lines(bytes: &[u8]) -> u64 {
     let parts = bytes.split_inclusive(|byte| *byte == b'\n');
     parts.filter(|part| part.ends_with(b"\n")).count() as u64
 }
 
-/// Names of entries as they come, a line each.
+/// The entry names of an archive, one a line, parsed as they arrive.
 #[derive(Debug, Default)]
 struct Names {
     rest: Vec<u8>,

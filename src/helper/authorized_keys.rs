@@ -1,5 +1,5 @@
-//! Who may log in over SSH: lists keys of the accounts that the owner's file names, and keeps a block of its own among
-//! them. Every line that is not in the block stays as it is, byte for byte.
+//! The `authorized_keys` files of the accounts that the owner's policy file names: lists their keys and maintains a
+//! block in them. Every line outside the block is kept byte for byte.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -15,39 +15,39 @@ use crate::sys::{place_beneath, random_bytes, source::text};
 
 use super::{accounts::account, refusal::Refusal};
 
-/// Where the users of this machine are.
+/// The user database of this host.
 const PASSWD: &str = "/etc/passwd";
 
-/// The largest file that is read or written; a larger one is left alone.
+/// The largest file that is read or written. A larger one is not touched.
 const FILE_BYTES: u64 = 256 * 1024;
 
-/// Two changes at once would each undo what the other has done.
+/// Serializes changes: two at once would each overwrite the other's.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A user and its group, by number.
+/// A user id and a group id.
 type Owner = (u32, u32);
 
-/// An account's file, found and looked after, with its directory held open: what is renamed meanwhile does not matter.
+/// An account's checked key file. Its directory is held open, so that a rename in the meantime has no effect.
 #[derive(Debug)]
 pub struct KeyFile {
     directory: File,
     name: PathBuf,
-    /// Where it is, for people.
+    /// Its path, for messages.
     pub shown: String,
-    /// Whose it must be, if it is not root's.
+    /// The only user, besides root, who may own it.
     uid: u32,
     gid: u32,
     old: Option<Metadata>,
-    /// What stands in it.
+    /// Its contents.
     pub bytes: Vec<u8>,
 }
 
 impl KeyFile {
-    /// The file of an entry of the owner's list: of a login name, or at an absolute path. One that is not there is
-    /// empty; `make` makes the directory for it, where it is missing in a home.
+    /// Opens the file of an entry of the owner's list: a login name or an absolute path. A missing file counts as
+    /// empty. `make` creates a missing `.ssh` directory in a home.
     ///
     /// # Errors
-    /// When somebody else could have put it there: sshd(8) would not look at it either.
+    /// Fails if another user could have written it: sshd(8) would ignore it too.
     pub fn open(entry: &str, make: bool) -> Result<Self, Refusal> {
         let wrong = |shown: &str, cause: &io::Error| Refusal::failed(format!("{shown}: {cause}"));
         let (folder, name, owner) = place(entry)?;
@@ -106,11 +106,11 @@ impl KeyFile {
         Ok(())
     }
 
-    /// Puts other bytes in the place of these in one step: a login, and a power cut, find the old ones or the new ones.
-    /// Owner and permissions stay.
+    /// Replaces the contents in one step: a login or a power failure sees the old or the new file, never a mix. Keeps
+    /// owner and permissions.
     ///
     /// # Errors
-    /// When it was changed meanwhile.
+    /// Fails if the file changed since it was read.
     pub fn replace(&self, bytes: &[u8]) -> Result<(), Refusal> {
         let shown = &self.shown;
         let wrong =
@@ -125,7 +125,7 @@ impl KeyFile {
         let passing = fd_path(&self.directory).join(passing);
         let done = self.write(&passing, bytes);
         if done.is_err() {
-            // Best effort: the error that matters is the one before it.
+            // Best effort: the first error is the one that matters.
             let _ = fs::remove_file(&passing);
         }
         done.map_err(wrong)
@@ -162,13 +162,14 @@ impl KeyFile {
     }
 }
 
-/// Does something with files that nobody else changes through us meanwhile.
+/// Runs `work` while no other task changes these files.
 pub fn in_turn<T>(work: impl FnOnce() -> T) -> T {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     work()
 }
 
-/// The directory, the name in it, and whose it is: of a login name its home's, at a path whoever owns the directory.
+/// Returns the directory, the file name, and the owner that the file must have. For a login name the owner is that
+/// account; for a path it is the directory's owner.
 fn place(entry: &str) -> Result<(PathBuf, PathBuf, Option<Owner>), Refusal> {
     if entry.starts_with('/') {
         let path = Path::new(entry);
@@ -191,8 +192,8 @@ fn unknown(entry: &str) -> Refusal {
     Refusal::failed(words)
 }
 
-/// The directory itself and no link in its place: an account's home it is the system's to name, what is in it the
-/// account's.
+/// Opens the directory, but no symbolic link in its place. The system chooses an account's home; the account controls
+/// what is inside it.
 fn opened(folder: &Path) -> io::Result<File> {
     let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else {
         return File::open(folder);
@@ -204,7 +205,7 @@ fn make_folder(folder: &Path, owner: Option<Owner>) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => {
             let (uid, gid) = owner.unzip();
-            // By what was opened: its name is in a home, where somebody may put a link in its place.
+            // Through the open descriptor: the name is in a home, where the user may replace it with a link.
             chown(fd_path(&opened(folder)?), uid, gid)
         }
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -212,7 +213,7 @@ fn make_folder(folder: &Path, owner: Option<Owner>) -> io::Result<()> {
     }
 }
 
-/// A path that means it and nothing else, whatever is renamed meanwhile.
+/// A path that refers to this open file even if it is renamed.
 fn fd_path(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }

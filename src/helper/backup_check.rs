@@ -1,4 +1,4 @@
-//! What a backup is on its target: an archive and a manifest; reads both, and finds what is not as it was written.
+//! The files of a backup on its target, an archive and a manifest: reads and verifies both.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use super::{
 /// The archive of a backup, in its directory.
 pub const ARCHIVE: &str = "archive.tar.zst";
 
-/// The definition of the container that it is of.
+/// The definition of the container, if the backup is of one.
 pub const CONFIG: &str = "config";
 
-/// What says that it is one: written when all else is there.
+/// The manifest. It is written last: a directory without it is no backup.
 pub const MANIFEST: &str = "manifest.json";
 
-/// How this program stores them.
+/// The version of this storage format.
 pub const FORMAT: u32 = 1;
 
 /// The longest manifest.
 const MANIFEST_BYTES: usize = 64 * 1024;
 
-/// What a backup says of itself that is stored so.
+/// Reads the manifest of a backup that is stored in this format.
 pub fn manifest(path: &Path, id: &BackupId, version: u32) -> Result<Backup, String> {
     let bytes = read_bounded(&path.join(MANIFEST), MANIFEST_BYTES).map_err(|e| e.to_string())?;
     let backup: Backup =
@@ -49,18 +49,18 @@ pub fn manifest(path: &Path, id: &BackupId, version: u32) -> Result<Backup, Stri
 pub struct Checked {
     /// Its directory.
     pub path: PathBuf,
-    /// What it says of itself; absent when that cannot be read.
+    /// Its manifest; absent if it cannot be read.
     pub manifest: Option<Backup>,
     /// What is wrong with it.
     pub problem: Option<String>,
-    /// Its entries.
+    /// The number of its entries.
     pub entries: u64,
 }
 
-/// Reads one from beginning to end.
+/// Reads a backup from beginning to end.
 ///
 /// # Errors
-/// When it is not there, or the work has to end; not when something is wrong with it.
+/// Fails if the backup does not exist or the call has to end, but not if the backup is damaged.
 pub async fn check(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Checked, Halt> {
     let (place, wanted) = (target.clone(), id.clone());
     let (path, manifest) = work
@@ -95,7 +95,7 @@ pub async fn check(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Resul
     Ok(checked)
 }
 
-/// Compares every byte with what the manifest says, and counts the entries.
+/// Compares every byte with the manifest and counts the entries.
 async fn read_through(work: &mut Work<'_>, path: &Path, backup: &Backup) -> Result<u64, Halt> {
     let damaged = |what: &str| Halt::Refused(Refusal::failed(what));
     let format = backup.format.as_ref();

@@ -1,5 +1,5 @@
-//! Makes a backup: an archive, and a manifest when it is whole; what is broken off leaves nothing behind. What it is made
-//! of is looked up here for the other kind too.
+//! Creates a backup: first the archive, then the manifest. An interrupted backup leaves nothing behind. The restic
+//! backend uses the lookup of the source too.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -29,30 +29,30 @@ use super::{
     stage::Stage,
 };
 
-/// How long freezing a container may take; then its processes continue and the backup fails.
+/// How long freezing a container may take. After that its processes continue and the backup fails.
 const FREEZE_TIME: Duration = Duration::from_secs(10);
 
 /// What a backup is made of.
 pub struct Source<'a> {
     /// Its files.
     pub contents: Contents,
-    /// The container whose they are.
+    /// The container that the files belong to.
     pub container: Option<Definition<'a>>,
-    /// Held open, so that the directory stays the one that was looked at.
+    /// Held open, so that the directory stays the one that was checked.
     _place: Option<Place>,
 }
 
-/// A container that nothing else is done to meanwhile.
+/// The definition of a container that is claimed for this operation.
 pub struct Definition<'a> {
     _claim: Claim<'a>,
-    /// Its definition.
+    /// The text of its configuration file.
     pub text: String,
     directory: PathBuf,
     mode: Option<u32>,
     running: Option<Running>,
 }
 
-/// Makes one, and returns its manifest.
+/// Creates a backup and returns its manifest.
 pub async fn create(
     work: &mut Work<'_>,
     target: &Target,
@@ -81,7 +81,7 @@ pub async fn create(
     })
 }
 
-/// Looks up what one is made of.
+/// Resolves the source of a backup.
 pub async fn sought<'a>(work: &mut Work<'a>, subject: &Subject) -> Result<Source<'a>, Halt> {
     match subject {
         Subject::Container(name) => of_container(work, name).await,
@@ -89,7 +89,7 @@ pub async fn sought<'a>(work: &mut Work<'a>, subject: &Subject) -> Result<Source
     }
 }
 
-/// A place for backups below what is kept would keep itself.
+/// Excludes a target below the source: the backup would contain itself.
 pub fn leave_out(contents: &mut Contents, target: &Path) -> Result<(), Refusal> {
     let whole = Path::new(&contents.directory).canonicalize();
     let (Ok(whole), Ok(target)) = (whole, target.canonicalize()) else {
@@ -105,7 +105,7 @@ pub fn leave_out(contents: &mut Contents, target: &Path) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// What is known of a backup before there is anything of it.
+/// Returns a manifest with what is known before anything is written.
 pub fn begun(subject: &Subject) -> Backup {
     let (container, path) = match subject {
         Subject::Container(name) => (Some(name.clone()), None),
@@ -146,7 +146,7 @@ async fn frozen(work: &mut Work<'_>, running: &Running) -> Result<Option<Frost>,
     }
 }
 
-/// Has a container that runs stand still, if it is to, and writes down how it was.
+/// Freezes the container if it runs and `freeze` is set, and records its state in the manifest.
 pub async fn stilled(
     work: &mut Work<'_>,
     (source, freeze, backup): (&Source<'_>, bool, &mut Backup),
@@ -162,7 +162,7 @@ pub async fn stilled(
     Ok(frost)
 }
 
-/// How one is stored, and where its container was.
+/// Returns the storage format of a backup, and the place of its container.
 pub fn format(version: u32, own: Option<&Definition<'_>>) -> ArchiveFormat {
     ArchiveFormat {
         version,
@@ -173,7 +173,7 @@ pub fn format(version: u32, own: Option<&Definition<'_>>) -> ArchiveFormat {
     }
 }
 
-/// Puts all but the manifest into a directory, and into the manifest what there is to say of it.
+/// Writes everything but the manifest into a directory, and completes the manifest's fields.
 async fn fill(
     work: &mut Work<'_>,
     stage: &Path,
@@ -202,7 +202,7 @@ async fn fill(
     Ok(())
 }
 
-/// Writes the manifest, and gives the whole its name in one step.
+/// Writes the manifest, then renames the finished backup to its final name in one step.
 fn settle(from: &Path, to: &Path, backup: Backup) -> Result<Backup, Refusal> {
     let kept = || {
         let archive = from.join(ARCHIVE);
@@ -217,21 +217,21 @@ fn settle(from: &Path, to: &Path, backup: Backup) -> Result<Backup, Refusal> {
     Ok(backup)
 }
 
-/// Writes the manifest into its directory.
+/// Writes the manifest into the backup's directory.
 pub fn write_manifest(directory: &Path, backup: &Backup) -> Result<(), FileError> {
     let mut manifest = serde_json::to_vec_pretty(backup).unwrap_or_default();
     manifest.push(b'\n');
     write_private(&directory.join(MANIFEST), &manifest)
 }
 
-/// Writes a new file that is to stay.
+/// Writes a new file and syncs it to disk.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let mut file = create_private(path)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     written.map_err(|cause| FileError::new("write", path, cause))
 }
 
-/// Says why there is none.
+/// The refusal for a backup that could not be written.
 pub fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
     Refusal::failed(format!("the backup cannot be kept: {cause}"))
 }
@@ -287,7 +287,7 @@ async fn of_host<'a>(work: &mut Work<'a>, path: &str) -> Result<Source<'a>, Halt
         })
         .await?;
     let (name, without) = contents;
-    // Seen from who packs it, the directory is whatever it was when it was looked at.
+    // `tar` reaches the directory through this process's descriptor: it is the one that was checked.
     let handle = place.handle();
     let number = handle.file_name().unwrap_or_default().to_string_lossy();
     Ok(Source {

@@ -1,4 +1,4 @@
-//! Mounts the disk or the share of a place for backups, and unmounts it.
+//! Mounts and unmounts the disk or the share of a backup target.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use super::{
     tools::{self, Tool},
 };
 
-/// What nothing on a disk of somebody else's can do.
+/// Mount options for a disk or share that may hold untrusted files.
 const HARMLESS: &str = "nosuid,nodev,noexec";
 
-/// Mounts the disk or share of one; nothing when it is mounted already.
+/// Mounts the disk or share of a target. Does nothing if it is already mounted.
 pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<Ending, Refusal> {
     let target = named(house, name)?;
     let place = to_be_mounted(&target)?.to_owned();
@@ -32,13 +32,13 @@ pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<
             private(credentials)?;
             let options =
                 format!("credentials={credentials},file_mode=0600,dir_mode=0700,{HARMLESS}");
-            // By itself: what is killed when nobody waits any more is then what waits for the server, and not mount(8).
+            // Runs mount.cifs itself, not mount(8): a kill then hits the process that waits for the server.
             (
                 "mount.cifs",
                 vec![share.clone(), at, "-o".to_owned(), options],
             )
         }
-        // Programs beside the kernel's own file systems would have to stay.
+        // `-i`: a helper program of a user-space file system would have to keep running.
         BackupStore::Disk(source) => {
             let args = ["-i", "-o", HARMLESS, "--source", source, "--target", &at];
             ("mount", args.map(str::to_owned).into())
@@ -54,7 +54,7 @@ pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<
     carried(house, pump, (name, &tool)).await
 }
 
-/// Unmounts it; nothing when it is not mounted.
+/// Unmounts a target. Does nothing if it is not mounted.
 pub async fn unmount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<Ending, Refusal> {
     let target = named(house, name)?;
     let place = to_be_mounted(&target)?;
@@ -68,7 +68,7 @@ pub async fn unmount(house: &House, pump: &mut Pump, name: &TargetName) -> Resul
     carried(house, pump, (name, &tool)).await
 }
 
-/// What is out of time is somebody else's server or disk, not the program.
+/// Runs the tool. A timeout is reported as a server or disk that does not respond, not as a fault of the program.
 async fn carried(
     house: &House,
     pump: &mut Pump,

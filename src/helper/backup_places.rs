@@ -1,4 +1,4 @@
-//! Where backups are kept: what the owner's file names, and directories that were added below what it lets be added to.
+//! Backup targets: those in the owner's policy file, and directories added below its `backup_roots`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,37 +25,39 @@ use super::{
     stage::{PREFIX, remove},
 };
 
-/// The file that says which were added, in the helper's own directory: their names with the directories they are below.
+/// The file of added targets in the helper's state directory: each name with the directory that it is below.
 const ADDED: &str = "backup-targets.json";
 
-/// The most that it holds; no more are added then.
+/// The largest size of that file. More targets are rejected.
 const ADDED_BYTES: usize = 16 * 1024;
 
-/// Where disks and shares are mounted, in the helper's own directory.
+/// The directory in the helper's state directory where disks and shares are mounted.
 const MOUNTS: &str = "mounts";
 
-/// How long one may take to answer, a disk that has to begin to turn included; one that takes longer is told of as silent.
+/// How long a target may take to respond, including the time a disk needs to spin up. A slower one is reported as not
+/// responding.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
 
-/// In a mode: who is not the owner may write.
+/// Mode bits: write permission for group and others.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// In a mode: who is not the owner may do anything.
+/// Mode bits: any permission for group and others.
 const OF_OTHERS: u32 = 0o077;
 
-/// A place for backups.
+/// A backup target.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// Its name.
     pub name: TargetName,
-    /// What it is.
+    /// Where it keeps its backups.
     pub store: BackupStore,
     of_the_owner: bool,
-    /// Where it is mounted, if it is to be.
+    /// Its mount point, if it has one.
     mount: Option<PathBuf>,
 }
 
-/// Those that there are, sorted by name. An added one counts as long as the owner's file names what it is below.
+/// Returns all targets, sorted by name. An added target counts only while the policy file lists the directory it is
+/// below.
 pub fn all(house: &House) -> Vec<Target> {
     let policy = house.policy.now();
     let mut found = BTreeMap::new();
@@ -66,7 +68,7 @@ pub fn all(house: &House) -> Vec<Target> {
         }
     }
     for place in &policy.backup_targets {
-        // The owner's file has the same rule for names.
+        // The policy file uses the same rule for names.
         if let Ok(name) = place.name.parse::<TargetName>() {
             let target = target(house, name.clone(), (place.store.clone(), true));
             found.insert(name, target);
@@ -75,7 +77,7 @@ pub fn all(house: &House) -> Vec<Target> {
     found.into_values().collect()
 }
 
-/// The one of a name.
+/// Returns the target with this name.
 pub fn named(house: &House, name: &TargetName) -> Result<Target, Refusal> {
     require_root()?;
     let all = all(house);
@@ -118,10 +120,10 @@ fn added(house: &House) -> BTreeMap<TargetName, String> {
 }
 
 impl Target {
-    /// The directory in which its backups are, if it can be used now. May wait for a disk.
+    /// Returns the directory of its backups, if it is usable now. May wait for a disk.
     ///
     /// # Errors
-    /// Says what is in the way, and what to do about it.
+    /// The error states the obstacle and how to remove it.
     pub fn directory(&self) -> Result<PathBuf, Refusal> {
         let name = &self.name;
         let path = match (&self.store, &self.mount) {
@@ -143,10 +145,10 @@ impl Target {
         Ok(path)
     }
 
-    /// Restic's repository, if it is one, and its directory if it has one on this box.
+    /// For a restic target, returns the directory of its repository, or `None` if that is on another machine.
     ///
     /// # Errors
-    /// Says why it cannot be used, as far as can be told without asking another machine.
+    /// States why it cannot be used, as far as that is known without asking another machine.
     pub fn repository(&self) -> Option<Result<Option<PathBuf>, Refusal>> {
         let BackupStore::Restic {
             repository,
@@ -177,7 +179,7 @@ impl Target {
         Some(look())
     }
 
-    /// The same as [`Self::directory`], and nobody else writes there while the second is held. What an earlier one has left half is removed.
+    /// Like [`Self::directory`], with an exclusive lock for writing. Removes what an interrupted backup left.
     pub fn locked(&self) -> Result<(PathBuf, DirectoryLock), Refusal> {
         let path = self.directory()?;
         let lock = self.lock(&path)?;
@@ -190,7 +192,7 @@ impl Target {
         Ok((path, lock))
     }
 
-    /// Nobody else writes to it while this is held, which is in a directory.
+    /// Locks a target for writing; the lock file is in the directory `path`.
     pub fn lock(&self, path: &Path) -> Result<DirectoryLock, Refusal> {
         lock_directory(path).map_err(|cause| {
             let name = &self.name;
@@ -203,12 +205,12 @@ impl Target {
         })
     }
 
-    /// Where its disk or share is mounted, if it has one and the helper a place for it.
+    /// Its mount point, if it is a disk or share and the helper has a state directory.
     pub fn mount_place(&self) -> Option<&Path> {
         self.mount.as_deref()
     }
 
-    /// Says that a backup is not there.
+    /// The refusal for a backup that does not exist.
     pub fn lacks(&self, backup: &BackupId) -> Refusal {
         let name = &self.name;
         Refusal::bad_command(format!(
@@ -216,7 +218,7 @@ impl Target {
         ))
     }
 
-    /// What there is to tell of it, whether it answers or not.
+    /// Describes the target, whether it responds or not.
     async fn told(self) -> BackupTarget {
         let name = self.name.clone();
         let (kind, place) = match &self.store {
@@ -248,7 +250,7 @@ impl Target {
     }
 }
 
-/// Looks at a place for no longer than that may take. A share whose server has gone keeps its thread for minutes.
+/// Runs `look` with a time limit. A share whose server is gone blocks its thread for minutes.
 pub async fn in_time<T: Send + 'static>(
     name: &TargetName,
     look: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -257,14 +259,14 @@ pub async fn in_time<T: Send + 'static>(
     looked.unwrap_or_else(|_| Err(silent(name)))
 }
 
-/// Says that it does not answer.
+/// The refusal for a target that does not respond.
 pub fn silent(name: &TargetName) -> Refusal {
     Refusal::failed(format!(
         "backup target '{name}' does not answer; look whether its server or its disk is there"
     ))
 }
 
-/// Refuses a directory into which somebody else could put what is taken for a backup, or out of which take one.
+/// Rejects a directory in which another user could place or take away a backup.
 pub fn own(path: &Path) -> Result<(), Refusal> {
     let shown = path.display();
     let facts = fs::metadata(path).map_err(|e| Refusal::failed(format!("{shown}: {e}")))?;
@@ -280,7 +282,7 @@ pub fn own(path: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a file with a password that others can read.
+/// Rejects a password file that others can read.
 pub fn private(path: &str) -> Result<(), Refusal> {
     let facts = fs::metadata(path).map_err(|e| Refusal::failed(format!("{path}: {e}")))?;
     if !facts.is_file() || facts.uid() != own_uid() || facts.mode() & OF_OTHERS != 0 {
@@ -292,24 +294,24 @@ pub fn private(path: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether something is mounted at a place.
+/// Returns whether something is mounted at `place`.
 pub fn is_mounted(place: &Path) -> bool {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     mount_places(&table).any(|mounted| Path::new(&mounted) == place)
 }
 
-/// Without one, what needs a place of its own cannot be.
+/// The refusal for an operation that needs a state directory when there is none.
 pub fn no_state() -> Refusal {
     Refusal::failed("this helper has no directory of its own (StateDirectory=, --state-dir)")
 }
 
-/// Prints them.
+/// Prints all targets.
 pub async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     require_root()?;
     let looks = all(house)
         .into_iter()
         .map(|target| tokio::spawn(target.told()));
-    // All of them are begun before the first is waited for.
+    // Starts all of them before waiting for the first.
     let looks: Vec<_> = looks.collect();
     let mut told: Vec<BackupTarget> = Vec::new();
     for look in looks {
@@ -318,14 +320,14 @@ pub async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
             Err(why) => return Ok(Ending::Killed { why }),
         }
     }
-    // Plain numbers and words: there is nothing that JSON cannot hold.
+    // Plain numbers and strings always serialize.
     print(pump, move || {
         Ok(serde_json::to_vec(&told).unwrap_or_default())
     })
     .await
 }
 
-/// Adds a directory below one that the owner lets places be added to.
+/// Adds a target: a directory below one of `backup_roots`.
 pub async fn add(house: &House, name: &TargetName, root: Option<&str>) -> Result<Ending, Refusal> {
     require_root()?;
     let policy = house.policy.now();
@@ -355,7 +357,7 @@ pub async fn add(house: &House, name: &TargetName, root: Option<&str>) -> Result
     .await
 }
 
-/// Forgets one that was added; its backups stay.
+/// Removes an added target; its backups stay.
 pub async fn forget(house: &House, name: &TargetName) -> Result<Ending, Refusal> {
     if named(house, name)?.of_the_owner {
         let message = format!(
@@ -370,7 +372,7 @@ pub async fn forget(house: &House, name: &TargetName) -> Result<Ending, Refusal>
     .await
 }
 
-/// Writes down anew which were added.
+/// Changes the list of added targets and writes its file.
 async fn change(
     house: &House,
     name: TargetName,

@@ -1,4 +1,4 @@
-//! Brings a backup back: to the stopped container that it is of, to a new one, or to a new directory of the host.
+//! Restores a backup: into its own stopped container, as a new container, or into a new directory of the host.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -25,21 +25,21 @@ use super::{
     stage::Stage,
 };
 
-/// The permissions of a container's directory as LXC makes it.
+/// The mode of a container's directory as LXC creates it.
 const MODE: u32 = 0o770;
 
-/// Where restic brings files back to, in a stage.
+/// The directory in a stage where restic restores files.
 const UNPACKED: &str = ".gatewren-unpacked";
 
-/// A backup that can be brought back.
+/// A backup that can be restored.
 enum Kept {
-    /// An archive that nothing is wrong with.
+    /// A verified archive.
     Archive(Checked, Box<Backup>),
-    /// A snapshot of restic's, which is read when it is brought back.
+    /// A snapshot of restic, which is verified as it is restored.
     Snapshot(Restic, Snapshot),
 }
 
-/// Brings one back, when every byte of it is as it was written.
+/// Restores a backup after checking that it is undamaged.
 pub async fn restore(
     work: &mut Work<'_>,
     target: &Target,
@@ -57,7 +57,7 @@ pub async fn restore(
     }
 }
 
-/// As a container: nothing of one that is there is touched before the other is whole.
+/// Restores as a container. An existing container is not touched before the restored one is complete.
 async fn container(
     work: &mut Work<'_>,
     target: &Target,
@@ -99,7 +99,7 @@ async fn container(
     done
 }
 
-/// Looks a backup up, and an archive through.
+/// Finds a backup; verifies it if it is an archive.
 async fn whole(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Kept, Halt> {
     if let Some(restic) = Restic::of(work, target).await? {
         let snapshot = find(&restic, work, (target, id)).await?;
@@ -117,7 +117,7 @@ async fn whole(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Ke
     }
 }
 
-/// Makes the container in a stage, with its definition.
+/// Creates the container, with its definition, in a stage.
 async fn fill(
     work: &mut Work<'_>,
     stage: &Path,
@@ -153,7 +153,7 @@ async fn fill(
     Ok(())
 }
 
-/// Makes its directory, with one for its files or without.
+/// Creates the container's directory, with or without one for its files.
 async fn begin(
     work: &mut Work<'_>,
     place: &Path,
@@ -186,8 +186,8 @@ fn create_private_dir(path: &Path) -> Result<(), Refusal> {
     made.map_err(|e| Refusal::failed(format!("no place for the files: {e}")))
 }
 
-/// A definition that was for one directory and is for another now; under another name the container has a host name and
-/// hardware addresses of its own.
+/// Adapts a definition to its new directory. Under a new name the container also gets its own host name and hardware
+/// addresses.
 fn moved(
     text: &str,
     (from, to): (Option<&str>, &Path),
@@ -218,13 +218,13 @@ fn moved(
     Ok(lines.concat())
 }
 
-/// One of those that LXC gives.
+/// Returns a random address with the prefix that LXC uses.
 fn hardware_address() -> Result<String, Refusal> {
     let [a, b, c] = random_bytes::<3>().map_err(|e| Refusal::failed(e.to_string()))?;
     Ok(format!("00:16:3e:{a:02x}:{b:02x}:{c:02x}"))
 }
 
-/// As a new directory of the host.
+/// Restores into a new directory of the host.
 async fn directory(
     work: &mut Work<'_>,
     target: &Target,
@@ -245,7 +245,7 @@ async fn directory(
         if ground.keeps_out(&to, &parent.facts) {
             return Err(Refusal::bad_command("nothing is brought back to there"));
         }
-        // From here on everything goes by the descriptor: whatever is renamed meanwhile, nothing lands elsewhere.
+        // From here on all paths go through the open descriptor: a rename cannot redirect the restored files.
         let to = parent.handle().join(name);
         if fs::symlink_metadata(&to).is_ok() {
             let message = format!("{asked} is there already; name a directory that is not");
@@ -279,7 +279,7 @@ async fn directory(
     done
 }
 
-/// Brings the files back into a new directory; returns the one that has them.
+/// Restores the files into a new directory and returns the directory that holds them.
 async fn files(
     work: &mut Work<'_>,
     (kept, id): (&Kept, &BackupId),
@@ -294,7 +294,7 @@ async fn files(
         }
         Kept::Snapshot(restic, snapshot) => {
             let unpacked = unpack(restic, work, (snapshot, id, to)).await?.files;
-            // Of a single file a directory is made here too.
+            // A backup of a single file also becomes a directory.
             let is_directory = fs::symlink_metadata(&unpacked).is_ok_and(|facts| facts.is_dir());
             Ok(if is_directory {
                 unpacked

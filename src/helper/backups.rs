@@ -1,4 +1,4 @@
-//! From an operation on backups to what does it, and the backups that there are.
+//! Operations on backups: dispatches each one and lists the backups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,14 +28,14 @@ use super::{
     restic_store::{self, snapshots},
 };
 
-/// The most backups that are told of.
+/// The most backups in a list.
 const MOST: usize = 1000;
 
-/// How long targets may take to say what is there; those that are not asked by then are told of as unseen. With one more
-/// it is below the time in which the front wants its answer.
+/// How long listing all targets may take. Targets not reached by then are listed as unseen. Together with the time of
+/// one more target this stays below the front's timeout.
 const LIST_TIME: Duration = Duration::from_secs(35);
 
-/// Does one of the operations on backups.
+/// Performs one operation on backups.
 pub async fn perform(
     house: &House,
     pump: &mut Pump,
@@ -90,13 +90,13 @@ fn work<'a>(house: &'a House, pump: &'a mut Pump, processes: u32) -> Work<'a> {
     }
 }
 
-/// Prints what came of it.
+/// Prints the result.
 async fn told(work: &mut Work<'_>, told: Result<impl Serialize, Halt>) -> Result<Ending, Refusal> {
     let told = match told {
         Ok(told) => told,
         Err(halt) => return ending(Err(halt)),
     };
-    // Plain numbers and words: there is nothing that JSON cannot hold.
+    // Plain numbers and strings always serialize.
     let bytes = serde_json::to_vec(&told).unwrap_or_default();
     let frame = Frame::Output(Stream::Stdout, bytes);
     work.pump.say(&frame).await;
@@ -114,7 +114,7 @@ async fn create(
     }
 }
 
-/// Prints those that may be seen, the newest first.
+/// Prints the backups that the policy allows to be seen, newest first.
 async fn list(work: &mut Work<'_>, target: Option<&TargetName>) -> Result<Ending, Refusal> {
     require_root()?;
     let targets = match target {
@@ -148,13 +148,13 @@ async fn list(work: &mut Work<'_>, target: Option<&TargetName>) -> Result<Ending
             .sort_by_cached_key(|backup| std::cmp::Reverse(newest(backup)));
         list.truncated = list.backups.len() > MOST;
         list.backups.truncate(MOST);
-        // Plain numbers and words: there is nothing that JSON cannot hold.
+        // Plain numbers and strings always serialize.
         Ok(serde_json::to_vec(&list).unwrap_or_default())
     })
     .await
 }
 
-/// The backups that are on a target.
+/// Returns the backups on a target.
 async fn kept(work: &mut Work<'_>, target: &Target) -> Result<Vec<Backup>, Halt> {
     if let Some(restic) = Restic::of(work, target).await? {
         let snapshots = snapshots(&restic, work, None).await?;
@@ -169,7 +169,7 @@ async fn kept(work: &mut Work<'_>, target: &Target) -> Result<Vec<Backup>, Halt>
     work.aside(move || Ok(seen(&target, found(&path)?))).await
 }
 
-/// The ids that stand in a target's directory.
+/// Returns the ids of the backups in a target's directory.
 fn found(path: &Path) -> Result<Vec<(BackupId, PathBuf)>, Refusal> {
     let entries = fs::read_dir(path)
         .map_err(|e| Refusal::failed(format!("{} cannot be read: {e}", path.display())))?;

@@ -1,11 +1,11 @@
-//! What this box lets be done at all: the owner's file, which the front cannot write.
+//! What the host allows at all: the check against the owner's policy file, which the front cannot write.
 
 use crate::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
 use crate::exec::{Deed, Ending, FirmwareDeed, Frame, KillReason, Operation, RefusalCode, Stream};
 
 use super::{house::House, pump::Pump, refusal::Refusal};
 
-/// Refuses what the owner's file does not allow, whatever the front's policy says.
+/// Rejects an operation that the owner's file does not allow, whatever the front's policy is.
 pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal> {
     match class(operation) {
         Some(class) if !policy.allows(class) => Err(Refusal::new(
@@ -20,15 +20,16 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal
     }
 }
 
-/// An operation's class; none for what does nothing. Each operation is named, so that none can be forgotten.
+/// Returns an operation's class; `None` if it needs no permission. Every operation is listed, so that a new one
+/// cannot be forgotten.
 #[rustfmt::skip] // a table
 fn class(operation: &Operation) -> Option<HelperClass> {
     match operation {
-        // What can be asked of a job was allowed when it began.
+        // Operations on a job were allowed when the job began.
         Operation::Ping {} | Operation::Bounds {} | Operation::JobList { .. }
         | Operation::JobWait { .. } | Operation::JobOutput { .. } | Operation::JobCancel { .. }
         | Operation::JobForget { .. } | Operation::JobEnds {} => None,
-        // As if it ran directly.
+        // The class is that of the operation that the job runs.
         Operation::JobStart { operation, .. } => class(operation),
         Operation::HostCommand { .. } => Some(HelperClass::HostShell),
         Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
@@ -78,7 +79,7 @@ fn class_of(deed: &Deed) -> HelperClass {
     }
 }
 
-/// Tells the caller which classes are on, now and whenever that changes, until it hangs up.
+/// Sends the enabled classes to the caller, now and after each change, until it disconnects.
 pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     let mut policy = house.policy.clone();
     let mut told = None;
@@ -90,7 +91,7 @@ pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
             told = Some(now);
             let on = now.into_iter().filter(|(_, on)| *on);
             let keys: Vec<HelperClass> = on.map(|(class, _)| class).collect();
-            // Plain words: there is nothing that JSON cannot hold.
+            // Plain strings always serialize.
             let mut line = serde_json::to_vec(&keys).unwrap_or_default();
             line.push(b'\n');
             pump.say(&Frame::Output(Stream::Stdout, line)).await;
@@ -155,7 +156,7 @@ mod tests {
         ]
     }
 
-    /// What looks at containers.
+    /// Operations that read containers.
     fn reads(container: impl Fn() -> ContainerName) -> [Operation; 7] {
         [
             Operation::ContainerList {},
@@ -176,7 +177,7 @@ mod tests {
         ]
     }
 
-    /// What is done to one container, and looked at, as it comes over the socket.
+    /// Operations on one container, as they arrive over the socket.
     fn deeds() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
         let (reads, writes, manages, files) = (
             HelperClass::LxcReads,
@@ -264,7 +265,7 @@ mod tests {
         ]
     }
 
-    /// The same as a job.
+    /// The same operation as a job.
     fn job(operation: Operation) -> Operation {
         Operation::JobStart {
             job: JobId::random(),
@@ -275,7 +276,7 @@ mod tests {
         }
     }
 
-    /// What is about the host's files.
+    /// Operations on the host's files.
     fn files() -> [(Operation, Option<HelperClass>); 4] {
         let path = || "/srv/a".to_owned();
         let reads = Some(HelperClass::HostFileReads);
@@ -311,7 +312,7 @@ mod tests {
         ]
     }
 
-    /// What looks at the host's network and disks.
+    /// Operations that read the host's network and disks.
     fn looks() -> [Operation; 9] {
         [
             Operation::HostProbe(HostProbe {
@@ -342,7 +343,7 @@ mod tests {
         Operation::Wifi { deed }
     }
 
-    /// What is done with backups, as it comes over the socket.
+    /// Operations on backups, as they arrive over the socket.
     fn backups() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
         let all = [
             r#"{"what":"targets"}"#,
@@ -362,7 +363,7 @@ mod tests {
         all.into_iter().map(operation)
     }
 
-    /// What changes the host's network.
+    /// Operations that change the host's network.
     fn switches() -> [Operation; 7] {
         let tunnel = || "wg0".to_owned().try_into().unwrap();
         [
@@ -378,7 +379,7 @@ mod tests {
         ]
     }
 
-    /// What repairs the host's disks.
+    /// Operations that repair the host's disks.
     fn repairs() -> [Operation; 4] {
         [
             HostRepair::Mounted("/srv".to_owned()),
@@ -389,7 +390,7 @@ mod tests {
         .map(Operation::HostRepair)
     }
 
-    /// What is about updates.
+    /// Operations on updates.
     fn updates() -> [(Operation, Option<HelperClass>); 8] {
         let (looks, applies) = (Some(HelperClass::Updates), Some(HelperClass::UpdatesApply));
         let firmware = |deed| Operation::Firmware { deed };
@@ -412,7 +413,7 @@ mod tests {
         ]
     }
 
-    /// What is about SSH's keys.
+    /// Operations on SSH keys.
     fn keys() -> [Operation; 3] {
         let key =
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
@@ -431,7 +432,7 @@ mod tests {
         .map(|deed| Operation::SshKeys { deed })
     }
 
-    /// What starts and stops containers.
+    /// Operations that start and stop containers.
     fn writes(container: impl Fn() -> ContainerName) -> [Operation; 2] {
         [
             Operation::ContainerStart {
@@ -519,7 +520,7 @@ mod tests {
             .collect()
     }
 
-    /// A file in which all is on but this.
+    /// A policy with all classes on except this one.
     fn without(off: HelperClass) -> HelperPolicy {
         if off == HelperClass::UpdatesApply {
             return HelperPolicy {
@@ -564,7 +565,7 @@ mod tests {
             assert_eq!(check(&all, &operation), Ok(()), "{operation:?}");
             for off in HelperClass::ALL {
                 let refused = check(&without(off), &operation).is_err();
-                // Who may not even look installs nothing.
+                // Without permission to read updates, installing them is off too.
                 let applies = class == Some(HelperClass::UpdatesApply);
                 let with_it = applies && off == HelperClass::Updates;
                 assert_eq!(

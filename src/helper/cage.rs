@@ -1,8 +1,9 @@
-//! The processes of one call: born together, and all gone when it is torn down.
+//! The processes of one call: started together, and all killed when the call is torn down.
 //!
-//! Four layers; each holds where another fails. The reaper kills what left the cgroup. The cgroup kills
-//! what outruns the reaper. The host's process table shows what did both: left the cgroup and ended its reaper. The
-//! pipe to the reaper, which closes when the helper dies, needs no living helper.
+//! Four layers cover each other's gaps. The reaper kills processes that left the cgroup. The cgroup kills processes
+//! that fork faster than the reaper can kill. A scan of the host's process table finds processes that left the cgroup
+//! and killed their reaper. The pipe to the reaper closes when the helper dies, so this layer works without the
+//! helper.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -30,56 +31,56 @@ use super::{
     strays::{Kept, Strays},
 };
 
-/// How long the reaper may take to kill everything; then the helper does it from outside.
+/// How long the reaper may take to kill everything. After that the helper kills from outside.
 const REAPER_TIME: Duration = Duration::from_millis(500);
 
-/// How long a reaper may take to end when the helper has killed everything below it; then it counts as lost.
+/// How long a reaper may take to exit after the helper killed everything below it. After that it counts as lost.
 const SLOW_REAPER_TIME: Duration = Duration::from_secs(5);
 
 /// The pause between two rounds of that.
 const ROUND: Duration = Duration::from_millis(20);
 
-/// How many rounds in a row must find nothing before all processes of a call count as dead: with a session, or when
-/// those that were found died frozen; without; and when the reaper was lost and nothing could be frozen. The end of a
-/// reaper that was not lost shows that it has no child left, so that a session then misses none.
+/// How many rounds in a row must find nothing before all processes of a call count as dead. One with a session, or
+/// when those found died frozen; more without a session; most when the reaper was lost and nothing could be frozen. A
+/// reaper that exits normally has no child left, so a scan by session then misses none.
 const ROUNDS_OF_SESSION: u32 = 1;
 const ROUNDS_WITHOUT: u32 = 4;
 const ROUNDS_OF_LOST: u32 = 16;
 
-/// How long the caller waits for the last process to go; one that the kernel cannot end, such as a frozen
-/// one, is waited for in the background and named in the log.
+/// How long the caller waits for the last process to exit. A process that the kernel cannot end, such as a frozen
+/// one, is awaited in the background and named in the log.
 const GONE_TIME: Duration = Duration::from_secs(2);
 
-/// The longest wait in the background; then a later helper's sweep has it.
+/// The longest wait in the background. After that the sweep of a later helper kills the rest.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// What is to be started, up to the reaper.
+/// What to start, up to the reaper.
 #[derive(Debug)]
 pub struct Recipe<'a> {
     /// The file to execute.
     pub program: CString,
-    /// All its arguments; the last of them start the reaper.
+    /// All arguments; the last ones start the reaper.
     pub argv: Vec<CString>,
-    /// The reaper's own program, for whoever finds it as descriptor 5.
+    /// The reaper's own program, passed as descriptor 5.
     pub reaper: BorrowedFd<'a>,
-    /// Where all of it is born.
+    /// The cgroup that everything is started in.
     pub cgroup: Option<Cgroup>,
-    /// Version 1 groups to enter besides, as open `cgroup.procs` files.
+    /// Version 1 groups to enter in addition, as open `cgroup.procs` files.
     pub memberships: Vec<File>,
-    /// The container that it runs in; none on the host.
+    /// The container that it runs in; `None` on the host.
     pub container: Option<Running>,
 }
 
-/// How the end of a call's processes went.
+/// How tearing down a call's processes went.
 #[derive(Debug)]
 pub struct TornDown {
-    /// What happened to a reaper that did not do its work to the end.
+    /// What happened to a reaper that did not finish its work.
     pub lost: Option<&'static str>,
-    /// What lived when the reaper had ended, and was killed.
+    /// Processes that were alive after the reaper exited, and were killed.
     pub survivors: Survivors,
-    /// The audit session that all of it was in, where there was one.
+    /// The audit session of the processes, if they had one.
     pub session: Option<u32>,
-    /// Whether the kernel killed one of them because a cgroup, the call's or one above it, had no memory left.
+    /// Whether the kernel killed one of them because a cgroup, the call's or one above it, was out of memory.
     pub was_out_of_memory: bool,
 }
 
@@ -97,8 +98,8 @@ pub struct Cage {
 }
 
 impl Cage {
-    /// Starts the way to the reaper; must be called from the helper's main thread, with whose end the
-    /// child is killed.
+    /// Starts the chain of programs that leads to the reaper. Must be called from the helper's main thread: the child
+    /// is killed when the thread that started it exits.
     pub fn spawn(recipe: Recipe<'_>, strays: &Arc<Strays>) -> io::Result<(Self, Outputs)> {
         let (control_reader, control) = pipe()?;
         let (status, status_writer) = pipe()?;
@@ -123,7 +124,7 @@ impl Cage {
             memberships: recipe.memberships.iter().map(|file| file.as_fd()).collect(),
             with_parent: WithParent::Dies,
             identity: None,
-            // On the host root keeps the right to rule the kernel's audit, as auditctl(8) does.
+            // Root on the host keeps the right to control the kernel's audit, as auditctl(8) does.
             audit_session: match recipe.container {
                 Some(_) => AuditSession::OwnForGood,
                 None => AuditSession::Own,
@@ -149,7 +150,7 @@ impl Cage {
         Ok((cage, outputs))
     }
 
-    /// Waits until the reaper is ready; `false` when the way to it failed.
+    /// Waits until the reaper is ready; `false` if it could not be started.
     pub async fn ready(&mut self) -> bool {
         self.ready = self.reports.next().await == Some(Report::Ready);
         if self.ready {
@@ -158,7 +159,7 @@ impl Cage {
         self.ready
     }
 
-    /// Hands the command over and waits until it has ended.
+    /// Sends the command to the reaper and waits until it has ended.
     pub async fn run(&mut self, launch: &Launch) -> Ending {
         let mut launch = launch.clone();
         if let Some((name, value)) = self.processes.variable() {
@@ -180,7 +181,7 @@ impl Cage {
                     return ending;
                 }
                 Some(Report::Ready | Report::Started) => {}
-                // The reaper is dead, and the command, which is tied to its life, too.
+                // The reaper is dead. The command, which is tied to its life, is dead too.
                 None => return Ending::Signalled { signal: 9 },
             }
         }
@@ -193,7 +194,7 @@ impl Cage {
         self.control.write_all(&bytes).await
     }
 
-    /// Kills all processes of the call. Those that still live when this returns are named in the log.
+    /// Kills all processes of the call. Those still alive when this returns are named in the log.
     pub async fn tear_down(self, house: &House) -> TornDown {
         let Self {
             child,
@@ -205,13 +206,13 @@ impl Cage {
             ready,
             told,
         } = self;
-        // The reaper reads this as the order to kill.
+        // The reaper takes the closed pipe as the order to kill.
         drop(control);
         let closed = ready && timeout(REAPER_TIME, reports.closed()).await.is_ok();
         let slow = match (closed, ready) {
             (true, _) => Slow::Ended,
             (_, true) => end_slow_reaper(&mut reports, &processes, cgroup.as_ref()).await,
-            // A reaper that was not there yet has started nothing.
+            // A reaper that was not ready has started nothing.
             _ => Slow::Killed,
         };
         if slow != Slow::Ended {
@@ -236,7 +237,7 @@ impl Cage {
         };
         let patience = Instant::now() + REAPER_TIME;
         let is_gone = timeout(GONE_TIME, rest.gone(patience)).await.is_ok();
-        // The end of a container kills them all: then the processes found were not survivors, but dying.
+        // The end of a container kills all its processes: those found then were dying, not survivors.
         let survivors = (finished || lost.is_some()).then(|| rest.processes.survivors());
         let torn_down = TornDown {
             lost,
@@ -256,30 +257,30 @@ impl Cage {
     }
 }
 
-/// How a reaper ended that had more to kill than it could in its time.
+/// How a slow reaper ended: one that had more to kill than it could in its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slow {
-    /// By itself.
+    /// It exited on its own.
     Ended,
-    /// The helper has to kill it, and it is not to blame.
+    /// The helper has to kill it, through no fault of the reaper.
     Killed,
-    /// The helper has to kill it: what kept it from its work.
+    /// The helper has to kill it, for this reason.
     Lost(&'static str),
 }
 
-/// What happened to a reaper that did not do its work to the end, or in whose name the command spoke.
+/// Returns what happened to a reaper that did not finish its work, or whose reports the command forged.
 fn lost_reaper(slow: Slow, is_well: bool, told_twice: bool) -> Option<&'static str> {
     match slow {
         Slow::Lost(how) => Some(how),
         Slow::Ended if !is_well => Some("it was killed"),
-        // The reaper reports once.
+        // The reaper sends this report once.
         Slow::Ended if told_twice => Some("the command sent a report in its name"),
         Slow::Ended | Slow::Killed => None,
     }
 }
 
-/// Kills from outside what a reaper has not killed, and waits for the end of the reaper. What is frozen cannot end by
-/// itself.
+/// Kills from outside what the reaper has not killed, and waits for the reaper to exit. A frozen process cannot exit
+/// on its own.
 async fn end_slow_reaper(
     reports: &mut Reports,
     processes: &Arc<CallProcesses>,
@@ -303,7 +304,7 @@ async fn end_slow_reaper(
     }
 }
 
-/// Kills what a lost reaper left; how many rounds that find nothing it then takes.
+/// Kills what a lost reaper left. Returns how many empty rounds are then needed.
 async fn kill_lost(
     house: &House,
     (cgroup, container): (Option<&Cgroup>, Option<&Running>),
@@ -316,17 +317,17 @@ async fn kill_lost(
     }
 }
 
-/// Whether the kernel killed a process of a cgroup for want of memory.
+/// Returns whether the kernel killed a process of a cgroup because memory ran out.
 fn has_oom_kills(cgroup: Option<&Cgroup>) -> bool {
     cgroup.is_some_and(|cgroup| cgroup.counted("memory.events", "oom_kill") > 0)
 }
 
-/// Whether a container has ended: its end kills what runs in it.
+/// Returns whether a container has ended, which kills all its processes.
 fn has_ended(container: Option<&Running>) -> bool {
     container.is_some_and(|container| !container.still_runs())
 }
 
-/// What has been killed and is not gone yet.
+/// Processes that have been killed and are not gone yet.
 struct Rest {
     child: Kept,
     cgroup: Option<Cgroup>,
@@ -335,10 +336,10 @@ struct Rest {
 }
 
 impl Rest {
-    /// Waits until the child is reaped, nothing of the call lives, and the cgroup is empty and removed; kills the
-    /// cgroup again after `patience`.
+    /// Waits until the child is reaped, no process of the call is alive, and the cgroup is empty and removed. Kills
+    /// the cgroup again after `patience`.
     async fn gone(&self, patience: Instant) {
-        // An error means that it has been waited for already.
+        // An error means that the child was already reaped.
         let _ = self.child.wait().await;
         self.processes.kill_all(self.empty_rounds).await;
         let Some(cgroup) = &self.cgroup else {
@@ -372,7 +373,7 @@ fn kill_group(cgroup: Option<&Cgroup>) {
     }
 }
 
-/// A cgroup in which nothing was born.
+/// Removes a cgroup in which nothing was started.
 fn abandon(cgroup: Option<&Cgroup>) {
     if let Some(Err(cause)) = cgroup.map(Cgroup::remove) {
         tracing::debug!(%cause, "an unused cgroup stays");

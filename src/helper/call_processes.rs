@@ -1,10 +1,10 @@
-//! The processes of one call, as the host's process table shows them: found wherever they moved to, and killed.
+//! The processes of one call: finds them in the host's process table, wherever they moved to, and kills them.
 //!
-//! A command in a container can leave its cgroup and kill its reaper, and then is a child of the container's init
-//! like any service. Its audit session still shows which call it is from: all descendants inherit the number, and no
-//! other process has it. On a kernel without audit, or in a login session that the helper must stay in, other signs
-//! decide: who descends from the reaper, who did when the helper last looked, and who has the call's variable in its
-//! environment. Only processes that were born during the call are ever looked at.
+//! A command in a container can leave its cgroup and kill its reaper. It is then a child of the container's init,
+//! like any service. Its audit session still identifies its call: all descendants inherit the number, and no other
+//! process has it. On a kernel without audit, or in a login session that the helper must stay in, other signs decide:
+//! who descends from the reaper, who did at the helper's last scan, and who has the call's variable in its
+//! environment. Only processes that started during the call are considered.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,19 +18,19 @@ use crate::sys::{
     kill_exactly, own_pid, process, process_name, random_letters,
 };
 
-/// The variable that a command gets where its call has no audit session of its own.
+/// The variable in a command's environment if its call has no audit session of its own.
 const VARIABLE: &str = "GATEWREN_CALL";
 
-/// The letters of its value: 130 random bits, which another call cannot guess.
+/// The length of its value in letters: 130 random bits, which another call cannot guess.
 const VALUE_LETTERS: usize = 26;
 
-/// The most descendants that are remembered; more are found only by the other signs.
+/// The most descendants that are remembered. Any others are found only by the other signs.
 const MAX_REMEMBERED: usize = 16_384;
 
 /// The most survivors that the log names.
 const MAX_NAMED: usize = 8;
 
-/// The pauses between two looks at a call that has no session of its own: the first and the longest.
+/// The pauses between two scans for a call without its own session: the first and the longest.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
 
@@ -52,9 +52,9 @@ pub struct CallProcesses {
 /// The processes that were found so far.
 #[derive(Debug, Default)]
 struct Found {
-    /// The reaper and, in a container, what led to it.
+    /// The reaper and, in a container, the processes that lead to it.
     keepers: Vec<Process>,
-    /// Start times of descendants by their numbers.
+    /// Start times of descendants by process id.
     remembered: BTreeMap<i32, u64>,
     survivors: Survivors,
 }
@@ -64,21 +64,21 @@ struct Found {
 pub struct Survivors {
     /// How many were killed.
     pub killed: usize,
-    /// The first of them, each with its number on the host and the name that it gave itself.
+    /// The first of them, each with its process id on the host and its own process name.
     pub first: Vec<String>,
-    /// The number of each with its start: one is counted once.
+    /// Process id and start time of each, so that none is counted twice.
     counted: BTreeMap<i32, u64>,
 }
 
 impl CallProcesses {
-    /// Those that descend from `child`, which has just been started.
+    /// The processes that descend from `child`, which has just been started.
     pub fn of(child: i32) -> Self {
         let session = audit_session(child).filter(|own| audit_session(own_pid()) != Some(*own));
         let first = process(child);
         let value = random_letters::<VALUE_LETTERS>();
         let variable = value.ok().map(|value| format!("{VARIABLE}={value}"));
         Self {
-            // One that has ended already has started nothing that could be born before it.
+            // A child that has already ended started nothing that is still to be found.
             begun: first.map_or(u64::MAX, |first| first.started),
             session,
             variable: variable.filter(|_| session.is_none()),
@@ -89,7 +89,8 @@ impl CallProcesses {
         }
     }
 
-    /// Takes what runs now for the reaper and what led to it: the command has not been handed over yet.
+    /// Records the processes that run now as the reaper and the processes that lead to it. Must be called before the
+    /// command is sent.
     pub fn reaper_is_ready(&self) {
         let mut found = self.found();
         let child = found.keepers.first().map(|child| child.pid);
@@ -97,7 +98,7 @@ impl CallProcesses {
         found.keepers.extend(below);
     }
 
-    /// The variable for the command's environment, by name and value, where its call needs one.
+    /// Name and value of the variable for the command's environment, if the call needs one.
     pub fn variable(&self) -> Option<(&str, &str)> {
         self.variable.as_deref()?.split_once('=')
     }
@@ -107,7 +108,7 @@ impl CallProcesses {
         self.session
     }
 
-    /// Whether the reaper, or what leads to it, is stopped by a signal or a tracer.
+    /// Returns whether the reaper, or a process that leads to it, is stopped by a signal or a tracer.
     pub fn is_reaper_stopped(&self) -> bool {
         let keepers = self.found().keepers.clone();
         let mut now = keepers.iter().filter_map(|keeper| {
@@ -116,8 +117,8 @@ impl CallProcesses {
         now.any(|process| process.is_stopped())
     }
 
-    /// Remembers the descendants again and again, as long as it is polled. Without a session of its own a call is
-    /// known by them when its reaper has been killed.
+    /// Remembers the descendants periodically while it is polled. A call without its own session is identified by
+    /// them if its reaper was killed.
     pub async fn watch(self: &Arc<Self>) {
         if self.session.is_some() {
             return std::future::pending().await;
@@ -127,28 +128,28 @@ impl CallProcesses {
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_LOOK);
             let processes = Arc::clone(self);
-            // Without a thread for it, this look is left out.
+            // If no thread is available, this scan is skipped.
             let _ = spawn_blocking(move || processes.remember()).await;
         }
     }
 
-    /// Kills once all but the reaper, which then ends by itself.
+    /// Kills everything but the reaper once; the reaper then exits on its own.
     pub async fn kill_commands(self: &Arc<Self>) {
         let processes = Arc::clone(self);
         let _ = spawn_blocking(move || processes.kill_round(true)).await;
     }
 
-    /// Kills all until `enough` rounds in a row have found none. Call it when the reaper has ended: processes that are
-    /// found then have survived it.
+    /// Kills all processes until `enough` rounds in a row have found none. Call it after the reaper has exited:
+    /// processes found then have survived it.
     ///
-    /// Where nothing can fork, one round is enough. Otherwise a round can miss one that forks and ends while the table
-    /// is read, and one in the middle of `execve`, which has no environment for a moment.
+    /// Where nothing can fork, one round is enough. Otherwise a round can miss a process that forks and exits while
+    /// the table is read, or one in the middle of `execve`, which has no environment for a moment.
     pub async fn kill_all(self: &Arc<Self>, enough: u32) {
         let mut missing = enough;
         loop {
             let processes = Arc::clone(self);
             let round = spawn_blocking(move || processes.kill_round(false).len());
-            // Without a thread for it nothing is known; the next round has one.
+            // If no thread was available, nothing is known; the next round may get one.
             missing = match round.await {
                 Ok(0) => missing - 1,
                 _ => enough,
@@ -160,14 +161,14 @@ impl CallProcesses {
         }
     }
 
-    /// Those that [`Self::kill_all`] found.
+    /// The survivors that [`Self::kill_all`] found.
     pub fn survivors(&self) -> Survivors {
         self.found().survivors.clone()
     }
 
-    /// Kills each process of the call once, and returns those that lived. One that a sign shows by itself is killed as
-    /// soon as it is seen, so that one that forks without end is outrun: its children have higher numbers. Those that
-    /// only their parents show are killed after that.
+    /// Kills each process of the call once and returns those that were alive. A process that a sign of its own
+    /// identifies is killed as soon as it is seen. This outruns a process that forks endlessly, as its children have
+    /// higher ids. Processes that only their parents identify are killed afterwards.
     fn kill_round(&self, spare_keepers: bool) -> Vec<Process> {
         let (keepers, remembered) = self.known();
         let is_spared = |process: &Process| spare_keepers && contains(&keepers, process);
@@ -192,7 +193,7 @@ impl CallProcesses {
         killed
     }
 
-    /// Kills one, and counts it as a survivor once the reaper is spared no more.
+    /// Kills a process. Counts it as a survivor unless the reaper is still spared.
     fn kill(&self, process: &Process, is_reaper_spared: bool) {
         if !is_reaper_spared {
             self.found().survivors.count(process);
@@ -206,12 +207,12 @@ impl CallProcesses {
         self.session.is_some() && audit_session(process.pid) == self.session
     }
 
-    /// Whether it lives and was born during the call.
+    /// Whether it is alive and started during the call.
     fn could_be(&self, process: &Process) -> bool {
         !process.is_ending && process.started >= self.begun
     }
 
-    /// Whether a sign of its own shows that it is of the call: its session, that it was found before, or the variable.
+    /// Whether a sign of its own identifies it: the session, an earlier scan, or the variable.
     fn is_shown(
         &self,
         process: &Process,
@@ -224,7 +225,7 @@ impl CallProcesses {
                 || self.has_variable(process))
     }
 
-    /// Those of the table that descend from `ancestors`.
+    /// The processes of the table that descend from `ancestors`.
     fn below(&self, table: &[Process], ancestors: &[Process]) -> Vec<Process> {
         let numbers: Vec<i32> = ancestors.iter().map(|process| process.pid).collect();
         let mut below = descendants_among(table, &numbers);
@@ -258,7 +259,7 @@ impl CallProcesses {
     }
 
     fn found(&self) -> MutexGuard<'_, Found> {
-        // Lists of numbers are whole whatever happened to their last holder.
+        // Lists of numbers are consistent even if their last holder panicked.
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -306,7 +307,7 @@ mod tests {
         assert_eq!(call.session(), None);
         let (name, value) = call.variable().unwrap();
         assert_eq!(name, VARIABLE);
-        // It is of the call by its variable, though it is not below the child.
+        // The variable identifies it, although it is not below the child.
         let mut marked = Command::new("sleep")
             .arg("600")
             .env(name, value)

@@ -1,4 +1,4 @@
-//! What the helper allows at most, whatever the front says: the front may be in a stranger's hands.
+//! The helper's upper limits. They apply whatever the front asks, as the front may be compromised.
 
 use std::time::Duration;
 
@@ -9,83 +9,85 @@ use super::{
     refusal::Refusal,
 };
 
-/// Event streams at once, counted apart because they stay; one more is refused as busy.
+/// Concurrent event streams. They are counted separately because they stay open. One more is rejected as busy.
 pub const MAX_EVENT_STREAMS: usize = 4;
 
-/// Callers at once that are told what is allowed, or which jobs have ended, counted apart for the same reason; one more is refused as busy.
+/// Concurrent streams of the enabled classes or of job ends, counted separately for the same reason. One more is
+/// rejected as busy.
 pub const MAX_BOUNDS_STREAMS: usize = 6;
 
-/// Callers that wait for the end of a job at once, counted apart because nothing runs for them. One more is refused as
-/// busy, and the front then answers with the job's present state. Four agents with 16 calls each have room.
+/// Concurrent callers that wait for the end of a job, counted separately because nothing runs for them. One more is
+/// rejected as busy, and the front then answers with the job's current state. Enough for four agents with 16 calls
+/// each.
 pub const MAX_JOB_WAITS: usize = 64;
 
-/// Connections at once; one more waits in the socket's backlog.
+/// Concurrent connections. One more waits in the socket's backlog.
 pub const MAX_CONNECTIONS: usize =
     MAX_OPERATIONS + MAX_WAITING + MAX_JOB_WAITS + MAX_EVENT_STREAMS + MAX_BOUNDS_STREAMS + 16;
 
-/// How long a connection may take to say what it wants; then it is closed.
+/// How long a connection may take to send its request. Then it is closed.
 pub const REQUEST_TIME: Duration = Duration::from_secs(5);
 
-/// The longest that a command may run; then it is killed with `timeout`.
+/// The longest that a command may run. Then it is killed with `timeout`.
 const COMMAND_TIME: Duration = Duration::from_mins(5);
 
 /// The same for a job that is a command.
 const JOB_TIME: Duration = Duration::from_hours(24);
 
-/// The most that a job may print; then it is killed with `output`. What is kept of it is much less.
+/// The most that a job may print. Then it is killed with `output`. Much less of it is kept.
 const JOB_OUTPUT_BYTES: u64 = 1 << 30;
 
-/// The longest that an lxc tool may run, the grace of a stop included.
+/// The longest that an lxc tool may run, the grace period of a stop included.
 const TOOL_TIME: Duration = Duration::from_secs(150);
 
-/// The longest that a container may be copied, made or removed, and packages fetched.
+/// The longest that copying, creating or removing a container may take, and installing packages.
 const COPY_TIME: Duration = Duration::from_hours(2);
 
-/// The longest that lists of packages may be fetched.
+/// The longest that refreshing the package lists may take.
 const REFRESH_TIME: Duration = Duration::from_mins(20);
-/// The longest that a backup may be made, read or brought back: some terabytes take as long.
+/// The longest that creating, reading or restoring a backup may take: enough for some terabytes.
 const BACKUP_TIME: Duration = Duration::from_hours(12);
-/// The longest that a disk may be looked through.
+/// The longest that a check or repair of a disk may take.
 const REPAIR_TIME: Duration = Duration::from_hours(48);
 
-/// The longest grace of a stop; a longer one is cut to this.
+/// The longest grace period of a stop. A longer one is reduced to this.
 pub const GRACE_SECONDS: u32 = 120;
 
-/// The most that a command may print; then it is killed with `output`.
+/// The most that a command may print. Then it is killed with `output`.
 const OUTPUT_BYTES: u64 = 4 << 30;
 
-/// The most processes that a command may have, where the kernel's controller is there.
+/// The most processes that a command may have, if the kernel's controller is available.
 const PROCESSES: u32 = 8192;
 
-/// What a client's command may use of the box's memory: a half of it, and no less than the second of these bytes. A
-/// command that needs more is killed by the kernel, and its call ends with `memory`.
+/// The memory limit of a client's command: half of the host's memory, and at least the second of these constants. The
+/// kernel kills a command that needs more, and its call ends with `memory`.
 const MEMORY_PART: u64 = 2;
 const LEAST_MEMORY_BYTES: u64 = 256 << 20;
 
-/// The share of the processors that a call gets while others want them: a service has 100.
+/// The CPU weight of a call when others compete: a service has 100.
 const CPU_WEIGHT: u64 = 50;
 
-/// One argument, the kernel's own bound (`MAX_ARG_STRLEN` with its NUL).
+/// One argument: the kernel's own limit (`MAX_ARG_STRLEN` with its NUL).
 const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 const ARGUMENTS: usize = 4096;
 const VARIABLES: usize = 256;
 
-/// Arguments and environment together; a request that says it all fits into one frame.
+/// Arguments and environment together. A request with all of them fits into one frame.
 const COMMAND_BYTES: usize = 192 * 1024;
 const CWD_BYTES: usize = 4095;
 const USER_BYTES: usize = 64;
 
-/// What the cgroup of one call limits, where the kernel's controllers are there.
+/// The limits of one call's cgroup, where the kernel's controllers are available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallLimits {
     /// The most processes.
     pub processes: u32,
-    /// The most bytes of memory; no limit for what the helper runs by itself, such as the installation of packages.
+    /// The most bytes of memory; `None` for what the helper runs itself, such as installing packages.
     pub memory_bytes: Option<u64>,
 }
 
 impl CallLimits {
-    /// Those of a command that a client chose, or of a program of ours, on a box with so much memory.
+    /// Returns the limits of a client's command or of one of the helper's programs, on a host with this much memory.
     pub fn of(processes: u32, is_clients_command: bool, total_memory_bytes: Option<u64>) -> Self {
         let memory_bytes = total_memory_bytes
             .map(|total| (total / MEMORY_PART).max(LEAST_MEMORY_BYTES))
@@ -96,7 +98,7 @@ impl CallLimits {
         }
     }
 
-    /// The files of a cgroup with their values.
+    /// The cgroup's files and their values.
     pub fn files(self) -> impl Iterator<Item = (&'static str, u64)> {
         let memory = self.memory_bytes.map(|bytes| ("memory.max", bytes));
         let others = [
@@ -107,7 +109,7 @@ impl CallLimits {
     }
 }
 
-/// The limits of a job: the caller's, or ours where they are lower.
+/// Returns the limits of a job: the caller's, or the helper's where those are lower.
 pub fn job_limits(asked: Limits, operation: &Operation) -> Limits {
     let is_command = matches!(
         operation,
@@ -126,17 +128,17 @@ pub fn job_limits(asked: Limits, operation: &Operation) -> Limits {
     }
 }
 
-/// The limits that hold: the caller's, or ours where they are lower.
+/// Returns the limits in effect: the caller's, or the helper's where those are lower.
 pub fn limits(asked: Limits, operation: &Operation) -> Limits {
     let most = match operation {
         Operation::ContainerEvents {}
         | Operation::Bounds {}
         | Operation::JobEnds {}
-        // The job has a limit; its caller may listen to its end.
+        // The job has its own limit; its caller may wait until it ends.
         | Operation::JobStart { .. }
         | Operation::JobWait { .. } => Duration::MAX,
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
-        // The second half of an upgrade is not ended by this either.
+        // This limit does not end the second half of an upgrade either.
         Operation::ContainerCreate { .. } | Operation::UpdateApply(_) => COPY_TIME,
         Operation::UpdateRefresh { .. } => REFRESH_TIME,
         Operation::HostRepair(_) => REPAIR_TIME,
@@ -156,7 +158,7 @@ pub fn limits(asked: Limits, operation: &Operation) -> Limits {
     }
 }
 
-/// Whether the command's parts are of a kind and size that can be run.
+/// Checks that the parts of a command are of a form and size that can be run.
 pub fn check(command: &Command) -> Result<(), Refusal> {
     let arguments: Vec<&str> = match &command.program {
         Program::Shell(line) => vec![line],

@@ -1,4 +1,4 @@
-//! Containers that are being copied, exchanged or removed: nothing else is done to them meanwhile.
+//! Locks for containers that are being copied, exchanged or removed: no other operation changes them meanwhile.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,11 +7,11 @@ use crate::exec::{ContainerName, RefusalCode};
 
 use super::refusal::Refusal;
 
-/// Which containers are taken.
+/// The claimed containers.
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<BTreeSet<ContainerName>>);
 
-/// A container is ours until this is dropped.
+/// A claim on a container, until it is dropped.
 #[derive(Debug)]
 pub struct Claim<'a> {
     claims: &'a Claims,
@@ -19,7 +19,7 @@ pub struct Claim<'a> {
 }
 
 impl Claims {
-    /// Takes one.
+    /// Claims a container, or rejects as busy if it is already claimed.
     pub fn take(&self, name: &ContainerName) -> Result<Claim<'_>, Refusal> {
         if !self.taken().insert(name.clone()) {
             return Err(busy(name));
@@ -28,7 +28,7 @@ impl Claims {
         Ok(Claim { claims: self, name })
     }
 
-    /// Refuses what would be in the way of who has taken one.
+    /// Rejects as busy if the container is claimed.
     pub fn check_free(&self, name: &ContainerName) -> Result<(), Refusal> {
         if self.taken().contains(name) {
             return Err(busy(name));

@@ -27,13 +27,13 @@ use super::{
     refusal::Refusal,
 };
 
-/// How long the way to the reaper may take; then the container counts as one that cannot be entered.
+/// How long starting the reaper may take. After that the container counts as one that cannot be entered.
 const ENTRY_TIME: Duration = Duration::from_secs(15);
 
-/// Who hears what a command prints, in place of the caller; what comes back the caller is told as a complaint.
+/// Receives a command's output in place of the caller. What it returns is sent to the caller as stderr.
 pub type Hear<'a> = &'a mut (dyn FnMut(Stream, &[u8]) -> Option<Vec<u8>> + Send);
 
-/// How what is heard ends when its own time is up: as by an alarm clock (SIGALRM).
+/// The ending of a command when the helper's own time limit for it is over: as if killed by SIGALRM.
 pub const OUT_OF_TIME: Ending = Ending::Signalled { signal: 14 };
 
 /// Runs a command on the host.
@@ -46,7 +46,8 @@ pub async fn on_host(
     host(house, pump, (command, None), processes).await
 }
 
-/// The same of what is the helper's own, which hears what it prints, and may give it less time than its caller.
+/// Like `on_host`, for a command of the helper's own. The helper reads its output, and may give it less time than the
+/// caller has.
 pub async fn heard_on_host(
     house: &House,
     pump: &mut Pump,
@@ -100,7 +101,7 @@ pub async fn in_container(
     let reaper = house.reaper().map_err(|e| no_reaper(&e))?;
     let payload = running.payload.as_deref();
     let cgroup = payload.and_then(|parent| house.cgroup(parent, limits(pump, processes)));
-    // With `-eCGROUP` LXC enters none of the container's groups for us.
+    // With `-eCGROUP`, LXC enters none of the container's cgroups.
     let memberships = if cgroup.is_some() {
         memberships(&running.limiting)?
     } else {
@@ -121,7 +122,7 @@ fn limits(pump: &Pump, processes: u32) -> CallLimits {
     CallLimits::of(processes, pump.is_clients_command(), memory_total())
 }
 
-/// The box's memory in bytes.
+/// The host's memory in bytes.
 fn memory_total() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let total = field(&text, "MemTotal", ':')?;
@@ -133,7 +134,7 @@ fn memory_total() -> Option<u64> {
         .checked_mul(1024)
 }
 
-/// Refuses what only root can do.
+/// Rejects an operation that only root can perform.
 pub fn require_root() -> Result<(), Refusal> {
     if is_root() {
         return Ok(());
@@ -182,7 +183,7 @@ async fn run(
     Ok(ending)
 }
 
-/// Warns in the journal of a lost reaper, and of processes that survived a reaper.
+/// Logs a warning about a lost reaper, or about processes that survived a reaper.
 fn warn_of(torn_down: &TornDown, operation: &str) {
     let TornDown {
         lost,
@@ -211,8 +212,9 @@ fn warn_of(torn_down: &TornDown, operation: &str) {
     }
 }
 
-/// Replaces the ending that the reaper reported when the reaper was lost, since the command may have sent the report, or
-/// when the kernel killed a process for its memory. An exit code of 0 outlasts the second: the command did its work.
+/// Replaces the ending that the reaper reported if the reaper was lost, since the command may have sent that report,
+/// or if the kernel killed a process for its memory. In the second case an exit code of 0 is kept: the command did
+/// its work.
 fn with_loss(ending: Ending, torn_down: &TornDown) -> Ending {
     let is_reported = matches!(ending, Ending::Exited { .. } | Ending::Signalled { .. });
     if !is_reported || ending == OUT_OF_TIME {
@@ -231,7 +233,7 @@ fn with_loss(ending: Ending, torn_down: &TornDown) -> Ending {
     }
 }
 
-/// Hears what is printed until `ended`, or until there is a reason to kill.
+/// Passes the output to `hear` until the command has ended or there is a reason to kill it.
 async fn hearing(
     pump: &mut Pump,
     outputs: &mut Outputs,
@@ -258,7 +260,7 @@ async fn hearing(
     }
 }
 
-/// Without orphans the reaper, which asks for the same, could not keep what it promises.
+/// The refusal when this process cannot adopt orphans: the reaper needs the same feature to kill everything.
 fn no_orphans(cause: &io::Error) -> Refusal {
     Refusal::failed(format!(
         "no command is run here, as what it leaves behind could not be killed: this kernel, or the emulator in its \
@@ -266,7 +268,7 @@ fn no_orphans(cause: &io::Error) -> Refusal {
     ))
 }
 
-/// What lxc-attach said when it did not get as far as the reaper.
+/// The refusal with lxc-attach's own message, when it did not start the reaper.
 fn not_entered(outputs: &mut Outputs) -> Refusal {
     let said = outputs.rest(Stream::Stderr).next().unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
@@ -289,8 +291,8 @@ fn launch(command: &Command, shell: &str) -> Launch {
     }
 }
 
-/// With a cgroup of the call's own, `-eCGROUP` has the inside process stay in it; else LXC moves it into
-/// the container's.
+/// The arguments of lxc-attach. With `-eCGROUP` the process inside stays in the call's own cgroup; without it LXC
+/// moves it into the container's.
 fn attach_argv(
     lxcpath: &Path,
     container: &ContainerName,
@@ -314,8 +316,8 @@ fn attach_argv(
     Ok(argv)
 }
 
-/// A container's device rules and limits on a machine with version 1: a command that is not under them
-/// does not run.
+/// Opens the version 1 cgroups with a container's device rules and limits. A command that cannot be put under them is
+/// not run.
 fn memberships(groups: &[PathBuf]) -> Result<Vec<File>, Refusal> {
     let open = |group: &PathBuf| File::options().write(true).open(group.join("cgroup.procs"));
     let opened: io::Result<_> = groups.iter().map(open).collect();

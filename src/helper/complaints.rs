@@ -1,18 +1,18 @@
-//! Keeps the lines that a caller can cause at will from drowning the others: so many in a time, then their number.
+//! Rate limit for log lines that a caller can trigger at will: a few in each period, then only their number.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Lines in a [`PERIOD`]; of further ones only the number is told, with the first line of a later period.
+/// The most lines in a [`PERIOD`]. Further ones are only counted; the first line of a later period reports the count.
 ///
-/// The journal drops lines of a service that writes too many, and forgets old ones. Who has the front in hand
-/// must not get rid of the line about what was run by having a great deal refused.
+/// The journal drops lines of a service that writes too many, and deletes old ones. An attacker who controls the
+/// front must not be able to push out the record of what ran by causing many refusals.
 const MOST: u32 = 20;
 
-/// What [`MOST`] is counted in.
+/// The period that [`MOST`] applies to.
 const PERIOD: Duration = Duration::from_mins(1);
 
-/// All such lines of one helper.
+/// The rate limit for all such lines of one helper.
 #[derive(Debug, Default)]
 pub struct Complaints(Mutex<Count>);
 
@@ -24,7 +24,8 @@ struct Count {
 }
 
 impl Complaints {
-    /// Says one if there is room for it; `say` is told how many were left unsaid since the last, if any were.
+    /// Logs a line if the limit permits it. `say` gets the number of lines dropped since the last one, if there were
+    /// any.
     pub fn say(&self, say: impl FnOnce(Option<u64>)) {
         if let Some(unsaid) = self.admit(Instant::now()) {
             say((unsaid > 0).then_some(unsaid));

@@ -1,4 +1,4 @@
-//! One connection: its request, its operation, its end.
+//! One connection: its request, its operation and its end.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,10 +22,10 @@ use super::{
     stop::Stop,
 };
 
-/// The most of a reference that goes into the log.
+/// The longest part of a reference that is logged.
 const REFERENCE_CHARS: usize = 80;
 
-/// The most of a reason that does: it may repeat what the caller sent.
+/// The longest part of a reason that is logged: it may repeat what the caller sent.
 const REASON_CHARS: usize = 300;
 
 /// Serves one connection to its end.
@@ -45,7 +45,7 @@ pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
         Err(why) => Ok(Ending::Killed { why }),
         Ok(Err(refusal)) => Err(refusal),
         Ok(Ok(_permit)) => {
-            // The wait for a place does not shorten the time of the operation.
+            // Waiting for a place does not count towards the operation's timeout.
             pump.set_stop(stop(limits.timeout_ms));
             answer(&house, &mut pump, &request, limits.processes).await
         }
@@ -90,7 +90,7 @@ async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
     let mut bytes = vec![0; 16 * 1024];
     loop {
         if let Some(request) = decoder.next_request().map_err(|e| e.to_string())? {
-            // What follows would be thrown away or taken for hanging up, as it happens to arrive.
+            // Depending on timing, further bytes would be dropped or mistaken for a disconnect.
             return if decoder.is_empty() {
                 Ok(request)
             } else {
@@ -110,7 +110,7 @@ enum Permit<'a> {
     Place { _place: OperationPlace },
 }
 
-/// Takes a place for the operation. A stream is refused where there is none; an operation waits a short time for one.
+/// Takes a place for the operation. A stream is rejected if none is free; an operation waits a short time for one.
 async fn permit<'a>(house: &'a House, request: &Request) -> Result<Permit<'a>, Refusal> {
     let streams = match request.operation {
         Operation::ContainerEvents {} => &house.event_streams,
@@ -137,10 +137,10 @@ fn no_request(house: &House, cause: &str) {
         .say(|unsaid| tracing::warn!(cause, unsaid, "no request"));
 }
 
-/// One line an operation: what changes something as information, what only looks for whoever wants to
-/// know. No argument and no variable's value is in it: they may be secret.
+/// Logs one line for each operation: at level info if it changes something, at debug if it only reads. The line
+/// contains no arguments and no variables' values, as they may be secret.
 fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begun: Instant) {
-    // As texts, which are written with everything that would begin a new line or command a terminal escaped.
+    // As strings: control characters that would start a new line or command a terminal are escaped.
     let reference = beginning(&request.reference, REFERENCE_CHARS);
     let ending = match outcome {
         Ok(ending) => ending.to_string(),
@@ -148,12 +148,13 @@ fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begu
     };
     let ending = beginning(&redact_text(&ending), REASON_CHARS);
     let operation = request.operation.name();
-    // Whoever takes a secret for a name does not find it here either.
+    // A secret that was passed as a name by mistake is redacted here too.
     let container = request.operation.container();
     let container = container.map(|name| redact_text(name.as_str()));
     let container = container.as_deref();
     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    // `gatewren audit verify` looks for these two: what the front's audit had then, it must have later.
+    // `gatewren audit verify` reads these two fields: an entry that the front's audit had then must still be in it
+    // later.
     let audit = request.audit.as_ref();
     let (audit_seq, audit_sha256) = (audit.map(AuditHead::seq), audit.map(AuditHead::sha256));
     let say = |unsaid: Option<u64>| {

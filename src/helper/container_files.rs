@@ -1,4 +1,4 @@
-//! Files in a container, running or not: what is named is found inside, wherever its links point.
+//! Files in a container, running or not. Paths are resolved inside the container, whatever its links point to.
 
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -19,16 +19,16 @@ use super::{
     refusal::Refusal,
 };
 
-/// The most of a file that one answer has; more is cut.
+/// The most bytes of a file in one response; the rest is cut off.
 const READ_BYTES: u32 = 1024 * 1024;
 
-/// The most entries that one answer has; more are left out.
+/// The most entries in one response; the rest are omitted.
 const ENTRIES: u32 = 1000;
 
-/// The most names of a directory that are looked at; those beyond are left out.
+/// The most names of a directory that are read; the rest are omitted.
 const NAMES: usize = 100_000;
 
-/// Prints what a directory holds, sorted by name.
+/// Prints the entries of a directory, sorted by name.
 pub async fn list(
     house: &House,
     pump: &mut Pump,
@@ -116,7 +116,7 @@ fn entry(name: &OsString, facts: &Metadata) -> InsideEntry {
     }
 }
 
-/// What is in the way, in words for the caller; the path is one that the caller named.
+/// Converts an error to a refusal; `path` is the one that the caller named.
 fn obstacle(path: &InsidePath, cause: &io::Error) -> Refusal {
     use io::ErrorKind::{CrossesDevices, InvalidInput, NotADirectory, NotFound};
     let path = path.to_string();

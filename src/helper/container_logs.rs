@@ -1,4 +1,4 @@
-//! What was written of a container into files of the host: its console, and what LXC says of it.
+//! A container's logs in files of the host: its console log and LXC's own log.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -11,10 +11,10 @@ use super::{
     refusal::Refusal,
 };
 
-/// The most of a log that one answer has; more is cut.
+/// The most bytes of a log in one response; the rest is cut off.
 const MOST_BYTES: u32 = 256 * 1024;
 
-/// Where LXC writes its logs for containers in its usual place.
+/// Where LXC writes its logs for containers in its default lxcpath.
 const USUAL: (&str, &str) = ("/var/lib/lxc", "/var/log/lxc");
 
 /// Prints a part of a log.
@@ -40,7 +40,7 @@ pub async fn log(
     .await
 }
 
-/// The first of the places where LXC may write, as its definition and LXC have them, that is there.
+/// Returns the first existing file among the paths that LXC may log to, by the definition and LXC's defaults.
 fn lxc_log(config: &Path, lxcpath: &Path, name: &ContainerName) -> Option<PathBuf> {
     let file = format!("{name}.log");
     let named = files::value(config, "lxc.log.file").map(PathBuf::from);
@@ -52,7 +52,7 @@ fn lxc_log(config: &Path, lxcpath: &Path, name: &ContainerName) -> Option<PathBu
 }
 
 fn excerpt(path: &Path, offset: Option<u64>, bytes: u32) -> io::Result<Vec<u8>> {
-    // It is asked before it is opened: to open a device does things.
+    // Checked before opening: opening a device has side effects.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }

@@ -1,4 +1,4 @@
-//! Which containers run, as cheaply as can be known: a container's init is remembered with its start time.
+//! Which containers run. To make this cheap, a container's init is remembered with its start time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,41 +22,41 @@ use super::{
     tools::output,
 };
 
-/// Containers remembered; one more forgets them all, which costs each one lxc-info.
+/// The most containers remembered. One more clears them all, which costs one lxc-info for each.
 const MAX_REMEMBERED: usize = 1024;
 
-/// How a cgroup begins that is empty, and says in a container's own group that a helper has frozen the container.
+/// The name prefix of an empty cgroup that marks a container, in its own cgroup, as frozen by a helper.
 pub const HELD: &str = "gatewren-held-";
 
-/// How long a command waits for a container that the helper has frozen, and how often it looks.
+/// How long a command waits for a container that the helper has frozen, and how often it checks.
 const HELD_TIME: Duration = Duration::from_secs(2);
 const HELD_LOOK: Duration = Duration::from_millis(5);
 
 /// A running container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
-    /// Its first process, as the host numbers it.
+    /// Its init process, by its id on the host.
     pub init: i32,
-    /// When that began, in clock ticks from boot.
+    /// The start time of init, in clock ticks from boot.
     pub started: u64,
-    /// Its own cgroup, version 2; absent on a machine without.
+    /// Its own version 2 cgroup; `None` on a host without version 2.
     pub payload: Option<PathBuf>,
-    /// Its version 1 groups, on a machine that still has them: its devices and limits.
+    /// Its version 1 cgroups for devices and limits, on a host that still has version 1.
     pub limiting: Vec<PathBuf>,
-    /// Version 1's freezer file, on a machine that still has it.
+    /// The state file of version 1's freezer, on a host that still has it.
     freezer: Option<PathBuf>,
 }
 
-/// How a container stands.
+/// The state of a container.
 #[derive(Debug)]
 pub struct Standing {
-    /// LXC's word for it; absent when LXC says none.
+    /// LXC's name for the state, if LXC reports one.
     pub state: Option<String>,
-    /// Its processes, if it has any.
+    /// Its init process, if it runs.
     pub running: Option<Running>,
 }
 
-/// The containers of this box.
+/// The containers of this host.
 #[derive(Debug)]
 pub struct Containers {
     definitions: Definitions,
@@ -65,7 +65,7 @@ pub struct Containers {
 }
 
 impl Containers {
-    /// Those that are defined so.
+    /// Creates the list over these definitions.
     pub fn new(definitions: Definitions, strays: Arc<Strays>) -> Self {
         Self {
             definitions,
@@ -79,12 +79,12 @@ impl Containers {
         &self.definitions
     }
 
-    /// Where LXC keeps them.
+    /// The directory where LXC keeps them.
     pub fn lxcpath(&self) -> &Path {
         self.definitions.lxcpath()
     }
 
-    /// Whether it exists at all.
+    /// Checks that the container exists.
     pub fn check_exists(&self, name: &ContainerName) -> Result<(), Refusal> {
         if self.definitions.file(name).is_file() {
             return Ok(());
@@ -92,7 +92,7 @@ impl Containers {
         Err(self.absent(name))
     }
 
-    /// That there is no such container.
+    /// The refusal for a container that does not exist.
     pub fn absent(&self, name: &ContainerName) -> Refusal {
         let message =
             format!("there is no container '{name}'; container_list shows those that exist");
@@ -101,11 +101,11 @@ impl Containers {
         Refusal::new(RefusalCode::NoSuchContainer, message)
     }
 
-    /// The container, if a command can be run in it now.
+    /// Returns the container if a command can be run in it now.
     ///
     /// # Errors
-    /// When it does not exist, is not running, or is frozen: entering a frozen one would hang. One that the helper has
-    /// frozen for a moment is waited for.
+    /// Fails if it does not exist, is not running, or is frozen: entering a frozen container would hang. Waits for a
+    /// container that the helper has frozen for a moment.
     pub async fn running(&self, name: &ContainerName) -> Result<Running, Refusal> {
         let running = self.alive(name).await?;
         let held_until = Instant::now() + HELD_TIME;
@@ -120,10 +120,10 @@ impl Containers {
         Ok(running)
     }
 
-    /// The container with its processes, frozen or not.
+    /// Returns the container if it has processes, frozen or not.
     ///
     /// # Errors
-    /// When it does not exist or has none.
+    /// Fails if it does not exist or is not running.
     pub async fn alive(&self, name: &ContainerName) -> Result<Running, Refusal> {
         if let Some(running) = self.recall(name) {
             return Ok(running);
@@ -141,20 +141,20 @@ impl Containers {
         })
     }
 
-    /// Asks LXC how a container stands, and remembers it.
+    /// Asks LXC for a container's state, and remembers its init.
     pub async fn ask(&self, name: &ContainerName) -> Result<Standing, Refusal> {
         self.check_exists(name)?;
         let text = output(&question(name, self.lxcpath()), &self.strays).await?;
         let running = init_of(&text).and_then(Running::of);
         self.remember(name, running.clone());
         let state = field(&text, "State", ':').map(str::to_owned);
-        // Of one that Proxmox has never started LXC knows nothing yet.
+        // LXC knows nothing yet of a container that Proxmox has never started.
         let unborn = || !self.definitions.directory(name).join(CONFIG).exists();
         let state = state.or_else(|| unborn().then(|| "STOPPED".to_owned()));
         Ok(Standing { state, running })
     }
 
-    /// Those that were running when they were asked for last, and are still.
+    /// Returns the containers that were running when last asked about and still are.
     pub fn still_running(&self) -> Vec<(ContainerName, Running)> {
         let remembered = self.remembered().clone();
         remembered
@@ -200,12 +200,12 @@ impl Running {
         })
     }
 
-    /// Whether it is still the same process, and not ending.
+    /// Whether init is still the same process and not exiting.
     pub fn still_runs(&self) -> bool {
         process(self.init).is_some_and(|p| p.started == self.started && !p.is_ending)
     }
 
-    /// Whether a helper has marked it as frozen by itself.
+    /// Whether a helper has marked it as frozen by the helper.
     fn is_held(&self) -> bool {
         let groups = self
             .payload
@@ -216,7 +216,7 @@ impl Running {
         groups.into_iter().flatten().flatten().any(is_mark)
     }
 
-    /// Whether its processes stand still.
+    /// Whether its processes are frozen.
     pub fn is_frozen(&self) -> bool {
         let says = |file: &Path, word: &str| {
             fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == word))
@@ -230,8 +230,9 @@ impl Running {
     }
 }
 
-/// The container's own cgroup: its init's, up to the component that LXC made. With systemd inside, init is
-/// deeper than that, and after a clash of names LXC adds a number: so it is read and never built.
+/// Returns the container's own cgroup: the path of its init up to the component that LXC created. With systemd
+/// inside, init is deeper than that, and LXC appends a number after a clash of names. So the path is read, never
+/// constructed.
 fn payload(mount: &Path, groups: &str) -> Option<PathBuf> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mut found = mount.to_owned();

@@ -1,4 +1,4 @@
-//! Containers that are made, as copies or from a template, and taken away.
+//! Creates containers, as copies or from a template, and destroys them.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ use super::{
     stage::Stage,
 };
 
-/// Copies a stopped one under another name, with hardware addresses of its own.
+/// Copies a stopped container to a new name, with its own hardware addresses.
 pub async fn clone(
     house: &House,
     pump: &mut Pump,
@@ -34,7 +34,7 @@ pub async fn clone(
     let lxcpath = house.containers.lxcpath();
     let args = ["-n", container.as_str(), "-N", to.as_str()];
     if !files::is_directory(&config) {
-        // Such a copy is made by its storage, in one step.
+        // Its storage creates such a copy in one step.
         return run(house, pump, ("lxc-copy", lxcpath, &args), processes).await;
     }
     let stage = Stage::below(lxcpath, to.as_str()).await?;
@@ -44,7 +44,7 @@ pub async fn clone(
     settle(house, stage, to, ending).await
 }
 
-/// Makes one from a template that the owner's file names.
+/// Creates a container from a template of the owner's policy file.
 pub async fn create(
     house: &House,
     pump: &mut Pump,
@@ -67,7 +67,7 @@ pub async fn create(
     settle(house, stage, name, ending).await
 }
 
-/// Takes one away with all that is in it.
+/// Destroys a container and its contents.
 pub async fn destroy(
     house: &House,
     pump: &mut Pump,
@@ -86,7 +86,7 @@ pub async fn destroy(
     run(house, pump, ("lxc-destroy", lxcpath, &args), processes).await
 }
 
-/// Refuses a name that the owner's file does not let be touched, and one that is there.
+/// Rejects a name that the owner's policy file does not allow or that is taken.
 pub fn check_new(house: &House, name: &ContainerName) -> Result<(), Refusal> {
     if !house.policy.now().allows_container(name.as_str()) {
         let message = format!("no container can be named '{name}' by this server");
@@ -105,7 +105,7 @@ pub fn check_new(house: &House, name: &ContainerName) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Brings what grew in a stage to its place, if it became whole.
+/// Moves the container from its stage to its place, if it was created without errors.
 pub async fn settle(
     house: &House,
     stage: Stage,
@@ -130,7 +130,7 @@ pub async fn settle(
     ending
 }
 
-/// The definition in `from` for when it is at `to`.
+/// Returns the definition in `from` with its paths changed to `to`.
 pub fn moved_text(from: &Path, to: &Path) -> Result<String, Refusal> {
     let text = definition::read(&from.join(CONFIG))?;
     let (from, to) = (from.to_string_lossy(), to.to_string_lossy());

@@ -1,4 +1,4 @@
-//! What changes a container, or looks closer at one, each by whoever knows how.
+//! Dispatches the operations on a container to the modules that perform them.
 
 use crate::exec::{ContainerName, Deed, Ending, Operation};
 
@@ -12,7 +12,7 @@ use super::{
     snapshots, tools,
 };
 
-/// Does it; `processes` bounds what is run for it.
+/// Performs the operation; `processes` limits the processes of what it runs.
 pub async fn perform(
     house: &House,
     pump: &mut Pump,

@@ -1,4 +1,4 @@
-//! Changes a container's definition: known keys alone, the file before beside it.
+//! Changes a container's definition: only known keys, and keeps the previous file next to it.
 
 use std::fs;
 use std::io;
@@ -13,22 +13,22 @@ use super::{
     answers::to_its_end, definitions::CONFIG, house::House, places::plain, refusal::Refusal,
 };
 
-/// Where the definition before the last change stays, beside the definition.
+/// The name of the previous definition, next to the current one.
 const OLD: &str = "config.old";
 
-/// The longest definition that is changed.
+/// The largest definition that is changed.
 const MOST_BYTES: usize = 256 * 1024;
 
-/// The least memory with which anything starts.
+/// The least memory limit that is accepted: nothing starts with less.
 const LEAST_MEMORY: u64 = 4 << 20;
 
-/// The time in which processor time is counted, in microseconds, as in `cpu.max`.
+/// The period for CPU quotas in microseconds, as in `cpu.max`.
 const PERIOD_US: u64 = 100_000;
 
-/// A key, and its value; without one its lines go.
+/// A key and its value; `None` removes the key's lines.
 pub type Setting = (&'static str, Option<String>);
 
-/// Has it start with the box, or not.
+/// Sets whether the container starts with the host.
 pub async fn autostart(house: &House, name: &ContainerName, on: bool) -> Result<Ending, Refusal> {
     let value = if on { "1" } else { "0" };
     set(
@@ -39,7 +39,7 @@ pub async fn autostart(house: &House, name: &ContainerName, on: bool) -> Result<
     .await
 }
 
-/// Changes what is to change.
+/// Applies changes to a container's definition.
 pub async fn configure(
     house: &House,
     name: &ContainerName,
@@ -63,14 +63,14 @@ async fn set(
     Ok(Ending::Exited { code: 0 })
 }
 
-/// A definition as it stands.
+/// Reads a definition.
 pub fn read(file: &Path) -> Result<String, Refusal> {
     let bytes = read_bounded(file, MOST_BYTES);
     let text = bytes.map(String::from_utf8).map_err(|e| unwritten(&e))?;
     text.map_err(|_| unwritten(&"it holds bytes that are no text"))
 }
 
-/// Puts a definition in the place of the one that is there, which stays as `config.old`.
+/// Replaces a definition; the previous one stays as `config.old`.
 pub fn replace(file: &Path, text: &str) -> Result<(), Refusal> {
     let keep = || {
         let (old, mode) = (fs::read(file)?, fs::metadata(file)?.mode());
@@ -80,7 +80,7 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Refusal> {
     write(file, text)
 }
 
-/// Puts a definition in the place of the one that is there.
+/// Replaces a definition.
 pub fn write(file: &Path, text: &str) -> Result<(), Refusal> {
     let write = || directory(file)?.write((".", CONFIG), text.as_bytes(), None);
     write().map(drop).map_err(|e| unwritten(&e))
@@ -131,7 +131,7 @@ fn set_or_none(number: u64) -> Option<String> {
     (number > 0).then(|| number.to_string())
 }
 
-/// A definition with these settings: each in the place of the last line of its key, or at the end.
+/// Returns the definition with these settings: each replaces the last line of its key, or is appended.
 pub fn edited(text: &str, settings: &[Setting]) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     let mut added: Vec<(usize, String)> = Vec::new();
@@ -141,7 +141,7 @@ pub fn edited(text: &str, settings: &[Setting]) -> String {
             name.trim() == *key
         };
         let place = lines.iter().rposition(is_ours).unwrap_or(lines.len());
-        // Emptied and not taken out: places stay what they were.
+        // Emptied, not removed, so that indices stay valid.
         for line in lines.iter_mut().filter(|line| is_ours(line)) {
             *line = GONE;
         }
@@ -163,7 +163,7 @@ pub fn edited(text: &str, settings: &[Setting]) -> String {
     out
 }
 
-/// No line of a file.
+/// A value that no line can have.
 const GONE: &str = "\n";
 
 #[cfg(test)]

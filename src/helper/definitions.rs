@@ -1,4 +1,4 @@
-//! Which containers are defined on this box, and in which files: LXC's own directories, and Proxmox's.
+//! Which containers are defined on this host, and in which files: LXC's own directories, and Proxmox's.
 
 use std::fs;
 use std::io;
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::exec::ContainerName;
 
-/// What follows a container's number in the name of its file on Proxmox.
+/// The suffix after a container's number in its file name on Proxmox.
 const PROXMOX_SUFFIX: &str = ".conf";
 
-/// The file in a container's directory that makes it one.
+/// The file in a directory that makes it a container.
 pub const CONFIG: &str = "config";
 
 /// Where containers are defined.
 ///
-/// On Proxmox VE a container is a number, and its file in `/etc/pve/lxc` is what counts: the directory below
-/// the lxcpath is made from it at each start, is not there before the first, and stays when the container
-/// moves to another node.
+/// On Proxmox VE a container is a number, and its file in `/etc/pve/lxc` is authoritative. Proxmox generates the
+/// directory below the lxcpath from it at each start. The directory is missing before the first start, and stays when
+/// the container moves to another node.
 #[derive(Debug, Clone)]
 pub struct Definitions {
     lxcpath: PathBuf,
@@ -24,25 +24,25 @@ pub struct Definitions {
 }
 
 impl Definitions {
-    /// Below `lxcpath`, and in the directory `proxmox` where there is one.
+    /// Definitions below `lxcpath`, and in the directory `proxmox` if it exists.
     pub fn new(lxcpath: PathBuf, proxmox: PathBuf) -> Self {
         Self { lxcpath, proxmox }
     }
 
-    /// Where LXC's directories are.
+    /// The directory of LXC's containers.
     pub fn lxcpath(&self) -> &Path {
         &self.lxcpath
     }
 
-    /// Where Proxmox's files are, on a box that has them.
+    /// The directory of Proxmox's files, if this host has one.
     pub fn proxmox(&self) -> Option<&Path> {
         Some(self.proxmox.as_path()).filter(|path| path.is_dir())
     }
 
-    /// The containers by name, sorted. A place that is not there holds none.
+    /// Returns the names of the containers, sorted. A missing directory counts as empty.
     ///
     /// # Errors
-    /// When a place is there and cannot be read.
+    /// Fails if a directory exists but cannot be read.
     pub fn names(&self) -> io::Result<Vec<ContainerName>> {
         let plain = entries(&self.lxcpath)?;
         let plain = plain.iter().filter_map(|name| name.parse().ok());
@@ -56,7 +56,7 @@ impl Definitions {
         Ok(names)
     }
 
-    /// The file that defines a container.
+    /// Returns the file that defines a container.
     pub fn file(&self, name: &ContainerName) -> PathBuf {
         if is_number(name) && self.proxmox().is_some() {
             self.proxmox.join(format!("{name}{PROXMOX_SUFFIX}"))
@@ -65,7 +65,7 @@ impl Definitions {
         }
     }
 
-    /// LXC's directory of a container.
+    /// Returns LXC's directory of a container.
     pub fn directory(&self, name: &ContainerName) -> PathBuf {
         self.lxcpath.join(name.as_str())
     }
@@ -76,7 +76,7 @@ impl Definitions {
     }
 }
 
-/// The container that a file of Proxmox's defines, such as `101.conf`.
+/// Returns the container that a Proxmox file defines, such as `101.conf`.
 pub fn numbered(file: &str) -> Option<ContainerName> {
     let name = file.strip_suffix(PROXMOX_SUFFIX)?.parse().ok()?;
     is_number(&name).then_some(name)

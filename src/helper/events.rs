@@ -1,4 +1,4 @@
-//! Reports what happens to containers as it happens: LXC's monitor for states, inotify for definitions.
+//! Streams events of containers: state changes from LXC's monitor, changed definitions from inotify.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,20 +25,21 @@ use super::{
     tools,
 };
 
-/// Folders that are watched; the definitions in further ones are not heard of.
+/// The most directories that are watched. Definitions in further ones are not watched.
 const MAX_FOLDERS: usize = 2048;
 
-/// How often a place that was not there is looked for, such as Proxmox's, which is mounted late.
+/// How often to look for a directory that did not exist, such as Proxmox's, which is mounted late.
 const REARM_TIME: Duration = Duration::from_secs(30);
 
-/// What stands in a container's directory while lxc-create makes it; until it goes LXC says nothing of it.
+/// A file in a container's directory while lxc-create builds it. LXC reports nothing about the container until the
+/// file is gone.
 const PARTIAL: &str = "partial";
 
-/// The longest line of LXC's monitor that is passed on; of a longer one the rest is forgotten.
+/// The longest line of LXC's monitor that is passed on. The rest of a longer one is dropped.
 const MAX_LINE: usize = 4096;
 
-/// Reports until the caller hangs up or the monitor ends. lxc-monitor leaves a daemon behind, which would
-/// keep the directory busy for half a minute; the last stream to end takes it along, if it is ours.
+/// Reports until the caller disconnects or the monitor exits. lxc-monitor leaves a daemon behind, which would keep
+/// the directory busy for half a minute. The last stream to end stops the daemon if this helper started it.
 pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     require_root()?;
     let outcome = follow(house, pump).await;
@@ -52,12 +53,12 @@ pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     outcome
 }
 
-/// What happened.
+/// An event for the stream.
 enum News {
     Ended,
     Said(Stream, Vec<u8>),
     Defined(io::Result<Changed>),
-    /// The owner lets other containers be seen.
+    /// The policy of which containers may be seen has changed.
     Allowed,
 }
 
@@ -98,7 +99,7 @@ async fn listen(
                 let changed = changed.map_err(|e| unwatchable(&e))?;
                 (Stream::Stdout, changed.visible(&policy.now()))
             }
-            // Others may be seen now, or none.
+            // Other containers may be visible now, or none.
             Ok(News::Allowed) => {
                 bounds::check(&policy.now(), &Operation::ContainerEvents {})?;
                 (Stream::Stdout, Changed::All.visible(&policy.now()))
@@ -121,12 +122,12 @@ fn unwatchable(cause: &io::Error) -> Refusal {
     Refusal::failed(format!("the containers cannot be watched: {cause}"))
 }
 
-/// What may have changed in how containers are defined.
+/// The containers whose definitions may have changed.
 #[derive(Debug, PartialEq, Eq)]
 enum Changed {
-    /// These.
+    /// These containers.
     Some(BTreeSet<ContainerName>),
-    /// Any.
+    /// Any container.
     All,
 }
 
@@ -146,7 +147,7 @@ impl Changed {
     }
 }
 
-/// A folder that is watched.
+/// A watched directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
     Lxcpath,
@@ -154,7 +155,7 @@ enum Place {
     Container(ContainerName),
 }
 
-/// The folders with definitions.
+/// The directories with definitions.
 struct Watched {
     folders: FolderWatch<Place>,
     lxcpath: bool,
@@ -172,7 +173,7 @@ impl Watched {
         Ok(watched)
     }
 
-    /// Waits for changes; safe to drop while it waits.
+    /// Waits for changes. Cancel safe.
     async fn next(&mut self, definitions: &Definitions) -> io::Result<Changed> {
         loop {
             let events = tokio::select! {
@@ -194,7 +195,7 @@ impl Watched {
         }
     }
 
-    /// Watches what is there now and was not before; whether there was any.
+    /// Watches directories that exist now and did not before; returns whether there were any.
     fn arm(&mut self, definitions: &Definitions) -> bool {
         let before = (self.lxcpath, self.proxmox);
         if !self.lxcpath {
@@ -214,7 +215,7 @@ impl Watched {
         before != (self.lxcpath, self.proxmox)
     }
 
-    /// Which container an event is about, if it is about one.
+    /// Returns the container that an event is about, if any.
     fn container(
         &mut self,
         event: FolderEvent<Place>,
@@ -230,7 +231,7 @@ impl Watched {
             (Place::Container(name), Some(CONFIG | PARTIAL)) => Some(name),
             (Place::Container(_), Some(_)) => None,
             (Place::Container(name), None) => {
-                // Renamed, it comes here under its new name.
+                // After a rename the event arrives here under the new name.
                 self.add(definitions, Place::Container(name.clone()));
                 Some(name)
             }
@@ -263,14 +264,14 @@ impl Watched {
     }
 }
 
-/// Bytes of the monitor becoming lines.
+/// Splits the monitor's output into lines.
 #[derive(Debug, Default)]
 struct Lines {
     unfinished: Vec<u8>,
 }
 
 impl Lines {
-    /// The whole lines there are now, as far as they are about containers that may be seen.
+    /// Returns the complete lines that are about visible containers.
     fn visible(&mut self, bytes: &[u8], policy: &HelperPolicy) -> Vec<u8> {
         let mut text = Vec::new();
         for byte in bytes {
@@ -291,7 +292,7 @@ impl Lines {
     }
 }
 
-/// Whom a line such as `'alpha' changed state to [RUNNING]` is about.
+/// Returns the container that a line such as `'alpha' changed state to [RUNNING]` is about.
 fn subject(line: &str) -> Option<&str> {
     let (name, _) = line.strip_prefix('\'')?.split_once('\'')?;
     Some(name)

@@ -1,4 +1,4 @@
-//! The two files that are read for the front: a container's configuration and its `os-release`.
+//! Two files that the helper reads for the front: a container's configuration and its `os-release`.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -8,16 +8,16 @@ use crate::sys::InsideRoot;
 
 use super::refusal::Refusal;
 
-/// The most of a configuration file that is read; what follows is cut off.
+/// The most bytes of a configuration file that are read; the rest is cut off.
 const CONFIG_BYTES: u64 = 256 * 1024;
 
-/// The most of an `os-release` that is read; what follows is cut off.
+/// The most bytes of an `os-release` that are read; the rest is cut off.
 const OS_RELEASE_BYTES: u64 = 64 * 1024;
 
-/// Where os-release(5) lies, in its order.
+/// The paths of os-release(5), in its order.
 const OS_RELEASE: [&str; 2] = ["etc/os-release", "usr/lib/os-release"];
 
-/// One container's configuration file.
+/// Reads a container's configuration file.
 pub fn config(path: &Path) -> Result<Vec<u8>, Refusal> {
     let read = File::open(path).and_then(|file| {
         let mut bytes = Vec::new();
@@ -27,7 +27,7 @@ pub fn config(path: &Path) -> Result<Vec<u8>, Refusal> {
     read.map_err(|e| Refusal::failed(format!("the container's configuration cannot be read: {e}")))
 }
 
-/// The container's `os-release`. Only where the first file does not exist is the second one read.
+/// Reads the container's `os-release`. The second path is read only if the first does not exist.
 pub fn os_release(root: &InsideRoot) -> Result<Vec<u8>, Refusal> {
     for path in OS_RELEASE {
         match root.read(path, 0, OS_RELEASE_BYTES) {
@@ -45,7 +45,7 @@ pub fn os_release(root: &InsideRoot) -> Result<Vec<u8>, Refusal> {
     )))
 }
 
-/// The root file system of a container that is not running, if it is a plain directory.
+/// Returns the root file system of a container that is not running, if it is a plain directory.
 pub fn root_of(config: &Path) -> Result<PathBuf, Refusal> {
     let text = fs::read_to_string(config).unwrap_or_default();
     let path = rootfs(&text).ok_or_else(|| {
@@ -54,12 +54,12 @@ pub fn root_of(config: &Path) -> Result<PathBuf, Refusal> {
     Ok(PathBuf::from(path))
 }
 
-/// Whether a container's root file system is a plain directory.
+/// Returns whether a container's root file system is a plain directory.
 pub fn is_directory(config: &Path) -> bool {
     root_of(config).is_ok_and(|path| path.is_dir())
 }
 
-/// The last value of a key in a configuration, if it has one.
+/// Returns the last value of a key in a configuration, if it has one.
 pub fn value(config: &Path, key: &str) -> Option<String> {
     let text = fs::read_to_string(config).ok()?;
     let lines = text.lines().filter_map(|line| line.split_once('='));
@@ -70,7 +70,7 @@ pub fn value(config: &Path, key: &str) -> Option<String> {
     (!value.is_empty()).then_some(value)
 }
 
-/// The last `lxc.rootfs.path` of a configuration, when it names a directory.
+/// Returns the last `lxc.rootfs.path` of a configuration, if it names a directory.
 fn rootfs(config: &str) -> Option<&str> {
     let lines = config.lines().filter_map(|line| line.split_once('='));
     let paths = lines.filter(|(key, _)| key.trim() == "lxc.rootfs.path");

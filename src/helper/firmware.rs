@@ -1,10 +1,10 @@
-//! Has fwupd look at the firmware of the host's devices, and renew it.
+//! Inspects and updates the firmware of the host's devices through fwupd.
 
 use crate::exec::{Ending, FIRMWARE_MARK, FirmwareDeed, FirmwareId, Frame, Stream};
 
 use super::{commands::require_root, house::House, pump::Pump, refusal::Refusal, tools};
 
-/// Does one of the operations on firmware.
+/// Performs one of the operations on firmware.
 pub async fn perform(
     house: &House,
     pump: &mut Pump,
@@ -16,7 +16,7 @@ pub async fn perform(
         FirmwareDeed::Updates {} => fwupdmgr(house, pump, &["get-updates"]).await,
         FirmwareDeed::Refresh {} => fwupdmgr(house, pump, &["refresh"]).await,
         FirmwareDeed::Apply { device } => {
-            // Nothing is asked, nobody is told of it, and the box stays up.
+            // No questions, no reports to others, no reboot.
             let mut words = vec![
                 "update",
                 "--assume-yes",
@@ -25,7 +25,7 @@ pub async fn perform(
                 "--no-metadata-check",
             ];
             words.extend(device.iter().map(FirmwareId::as_str));
-            // A device whose firmware is written in part may never start again.
+            // A device with partly written firmware may never start again.
             pump.set_steadfast(true);
             let updated = fwupdmgr(house, pump, &words).await;
             pump.set_steadfast(false);
@@ -38,7 +38,7 @@ pub async fn perform(
     }
 }
 
-/// What fwupd says in JSON is asked for without questions to a person.
+/// Runs fwupdmgr with JSON output, which also suppresses its questions.
 async fn fwupdmgr(house: &House, pump: &mut Pump, words: &[&str]) -> Result<Ending, Refusal> {
     let words = words.iter().chain(&["--json"]);
     let tool = tools::Tool {

@@ -1,4 +1,4 @@
-//! A container whose processes stand still for a while, and go on afterwards whatever happens meanwhile.
+//! Freezes a container for a short time, and unfreezes it afterwards even if the helper is killed.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,16 +11,17 @@ use crate::sys::{Cgroup, hold};
 
 use super::{call_processes::CallProcesses, containers::Running, house::House};
 
-/// How long a container may be frozen while the processes of a call are found and killed there.
+/// How long a container may be frozen while the processes of a call are found and killed in it.
 const FROZEN_TIME: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether they do.
+/// How often to check whether it is frozen.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Holds a container's processes as long as it lives.
+/// Keeps a container frozen until it is dropped.
 ///
-/// LXC is not asked, so that ending it needs nobody's answer; and a mark in the container's own cgroup says whose work
-/// it is: when this helper is killed, the next one, or what systemd runs after it, has them go on.
+/// It does not go through LXC, so unfreezing depends on no other process. A mark in the container's own cgroup
+/// records that a helper froze it. If this helper is killed, the next one, or the command that systemd runs after it,
+/// unfreezes the container.
 #[derive(Debug)]
 pub struct Frost {
     payload: PathBuf,
@@ -28,8 +29,8 @@ pub struct Frost {
 }
 
 impl Frost {
-    /// Tells the kernel to hold them; [`still`] waits until it does. Nothing where there is no cgroup of version 2 for it,
-    /// or where they are frozen already.
+    /// Asks the kernel to freeze the container; [`still`] waits until it is frozen. `None` if it has no version 2
+    /// cgroup, or is already frozen.
     pub fn begin(house: &House, running: &Running) -> io::Result<Option<Self>> {
         let Some(payload) = running.payload.clone() else {
             return Ok(None);
@@ -54,7 +55,7 @@ pub async fn still(running: &Running) {
 impl Drop for Frost {
     fn drop(&mut self) {
         let path = &self.payload;
-        // One that has ended meanwhile is held by nobody.
+        // A container that has ended meanwhile needs no unfreezing.
         if let Err(cause) = hold(path, false)
             && path.exists()
         {
@@ -67,8 +68,8 @@ impl Drop for Frost {
     }
 }
 
-/// Kills what a lost reaper left in a container, while all processes of that container are frozen: one that forks and
-/// ends again and again is nowhere long enough to be killed otherwise. Whether none is left for certain.
+/// Kills what a lost reaper left in a container, while the whole container is frozen. Otherwise a process that forks
+/// and exits repeatedly never lives long enough to be killed. Returns whether it is certain that none is left.
 pub async fn kill_frozen(
     house: &House,
     container: &Running,
@@ -76,7 +77,7 @@ pub async fn kill_frozen(
 ) -> bool {
     let frost = match Frost::begin(house, container) {
         Ok(Some(frost)) => frost,
-        // It is frozen already, or has no freezer.
+        // It is already frozen, or has no freezer.
         Ok(None) => return false,
         Err(cause) => {
             tracing::warn!(%cause, "a container could not be frozen");

@@ -1,4 +1,4 @@
-//! Why work of several steps does not come to its end: somebody ordered so, or something is in the way.
+//! Runs operations of several steps, and states why a step was the last: an obstacle or an order to end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use super::{
     refusal::Refusal,
 };
 
-/// The most of a program's complaints that is kept; what follows is not told.
+/// The most bytes of a program's stderr that are kept; the rest is dropped.
 const COMPLAINT_BYTES: usize = 2048;
 
 /// Why a step was the last.
 #[derive(Debug)]
 pub enum Halt {
-    /// Something is in the way.
+    /// An obstacle.
     Refused(Refusal),
-    /// Whoever began it, the time or the helper's own end.
+    /// The caller, the timeout or the helper's own shutdown ended it.
     Killed(KillReason),
 }
 
@@ -32,7 +32,7 @@ impl From<Refusal> for Halt {
     }
 }
 
-/// How an operation ends whose steps end so.
+/// Converts the result of the last step to the operation's ending.
 pub fn ending(done: Result<(), Halt>) -> Result<Ending, Refusal> {
     match done {
         Ok(()) => Ok(Ending::Exited { code: 0 }),
@@ -41,18 +41,18 @@ pub fn ending(done: Result<(), Halt>) -> Result<Ending, Refusal> {
     }
 }
 
-/// What the steps of one operation work with.
+/// The context for the steps of one operation.
 pub struct Work<'a> {
-    /// The helper's common goods.
+    /// The helper's shared context.
     pub house: &'a House,
-    /// Where they hear that they have to end.
+    /// Signals that the operation has to end.
     pub pump: &'a mut Pump,
     /// The most processes of each program.
     pub processes: u32,
 }
 
 impl Work<'_> {
-    /// Does on a thread of its own what may wait for a disk.
+    /// Runs a step that may wait for a disk on a blocking thread.
     pub async fn aside<T: Send + 'static>(
         &mut self,
         step: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -61,8 +61,8 @@ impl Work<'_> {
         done.map_err(Halt::Killed)?.map_err(Halt::Refused)
     }
 
-    /// Runs a program that may start others, and hears what it prints: all of them end with the operation. Returns its
-    /// exit code, and what it complains of.
+    /// Runs a program and passes its stdout to `hear`. All processes it starts end with the operation. Returns its
+    /// exit code and its stderr.
     pub async fn run(
         &mut self,
         (name, args): (&'static str, Vec<String>),
@@ -90,7 +90,8 @@ impl Work<'_> {
         Ok((code, String::from_utf8_lossy(&complaint).trim().to_owned()))
     }
 
-    /// The same in surroundings of its own; all that it prints is heard. Returns its exit code.
+    /// Like `run`, with its own directory, environment and timeout; `hear` gets stdout and stderr. Returns the exit
+    /// code.
     pub async fn step(&mut self, step: Step, hear: Hear<'_>) -> Result<i32, Halt> {
         let name = step.name;
         let program = find(name)?.to_string_lossy().into_owned();
@@ -111,17 +112,17 @@ impl Work<'_> {
     }
 }
 
-/// A program of the box's with its surroundings.
+/// A program of the host, with its arguments and environment.
 #[derive(Debug)]
 pub struct Step {
     /// Such as `tar`.
     pub name: &'static str,
-    /// What follows it.
+    /// Its arguments.
     pub args: Vec<String>,
-    /// Where it starts.
+    /// Its working directory.
     pub cwd: String,
-    /// Variables beside the usual ones; no process list shows them.
+    /// Variables in addition to the usual ones. They do not appear in process lists.
     pub env: BTreeMap<String, String>,
-    /// How long it may take; then it is killed, and the step is refused.
+    /// How long it may take. After that it is killed and the step is refused.
     pub time: Duration,
 }

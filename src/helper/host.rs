@@ -1,4 +1,4 @@
-//! From an operation on the host to what does it.
+//! Dispatches the operations on the host.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
     tunnels, wifi,
 };
 
-/// Does one of the operations on the host that are no command.
+/// Performs an operation on the host that is not a command.
 pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,

@@ -1,4 +1,4 @@
-//! Files of the host: lists a directory, reads a part of a file, writes one and keeps its old version.
+//! Files of the host: lists a directory, reads a part of a file, writes a file and keeps its old version.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, File, Metadata, OpenOptions, Permissions};
@@ -26,25 +26,25 @@ use super::{
     refusal::Refusal,
 };
 
-/// The most entries of one answer.
+/// The most entries of one response.
 const ANSWER_ENTRIES: u32 = 1000;
 
-/// The most bytes of one answer.
+/// The most bytes of one response.
 const ANSWER_BYTES: u32 = 256 * 1024;
 
-/// The most that a file that is written may hold: a request is one frame, and base64 takes a third more.
+/// The largest file that can be written: a request is one frame, and base64 adds a third.
 const WRITE_BYTES: usize = 128 * 1024;
 
-/// What may be done with a new file: its owner, root, writes, others read.
+/// The mode of a new file: root, its owner, may write, all may read.
 const NEW_MODE: u32 = 0o644;
 
-/// What a file that is replaced keeps of its permissions: like any write, this takes away the right to act as its owner.
+/// The permission bits that a replaced file keeps. As with any write, set-user-ID and set-group-ID are dropped.
 const KEPT_MODE: u32 = 0o1777;
 
-/// What the name of an old version ends with; most programs that read all files of a directory pass over it.
+/// The suffix of an old version's name. Most programs that read all files of a directory ignore such names.
 const OLD: &str = "~";
 
-/// Does one of the operations on the host's files.
+/// Performs one of the operations on the host's files.
 pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -87,7 +87,7 @@ fn list(ground: &Ground, asked: &HostFileList) -> Result<FileList, Refusal> {
     let place = ground.find(path)?;
     let mut names = place.entries()?;
     names.sort_by_key(DirEntry::file_name);
-    // One that has gone meanwhile is not told; of a link itself is told and not where it leads.
+    // An entry that is gone meanwhile is left out. A link is listed as a link, not as its target.
     let told = names.iter().skip(asked.offset as usize);
     let told = told.take(asked.limit.min(ANSWER_ENTRIES) as usize);
     let told = told.filter_map(|one| {
@@ -122,7 +122,7 @@ fn read(ground: &Ground, asked: &HostFileRead) -> Result<Vec<u8>, Refusal> {
     Ok(answer)
 }
 
-/// The new version takes the name in one step, so that a reader, and a power cut, find the old one or the new one.
+/// The new version is renamed into place in one step: a reader, or a power failure, sees the old file or the new one.
 fn write(ground: &Ground, asked: &HostFileWrite) -> Result<FileWritten, Refusal> {
     let path = Path::new(&asked.path);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -149,7 +149,7 @@ fn write(ground: &Ground, asked: &HostFileWrite) -> Result<FileWritten, Refusal>
     })
 }
 
-/// What stands at the name now, when it may be replaced.
+/// Returns the metadata of the file at this name, if there is one and it may be replaced.
 fn old_version(
     ground: &Ground,
     directory: &Place,
@@ -177,7 +177,7 @@ fn old_version(
     Ok(Some(facts))
 }
 
-/// Writes beside it, links the old version to a name of its own, and renames; the name of the old version.
+/// Writes a temporary file, links the old version to its own name, and renames. Returns the name of the old version.
 fn replace(
     directory: &Place,
     name: &OsStr,
@@ -193,7 +193,7 @@ fn replace(
     });
     let done = create(&passing, bytes, old).and_then(|()| match &kept {
         Some(kept) => {
-            // Only ever a name: what was kept before goes.
+            // Only the name is removed: the version kept before.
             match fs::remove_file(folder.join(kept)) {
                 Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
                 _ => {}
@@ -201,11 +201,11 @@ fn replace(
             fs::hard_link(folder.join(name), folder.join(kept))?;
             fs::rename(&passing, folder.join(name))
         }
-        // A name that somebody took meanwhile is not replaced.
+        // Fails if the name was taken meanwhile, instead of replacing that file.
         None => fs::hard_link(&passing, folder.join(name)),
     });
     if done.is_err() || kept.is_none() {
-        // Best effort: the error that matters is the one before it.
+        // Best effort: the first error is the one that matters.
         let _ = fs::remove_file(&passing);
     }
     done?;
@@ -213,7 +213,7 @@ fn replace(
     Ok(kept)
 }
 
-/// A new file with the owner and the permissions of the old one.
+/// Creates a file with the owner and permissions of the old one.
 fn create(path: &Path, bytes: &[u8], old: Option<&Metadata>) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options
@@ -257,7 +257,7 @@ fn entry(name: String, facts: &Metadata) -> FileEntry {
     }
 }
 
-/// Plain numbers and words: there is nothing that JSON cannot hold.
+/// Plain numbers and strings always serialize.
 fn json(told: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(told).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! What only root sees of the network: machines that the front may not speak to, and the firewall's rules.
+//! Network information that only root can get: probes of other hosts that the front may not contact, and the
+//! firewall's rules.
 
 use std::sync::Arc;
 
@@ -8,19 +9,19 @@ use super::{
     commands::require_root, house::House, printing::print, pump::Pump, refusal::Refusal, tools,
 };
 
-/// Looks whether another machine answers.
+/// Checks whether another host responds.
 pub async fn probe(pump: &mut Pump, asked: &HostProbe) -> Result<Ending, Refusal> {
     let asked = asked.clone();
     print(pump, move || {
         let probed = asked.run(true);
         let probed = probed.map_err(|e| Refusal::failed(format!("{}: {e}", asked.address)))?;
-        // Plain numbers and words: there is nothing that JSON cannot hold.
+        // Plain numbers and strings always serialize.
         Ok(serde_json::to_vec(&probed).unwrap_or_default())
     })
     .await
 }
 
-/// Prints the rules as `nft` has them in JSON.
+/// Prints the firewall's rules as JSON from `nft`.
 pub async fn firewall(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal> {
     require_root()?;
     let tool = tools::Tool {

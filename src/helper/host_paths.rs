@@ -1,4 +1,5 @@
-//! Which files of the host are within reach: below the directories that the owner's file names, and nobody's secrets.
+//! Which files of the host may be accessed: those below the directories that the owner's policy file names, except
+//! secrets.
 
 use std::fs::{self, DirEntry, File, Metadata, read_dir};
 use std::io;
@@ -15,11 +16,11 @@ use super::{house::House, refusal::Refusal};
 /// The longest path (`PATH_MAX` without its NUL).
 const PATH_BYTES: usize = 4095;
 
-/// The most entries of a directory that are counted and sorted; in a larger one some are never told.
+/// The most entries of a directory that are counted and sorted. Entries beyond that are never listed.
 const DIRECTORY_ENTRIES: usize = 100_000;
 
-/// What is nobody's business whatever the owner's file says: gatewren's own secrets, state and socket, and what is
-/// no file but the kernel's.
+/// Paths that are out of reach whatever the owner's file says: gatewren's own secrets, state and socket, and kernel
+/// file systems.
 const KEPT_OUT: [&str; 6] = [
     "/etc/gatewren",
     "/var/lib/gatewren",
@@ -29,40 +30,40 @@ const KEPT_OUT: [&str; 6] = [
     "/dev",
 ];
 
-/// The bits that let the group or others write.
+/// The mode bits that let the group or others write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// The sticky bit.
 const STICKY: u32 = 0o1000;
 
-/// Where somebody may go.
+/// The directories that an operation may access.
 #[derive(Debug, Clone)]
 pub struct Ground {
     key: &'static str,
     roots: Vec<String>,
     kept_out: Vec<PathBuf>,
-    /// The front's own user, whose files are its state wherever they are; nobody where it is our own.
+    /// The front's user, whose files are its state wherever they are; `None` if the helper runs as that user.
     front: Option<u32>,
 }
 
-/// Something within reach, not opened yet.
+/// A file or directory that may be accessed, not opened for reading yet.
 #[derive(Debug)]
 pub struct Place {
     file: File,
-    /// Where it is, links resolved.
+    /// Its path, with links resolved.
     pub path: PathBuf,
-    /// What it is.
+    /// Its metadata.
     pub facts: Metadata,
 }
 
 impl Ground {
-    /// The directories that a key of the owner's file names.
+    /// The directories that a key of the policy file names.
     pub fn new(house: &House, key: &'static str, roots: Vec<String>) -> Self {
         let definitions = house.containers.definitions();
         let containers = [Some(definitions.lxcpath()), definitions.proxmox()];
         let kept_out = KEPT_OUT.iter().map(Path::new);
         let kept_out = kept_out.chain(containers.into_iter().flatten());
-        // A link in the place of one is what it leads to, and a path of it all the same.
+        // If one of these paths is a link, both the link and its target are out of reach.
         let both = |path: &Path| {
             let real = path.canonicalize().ok();
             real.into_iter().chain([path.to_owned()])
@@ -80,13 +81,13 @@ impl Ground {
         &self.roots
     }
 
-    /// What stands at an absolute path; links are followed as long as they stay below its directory.
+    /// Finds the file at an absolute path. Links are followed as long as they stay below its directory.
     ///
     /// # Errors
-    /// `Forbidden` for what is not within reach.
+    /// `Forbidden` if the path may not be accessed.
     pub fn find(&self, path: &str) -> Result<Place, Refusal> {
         let (root, rest) = self.split(path)?;
-        // It is the owner's word: a link may lead to it.
+        // The owner named this directory, so it may be a link.
         let root = File::open(root).map_err(|e| wrong(root, &e))?;
         let file = place_beneath(&root, rest, false).map_err(|e| wrong(path, &e))?;
         let place = Place::of(file).map_err(|e| wrong(path, &e))?;
@@ -96,19 +97,19 @@ impl Ground {
         Ok(place)
     }
 
-    /// Whether something is nobody's business.
+    /// Returns whether a path is out of reach for everybody.
     pub fn keeps_out(&self, path: &Path, facts: &Metadata) -> bool {
         self.kept_out.iter().any(|kept| path.starts_with(kept)) || self.front == Some(facts.uid())
     }
 
-    /// What is nobody's business below a directory, seen from there.
+    /// Returns the paths below `path` that are out of reach, relative to it.
     pub fn kept_below(&self, path: &Path) -> Vec<PathBuf> {
         let kept = self.kept_out.iter();
         let below = kept.filter_map(|kept| kept.strip_prefix(path).ok());
         below.map(Path::to_owned).collect()
     }
 
-    /// The directory of the owner's file that a path is below, and the rest of it.
+    /// Splits a path into a directory of the policy file and the rest.
     fn split<'a>(&'a self, path: &'a str) -> Result<(&'a str, &'a Path), Refusal> {
         let straight = path.split('/').all(|part| part != "..");
         if !path.starts_with('/') || path.len() > PATH_BYTES || path.contains('\0') || !straight {
@@ -116,7 +117,7 @@ impl Ground {
                 "the path must be absolute and without .., such as /srv/file",
             ));
         }
-        // Whether it is there at all, nobody is told either.
+        // Checked first: not even the existence of these files is revealed.
         if self
             .kept_out
             .iter()
@@ -146,12 +147,12 @@ impl Place {
         Ok(Self { file, path, facts })
     }
 
-    /// The directory below this one; no link is followed, and no other file system entered.
+    /// Opens the entry below this directory. Follows no link and crosses no mount.
     pub fn below(&self, name: &Path) -> io::Result<Self> {
         place_beneath(&self.file, name, true).and_then(Self::of)
     }
 
-    /// A path that means it and nothing else, whatever is renamed meanwhile.
+    /// A path that refers to this open file even if it is renamed.
     pub fn handle(&self) -> PathBuf {
         handle(&self.file)
     }
@@ -160,11 +161,11 @@ impl Place {
     /// (`StrictModes` in its manual).
     ///
     /// # Errors
-    /// Names the first directory, from the root on, that somebody else owns or can write.
+    /// Names the first directory, from the root on, that another user owns or can write.
     pub fn check_ancestors(&self) -> Result<(), Refusal> {
         let mut ancestors: Vec<&Path> = self.path.ancestors().collect();
         ancestors.reverse();
-        // From the root downwards: only root can replace a directory whose parents have passed.
+        // From the root downwards: only root can replace a directory whose parents have passed the check.
         for ancestor in ancestors {
             let facts = fs::symlink_metadata(ancestor);
             let facts = facts.map_err(|e| wrong(&ancestor.to_string_lossy(), &e))?;
@@ -183,7 +184,7 @@ impl Place {
         Ok(())
     }
 
-    /// The regular file, opened to be read.
+    /// Opens the regular file for reading.
     pub fn open(&self) -> Result<File, Refusal> {
         if !self.facts.is_file() {
             return Err(self.is_no("regular file"));
@@ -191,7 +192,7 @@ impl Place {
         File::open(self.handle()).map_err(|e| wrong(&self.path.to_string_lossy(), &e))
     }
 
-    /// What stands in the directory, in no order.
+    /// Returns the entries of the directory, in no order.
     pub fn entries(&self) -> Result<Vec<DirEntry>, Refusal> {
         if !self.facts.is_dir() {
             return Err(self.is_no("directory"));
@@ -201,14 +202,14 @@ impl Place {
         Ok(entries.flatten().take(DIRECTORY_ENTRIES).collect())
     }
 
-    /// Says that it is something else.
+    /// The refusal for a file of another type.
     pub fn is_no(&self, kind: &str) -> Refusal {
         Refusal::failed(format!("{} is no {kind}", self.path.display()))
     }
 }
 
-/// Whether a directory is root's, or our own, and other users cannot rename entries of root in it: a sticky directory,
-/// such as `/tmp`, protects them (unlink(2), `EPERM`).
+/// Returns whether root, or the helper's user, owns the directory and other users cannot rename root's entries in it.
+/// In a sticky directory, such as `/tmp`, they cannot (unlink(2), `EPERM`).
 fn is_safe(facts: &Metadata) -> bool {
     let is_ours = facts.uid() == 0 || facts.uid() == own_uid();
     let is_writable = facts.mode() & WRITABLE_BY_OTHERS != 0 && facts.mode() & STICKY == 0;
@@ -231,12 +232,12 @@ fn kept(path: &str) -> Refusal {
     Refusal::new(RefusalCode::Forbidden, message)
 }
 
-/// Not `/proc/self`: the programs that we start find our descriptors by it too.
+/// Not `/proc/self`: programs that the helper starts reach its descriptors through this path too.
 fn handle(file: &File) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 
-/// What the system says of a path.
+/// Converts an I/O error on a path to a refusal.
 pub fn wrong(path: &str, cause: &io::Error) -> Refusal {
     let path = path.escape_debug();
     Refusal::failed(match cause.kind() {

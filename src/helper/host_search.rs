@@ -1,4 +1,4 @@
-//! Looks for files by name and by text: a walk that ends, follows no link and stays on one file system.
+//! Searches files by name and by text: a bounded walk that follows no link and stays on one file system.
 
 use std::collections::VecDeque;
 use std::io::Read as _;
@@ -13,25 +13,25 @@ use super::{
     refusal::Refusal,
 };
 
-/// The most files and directories that one search looks at; then it ends.
+/// The most files and directories that one search visits.
 const LOOKED_AT: u32 = 200_000;
 
-/// The longest that one search goes on; then it ends.
+/// The longest that one search runs.
 const SEARCH_TIME: Duration = Duration::from_secs(30);
 
-/// The most of a file in which a text is looked for; what follows is not looked at.
+/// The most bytes of a file that are searched for a text.
 const TEXT_BYTES: u64 = 1024 * 1024;
 
 /// The longest pattern or text.
 const QUESTION_BYTES: usize = 256;
 
-/// The most of a line that is told, in characters.
+/// The longest part of a line in the result, in characters.
 const LINE_CHARS: usize = 200;
 
-/// The most matches of one answer.
+/// The most matches of one response.
 const MATCHES: u32 = 1000;
 
-/// Walks through what is below a directory.
+/// Searches everything below a directory.
 pub fn search(ground: &Ground, asked: &HostFileSearch) -> Result<FileMatches, Refusal> {
     let questions = [&asked.name, &asked.text];
     let questions: Vec<&String> = questions.into_iter().flatten().collect();
@@ -57,7 +57,7 @@ pub fn search(ground: &Ground, asked: &HostFileSearch) -> Result<FileMatches, Re
         },
     };
     while let Some(directory) = walk.open.pop_front() {
-        // One that has gone, is a link now, or is on another file system is passed over.
+        // Skips a directory that is gone, has become a link, or is on another file system.
         let Ok(place) = start.below(&directory) else {
             continue;
         };
@@ -73,7 +73,7 @@ struct Walk<'a> {
     ground: &'a Ground,
     asked: &'a HostFileSearch,
     until: Instant,
-    /// The directories that are still to be entered, as seen from the first.
+    /// The directories still to visit, relative to the start.
     open: VecDeque<PathBuf>,
     found: FileMatches,
 }
@@ -106,7 +106,7 @@ impl Walk<'_> {
                 (&entry.file_name().to_string_lossy(), FileKind::of(&facts)),
             );
         }
-        // Deep before wide, so that what is told stands together.
+        // Depth first, so that the matches of a directory are adjacent.
         for directory in deeper.into_iter().rev() {
             self.open.push_front(directory);
         }
@@ -126,7 +126,7 @@ impl Walk<'_> {
         }
         let line = match self.asked.text.as_deref() {
             None => None,
-            // Opened only as what it was when it was looked at, and without waiting.
+            // Opened only if it is still a regular file, so that opening cannot block.
             Some(text) if kind == FileKind::File => match line_with(directory, name, text) {
                 None => return,
                 found => found,
@@ -147,13 +147,13 @@ impl Walk<'_> {
     }
 }
 
-/// The first line of a file that has the text.
+/// Returns the first line of a file that contains the text.
 fn line_with(directory: &Place, name: &str, text: &str) -> Option<(u32, String)> {
     let file = directory.below(Path::new(name)).ok()?.open().ok()?;
     let mut bytes = Vec::new();
     file.take(TEXT_BYTES).read_to_end(&mut bytes).ok()?;
     let whole = String::from_utf8_lossy(&bytes);
-    // Cheaper than to go through the lines of each file.
+    // Cheaper than splitting every file into lines.
     if !whole.contains(text) {
         return None;
     }

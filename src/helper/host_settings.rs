@@ -1,5 +1,4 @@
-//! Sets what the host is called, where it is, what it speaks, what its keys mean, how its processors run, and whether
-//! its memory swaps into itself.
+//! Settings of the host: its name, time zone, language, keyboard, CPU frequency governor and compressed swap.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -13,35 +12,35 @@ use super::{
     refusal::Refusal, tools, zram,
 };
 
-/// Where systemd's own are on the system bus: service, object and interface.
+/// systemd's services on the system bus: service, object and interface.
 const HOSTNAMED: [&str; 3] = of("org.freedesktop.hostname1", "/org/freedesktop/hostname1");
 const TIMEDATED: [&str; 3] = of("org.freedesktop.timedate1", "/org/freedesktop/timedate1");
 const LOCALED: [&str; 3] = of("org.freedesktop.locale1", "/org/freedesktop/locale1");
 
-/// The longest name for people; a longer one is refused.
+/// The longest pretty hostname. A longer one is rejected.
 const PRETTY_BYTES: usize = 128;
 
-/// The most that is read of a file of settings or of a list.
+/// The most bytes of a settings file or a list that are read.
 const FILE_BYTES: u64 = 4 << 20;
 
-/// The zones that there are.
+/// The time zones that exist.
 const ZONES: &str = "/usr/share/zoneinfo";
 
-/// The locales that can be made.
+/// The locales that can be generated.
 const LOCALES: &str = "/usr/share/i18n/SUPPORTED";
 
-/// The keyboards that there are.
+/// The keyboards that exist.
 const KEYBOARDS: &str = "/usr/share/X11/xkb/rules/base.lst";
 
-/// Where the kernel shows the processors.
+/// The CPUs in sysfs.
 const PROCESSORS: &str = "/sys/devices/system/cpu";
 
-/// An object that has the one interface that its service is named after.
+/// An object whose interface has the name of its service.
 const fn of(service: &'static str, object: &'static str) -> [&'static str; 3] {
     [service, object, service]
 }
 
-/// Sets one of them.
+/// Applies a setting.
 pub async fn perform(
     house: &House,
     pump: &mut Pump,
@@ -87,7 +86,7 @@ fn checked(pretty: &str) -> Result<&str, Refusal> {
     Ok(pretty)
 }
 
-/// The name in the network with what `/etc/hosts` says of it, and the name for people.
+/// Sets the host name and its entry in `/etc/hosts`, and the pretty name.
 async fn name(
     house: &House,
     pump: &mut Pump,
@@ -123,7 +122,7 @@ fn known_zone(zones: &Path, zone: &str) -> Result<(), Refusal> {
     )))
 }
 
-/// One that is not there yet is made first.
+/// Sets the language; generates a locale that does not exist yet.
 async fn language(house: &House, pump: &mut Pump, locale: &SettingWord) -> Result<Ending, Refusal> {
     let locale = locale.as_str();
     require_root()?;
@@ -149,7 +148,7 @@ async fn language(house: &House, pump: &mut Pump, locale: &SettingWord) -> Resul
     call(house, pump, &LOCALED, &set).await
 }
 
-/// Whether there is one, whichever way its encoding is written.
+/// Returns whether the locale exists, in either spelling of its encoding.
 async fn is_made(house: &House, locale: &str) -> Result<bool, Refusal> {
     let list = tools::Tool {
         name: "locale",
@@ -160,7 +159,7 @@ async fn is_made(house: &House, locale: &str) -> Result<bool, Refusal> {
     Ok(there.lines().any(|name| plain(name) == plain(locale)))
 }
 
-/// The line of the list that makes a locale, such as `de_AT.UTF-8 UTF-8`.
+/// Returns the line of the list that generates a locale, such as `de_AT.UTF-8 UTF-8`.
 fn known_locale<'l>(supported: &'l str, locale: &str) -> Result<&'l str, Refusal> {
     let mut lines = supported.lines();
     let line = lines.find(|line| line.split(' ').next() == Some(locale));
@@ -171,7 +170,7 @@ fn known_locale<'l>(supported: &'l str, locale: &str) -> Result<&'l str, Refusal
     })
 }
 
-/// `locale.gen` with one more line, or with that line uncommented.
+/// Returns `locale.gen` with this line added or uncommented.
 fn enabled(text: &str, line: &str) -> String {
     if text.lines().any(|there| there.trim() == line) {
         return text.to_owned();
@@ -186,7 +185,7 @@ fn enabled(text: &str, line: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Debian keeps it in a file of its own, which console and desktop read when they start (keyboard(5)).
+/// Sets the keyboard in Debian's own file, which console and desktop read when they start (keyboard(5)).
 async fn set_keyboard(
     house: &House,
     pump: &mut Pump,
@@ -202,7 +201,7 @@ async fn set_keyboard(
     if !Path::new("/usr/bin/setupcon").exists() && !Path::new("/bin/setupcon").exists() {
         return Ok(DONE);
     }
-    // On a box without a console there is nothing that it could be set on now; it is kept for the next start.
+    // Without a console there is nothing to set now: saves the layout for the next boot.
     let keep = tools::Tool {
         name: "setupcon",
         args: vec![
@@ -215,7 +214,7 @@ async fn set_keyboard(
     Ok(DONE)
 }
 
-/// Whether the list has all that it is made of; a variant stands there with its layout.
+/// Checks that the list has every part of the keyboard; it lists a variant with its layout.
 fn known_keyboard(list: &str, keyboard: &Keyboard) -> Result<(), Refusal> {
     let mut section = "";
     let mut known: Vec<(&str, &str, &str)> = Vec::new();
@@ -258,7 +257,7 @@ fn known_keyboard(list: &str, keyboard: &Keyboard) -> Result<(), Refusal> {
     }
 }
 
-/// The file with these values; what else stands in it stays.
+/// Returns the file with these values; its other lines stay.
 fn with_keyboard(text: &str, keyboard: &Keyboard) -> String {
     let options: Vec<&str> = keyboard.options.iter().map(SettingWord::as_str).collect();
     let word = |word: &Option<SettingWord>| {
@@ -293,7 +292,7 @@ fn with_keyboard(text: &str, keyboard: &Keyboard) -> String {
         .collect()
 }
 
-/// Of every processor that has a choice; nothing is set where one of them does not have it.
+/// Sets the governor of every CPU that has a choice; changes none if one of them does not offer it.
 fn govern(processors: &Path, governor: &str) -> Result<(), Refusal> {
     let entries = fs::read_dir(processors).into_iter().flatten().flatten();
     let places: Vec<_> = entries
@@ -324,7 +323,7 @@ fn govern(processors: &Path, governor: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Puts something else into a file below `/etc`, whole or not at all.
+/// Rewrites a file below `/etc` atomically.
 fn rewrite(name: &str, change: impl FnOnce(&str) -> String) -> Result<(), Refusal> {
     let failed = |e: io::Error| Refusal::failed(format!("/etc/{name} cannot be changed: {e}"));
     let etc = InsideRoot::open(Path::new("/etc")).map_err(failed)?;
@@ -342,14 +341,14 @@ fn rewrite(name: &str, change: impl FnOnce(&str) -> String) -> Result<(), Refusa
     written.map(drop).map_err(failed)
 }
 
-/// Calls one of systemd's own; nobody is asked for a password.
+/// Calls a method of one of systemd's services without interactive authorization.
 async fn call(
     house: &House,
     pump: &mut Pump,
     object: &[&str; 3],
     words: &[&str],
 ) -> Result<Ending, Refusal> {
-    // Not even a text that begins with a hyphen is an option of busctl.
+    // `--`: an argument that begins with a hyphen is not taken for an option of busctl.
     let fixed = ["--timeout=60", "call", "--"]
         .into_iter()
         .chain(object.iter().copied());
@@ -440,8 +439,8 @@ mod tests {
         }
     }
 
-    // A tree in the layout of sysfs (the kernel's Documentation/admin-guide/pm/cpufreq.rst): the machines of the tests
-    // let nobody choose.
+    // A tree in the layout of sysfs (the kernel's Documentation/admin-guide/pm/cpufreq.rst), as the test machines
+    // offer no choice of governors.
     #[test]
     fn a_governor_is_set_on_every_processor_or_on_none() {
         let scratch = Scratch::new();

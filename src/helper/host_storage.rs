@@ -1,4 +1,4 @@
-//! What only root sees of the host's disks: how much stands in each directory, and how the disks are.
+//! Disk information that only root can get: the usage of each directory, and the health of disks and pools.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use crate::exec::{Ending, HostDiskUsage, Operation};
 
 use super::{commands::require_root, house::House, pump::Pump, refusal::Refusal, tools};
 
-/// The most levels of directories that are told apart.
+/// The most levels of directories that are listed separately.
 const DEPTH: u8 = 8;
 
 /// The longest path (`PATH_MAX` without its NUL).
 const PATH_BYTES: usize = 4095;
 
-/// Does one of the operations on disks.
+/// Performs one of the operations on disks.
 pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -56,7 +56,7 @@ fn checked(path: &str) -> Result<&str, Refusal> {
     Ok(path)
 }
 
-/// Counts what a directory holds on its file system, with the sums of the directories below it.
+/// Sums up a directory on its file system, with subtotals for the directories below it.
 fn usage(asked: &HostDiskUsage) -> Result<tools::Tool, Refusal> {
     let path = checked(&asked.path)?;
     let depth = format!("--max-depth={}", asked.depth.min(DEPTH));

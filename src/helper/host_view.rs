@@ -1,4 +1,4 @@
-//! What the helper tells of the machine itself: its mounts, how full they are, its clock, who has a socket.
+//! Facts about the host: its mounts and their free space, its clock, and which programs own sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +9,10 @@ use crate::exec::HostView;
 use crate::sys::source::text;
 use crate::sys::{DiskSpace, clock_is_synchronised, disk_space, mount_places, socket_programs};
 
-/// The most file systems that are measured, and sockets that are looked for; what is beyond is left out.
+/// The most file systems to measure and sockets to look up; more are left out.
 const MOST: usize = 4096;
 
-/// The mounts as the helper has them, which is how the commands that it runs see the machine.
+/// Returns the mounts of the helper's namespace, the one that the commands it runs are in too.
 pub fn view() -> Vec<u8> {
     json(&HostView {
         mountinfo: text("/proc/self/mountinfo").unwrap_or_default(),
@@ -20,7 +20,7 @@ pub fn view() -> Vec<u8> {
     })
 }
 
-/// The sizes of what is mounted at these places; a place where nothing is mounted is not looked at.
+/// Returns the sizes of the file systems mounted at these places. Other places are left out.
 pub fn spaces(places: &[String]) -> Vec<u8> {
     let table = text("/proc/self/mountinfo").unwrap_or_default();
     let mounted: BTreeSet<String> = mount_places(&table).collect();
@@ -29,13 +29,13 @@ pub fn spaces(places: &[String]) -> Vec<u8> {
     json(&measured.collect::<BTreeMap<&String, DiskSpace>>())
 }
 
-/// The programs that have these sockets.
+/// Returns the programs that own these sockets.
 pub fn programs(sockets: &[u64]) -> Vec<u8> {
     let sockets = sockets.iter().take(MOST).copied().collect();
     json(&socket_programs(Path::new("/proc"), sockets))
 }
 
-/// Plain numbers and words: there is nothing that JSON cannot hold.
+/// Plain numbers and strings always serialize.
 fn json(told: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(told).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! `/etc/hosts` of a machine that gets another name: the new one stands there once.
+//! Updates `/etc/hosts` when the host is renamed: afterwards it has the new name exactly once.
 
 use crate::exec::HostName;
 
-/// The address at which Debian has a machine's own name (Debian Reference 5.1.1).
+/// The address that Debian gives the host's own name (Debian Reference 5.1.1).
 const OWN_ADDRESS: &str = "127.0.1.1";
 
-/// The file with the new name in the place of the old one, on the lines of the machine's own addresses; what others
-/// are called stays.
+/// Returns the file with the old name replaced by the new one on the lines of loopback addresses. Names of other
+/// hosts stay.
 pub fn renamed(hosts: &str, old: &str, new: &HostName) -> String {
     let old_short = old.split('.').next().unwrap_or(old);
     let mut is_there = false;
@@ -45,7 +45,7 @@ pub fn renamed(hosts: &str, old: &str, new: &HostName) -> String {
     lines.iter().flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The whole name first, as hosts(5) has it.
+/// The full name first, as in hosts(5).
 fn own_names(new: &HostName) -> Vec<&str> {
     let mut names = vec![new.as_str()];
     if new.short() != new.as_str() {

@@ -1,4 +1,4 @@
-//! What all calls of one helper share.
+//! The state that all calls of one helper share.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -28,42 +28,42 @@ use super::{
     strays::Strays,
 };
 
-/// How long the start waits for what a dead helper left behind; what is busy then stays for the next start.
+/// How long the start waits to remove what a dead helper left. What is still busy stays for the next start.
 const SWEEP_TIME: Duration = Duration::from_secs(2);
 
-/// How every cgroup of a call begins; the rest of the name says whose it is.
+/// The name prefix of a call's cgroup. The rest of the name identifies the helper that created it.
 const PREFIX: &str = "gatewren-exec-";
 
-/// The helper's common goods.
+/// The helper's shared context.
 #[derive(Debug)]
 pub struct House {
     /// The containers.
     pub containers: Containers,
-    /// Those of them that are being copied, exchanged or removed.
+    /// The containers that are being copied, exchanged or removed.
     pub claims: Claims,
-    /// The children that nobody started.
+    /// The helper's child processes, including adopted orphans.
     pub strays: Arc<Strays>,
-    /// A place for each operation.
+    /// The places for concurrent operations.
     pub operations: Arc<OperationPlaces>,
-    /// One permit for each stream of events.
+    /// One permit for each event stream.
     pub event_streams: Semaphore,
     /// One permit for each caller that waits for the end of a job.
     pub job_waits: Semaphore,
-    /// What goes on without whoever began it.
+    /// The jobs, which run on without their callers.
     pub jobs: Jobs,
-    /// Lines about what was not done.
+    /// The rate limit for log lines about refused requests.
     pub complaints: Complaints,
-    /// One permit for each caller that is told what is allowed, or which jobs have ended.
+    /// One permit for each stream of the enabled classes or of job ends.
     pub bounds_streams: Semaphore,
-    /// What the owner lets be done here at all, as the file was last read.
+    /// The owner's policy file, as it was last read.
     pub policy: Live<HelperPolicy>,
-    /// True once the helper is to end.
+    /// True once the helper shuts down.
     pub shutdown: watch::Receiver<bool>,
-    /// The cgroup below which host commands are born.
+    /// The cgroup that host commands are started below.
     pub own_cgroup: Option<PathBuf>,
     /// The user that the front runs as.
     pub front_uid: u32,
-    /// The helper's own directory, where it has one.
+    /// The helper's state directory, if it has one.
     pub state: Option<PathBuf>,
     reaper: Mutex<Option<Arc<File>>>,
     owner: String,
@@ -71,7 +71,7 @@ pub struct House {
 }
 
 impl House {
-    /// For the containers that are defined so, within the owner's policy, with the jobs that there are.
+    /// Creates the context with these definitions, the owner's policy and the existing jobs.
     pub fn new(
         definitions: Definitions,
         policy: Live<HelperPolicy>,
@@ -101,21 +101,21 @@ impl House {
         }
     }
 
-    /// The same with a directory of its own.
+    /// Sets the state directory.
     #[must_use]
     pub fn with_state(self, state: Option<PathBuf>) -> Self {
         Self { state, ..self }
     }
 
-    /// How many callers stay and have nothing run for them.
+    /// Returns how many callers are connected that nothing runs for.
     pub fn listeners(&self) -> usize {
         let events = MAX_EVENT_STREAMS - self.event_streams.available_permits();
         let waits = MAX_JOB_WAITS - self.job_waits.available_permits();
         events + waits + MAX_BOUNDS_STREAMS - self.bounds_streams.available_permits()
     }
 
-    /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give. A limit does
-    /// not hold where its controller is missing: `gatewren doctor` warns of that.
+    /// Creates a cgroup below `parent` for one call; `None` if the host cannot provide one. A limit without its
+    /// controller has no effect: `gatewren doctor` warns of that.
     pub fn cgroup(&self, parent: &Path, limits: CallLimits) -> Option<Cgroup> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         match Cgroup::create(parent, &format!("{PREFIX}{}-{number}", self.owner)) {
@@ -134,16 +134,16 @@ impl House {
         }
     }
 
-    /// Says in a container's own cgroup that we hold its processes, so that they go on even if we end.
+    /// Marks in a container's own cgroup that this helper froze it, so that it is unfrozen even if the helper dies.
     pub fn mark_held(&self, payload: &Path) -> io::Result<Cgroup> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         Cgroup::create(payload, &format!("{HELD}{}-{number}", self.owner))
     }
 
-    /// This program as a container may see it; made at the first call that needs it.
+    /// Returns a copy of this program that a container may see, created at the first call that needs it.
     ///
     /// # Errors
-    /// `Unsupported` when this build needs libraries, which a container does not have.
+    /// `Unsupported` if this build needs shared libraries, which a container does not have.
     pub fn reaper(&self) -> io::Result<Arc<File>> {
         let mut reaper = self.reaper.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = reaper.as_ref() {
@@ -158,10 +158,10 @@ impl House {
     }
 }
 
-/// The group of the helper itself, below the one that systemd has delegated to it.
+/// The helper's own cgroup, below the one that systemd has delegated to it.
 const LEAF: &str = "helper";
 
-/// Makes limits possible for calls on the host, where the machine has them.
+/// Enables limits for calls on the host, where the controllers are available.
 fn share(own: &Path) {
     match share_controllers(own, LEAF) {
         Ok(controllers) => tracing::debug!(?controllers, "limits of calls"),
@@ -169,10 +169,10 @@ fn share(own: &Path) {
     }
 }
 
-/// Kills and removes the cgroups that a dead helper left behind; those of a living one are left alone.
+/// Kills and removes the cgroups that a dead helper left. Those of a live helper are not touched.
 pub async fn sweep() {
     let (held, cgroups) = abandoned();
-    // First, for what stands still cannot be killed everywhere.
+    // Unfreezes first: frozen processes cannot be killed everywhere.
     for held in held {
         let gone_on = held.path().parent().map(|container| hold(container, false));
         tracing::warn!(path = ?held.path(), ?gone_on, "a container that a dead helper held goes on");
@@ -197,8 +197,8 @@ pub async fn sweep() {
     }
 }
 
-/// What a dead helper has left behind: the marks of containers that it held, and the cgroups of its calls. A box has
-/// hundreds of groups, so they are walked once for both.
+/// Returns what dead helpers left: marks of frozen containers, and cgroups of calls. A host has hundreds of cgroups,
+/// so one walk finds both.
 fn abandoned() -> (Vec<Cgroup>, Vec<Cgroup>) {
     let own_namespace = namespace().unwrap_or_default();
     let alive = |pid| process(pid).map(|p| p.started);
@@ -216,7 +216,7 @@ fn abandoned() -> (Vec<Cgroup>, Vec<Cgroup>) {
     (held, of_calls)
 }
 
-/// Descriptor 5 of every child on the way to a reaper.
+/// The path of descriptor 5, which every child on the way to a reaper inherits.
 pub const REAPER_PATH: &std::ffi::CStr = c"/proc/self/fd/5";
 
 /// The arguments that make this program a reaper.
@@ -224,12 +224,12 @@ pub fn reaper_argv() -> [CString; 2] {
     [REAPER_PATH.to_owned(), c"__reaper".to_owned()]
 }
 
-/// Who made a cgroup: a process number alone would be used again.
+/// Identifies the creator of a cgroup. The process id alone would not be unique: ids are reused.
 fn owner(pid: i32) -> Option<String> {
     Some(format!("{}-{pid}-{}", namespace()?, process(pid)?.started))
 }
 
-/// Numbers mean something within one pid namespace only, and nested ones show their cgroups to the outer.
+/// A process id is unique only in one pid namespace, and nested namespaces show their cgroups to the outer one.
 fn namespace() -> Option<String> {
     let link = pid_namespace(own_pid())?;
     let digits = link.to_str()?.chars().filter(char::is_ascii_digit);

@@ -1,4 +1,4 @@
-//! Runs a program of the host over files of a container, in a jail: the container's own programs never run.
+//! Runs a program of the host on files of a container, in a jail. The container's own programs never run.
 
 use std::ffi::CString;
 use std::io;
@@ -25,24 +25,24 @@ use super::{
 /// The hidden subcommand that enters a jail.
 pub const JAIL_NAME: &str = "__jail";
 
-/// The exit code where the container has none of the files that a program needs. No program here uses it.
+/// The exit code if the container has none of the files that the program needs. No program used here returns it.
 const NOTHING_TO_READ: u8 = 118;
 
-/// The exit code where the jail could not be made; the words are on the standard error.
+/// The exit code if the jail could not be created; the cause is on stderr.
 const NO_JAIL: u8 = 119;
 
-/// What a program sees of a container.
+/// The files of a container that a program sees.
 #[derive(Debug, Clone, Copy)]
 pub struct ContainerView {
-    /// Paths of which one must exist.
+    /// Paths of which at least one must exist.
     pub needs: &'static [&'static str],
     /// Further paths, which may be missing.
     pub paths: &'static [&'static str],
-    /// What the container lacks where it has nothing of `needs`, behind its name: `has no journal`.
+    /// The message if none of `needs` exists, to follow the container's name: `has no journal`.
     pub absent: &'static str,
 }
 
-/// What the jail's process is started with.
+/// The argument of the jail's process.
 #[derive(Debug, Serialize, Deserialize)]
 struct JailOrder {
     init: i32,
@@ -58,19 +58,19 @@ struct JailOrder {
 pub struct JailedTool<'a> {
     /// The program.
     pub tool: &'a Tool,
-    /// What it sees.
+    /// The files that it sees.
     pub view: &'a ContainerView,
     /// The container's name.
     pub container: &'a ContainerName,
-    /// The container's processes.
+    /// The running container.
     pub running: &'a Running,
 }
 
 impl JailedTool<'_> {
-    /// Runs it and carries its output to the caller.
+    /// Runs the program and passes its output to the caller.
     ///
     /// # Errors
-    /// Where the program is not installed on the host, and where the container has nothing to read.
+    /// Fails if the program is not installed on the host, or if the container has nothing to read.
     pub async fn carry(&self, pump: &mut Pump, strays: &Arc<Strays>) -> Result<Ending, Refusal> {
         let started = self.start(strays)?;
         let ending = tools::carried(started, pump).await;
@@ -88,7 +88,7 @@ impl JailedTool<'_> {
         let name = self.tool.name;
         let order = serde_json::to_string(&self.order()?).map_err(|e| not_run(name, &e))?;
         let spawn = Spawn {
-            // The helper's own program, also after an upgrade replaced its file.
+            // The helper's own program, even if an upgrade replaced its file.
             programs: vec![c"/proc/self/exe".to_owned()],
             argv: vec![
                 c"gatewren".to_owned(),
@@ -114,13 +114,13 @@ impl JailedTool<'_> {
     }
 }
 
-/// The whole life of the process that makes a jail and waits for the program in it.
+/// The main function of the process that creates a jail and waits for the program in it.
 pub fn jail() -> ExitCode {
     match enter() {
         Ok(Some(code)) => ExitCode::from(code),
         Ok(None) => ExitCode::from(NOTHING_TO_READ),
         Err(cause) => {
-            // There is nowhere else to say it.
+            // An error of this write cannot be reported anywhere.
             let _ = io::Write::write_fmt(
                 &mut io::stderr(),
                 format_args!("the container's files cannot be read: {cause}\n"),

@@ -1,4 +1,4 @@
-//! The operations about jobs: begin one, ask after it, read what it printed, end it.
+//! Operations on jobs: start one, query it, read its output, cancel it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use super::{
     stop::Stop,
 };
 
-/// Characters of a command that say which job it is.
+/// The most characters of a command in a job's description.
 const COMMAND_CHARS: usize = 200;
 
-/// The most of an output that is told at once.
+/// The most output of one response.
 const PIECE_BYTES: u32 = 1 << 20;
 
-/// Whose job, and which.
+/// A job's owner and id.
 type Which<'a> = (Option<&'a str>, &'a JobId);
 
-/// Begins a job, and passes on what it prints until it ends or the caller hangs up.
+/// Starts a job and passes its output to the caller until it ends or the caller disconnects.
 pub async fn start(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -56,7 +56,7 @@ pub async fn start(
     check(house, operation)?;
     if let Operation::ContainerCommand { container, .. } = &**operation {
         require_root()?;
-        // What cannot be entered is said at once, and is no job.
+        // A container that cannot be entered is reported at once; no job starts.
         match pump.wait(house.containers.running(container)).await {
             Ok(running) => drop(running?),
             Err(why) => return Ok(Ending::Killed { why }),
@@ -91,11 +91,11 @@ pub async fn start(
             Err(_) => break,
         }
     }
-    // Nobody hears this; the job goes on.
+    // The caller has disconnected, so nothing receives this. The job runs on.
     Ok(Ending::Exited { code: 0 })
 }
 
-/// A job that begins now.
+/// Creates the record of a job that starts now.
 fn new_job((id, owner, tool): (&JobId, &str, &str), operation: &Operation) -> Job {
     Job {
         id: id.clone(),
@@ -114,7 +114,7 @@ fn new_job((id, owner, tool): (&JobId, &str, &str), operation: &Operation) -> Jo
     }
 }
 
-/// What ends by itself, and does not stay with its caller.
+/// Returns whether an operation can be a job: it ends without its caller and is not a stream.
 fn can_be_a_job(operation: &Operation) -> bool {
     !matches!(
         operation,
@@ -142,7 +142,7 @@ async fn run(
     let name = operation.name();
     let mut pump = Pump::keeping(keeper, limits.output_bytes, stop).of(&operation);
     let doing = Arc::clone(&house);
-    // In a task of its own: one that breaks is a job that has ended all the same.
+    // In its own task: if it panics, the job still ends.
     let work = tokio::spawn(async move {
         let outcome = perform(&doing, &mut pump, &operation, limits.processes).await;
         (pump, outcome)
@@ -166,11 +166,11 @@ async fn run(
     tracing::info!(job = %id, operation = name, ending = said, duration_ms, "job ended");
     let heard = pump.as_ref().is_some_and(Pump::is_heard);
     house.jobs.end(&id, ending, heard);
-    // Whoever listens hears the end now that it can be asked for.
+    // The end can be queried now: drop the pump, so that a listening caller is notified.
     drop(pump);
 }
 
-/// The beginning of a command without its secrets, so that people can tell jobs apart.
+/// Returns the beginning of a command with secrets redacted, so that people can tell jobs apart.
 fn command_of(operation: &Operation) -> Option<String> {
     let (Operation::HostCommand { command } | Operation::ContainerCommand { command, .. }) =
         operation
@@ -186,7 +186,7 @@ fn command_of(operation: &Operation) -> Option<String> {
     Some(text)
 }
 
-/// Prints jobs as they stand.
+/// Prints jobs with their current state.
 pub async fn list(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -246,7 +246,7 @@ pub async fn output(
     .await
 }
 
-/// Ends a job, waits until it has ended, and prints it.
+/// Cancels a job, waits until it has ended, and prints it.
 pub async fn cancel(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -257,14 +257,15 @@ pub async fn cancel(
     wait(house, pump, which).await
 }
 
-/// Takes away what has ended, and was heard by whoever began it.
+/// Removes a job that has ended.
 pub fn forget(house: &House, which: Which<'_>) -> Result<Ending, Refusal> {
     let job = find(house, which)?;
     house.jobs.forget(&job.id);
     Ok(Ending::Exited { code: 0 })
 }
 
-/// Prints each job that has ended unheard, and then each that ends so, until the caller hangs up.
+/// Prints each job that ended while its caller did not listen, and then each further one, until the caller
+/// disconnects.
 pub async fn ends(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal> {
     let mut bell = house.jobs.bell();
     let mut told = BTreeSet::new();
@@ -293,7 +294,7 @@ fn find(house: &House, (owner, id): Which<'_>) -> Result<Job, Refusal> {
     }
 }
 
-/// What is about a container that the owner shows no more is gone too.
+/// A job of a container that the policy hides is hidden too.
 fn may_be_seen(house: &House, job: &Job) -> bool {
     let policy = house.policy.now();
     let container = job.container.as_ref();
@@ -301,7 +302,7 @@ fn may_be_seen(house: &House, job: &Job) -> bool {
 }
 
 fn line(value: &impl serde::Serialize) -> Vec<u8> {
-    // Plain words and numbers: there is nothing that JSON cannot hold.
+    // Plain strings and numbers always serialize.
     let mut line = serde_json::to_vec(value).unwrap_or_default();
     line.push(b'\n');
     line

@@ -1,4 +1,4 @@
-//! A job's output on disk, in pieces: the first and the last of them are kept, what lies between goes.
+//! A job's output on disk, in pieces: the first and the last pieces are kept, those between are deleted.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use crate::sys::files::create_private;
 
-/// How the file of a piece is called, before its number.
+/// The prefix of a piece's file name, before its number.
 const PIECE: &str = "output.";
 
 /// Bytes of a piece.
 const PIECE_BYTES: u64 = 2 << 20;
 
-/// So many of the last pieces are kept beside the first: 10 MiB of one job at most. What is older goes, so that the
-/// end of a long output is always there.
+/// How many of the last pieces are kept in addition to the first: at most 10 MiB of one job. Older pieces are
+/// deleted, so that the end of a long output is always available.
 const LAST_PIECES: u64 = 4;
 
-/// The most that one job's output takes on the disk.
+/// The most disk space of one job's output.
 pub const MOST_BYTES: u64 = PIECE_BYTES * (LAST_PIECES + 1);
 
-/// The end of an output that grows.
+/// The writer of a job's output.
 #[derive(Debug)]
 pub struct JobLog {
     directory: PathBuf,
@@ -30,7 +30,7 @@ pub struct JobLog {
 }
 
 impl JobLog {
-    /// Of nothing yet, in a directory of its own.
+    /// Creates an empty log in its own directory.
     pub fn new(directory: PathBuf) -> Self {
         Self {
             directory,
@@ -40,7 +40,7 @@ impl JobLog {
         }
     }
 
-    /// Takes what was printed; what the disk does not take is counted, and the job goes on.
+    /// Writes output. Bytes that cannot be written are counted as lost, and the job goes on.
     pub fn write(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -59,12 +59,12 @@ impl JobLog {
         }
     }
 
-    /// Bytes that can be read, or could before they went.
+    /// Bytes written so far, including those deleted since.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Bytes that the disk did not take.
+    /// Bytes that could not be written.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -87,8 +87,8 @@ fn next_piece(directory: &Path, number: u64) -> io::Result<File> {
     create_private(&path(directory, number)).map_err(io::Error::other)
 }
 
-/// Reads at most `most` bytes of an output of which there are so many, from `offset` on or, where that went, from
-/// where it goes on; also where that is.
+/// Reads at most `most` bytes from `offset` of an output that is `written` bytes long. If that part was deleted,
+/// reads from where the output continues. Returns the offset actually read from.
 pub fn read(
     directory: &Path,
     offset: u64,
@@ -112,7 +112,7 @@ pub fn read(
                 file.read_exact_at(part, at % PIECE_BYTES)?;
                 filled = until;
             }
-            // What was found before the gap is a piece of its own.
+            // A gap ends the response; the bytes after it are in a further one.
             Err(gone) if gone.kind() == io::ErrorKind::NotFound && filled > 0 => break,
             Err(gone) if gone.kind() == io::ErrorKind::NotFound => begin = end,
             Err(cause) => return Err(cause),
@@ -122,7 +122,7 @@ pub fn read(
     Ok((begin, bytes))
 }
 
-/// How long an output was that a dead helper left: the end of its last piece.
+/// Returns the length of an output that a dead helper left: the end of its last piece.
 pub fn found(directory: &Path) -> u64 {
     let pieces = fs::read_dir(directory).into_iter().flatten().flatten();
     let ends = pieces.filter_map(|piece| {
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// The byte at each place of a long output.
+    /// The byte at each offset of a long output.
     fn byte(at: u64) -> u8 {
         u8::try_from((at ^ (at >> 13)) & 0xff).unwrap()
     }

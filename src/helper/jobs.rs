@@ -1,4 +1,4 @@
-//! The jobs of this box: those that run, and of those that have ended as many as there is room for, on the disk.
+//! The jobs of this host, on disk: the running ones, and as many of the ended ones as the limits allow.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,37 +17,37 @@ use super::{
     refusal::Refusal,
 };
 
-/// Jobs at once; one more is refused as busy.
+/// Concurrent jobs. One more is rejected as busy.
 const MAX_RUNNING: usize = 32;
 
-/// The same for one agent.
+/// Concurrent jobs of one agent.
 const MAX_RUNNING_OF_ONE: usize = 8;
 
-/// Jobs that are kept after their end, for each agent and in all; for a further one the oldest goes.
+/// The most ended jobs that are kept, for each agent and in all. For one more the oldest is removed.
 const MAX_ENDED_OF_ONE: usize = 50;
 const MAX_ENDED: usize = 200;
 
-/// What the output of ended jobs takes on the disk in all; for more the oldest go.
+/// The most disk space of the output of ended jobs. For more the oldest are removed.
 const MAX_ENDED_BYTES: u64 = 256 << 20;
 
-/// The longest owner and tool that a job has.
+/// The longest owner and tool of a job.
 const NAME_BYTES: usize = 128;
 
 /// The longest record of a job.
 const RECORD_BYTES: usize = 16 * 1024;
 
-/// The file that says what a job is.
+/// The file with a job's record.
 const RECORD: &str = "record.json";
 
-/// So much output waits for a listener that is slower than the job.
+/// How many frames are buffered for a listener that is slower than the job.
 const LISTENER_FRAMES: usize = 8;
 
-/// Every job. Which there are for whom is decided here alone.
+/// All jobs. Only this type decides which of them an owner may access.
 #[derive(Debug)]
 pub struct Jobs {
     directory: Option<PathBuf>,
     entries: Mutex<BTreeMap<JobId, Entry>>,
-    /// Rung when one has ended.
+    /// Notified when a job has ended.
     bell: watch::Sender<u64>,
 }
 
@@ -59,8 +59,8 @@ struct Entry {
 }
 
 impl Jobs {
-    /// The jobs in a directory of the helper's own; those that an earlier helper left running ended with it. Without
-    /// a directory there can be none.
+    /// Opens the jobs in a directory of the helper. Jobs that an earlier helper left running count as ended with it.
+    /// Without a directory no job can start.
     pub fn open(directory: Option<PathBuf>) -> Self {
         let entries = directory.as_deref().map(load).unwrap_or_default();
         Self {
@@ -70,7 +70,8 @@ impl Jobs {
         }
     }
 
-    /// Writes down that a job begins, and makes room for it; where its output goes, and where it is heard.
+    /// Records a new job, and removes old ones to make room. Returns the sink for its output and the receiver of its
+    /// frames.
     pub fn begin(&self, job: Job) -> Result<(Keeper, mpsc::Receiver<Frame>), Refusal> {
         let Some(directory) = &self.directory else {
             return Err(Refusal::failed(
@@ -106,7 +107,7 @@ impl Jobs {
         Ok((keeper, heard))
     }
 
-    /// Writes down that it has ended, and how, and whether whoever began it listened.
+    /// Records that a job has ended, how, and whether its caller listened.
     pub fn end(&self, id: &JobId, ending: Ending, heard: bool) {
         if let Some(entry) = self.lock().get_mut(id) {
             entry.job = entry.now();
@@ -121,7 +122,7 @@ impl Jobs {
         self.bell.send_modify(|rung| *rung += 1);
     }
 
-    /// Those of an owner, or everybody's, or the one of this id among them; the newest first.
+    /// Returns the jobs of an owner or of all, or the one with this id among them, newest first.
     pub fn list(&self, owner: Option<&str>, id: Option<&JobId>) -> Vec<Job> {
         let entries = self.lock();
         let found = entries.values().filter(|entry| {
@@ -133,20 +134,20 @@ impl Jobs {
         jobs
     }
 
-    /// One of an owner. Another's is as one that never was.
+    /// Returns a job of an owner. Another owner's job counts as unknown.
     pub fn find(&self, owner: Option<&str>, id: &JobId) -> Result<Job, Refusal> {
         let found = self.list(owner, Some(id)).pop();
         found.ok_or_else(|| no_such_job(id))
     }
 
-    /// Tells one to end; one that has ended hears nothing.
+    /// Cancels a job. No effect if it has ended.
     pub fn cancel(&self, id: &JobId) {
         if let Some(entry) = self.lock().get(id) {
             entry.cancel.send_replace(true);
         }
     }
 
-    /// Takes one away that has ended.
+    /// Removes a job that has ended.
     pub fn forget(&self, id: &JobId) {
         let mut entries = self.lock();
         if entries.get(id).is_some_and(|entry| !entry.runs()) {
@@ -161,17 +162,17 @@ impl Jobs {
         }
     }
 
-    /// Where one's output is.
+    /// Returns the directory of a job's output.
     pub fn place(&self, id: &JobId) -> Option<PathBuf> {
         Some(self.directory.as_ref()?.join(id.as_str()))
     }
 
-    /// Rings when one has ended.
+    /// Subscribes to notifications that a job has ended.
     pub fn bell(&self) -> watch::Receiver<u64> {
         self.bell.subscribe()
     }
 
-    /// How many run.
+    /// Returns how many jobs run.
     pub fn running(&self) -> usize {
         let entries = self.lock();
         entries.values().filter(|entry| entry.runs()).count()
@@ -193,7 +194,7 @@ impl Entry {
         self.job.ending.is_none()
     }
 
-    /// The job with what it has printed until now.
+    /// Returns the job with the current size of its output.
     fn now(&self) -> Job {
         let mut job = self.job.clone();
         if self.runs() {
@@ -203,7 +204,7 @@ impl Entry {
     }
 }
 
-/// Says that there is none.
+/// The refusal for an unknown job.
 pub fn no_such_job(id: &JobId) -> Refusal {
     let message = format!("there is no job {id}; job_list names those that there are");
     Refusal::new(RefusalCode::NoSuchJob, message)
@@ -225,7 +226,7 @@ fn check_room(entries: &BTreeMap<JobId, Entry>, job: &Job) -> Result<(), Refusal
     Ok(())
 }
 
-/// Takes out the oldest of those that have ended until there is room for one more.
+/// Removes the oldest ended jobs until there is room for one more, and returns their ids.
 fn make_room(entries: &mut BTreeMap<JobId, Entry>, owner: &str) -> Vec<JobId> {
     let mut ended: Vec<Job> = entries
         .values()
@@ -248,7 +249,7 @@ fn make_room(entries: &mut BTreeMap<JobId, Entry>, owner: &str) -> Vec<JobId> {
     out
 }
 
-/// What an earlier helper left.
+/// Loads the jobs that an earlier helper left.
 fn load(directory: &Path) -> BTreeMap<JobId, Entry> {
     let mut entries = BTreeMap::new();
     for place in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -273,7 +274,7 @@ fn load(directory: &Path) -> BTreeMap<JobId, Entry> {
     entries
 }
 
-/// A job of an earlier helper, with which it ended.
+/// Marks a job that was still running as ended with its helper.
 fn ended(place: &Path, mut job: Job) -> Job {
     if job.ending.is_some() {
         return job;
@@ -290,7 +291,7 @@ fn ended(place: &Path, mut job: Job) -> Job {
 }
 
 fn write(place: &Path, job: &Job) -> Result<(), FileError> {
-    // Plain words and numbers: there is nothing that JSON cannot hold.
+    // Plain strings and numbers always serialize.
     let record = serde_json::to_vec(job).unwrap_or_default();
     write_private(&place.join(RECORD), &record)
 }
@@ -347,7 +348,7 @@ mod tests {
             assert_eq!(code, RefusalCode::NoSuchJob);
         }
 
-        // As if it had been killed.
+        // As if the helper had been killed.
         let second = jobs(&scratch);
         assert_eq!(second.running(), 0);
         assert_eq!(second.list(Some("b"), None), []);

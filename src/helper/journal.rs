@@ -1,4 +1,5 @@
-//! Reads the journal of the host, or a container's own: the host's `journalctl` with options that no caller writes.
+//! Reads the journal of the host or of a container, through the host's `journalctl`. Callers cannot add options to
+//! it.
 
 use std::fs;
 
@@ -15,26 +16,25 @@ use super::{
     tools,
 };
 
-/// The program, for the host's journal and for those of containers.
+/// The program, for the journals of the host and of containers.
 const JOURNALCTL: &str = "journalctl";
 
-/// What of a line is printed, beside its cursor, its times, its boot, and what tells which container it is about.
+/// The fields to print, in addition to the cursor, times and boot, and the fields that identify containers.
 const FIELDS: &str = "PRIORITY,_PID,_TRANSPORT";
 
-/// Which machine this is, as its journal's lines say (machine-id(5)).
+/// The file with this host's id, as in the lines of its journal (machine-id(5)).
 const MACHINE_ID: &str = "/etc/machine-id";
 
-/// What `journalctl` sees of a container: its journals, and by which id it finds them. LXC gives each start of a
-/// container a boot id of its own.
+/// The files of a container that `journalctl` sees: its journals, and the ids to find them by. LXC gives each start
+/// of a container its own boot id.
 const JOURNALS: ContainerView = ContainerView {
     needs: &["/var/log/journal", "/run/log/journal"],
     paths: &["/etc/machine-id", "/proc/sys/kernel/random/boot_id"],
     absent: "has no journal: it does not run systemd",
 };
 
-/// Prints lines, a JSON object a line, until there are no more or the caller hangs up; or the boots that a journal
-/// knows. Of the host's those lines are left out that are about containers of which the owner's file lets nothing be
-/// known.
+/// Prints lines, one JSON object each, until there are no more or the caller disconnects; or the boots in a journal.
+/// Lines of the host's journal about containers that the policy file hides are left out.
 pub async fn read(
     house: &House,
     pump: &mut Pump,
@@ -66,7 +66,7 @@ pub async fn read(
     tools::carry_sifted(&tool, pump, &house.strays, sieve).await
 }
 
-/// Has the host's `journalctl` read a container's journals: a frozen one's as well.
+/// Runs the host's `journalctl` on a container's journals. Works for a frozen container too.
 async fn of_container(
     house: &House,
     pump: &mut Pump,
@@ -93,7 +93,7 @@ fn list_of_boots() -> Vec<String> {
         .into()
 }
 
-/// Each value stands behind the `=` of its option, where nothing is an option.
+/// Builds the arguments. Each value follows the `=` of its option, so that it cannot be an option itself.
 fn arguments(query: &LogQuery) -> Vec<String> {
     let mut args: Vec<String> = ["--no-pager", "--quiet", "--output=json", "--all"]
         .map(str::to_owned)
@@ -117,7 +117,7 @@ fn arguments(query: &LogQuery) -> Vec<String> {
         option("until", &moment(ms));
     }
     match (&query.cursor, query.since_ms) {
-        // journalctl takes only one of the two; the caller stops where it has read enough.
+        // journalctl accepts only one of the two. The caller stops when it has read enough.
         (Some(cursor), _) => option("after-cursor", cursor.as_str()),
         (None, Some(ms)) => option("since", &moment(ms)),
         (None, None) => {}
@@ -135,7 +135,7 @@ fn arguments(query: &LogQuery) -> Vec<String> {
     args
 }
 
-/// A moment as systemd.time(7) has it.
+/// Formats a time as in systemd.time(7).
 fn moment(ms: u64) -> String {
     format!("@{}.{:03}", ms / 1000, ms % 1000)
 }
@@ -148,7 +148,7 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
-    /// What follows the fixed words.
+    /// The arguments after the fixed ones.
     fn varying(json: &str) -> String {
         arguments(&query(json))[5..].join(" ")
     }

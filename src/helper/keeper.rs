@@ -1,4 +1,4 @@
-//! Takes a job's output: onto the disk, and to whoever began the job for as long as they listen.
+//! Writes a job's output to disk, and passes it to the caller that started the job while it listens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,10 @@ use crate::exec::{Frame, Stream};
 
 use super::job_log::JobLog;
 
-/// How long a listener that does not read may hold up a job; then it hears nothing more.
+/// How long a listener that does not read may block a job. After that it is dropped.
 const LISTENER_TIME: Duration = Duration::from_secs(5);
 
-/// What a job has printed, as others see it while it runs.
+/// The amount of output of a running job, readable by others.
 #[derive(Debug, Default)]
 pub struct Printed {
     written: AtomicU64,
@@ -22,7 +22,7 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Bytes that were printed, and bytes that the disk did not take.
+    /// Returns the bytes written and the bytes that could not be written.
     pub fn now(&self) -> (u64, u64) {
         (
             self.written.load(Ordering::Acquire),
@@ -31,7 +31,7 @@ impl Printed {
     }
 }
 
-/// The way of a job's output, and of the order to end it.
+/// The sink of a job's output, and the receiver of its cancellation.
 #[derive(Debug)]
 pub struct Keeper {
     log: Option<JobLog>,
@@ -41,7 +41,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Writes into `log`, and tells `listener`.
+    /// Creates a sink that writes to `log` and sends to `listener`.
     pub fn new(
         log: JobLog,
         printed: Arc<Printed>,
@@ -56,11 +56,11 @@ impl Keeper {
         }
     }
 
-    /// Takes what was printed.
+    /// Stores output and sends it to the listener.
     pub async fn put(&mut self, which: Stream, bytes: Vec<u8>) {
         let (log, bytes) = (self.log.take(), Arc::new(bytes));
         let to_write = Arc::clone(&bytes);
-        // On a thread of its own, since a disk may be slow, and the helper has others to serve.
+        // On a blocking thread: a disk may be slow, and the helper serves others meanwhile.
         let written = tokio::task::spawn_blocking(move || {
             let mut log = log?;
             log.write(&to_write);
@@ -75,7 +75,7 @@ impl Keeper {
         self.tell(Frame::Output(which, bytes)).await;
     }
 
-    /// Waits for the order to end.
+    /// Waits until the job is cancelled.
     pub fn cancelled(&self) -> impl Future<Output = ()> + use<> {
         let mut cancelled = self.cancelled.clone();
         async move {
@@ -85,7 +85,7 @@ impl Keeper {
         }
     }
 
-    /// Whether whoever began the job listens.
+    /// Returns whether the caller that started the job still listens.
     pub fn is_heard(&self) -> bool {
         self.listener
             .as_ref()

@@ -1,4 +1,4 @@
-//! Runs a tool of LXC's that has others work for it: all of them end with the call.
+//! Runs an LXC tool that starts other programs. All of them end with the call.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::{
     commands::on_host, house::House, lxc::with_path, programs::find, pump::Pump, refusal::Refusal,
 };
 
-/// One of LXC's tools on the containers in `lxcpath`, with its arguments.
+/// Runs an LXC tool on the containers in `lxcpath`, with these arguments.
 pub async fn run(
     house: &House,
     pump: &mut Pump,
@@ -27,7 +27,7 @@ pub async fn run(
     on_host(house, pump, &command, processes).await
 }
 
-/// Whether it did what it was told.
+/// Returns whether the tool succeeded.
 pub fn went_well(ending: &Ending) -> bool {
     *ending == Ending::Exited { code: 0 }
 }

@@ -1,4 +1,4 @@
-//! From an operation on containers to the LXC tool that does it.
+//! The LXC tool and its arguments for an operation on containers.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use crate::exec::{ContainerName, Operation};
 
 use super::{ceilings::GRACE_SECONDS, tools::Tool};
 
-/// Keeps a tool from writing a log file beside its standard error. Where there is no container of the name,
-/// as with the pattern of lxc-monitor, it would make a directory for it among the containers.
+/// Stops a tool from writing a log file in addition to stderr. If no container has the name, as with the pattern of
+/// lxc-monitor, the tool would create a directory for it among the containers.
 const NO_LOG_FILE: [&str; 2] = ["-o", "none"];
 
-/// Whose log file the owner looks for when something went wrong.
+/// Tools that keep their log file: the owner reads it when a start or stop failed.
 const WITH_LOG: [&str; 2] = ["lxc-start", "lxc-stop"];
 
-/// The tool for an operation; `None` for operations that are not a tool's.
+/// Returns the tool for an operation; `None` if no tool performs it.
 ///
-/// Always with `-l ERROR`: without it some of them fail and print nothing.
+/// Always with `-l ERROR`: without it some tools fail and print nothing.
 pub fn tool_for(operation: &Operation, lxcpath: &Path) -> Option<Tool> {
     Some(match operation {
         Operation::ContainerInfo { container } => tool("lxc-info", lxcpath, Some(container), &[]),
@@ -35,22 +35,22 @@ pub fn tool_for(operation: &Operation, lxcpath: &Path) -> Option<Tool> {
     })
 }
 
-/// Holds the processes of one, or lets them go on.
+/// Returns the tool that freezes or unfreezes a container.
 pub fn freezer(name: &'static str, container: &ContainerName, lxcpath: &Path) -> Tool {
     tool(name, lxcpath, Some(container), &[])
 }
 
-/// A tool on the containers in `lxcpath`, with these arguments, which name them.
+/// Returns a tool on the containers in `lxcpath`, with arguments that name them.
 pub fn with_path(name: &'static str, lxcpath: &Path, args: &[&str]) -> Tool {
     tool(name, lxcpath, None, args)
 }
 
-/// Asks for one container's state and first process.
+/// Returns the tool that prints a container's state and init process.
 pub fn question(container: &ContainerName, lxcpath: &Path) -> Tool {
     tool("lxc-info", lxcpath, Some(container), &["-s", "-p"])
 }
 
-/// Ends the daemon that lxc-monitor leaves behind.
+/// Returns the tool that stops the daemon which lxc-monitor leaves behind.
 pub fn end_monitor_daemon(lxcpath: &Path) -> Tool {
     tool("lxc-monitor", lxcpath, None, &["-Q"])
 }

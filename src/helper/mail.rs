@@ -1,5 +1,7 @@
-//! Hands a letter to the box's own `sendmail`, to those alone whom the owner's file names. Nothing of what is said can
-//! become a header, a recipient or an option: the subject and the text are encoded, and recipients are not asked for.
+//! Sends mail through the host's `sendmail`, only to the recipients that the owner's policy file names.
+//!
+//! No part of a message can become a header, a recipient or an option: subject and text are encoded, and the caller
+//! does not choose recipients.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,27 +20,28 @@ use super::{
     refusal::Refusal,
 };
 
-/// How long it may take; then it is killed, with all that it has started.
+/// How long sendmail may take. After that it is killed with all that it started.
 const TIME: Duration = Duration::from_mins(1);
 
-/// The letter, in the environment of the shell alone.
+/// The message, only in the environment of the shell.
 const LETTER: &str = "GATEWREN_LETTER";
 
-/// Gives the program that follows the letter to read.
+/// Shell code that pipes the message to the program that follows.
 const GIVE: &str =
     "letter=$GATEWREN_LETTER; unset GATEWREN_LETTER; printf %s \"$letter\" | exec \"$@\"";
 
-/// A dot alone ends nothing; and what delivers by itself (exim4) does so before it ends, for nothing outlives its call.
+/// `-oi`: a line with a single dot does not end the message. `-odf`: exim4 delivers before it exits, as no process
+/// outlives its call.
 const OPTIONS: [&str; 2] = ["-oi", "-odf"];
 
-/// How much of a text is in one encoded word (RFC 2047: 75 characters at most), and in one line of base64.
+/// Bytes of a text in one encoded word (RFC 2047: at most 75 characters), and characters in one line of base64.
 const WORD_BYTES: usize = 42;
 const LINE_CHARS: usize = 76;
 
-/// The most of its complaints that is told.
+/// The most bytes of its stderr that are reported.
 const COMPLAINT_BYTES: usize = 512;
 
-/// Sends it.
+/// Sends a message.
 pub async fn send(
     house: &House,
     pump: &mut Pump,
@@ -93,7 +96,7 @@ pub async fn send(
     }
 }
 
-/// The letter as it goes to `sendmail`, which adds who sends it and when.
+/// Formats the message for `sendmail`, which adds sender and date.
 fn written(letter: &Letter, to: &[impl ToString]) -> String {
     let to: Vec<String> = to.iter().map(ToString::to_string).collect();
     let from = match &letter.agent {
@@ -102,10 +105,10 @@ fn written(letter: &Letter, to: &[impl ToString]) -> String {
     };
     let mut text = String::new();
     let mut put = |line: &str| {
-        // A text takes all that is written to it.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{line}");
     };
-    // A line has 998 characters at most (RFC 5322), so each has its own.
+    // A line has at most 998 characters (RFC 5322), so each recipient has its own.
     put(&format!("To: {}", to.join(",\n ")));
     put(&format!("Subject: {}", encoded(&letter.subject)));
     put(&format!("X-Gatewren-From: {from}"));
@@ -121,7 +124,7 @@ fn written(letter: &Letter, to: &[impl ToString]) -> String {
     text
 }
 
-/// A text as a header may have it: in words of base64, each on a line of its own.
+/// Encodes a text for a header: base64 words, each on its own line.
 fn encoded(text: &str) -> String {
     let mut words = vec![String::new()];
     for c in text.chars() {

@@ -1,28 +1,28 @@
-//! Talks D-Bus to the systemd of this machine or container at the socket that it keeps for root: one call at a time.
+//! A D-Bus client for the systemd of this host or container, over its private socket for root; one call at a time.
 //! The format is that of the D-Bus Specification, "Message Protocol" and "Authentication Protocol".
 
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
-/// Where systemd answers root without a message bus; `systemctl` asks there too.
+/// The socket where systemd serves root without a message bus. `systemctl` uses it too.
 const SOCKET: &str = "/run/systemd/private";
 
-/// The longest message that is read; a list of 10,000 units has a quarter of it. A longer one ends the conversation.
+/// The longest message that is read; a list of 10,000 units takes a quarter of it. A longer one ends the connection.
 const MAX_MESSAGE: usize = 16 << 20;
 
 /// The longest line of the authentication.
 const MAX_AUTH_LINE: u64 = 512;
 
-/// The ended jobs that are kept until they are asked after; the oldest is dropped for one more.
+/// How many ended jobs are kept until they are queried. For one more the oldest is dropped.
 const MAX_JOBS: usize = 256;
 
-/// Types of messages.
+/// Message types.
 const METHOD_RETURN: u8 = 2;
 const ERROR: u8 = 3;
 const SIGNAL: u8 = 4;
 
-/// A conversation with systemd.
+/// A connection to systemd.
 #[derive(Debug)]
 pub struct ManagerBus {
     stream: BufReader<UnixStream>,
@@ -30,7 +30,7 @@ pub struct ManagerBus {
     ended: Vec<EndedJob>,
 }
 
-/// A job of systemd's that has ended.
+/// A systemd job that has ended.
 #[derive(Debug)]
 struct EndedJob {
     path: String,
@@ -48,12 +48,12 @@ pub enum BusArgument<'a> {
     Flag(bool),
 }
 
-/// Why a call has no answer.
+/// Why a call failed.
 #[derive(Debug)]
 pub enum BusFault {
-    /// The conversation is over.
+    /// The connection broke.
     Broken(io::Error),
-    /// systemd said no, in these words.
+    /// systemd returned an error, with this message.
     Refused(String),
 }
 
@@ -76,15 +76,15 @@ impl ManagerBus {
     /// Connects to systemd and authenticates as root.
     ///
     /// # Errors
-    /// `NotFound` where no systemd runs.
+    /// `NotFound` if no systemd runs.
     pub fn connect() -> io::Result<Self> {
         let stream = UnixStream::connect(SOCKET)?;
         Self::over(stream)
     }
 
     fn over(mut stream: UnixStream) -> io::Result<Self> {
-        // The user's number, in decimal digits, in hexadecimal. All in one piece, as systemctl writes it: systemd forgets
-        // a message that comes in one piece with BEGIN until another one follows.
+        // The user id 0 in decimal digits, encoded in hexadecimal. Written in one piece, as systemctl does: a message
+        // that arrives in one piece with BEGIN stays unread in systemd until another one follows.
         stream.write_all(b"\0AUTH EXTERNAL 30\r\nBEGIN\r\n")?;
         let mut stream = BufReader::new(stream);
         let mut line = Vec::new();
@@ -101,10 +101,10 @@ impl ManagerBus {
         })
     }
 
-    /// Calls a method and returns the body of the answer.
+    /// Calls a method and returns the body of the reply.
     ///
     /// # Errors
-    /// `Refused` with systemd's words, which names no code.
+    /// `Refused` with systemd's message, without an error code.
     pub fn call(
         &mut self,
         path: &str,
@@ -129,7 +129,7 @@ impl ManagerBus {
         }
     }
 
-    /// Waits until a job has ended and returns systemd's word for how: `done`, `failed` and so on.
+    /// Waits until a job has ended and returns systemd's name for its result: `done`, `failed` and so on.
     pub fn job_result(&mut self, job: &str) -> Result<String, BusFault> {
         loop {
             if let Some(at) = self.ended.iter().position(|ended| ended.path == job) {
@@ -139,7 +139,7 @@ impl ManagerBus {
         }
     }
 
-    /// The next message; that of an ended job is kept too.
+    /// Reads the next message; records it if it reports an ended job.
     fn receive(&mut self) -> io::Result<Received> {
         let mut head = [0; 16];
         self.stream.read_exact(&mut head)?;
@@ -163,7 +163,7 @@ impl ManagerBus {
         Ok(received)
     }
 
-    /// Number, path, unit and result.
+    /// Parses id, path, unit and result.
     fn note(&mut self, body: &mut BusBody) -> io::Result<()> {
         body.length()?;
         let (path, _unit, result) = (body.text()?, body.text()?, body.text()?);
@@ -175,7 +175,7 @@ impl ManagerBus {
     }
 }
 
-/// A message as it came.
+/// A received message.
 #[derive(Debug)]
 struct Received {
     kind: u8,
@@ -221,7 +221,7 @@ impl Received {
     }
 }
 
-/// Values of a message, read one after another.
+/// The values of a message, read in order.
 #[derive(Debug)]
 pub struct BusBody {
     bytes: Vec<u8>,
@@ -233,17 +233,17 @@ impl BusBody {
         Self { bytes, at: 0 }
     }
 
-    /// Whether something is left to be read.
+    /// Returns whether values are left to read.
     pub fn has_more(&self) -> bool {
         self.at < self.bytes.len()
     }
 
-    /// Skips the padding in front of a value that begins at a multiple of `size`.
+    /// Skips the padding before a value that is aligned to `size` bytes.
     pub fn align(&mut self, size: usize) {
         self.at = self.at.next_multiple_of(size);
     }
 
-    /// A string or an object path; what is no UTF-8 is replaced.
+    /// Reads a string or an object path. Invalid UTF-8 is replaced.
     pub fn text(&mut self) -> io::Result<String> {
         let length = self.length()?;
         let text = String::from_utf8_lossy(self.take(length)?).into_owned();
@@ -251,20 +251,20 @@ impl BusBody {
         Ok(text)
     }
 
-    /// A number of 32 bits.
+    /// Reads a 32-bit number.
     pub fn number(&mut self) -> io::Result<u32> {
         self.align(4);
         let bytes = self.take(4)?.first_chunk().copied();
         bytes.map(u32::from_le_bytes).ok_or_else(senseless)
     }
 
-    /// A boolean.
+    /// Reads a boolean.
     pub fn flag(&mut self) -> io::Result<bool> {
         Ok(self.number()? != 0)
     }
 
-    /// The value in a variant as text: a number in decimal digits, a boolean as `yes` or `no`, a list of strings with
-    /// spaces between them. `None` for another type.
+    /// Reads a variant as text: a number in decimal digits, a boolean as `yes` or `no`, a list of strings separated
+    /// by spaces. `None` for other types.
     pub fn variant(&mut self) -> io::Result<Option<String>> {
         Ok(Some(match self.signature()?.as_str() {
             "s" | "o" => self.text()?,
@@ -291,7 +291,7 @@ impl BusBody {
         bytes.map(u64::from_le_bytes).ok_or_else(senseless)
     }
 
-    /// A length, in bytes, that is within what may be read at all.
+    /// Reads a length in bytes.
     pub fn length(&mut self) -> io::Result<usize> {
         usize::try_from(self.number()?).map_err(io::Error::other)
     }
@@ -315,7 +315,7 @@ impl BusBody {
     }
 }
 
-/// A method call, whole.
+/// Builds a complete method call.
 fn message(
     serial: u32,
     path: &str,
@@ -334,7 +334,7 @@ fn message(
         match argument {
             BusArgument::Text(text) => put_text(&mut body, text),
             BusArgument::OneText(text) => {
-                // The length of the list is that of its one text: four bytes, the text and its end.
+                // The list's length is that of its only string: four bytes, the text and its NUL.
                 put_number(&mut body, length(text.len() + 5));
                 put_text(&mut body, text);
             }
@@ -379,7 +379,7 @@ fn pad(bytes: &mut Vec<u8>, size: usize) {
     bytes.resize(bytes.len().next_multiple_of(size), 0);
 }
 
-/// What we send is names of units and of systemd's own methods.
+/// Fits in 32 bits: only names of units and of systemd's methods are sent.
 fn length(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -394,7 +394,7 @@ mod tests {
 
     use super::*;
 
-    /// A message of systemd's.
+    /// A message from systemd.
     fn sent(kind: u8, fields: &[u8], body: &[u8]) -> Vec<u8> {
         let mut bytes = vec![b'l', kind, 0, 1];
         for number in [length(body.len()), 7, length(fields.len())] {
@@ -416,13 +416,13 @@ mod tests {
         field
     }
 
-    /// A conversation in which systemd says these bytes after the authentication.
+    /// A connection in which systemd sends these bytes after the authentication.
     fn hearing(said: Vec<u8>) -> io::Result<ManagerBus> {
         let (ours, mut theirs) = UnixStream::pair()?;
         thread::spawn(move || {
             theirs.write_all(b"OK 0123\r\n").unwrap();
             theirs.write_all(&said).unwrap();
-            // Until the other end is done, so that what it writes is no error.
+            // Keeps this end open until the other is done, so that its writes do not fail.
             let _ = theirs.shutdown(std::net::Shutdown::Write);
             let _ = io::copy(&mut theirs, &mut io::sink());
         });

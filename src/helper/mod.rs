@@ -1,4 +1,4 @@
-//! The root side: accepts typed operations from the front alone, runs them, and leaves nothing behind.
+//! The process with root: accepts typed operations only from the front, runs them, and leaves no processes behind.
 #![forbid(unsafe_code)]
 
 mod accounts;

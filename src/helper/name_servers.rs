@@ -1,4 +1,4 @@
-//! Sets the name servers that the host asks, and puts the former ones back where none of the new ones answers.
+//! Sets the host's name servers, and restores the previous ones if none of the new ones responds.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -25,31 +25,31 @@ use super::{
     tools::{Tool, whole},
 };
 
-/// Where settings are.
+/// The directory of settings.
 const ETC: &str = "/etc";
 
-/// What programs read.
+/// The file that programs read.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// How long one name server may take to answer.
+/// How long one name server may take to respond.
 const WAIT_MS: u32 = 2000;
 
-/// How often it is asked whether the host can ask now: what sets it up takes its time.
+/// How often to check whether the host can resolve names now: applying the change takes time.
 const LOOKS: u32 = 5;
 
-/// The pause between two of them.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a service may take to read its files again.
+/// How long a service may take to reload its files.
 const RELOAD_TIME: Duration = Duration::from_secs(20);
 
-/// What is asked: who serves the root, which every name server knows or asks another for (RFC 1035, section 4).
+/// The query: the name servers of the root, which every name server knows or looks up (RFC 1035, section 4).
 const QUESTION: [u8; 15] = [1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
 
-/// Held by who changes them: one at a time.
+/// Held during a change: one at a time.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// Sets them, or lets the network say them.
+/// Sets the name servers, or uses those that the network announces.
 pub async fn set(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -62,7 +62,7 @@ pub async fn set(
         Refusal::new(RefusalCode::Busy, message)
     })?;
     let (house, servers) = (Arc::clone(house), servers.all().to_vec());
-    // Of its own: what was begun is looked at to its end, whether somebody still waits for it or not.
+    // In its own task: a change that has begun is checked to the end, even if the caller disconnects.
     let done = tokio::spawn(async move {
         let _turn = turn;
         change(&house, owner, servers).await
@@ -90,7 +90,7 @@ async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(),
     if text == kept {
         return Ok(());
     }
-    // What answers is not given up for what does not.
+    // Working name servers are not replaced by ones that do not respond.
     if !servers.is_empty() && !any_answers(servers.clone()).await {
         return Err(Refusal::failed(
             "none of these name servers answers; nothing was changed. dns_query asks one of them",
@@ -114,11 +114,12 @@ async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(),
     }))
 }
 
-/// Has its owner read the file.
+/// Makes the service that owns the file reload it.
 async fn reload(house: &House, owner: Owner) -> Result<(), Refusal> {
     let service = "systemd-resolved.service";
     let commands: &[(&'static str, &[&str])] = match owner {
-        // It reads its files when it starts. One that was started often lately would not be.
+        // It reads its files when it starts. `reset-failed` first: systemd would not start it if it was restarted
+        // often lately.
         Owner::Resolved => &[
             ("systemctl", &["reset-failed", service]),
             ("systemctl", &["restart", service]),
@@ -145,7 +146,7 @@ async fn reload(house: &House, owner: Owner) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether names can be looked up as programs do it.
+/// Returns whether names can be resolved the way programs do it.
 async fn can_ask() -> bool {
     for look in 0..LOOKS {
         if look > 0 {
@@ -164,7 +165,7 @@ async fn any_answers(servers: Vec<IpAddr>) -> bool {
     asked.await.unwrap_or(false)
 }
 
-/// Whether a name server answers, and has an answer.
+/// Returns whether a name server responds with a usable answer.
 fn answers(address: IpAddr) -> bool {
     let Ok(number) = random_bytes::<2>() else {
         return false;
@@ -182,7 +183,7 @@ fn answers(address: IpAddr) -> bool {
     probed.answer == Answered::Yes && is_good(&message)
 }
 
-/// Whether an answer is one: the name is there, or is not. One that fails or refuses helps nobody.
+/// Returns whether a response is usable: the name exists or does not exist. A failure or a refusal is not usable.
 fn is_good(message: &[u8]) -> bool {
     message
         .get(3)

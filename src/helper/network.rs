@@ -1,4 +1,4 @@
-//! A container's network as `/proc/PID/net` of its first process shows it: addresses, open ports, traffic.
+//! A container's network, read from `/proc/PID/net` of its init: addresses, open ports and traffic.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 use crate::exec::{Listener, Transport};
 use crate::sys::{open_ports_beside, open_ports_of, source::text};
 
-/// Addresses and ports that are kept, each; what a container has more of is left out.
+/// The most addresses, and the most ports, that are kept; more are left out.
 const MOST: usize = 256;
 
-/// One network namespace.
+/// A network namespace.
 #[derive(Debug)]
 pub struct Network {
-    /// A process that is in it.
+    /// A process in it.
     pid: i32,
-    /// Where `/proc` shows it.
+    /// Its directory in `/proc`.
     folder: PathBuf,
 }
 
 impl Network {
-    /// The one that a process is in.
+    /// The network namespace of a process.
     pub fn of(pid: i32) -> Self {
         let folder = format!("/proc/{pid}/net").into();
         Self { pid, folder }
     }
 
-    /// Its addresses, sorted: not those of the loopback, and not the link-local ones.
+    /// Returns its addresses, sorted, without loopback and link-local ones.
     pub fn addresses(&self) -> Vec<IpAddr> {
         let v4 = self.read("fib_trie");
         let v6 = self.read("if_inet6");
@@ -34,10 +34,10 @@ impl Network {
         sorted(v4.chain(v6))
     }
 
-    /// Its open ports, sorted.
+    /// Returns its open ports, sorted.
     pub fn listeners(&self) -> Vec<Listener> {
         let asked = open_ports_beside(self.pid);
-        // Where we may not go there, it is read; that takes longer.
+        // Without permission to enter the namespace, `/proc` is read instead, which takes longer.
         let open = asked.unwrap_or_else(|_| open_ports_of(&self.folder));
         sorted(open.into_iter().map(|open| Listener {
             protocol: if open.tcp {
@@ -50,7 +50,7 @@ impl Network {
         }))
     }
 
-    /// Bytes received and sent by all interfaces but the loopback.
+    /// Returns the bytes received and sent by all interfaces except loopback.
     pub fn traffic(&self) -> Option<(u64, u64)> {
         let devices = text(self.folder.join("dev"))?;
         let interfaces = devices.lines().filter_map(interface);
@@ -62,7 +62,7 @@ impl Network {
     }
 }
 
-/// Whether two processes are in the same network namespace.
+/// Returns whether two processes are in the same network namespace.
 pub fn same_network(pid: i32, other: i32) -> bool {
     let namespace = |pid| std::fs::read_link(Path::new(&format!("/proc/{pid}/ns/net"))).ok();
     namespace(pid).is_some_and(|one| namespace(other) == Some(one))
@@ -75,7 +75,7 @@ fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// The local addresses in the kernel's routing table: a leaf `|-- 10.0.3.5`, below it `/32 host LOCAL`.
+/// Returns the local addresses of the kernel's routing table: a leaf `|-- 10.0.3.5`, and below it `/32 host LOCAL`.
 fn addresses_v4(trie: &str) -> Vec<Ipv4Addr> {
     let mut leaf = None;
     let mut found = Vec::new();
@@ -89,7 +89,7 @@ fn addresses_v4(trie: &str) -> Vec<Ipv4Addr> {
     found
 }
 
-/// An address in a line of `if_inet6` (`proc_net(5)`): address, interface, prefix, scope, flags, name.
+/// Parses a line of `if_inet6` (`proc_net(5)`): address, interface, prefix, scope, flags, name.
 fn address_v6(line: &str) -> Option<Ipv6Addr> {
     let mut words = line.split_whitespace();
     let address = u128::from_str_radix(words.next()?, 16).ok()?;
@@ -97,7 +97,7 @@ fn address_v6(line: &str) -> Option<Ipv6Addr> {
     global.then(|| Ipv6Addr::from(address))
 }
 
-/// Bytes received and sent in a line of `dev` (`proc_net(5)`).
+/// Parses the bytes received and sent from a line of `dev` (`proc_net(5)`).
 fn interface(line: &str) -> Option<(u64, u64)> {
     let (name, counters) = line.split_once(':')?;
     let mut counters = counters.split_whitespace();
@@ -137,7 +137,7 @@ mod tests {
         let tcp6 = TcpListener::bind("[::1]:0").ok();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let network = Network::of(std::process::id().try_into().unwrap());
-        // A busy machine has more ports than are kept; then this one's may not be among them.
+        // A busy host may have more ports than are kept; then this one may be missing.
         let all = network.listeners();
         let expected = [
             Some((Transport::Tcp, tcp.local_addr().unwrap())),

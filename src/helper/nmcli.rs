@@ -1,4 +1,4 @@
-//! Asks `NetworkManager` through its own program, and reads what that prints for programs (nmcli(1), `--terse`).
+//! Queries `NetworkManager` through nmcli, and parses its output for programs (nmcli(1), `--terse`).
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,51 +15,51 @@ use super::{
     tools::{Tool, whole},
 };
 
-/// How much longer than the program's own time it is waited for; then it is killed.
+/// How long to wait for nmcli beyond its own timeout. Then it is killed.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// The most saved networks that are looked at; what there is beyond is not known here.
+/// The most saved networks that are read; more are ignored.
 const MOST_SAVED: usize = 64;
 
-/// The most networks that are told, the strongest.
+/// The most networks in the list: the strongest ones.
 const MOST_HEARD: usize = 64;
 
-/// What `NetworkManager` calls a wireless profile.
+/// `NetworkManager`'s type of a wireless profile.
 const WIRELESS: &str = "802-11-wireless";
 
-/// How long it may wait for what it is told to do.
+/// nmcli's own timeout.
 #[derive(Debug, Clone, Copy)]
 pub struct Seconds(pub u8);
 
-/// A network that is saved.
+/// A saved network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
-    /// The profile's own name.
+    /// The profile's id.
     pub uuid: String,
-    /// The network's; none where it is not clear.
+    /// The network's name; `None` if it is ambiguous.
     pub ssid: Option<String>,
     /// Whether it is in use.
     pub active: bool,
 }
 
-/// An access point that is heard.
+/// An access point in range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
     /// The bytes of the network's name.
     pub ssid: Vec<u8>,
-    /// The interface that hears it.
+    /// The interface that receives it.
     pub interface: String,
     joined: bool,
     signal: u8,
     frequency: u32,
-    /// What it asks for.
+    /// Its security protocols.
     pub security: String,
 }
 
-/// Runs it, and returns what it prints.
+/// Runs nmcli and returns its output.
 ///
 /// # Errors
-/// What it complains of, in its own words.
+/// Contains nmcli's own error message.
 pub async fn run(house: &House, wait: Seconds, words: &[&str]) -> Result<String, Refusal> {
     let limit = wait.0.to_string();
     let fixed = ["--wait", &limit, "--terse"];
@@ -77,7 +77,7 @@ pub async fn run(house: &House, wait: Seconds, words: &[&str]) -> Result<String,
     Err(Refusal::failed(complaint(&said)))
 }
 
-/// The last line is the one that says why.
+/// Returns the last line, which states the cause.
 fn complaint(said: &str) -> String {
     let mut lines = said.lines().rev().map(str::trim);
     let last = lines.find(|line| !line.is_empty()).unwrap_or_default();
@@ -89,7 +89,7 @@ fn complaint(said: &str) -> String {
     format!("NetworkManager says: {}", neutralise(last))
 }
 
-/// The parts of a line, of which `\` makes `:` and itself plain.
+/// Splits a line at `:`; a `\` escapes `:` and itself.
 pub fn parts(line: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut chars = line.chars();
@@ -104,7 +104,7 @@ pub fn parts(line: &str) -> Vec<String> {
     parts
 }
 
-/// The wireless networks that are saved.
+/// Returns the saved wireless networks.
 pub async fn saved(house: &House) -> Result<Vec<Saved>, Refusal> {
     let all = ["--fields", "UUID,TYPE,ACTIVE", "connection", "show"];
     let listed = run(house, Seconds(5), &all).await?;
@@ -137,8 +137,8 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
-/// The networks' names by their profiles'. Here nmcli does not mark what belongs to a value: a name with a line feed
-/// could look like another one's lines, so a profile with more lines than it must have has no name.
+/// Returns the networks' names by profile id. nmcli does not escape values here: a name with a line feed could look
+/// like the lines of another one. So a profile with more lines than expected gets no name.
 fn ssids(shown: &str) -> Vec<(String, Option<String>)> {
     let mut found: Vec<(String, Vec<&str>)> = Vec::new();
     for line in shown.lines() {
@@ -159,7 +159,7 @@ fn ssids(shown: &str) -> Vec<(String, Option<String>)> {
     named.collect()
 }
 
-/// The access points that are heard; with `scan` the radio listens first where it has not lately.
+/// Returns the access points in range. With `scan` the radio scans first, unless it did so recently.
 pub async fn heard(house: &House, scan: bool) -> Result<Vec<Heard>, Refusal> {
     let fields = "IN-USE,SSID-HEX,FREQ,SIGNAL,SECURITY,DEVICE";
     let rescan = if scan { "auto" } else { "no" };
@@ -170,7 +170,7 @@ pub async fn heard(house: &House, scan: bool) -> Result<Vec<Heard>, Refusal> {
     Ok(listed.lines().filter_map(point).collect())
 }
 
-/// A line of the list.
+/// Parses a line of the list.
 fn point(line: &str) -> Option<Heard> {
     let parts = parts(line);
     let [joined, ssid, frequency, signal, security, interface] = parts.as_slice() else {
@@ -187,7 +187,7 @@ fn point(line: &str) -> Option<Heard> {
     })
 }
 
-/// What hexadecimal digits stand for.
+/// Decodes hexadecimal digits.
 fn bytes(hex: &str) -> Option<Vec<u8>> {
     if !hex.is_ascii() || !hex.len().is_multiple_of(2) {
         return None;
@@ -199,7 +199,7 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// The networks of these access points, the strongest first. Those that hide their name are left out.
+/// Groups access points into networks, the strongest first. Hidden networks are left out.
 pub fn networks(heard: &[Heard], saved: &[Saved]) -> Vec<WifiNetwork> {
     let mut sorted: Vec<&Heard> = heard
         .iter()
@@ -239,7 +239,7 @@ fn network(point: &Heard, saved: &[Saved]) -> WifiNetwork {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -250,12 +250,12 @@ mod tests {
     use super::*;
 
     /// Recorded: nmcli 1.42.4 of Debian 12 prints these lines, word for word, for `nmcli --terse --fields
-    /// IN-USE,SSID-HEX,FREQ,SIGNAL,SECURITY,DEVICE device wifi list`; the access points behind it were those of
-    /// python-dbusmock 0.28.7's `NetworkManager`, for there is no radio where this was recorded.
+    /// IN-USE,SSID-HEX,FREQ,SIGNAL,SECURITY,DEVICE device wifi list`. The access points were those of python-dbusmock
+    /// 0.28.7's `NetworkManager`, as the recording machine had no radio.
     const LIST: &str = include_str!("recorded/nmcli-wifi-list.txt");
 
-    /// The same of `nmcli --terse --fields connection.uuid,802-11-wireless.ssid connection show uuid ... uuid ...`, by
-    /// `NetworkManager` 1.42.4 itself. The third network's name is two lines.
+    /// The same for `nmcli --terse --fields connection.uuid,802-11-wireless.ssid connection show uuid ... uuid ...`,
+    /// from `NetworkManager` 1.42.4 itself. The third network's name has two lines.
     const SHOWN: &str = include_str!("recorded/nmcli-connections.txt");
 
     #[test]

@@ -1,5 +1,5 @@
-//! Places for operations: each requester has a share, some places are reserved, and a short queue replaces an instant
-//! refusal.
+//! Places for concurrent operations: each requester has a share, some places are reserved, and a short queue avoids
+//! immediate rejection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,35 +12,35 @@ use crate::exec::{Operation, RefusalCode, Requester};
 
 use super::refusal::Refusal;
 
-/// Operations at once, of all requesters together.
+/// Concurrent operations of all requesters together.
 pub const MAX_OPERATIONS: usize = 64;
 
-/// Operations that wait for a place, of all requesters together; one more is refused as busy.
+/// Operations that wait for a place, of all requesters together. One more is rejected as busy.
 pub const MAX_WAITING: usize = 64;
 
-/// Places that only the owner and the observer take.
+/// Places that only the owner and the observer can take.
 const RESERVED_FOR_OWNER: usize = 8;
 
-/// Commands and changes of all agents at once; the remaining places are for reading.
+/// Concurrent commands and changes of all agents. The remaining places are for reads.
 const MAX_CHANGES: usize = 48;
 
-/// Commands and changes of one agent at once; one more waits.
+/// Concurrent commands and changes of one agent. One more waits.
 const MAX_CHANGES_OF_ONE: usize = 16;
 
-/// Reads of one agent at once, counted apart, so that an agent can look at its own commands; one more waits.
+/// Concurrent reads of one agent, counted separately so that an agent can inspect its own commands. One more waits.
 const MAX_READS_OF_ONE: usize = 16;
 
-/// Operations of one requester that wait at once; one more is refused as busy.
+/// Operations of one requester that wait at once. One more is rejected as busy.
 const MAX_WAITING_OF_ONE: usize = 16;
 
-/// How long an operation waits for a place; then it is refused as busy.
+/// How long an operation waits for a place. Then it is rejected as busy.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// The places, and who waits for one.
+/// The places, and the operations that wait for one.
 #[derive(Debug, Default)]
 pub struct OperationPlaces(Mutex<Book>);
 
-/// One place; dropping it makes room and lets the next operation begin.
+/// A place. Dropping it frees the place for the next operation.
 #[derive(Debug)]
 pub struct OperationPlace {
     of: Arc<OperationPlaces>,
@@ -58,7 +58,7 @@ struct Wanted {
 enum Class {
     /// Runs a command or changes something.
     Change,
-    /// Reads, or ends what runs.
+    /// Reads, or ends something that runs.
     Read,
 }
 
@@ -69,7 +69,7 @@ struct Book {
     agents: Share,
     /// The places taken by the owner and the observer.
     privileged: usize,
-    /// First come, first in the list.
+    /// In order of arrival.
     waiting: Vec<Waiting>,
     next_number: u64,
 }
@@ -94,10 +94,10 @@ struct Turn<'p> {
 }
 
 impl OperationPlaces {
-    /// A place for an operation; waits up to five seconds for one. Dropping the future gives up the wait.
+    /// Takes a place for an operation; waits up to five seconds for one. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// `Busy` when too many operations wait already, and when no place became free in time.
+    /// `Busy` if too many operations wait already, or if no place became free in time.
     pub async fn take(
         self: &Arc<Self>,
         requester: Option<&Requester>,
@@ -110,7 +110,7 @@ impl OperationPlaces {
         let (give, given) = oneshot::channel();
         let number = {
             let mut book = self.lock();
-            // Operations of one requester and class begin in their order.
+            // Operations of one requester and class start in their order of arrival.
             if book.has_room(&wanted) && !book.is_behind(&wanted) {
                 book.count(&wanted);
                 return Ok(self.place(wanted));
@@ -137,7 +137,7 @@ impl OperationPlaces {
         }
     }
 
-    /// Takes back a place, and gives free places to the operations that wait.
+    /// Frees a place, and gives free places to the operations that wait.
     fn release(self: &Arc<Self>, wanted: &Wanted) {
         let mut book = self.lock();
         book.discount(wanted);
@@ -148,7 +148,7 @@ impl OperationPlaces {
         }
         drop(book);
         for Waiting { wanted, give, .. } in given {
-            // A waiter that has gone drops its place, which releases it.
+            // If the waiter is gone, the place is dropped, which frees it again.
             drop(give.send(self.place(wanted)));
         }
     }
@@ -172,8 +172,8 @@ impl Drop for Turn<'_> {
 }
 
 impl Book {
-    /// Whether a place is free for this. An agent has at most its share, and at most as many places as are still free:
-    /// one that takes all it can leaves half to the others.
+    /// Returns whether a place is free for this operation. An agent gets at most its share, and never more places
+    /// than are still free: an agent that takes all it can leaves half to the others.
     fn has_room(&self, wanted: &Wanted) -> bool {
         let of_agents = self.agents.total();
         if of_agents + self.privileged >= MAX_OPERATIONS {
@@ -198,7 +198,7 @@ impl Book {
         share.copied().unwrap_or_default()
     }
 
-    /// Whether an operation of the same requester and class waits already.
+    /// Returns whether an operation of the same requester and class waits already.
     fn is_behind(&self, wanted: &Wanted) -> bool {
         self.waiting.iter().any(|waiting| waiting.wanted == *wanted)
     }
@@ -221,8 +221,8 @@ impl Book {
         number
     }
 
-    /// Removes the next operation with room from the queue: the owner and the observer first, then the requester with the
-    /// fewest places, then the oldest.
+    /// Removes the next operation with room from the queue: the owner and the observer first, then the requester with
+    /// the fewest places, then the oldest.
     fn next(&mut self) -> Option<Waiting> {
         let with_room = self.waiting.iter().enumerate();
         let with_room = with_room.filter(|(_, waiting)| self.has_room(&waiting.wanted));
@@ -328,7 +328,7 @@ mod tests {
         Arc::default()
     }
 
-    /// As many places as this one finds without waiting.
+    /// Takes as many places as this requester gets without waiting.
     async fn fill(
         places: &Arc<OperationPlaces>,
         requester: &Requester,
@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(refused.unwrap_err().code(), RefusalCode::Busy);
         assert_eq!(begun.elapsed(), Duration::ZERO);
         places.take(Some(&agent("b")), &change()).await.unwrap();
-        // One that goes leaves the queue.
+        // An operation that is aborted leaves the queue.
         waiting[0].abort();
         while places.lock().waiting.len() == MAX_WAITING_OF_ONE {
             tokio::task::yield_now().await;
@@ -442,7 +442,7 @@ mod tests {
         drop(owners.pop());
         let (first, _observer) = came.recv().await.unwrap();
         assert_eq!(first, 2, "the observer");
-        // From here on agents have room: eight places are the owner's.
+        // From here on agents have room: eight places are reserved for the owner.
         owners.truncate(40);
         let (second, _) = came.recv().await.unwrap();
         assert_eq!(second, 0, "who came first");

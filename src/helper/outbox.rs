@@ -1,4 +1,5 @@
-//! What is on its way to the front: one frame at a time, so that a slow reader slows the command.
+//! The send buffer of a connection to the front. It holds one frame at a time, so that a slow reader slows the
+//! command.
 
 use std::io;
 
@@ -6,7 +7,7 @@ use tokio::net::UnixStream;
 
 use crate::exec::Frame;
 
-/// Bytes not yet taken by the socket.
+/// Bytes that the socket has not taken yet.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -14,24 +15,24 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Takes a frame.
+    /// Adds a frame.
     pub fn put(&mut self, frame: &Frame) {
         if self.is_empty() {
             self.bytes.clear();
             self.sent = 0;
         }
-        // Our frames are a quarter of the bound; were one too long, leaving it out is the least harm.
+        // The helper's frames are a quarter of the size limit. Dropping one that is too long does the least harm.
         if let Err(cause) = frame.encode(&mut self.bytes) {
             tracing::error!(%cause, "a frame was left out");
         }
     }
 
-    /// Whether all has been sent.
+    /// Returns whether everything has been sent.
     pub fn is_empty(&self) -> bool {
         self.sent == self.bytes.len()
     }
 
-    /// Sends what the socket takes now; safe to drop while it waits.
+    /// Sends what the socket accepts now. Cancel safe.
     pub async fn send_some(&mut self, stream: &UnixStream) -> io::Result<()> {
         stream.writable().await?;
         match stream.try_write(self.bytes.get(self.sent..).unwrap_or_default()) {

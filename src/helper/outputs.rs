@@ -1,4 +1,4 @@
-//! The two outputs of a command, read as they come.
+//! Reads the two outputs of a command as they arrive.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,24 +13,24 @@ use crate::sys::pipe;
 
 use super::sieve::Sieve;
 
-/// The most read at once; a pipe holds no more.
+/// The most bytes of one read; a pipe holds no more.
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Reads of each output after the end: a pipe holds no more than one, unless the command enlarged it; a
-/// writer that could not be killed gets no more.
+/// Reads of each output after the command's end. A pipe holds no more than one read returns, unless the command
+/// enlarged it. A writer that could not be killed gets no more reads.
 const LAST_READS: usize = 16;
 
-/// The reading ends.
+/// The read ends of the pipes.
 #[derive(Debug)]
 pub struct Outputs {
     stdout: Option<Receiver>,
     stderr: Option<Receiver>,
     sieve: Option<Sieve>,
-    /// What has come through the sieve, a chunk each.
+    /// Output that passed the sieve, in chunks.
     sifted: VecDeque<Vec<u8>>,
 }
 
-/// The writing ends, for the command.
+/// The write ends, for the command.
 #[derive(Debug)]
 pub struct Writers {
     /// Its standard output.
@@ -40,7 +40,7 @@ pub struct Writers {
 }
 
 impl Outputs {
-    /// Two fresh pipes.
+    /// Creates two pipes.
     pub fn open() -> io::Result<(Self, Writers)> {
         let (stdout_reader, stdout) = pipe()?;
         let (stderr_reader, stderr) = pipe()?;
@@ -53,12 +53,12 @@ impl Outputs {
         Ok((outputs, Writers { stdout, stderr }))
     }
 
-    /// From now on the standard output is only what comes through a sieve.
+    /// From now on, stdout contains only the lines that pass this sieve.
     pub fn sift(&mut self, sieve: Sieve) {
         self.sieve = Some(sieve);
     }
 
-    /// Waits for the next bytes; for ever once both are closed. Safe to drop while it waits.
+    /// Waits for the next bytes; forever once both pipes are closed. Cancel safe.
     pub async fn next(&mut self) -> (Stream, Vec<u8>) {
         loop {
             if let Some(bytes) = self.sifted.pop_front() {
@@ -80,9 +80,9 @@ impl Outputs {
         }
     }
 
-    /// What one output still holds, a chunk at a time, now that nobody is waiting for it; closes it.
+    /// Returns the rest of one output in chunks, once no task waits for it, and closes it.
     ///
-    /// Asks the kernel and not the runtime, which may not have heard yet of the last bytes.
+    /// Reads the pipe directly: the runtime may not have been notified of the last bytes yet.
     pub fn rest(&mut self, which: Stream) -> impl Iterator<Item = Vec<u8>> + use<> {
         let (mut sieve, mut sifted) = (None, VecDeque::new());
         if which == Stream::Stdout {
@@ -133,7 +133,7 @@ fn in_chunks(bytes: &[u8]) -> Vec<Vec<u8>> {
 
 async fn readable(side: Option<&Receiver>) {
     match side {
-        // An error shows in the read that follows.
+        // The following read returns the error.
         Some(receiver) => drop(receiver.readable().await),
         None => pending().await,
     }

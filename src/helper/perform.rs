@@ -1,4 +1,4 @@
-//! Does one operation, as far as the owner's file lets it be done.
+//! Performs one operation, if the owner's policy file allows it.
 
 use std::sync::Arc;
 
@@ -23,20 +23,20 @@ use super::{
     vitals::{lines, vitals, vitals_and_usage},
 };
 
-/// Whether the owner's file lets it be done.
+/// Checks an operation against the owner's policy file.
 pub fn check(house: &House, operation: &Operation) -> Result<(), Refusal> {
-    // One and the same for the whole operation.
+    // One snapshot of the policy for the whole check.
     let policy = house.policy.now();
     if let Some(container) = operation.container()
         && !policy.allows_container(container.as_str())
     {
-        // As if it did not exist: the front is not told what it may not see.
+        // As if it did not exist: the front does not learn which containers are hidden from it.
         return Err(house.containers.absent(container));
     }
     bounds::check(&policy, operation)
 }
 
-/// Does it, or says why not.
+/// Checks and performs an operation.
 pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -90,7 +90,7 @@ pub async fn perform(
         | Operation::JobCancel { .. }
         | Operation::JobForget { .. }
         | Operation::JobEnds {} => Err(Refusal::bad_command("a job does not ask after jobs")),
-        // The rest is about the host, and a table of its own.
+        // The other operations are about the host and have their own table.
         other => host::perform(house, pump, other).await,
     }
 }
@@ -115,10 +115,10 @@ async fn run_tool(
     tools::carry(&tool, pump, &house.strays).await
 }
 
-/// The names of the containers that may be seen.
+/// Prints the names of the containers that may be seen.
 async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     require_root()?;
-    // Directories alone are no containers on a box that cannot run them.
+    // On a host without LXC, directories are not containers.
     find("lxc-start")?;
     let (definitions, policy) = (house.containers.definitions().clone(), house.policy.now());
     print(pump, move || {
@@ -135,7 +135,7 @@ async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     .await
 }
 
-/// State, first process and addresses, a line each as `lxc-info` prints them.
+/// Prints state, init and addresses, one line each, in the format of `lxc-info`.
 async fn info(
     house: &House,
     pump: &mut Pump,
@@ -150,7 +150,7 @@ async fn info(
         if !path.is_file() {
             return Err(house.containers.absent(container));
         }
-        // Once more, so that the caller hears what is wrong.
+        // Runs lxc-info again, so that the caller gets its error message.
         let operation = Operation::ContainerInfo {
             container: container.clone(),
         };
@@ -169,7 +169,7 @@ async fn info(
     .await
 }
 
-/// What the kernel shows of one container, or of all that are known to run.
+/// Prints the usage of one container, or of all that are known to run.
 async fn container_vitals(
     house: &House,
     pump: &mut Pump,
@@ -205,7 +205,7 @@ async fn os_release(
     print(pump, move || files::os_release(&root)).await
 }
 
-/// What its root file system holds, without what is mounted in it; ends when the caller has no more time.
+/// Prints the size of the root file system, without other mounts in it. Stops when the caller's time is over.
 async fn disk(
     house: &House,
     pump: &mut Pump,
@@ -214,7 +214,7 @@ async fn disk(
     let root = inside(house, container).await?;
     let tool = tools::Tool {
         name: "du",
-        // du opens directories alone; `/.` follows the link to this one.
+        // du opens only directories; `/.` follows the link to this one.
         args: ["-sx", "--block-size=1", "--"]
             .map(str::to_owned)
             .into_iter()

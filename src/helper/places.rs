@@ -1,4 +1,4 @@
-//! Where a container's definition, its copies and its root file system are.
+//! The paths of a container's definition and root file system.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use crate::sys::InsideRoot;
 
 use super::{commands::require_root, files, house::House, refusal::Refusal};
 
-/// The configuration file of a container that exists.
+/// Returns the configuration file of a container that exists.
 pub fn existing(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
     require_root()?;
     house.containers.check_exists(container)?;
     Ok(house.containers.definitions().file(container))
 }
 
-/// The same of one that LXC alone defines.
+/// Like `existing`, but rejects a container that Proxmox defines.
 pub fn plain(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
     let file = existing(house, container)?;
     if file == own_file(house, container) {
@@ -31,12 +31,12 @@ fn own_file(house: &House, container: &ContainerName) -> PathBuf {
     directory.join(super::definitions::CONFIG)
 }
 
-/// The root directory of a container, running or not.
+/// Opens the root directory of a container, running or not.
 ///
-/// A running container's root is opened through its first process, whatever it is stored on.
+/// A running container's root is opened through its init process, whatever storage it is on.
 ///
 /// # Errors
-/// Also while it starts: its first process still has the host's root then.
+/// Also fails while the container starts, when its init process still has the host's root.
 pub async fn inside(house: &House, container: &ContainerName) -> Result<InsideRoot, Refusal> {
     let config = existing(house, container)?;
     let failed = |cause: io::Error| {
@@ -55,7 +55,7 @@ pub async fn inside(house: &House, container: &ContainerName) -> Result<InsideRo
     let path = format!("/proc/{}/root", running.init);
     let root = InsideRoot::open(Path::new(&path)).map_err(failed)?;
     let of_the_host = root.is_at(Path::new("/")).map_err(failed)?;
-    // Another process may have got the number before the root was opened.
+    // Another process may have got the process id before the root was opened.
     if of_the_host || !running.still_runs() {
         let message = format!("container '{container}' is starting or stopping; try again");
         return Err(Refusal::new(RefusalCode::Busy, message));
@@ -63,7 +63,7 @@ pub async fn inside(house: &House, container: &ContainerName) -> Result<InsideRo
     Ok(root)
 }
 
-/// Refuses what only a stopped one can have done to it.
+/// Rejects an operation that needs a stopped container if the container is not stopped.
 pub async fn stopped(house: &House, container: &ContainerName) -> Result<(), Refusal> {
     let standing = house.containers.ask(container).await?;
     let state = standing.state.unwrap_or_default();

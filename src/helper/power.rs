@@ -1,4 +1,4 @@
-//! Restarts the box and switches it off through systemd's logind, some seconds later: the answer goes out first.
+//! Restarts or powers off the host through systemd's logind, some seconds later, so that the response is sent first.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,20 +6,20 @@ use crate::exec::{Ending, PowerPlan};
 
 use super::{commands::require_root, house::House, pump::Pump, refusal::Refusal, tools};
 
-/// Where logind is on the system bus (org.freedesktop.login1(5)).
+/// logind on the system bus (org.freedesktop.login1(5)).
 const LOGIND: [&str; 3] = [
     "org.freedesktop.login1",
     "/org/freedesktop/login1",
     "org.freedesktop.login1.Manager",
 ];
 
-/// The shortest and the longest time until the box goes down; a plan is cut to them.
+/// The shortest and the longest delay. Other delays are clamped to them.
 const DELAY_SECONDS: (u32, u32) = (5, 24 * 60 * 60);
 
-/// The longest reason; a longer one is refused.
+/// The longest reason. A longer one is rejected.
 const REASON_BYTES: usize = 512;
 
-/// Plans that the box goes down, in logind's word for how; it takes the place of what was planned before.
+/// Schedules a restart or power-off, in logind's word for it. Replaces an earlier schedule.
 pub async fn schedule(
     house: &House,
     pump: &mut Pump,
@@ -29,7 +29,7 @@ pub async fn schedule(
     require_root()?;
     let reason = checked(plan.reason.as_deref())?;
     not_inhibited(house).await?;
-    // An empty one takes back what was said of a plan before.
+    // An empty message clears that of an earlier schedule.
     let message = logind("call", "SetWallMessage", &["sb", reason, "true"]);
     tools::output(&message, &house.strays).await?;
     let at = at(plan.delay_s)?;
@@ -37,14 +37,14 @@ pub async fn schedule(
     tools::carry(&schedule, pump, &house.strays).await
 }
 
-/// Calls off what is planned, and prints whether something was.
+/// Cancels the schedule, and prints whether there was one.
 pub async fn cancel(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     require_root()?;
     let cancel = logind("call", "CancelScheduledShutdown", &[]);
     tools::carry(&cancel, pump, &house.strays).await
 }
 
-/// What holds such a lock is in the middle of something, such as an upgrade.
+/// Rejects the operation while a program holds an inhibitor lock against shutdown, for example during an upgrade.
 async fn not_inhibited(house: &House) -> Result<(), Refusal> {
     let question = logind("get-property", "BlockInhibited", &[]);
     let answer = tools::output(&question, &house.strays).await?;
@@ -61,7 +61,7 @@ async fn not_inhibited(house: &House) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What is blocked, out of busctl's words such as `s "shutdown:sleep"`.
+/// Parses the blocked operations from busctl's output, such as `s "shutdown:sleep"`.
 fn locks(answer: &str) -> Option<&str> {
     answer.trim().strip_prefix("s \"")?.strip_suffix('"')
 }
@@ -76,7 +76,7 @@ fn checked(reason: Option<&str>) -> Result<&str, Refusal> {
     Ok(reason)
 }
 
-/// Microseconds since 1970, as logind has it.
+/// Returns the time in microseconds since 1970, as logind expects it.
 fn at(delay_s: u32) -> Result<String, Refusal> {
     let (shortest, longest) = DELAY_SECONDS;
     let delay = Duration::from_secs(delay_s.clamp(shortest, longest).into());
@@ -86,7 +86,7 @@ fn at(delay_s: u32) -> Result<String, Refusal> {
 }
 
 fn logind(verb: &str, member: &str, rest: &[&str]) -> tools::Tool {
-    // Not even a text that begins with a hyphen is an option of busctl.
+    // `--`: an argument that begins with a hyphen is not taken for an option of busctl.
     let words = [verb, "--"].into_iter().chain(LOGIND).chain([member]);
     tools::Tool {
         name: "busctl",
@@ -125,7 +125,7 @@ mod tests {
         for (asked, least, most) in [(0, 5, 5), (60, 60, 60), (u32::MAX, 86_400, 86_400)] {
             let at = Duration::from_micros(at(asked).unwrap().parse().unwrap());
             assert!(at >= now + Duration::from_secs(least), "{asked}");
-            // However long this test was asleep.
+            // The test may have been suspended for a while.
             let later = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
             assert!(at <= later + Duration::from_secs(most), "{asked}");
         }

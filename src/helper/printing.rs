@@ -1,10 +1,10 @@
-//! Reads on a thread of its own, and prints what was read.
+//! Reads on a blocking thread and prints the result.
 
 use crate::exec::{Ending, Frame, Stream};
 
 use super::{outputs::CHUNK_BYTES, pump::Pump, refusal::Refusal};
 
-/// Reads on a thread of its own, since a disk may not answer, and prints what was read.
+/// Reads on a blocking thread, since a disk may not respond, and prints the result.
 pub async fn print(
     pump: &mut Pump,
     read: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The processes of the host that use most, of everybody: the front's sandbox shows it only its own.
+//! The host's processes that use the most CPU or memory, of all users. The front's sandbox shows it only its own.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,19 +11,20 @@ use crate::exec::{ProcessOrder, ProcessSeen, Processes};
 use crate::sys::source::{field, names, text};
 use crate::telemetry::redact_text;
 
-/// The most that are told of; a longer list is cut.
+/// The most processes in a list; more are cut off.
 const MOST: u32 = 100;
 
-/// How long they are watched for the time that they use.
+/// The period over which CPU usage is measured.
 const SAMPLE: Duration = Duration::from_millis(300);
 
-/// The most of a command line that is told.
+/// The longest part of a command line in the result.
 const COMMAND_CHARS: usize = 200;
 
-/// Ticks a second of the times in `/proc/PID/stat`, on every architecture that programs are built for today.
+/// Ticks per second of the times in `/proc/PID/stat`, the same on every architecture that programs are built for
+/// today.
 const TICKS: f64 = 100.0;
 
-/// Those that use most, as JSON; none of containers of which the owner's file lets nothing be known.
+/// Returns the processes that use the most, as JSON, without those of containers that the policy file hides.
 pub fn seen(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
     let proc = Path::new("/proc");
     let (before, begun) = (times(proc), Instant::now());
@@ -31,7 +32,7 @@ pub fn seen(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
     let (after, time) = (times(proc), begun.elapsed());
     let uptime_s = uptime_s(proc);
     let used = |(pid, now): (&i32, &Times)| {
-        // A number that was used again, or that came just now, has used nothing yet that could be told.
+        // A process whose id was reused, or that just started, counts as having used nothing.
         let then = before.get(pid).filter(|then| then.started == now.started);
         let ticks = now
             .used
@@ -60,8 +61,8 @@ pub fn seen(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
     serde_json::to_vec(&told).unwrap_or_default()
 }
 
-/// Of a process that belongs to a container, runs one, or is about one, each of its groups, its name and its whole
-/// command line say so.
+/// Returns whether a process may be shown. If it belongs to a container, runs one or is about one, its cgroups, its
+/// name or its command line show that.
 fn is_shown(process: &Path, policy: &HelperPolicy) -> bool {
     policy.shows_all_containers()
         || ["cgroup", "comm", "cmdline"].iter().all(|file| {
@@ -70,7 +71,7 @@ fn is_shown(process: &Path, policy: &HelperPolicy) -> bool {
         })
 }
 
-/// What a process has used so far, and when it began, in ticks since boot.
+/// The time a process has used, and when it started, in ticks since boot.
 struct Times {
     used: u64,
     started: u64,
@@ -86,19 +87,20 @@ fn times(proc: &Path) -> BTreeMap<i32, Times> {
     known.collect()
 }
 
-/// The name in brackets may hold anything: only after its last `)` is it safe (proc(5)).
+/// Parses `/proc/PID/stat`. The name in parentheses may contain anything; the fields are reliable only after its last
+/// `)` (proc(5)).
 fn parse(stat: &str) -> Option<Times> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     Some(Times {
-        // The 14th and 15th field of the line, and the 22nd: the first behind the name is the third.
+        // The 14th, 15th and 22nd field of the line: the first one after the name is the third.
         used: number(11)?.saturating_add(number(12)?),
         started: number(19)?,
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
+#[expect(clippy::cast_precision_loss, reason = "a percentage needs no more")]
 fn percent(ticks: u64, time: Duration) -> f64 {
     let share = ticks as f64 / TICKS / time.as_secs_f64().max(0.001);
     (share * 1000.0).round() / 10.0
@@ -114,7 +116,7 @@ fn by(order: ProcessOrder, a: &(i32, f64, u64), b: &(i32, f64, u64)) -> Ordering
     first.then(a.0.cmp(&b.0))
 }
 
-/// Nothing for a thread of the kernel.
+/// Returns 0 for a kernel thread.
 fn memory(process: &Path) -> u64 {
     let status = text(process.join("status")).unwrap_or_default();
     kilobytes(&status)
@@ -126,7 +128,7 @@ fn kilobytes(status: &str) -> u64 {
     number.parse::<u64>().unwrap_or_default() * 1024
 }
 
-/// Nothing of one that has ended meanwhile.
+/// Describes a process; `None` if it has ended meanwhile.
 fn describe(process: &Path, (pid, cpu_percent, age_s): (i32, f64, u64)) -> Option<ProcessSeen> {
     let status = text(process.join("status"))?;
     let first = |name: &str| field(&status, name, ':')?.split_whitespace().next();
@@ -146,14 +148,14 @@ fn describe(process: &Path, (pid, cpu_percent, age_s): (i32, f64, u64)) -> Optio
     })
 }
 
-/// What stands in a command line may be secret, and every user of the host may read it; the front's clients may not.
+/// Redacts secrets from a command line: users of the host may read it, the front's clients may not.
 fn command(process: &Path) -> String {
     let words = text(process.join("cmdline")).unwrap_or_default();
     let line = words.trim_end_matches('\0').replace('\0', " ");
     redact_text(&line).chars().take(COMMAND_CHARS).collect()
 }
 
-/// On a machine that still has groups of version 1, a container's name is in one of them.
+/// On a host that still has version 1 cgroups, one of them contains the container's name.
 fn cgroup(process: &Path) -> String {
     let groups = text(process.join("cgroup")).unwrap_or_default();
     let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
@@ -194,7 +196,7 @@ mod tests {
                 #[expect(clippy::cast_precision_loss, reason = "a test")]
                 ProcessOrder::Memory => -(one.memory_bytes as f64),
             });
-            // One may have grown between the two looks at it.
+            // The process may have grown between the two reads.
             assert!(
                 order == ProcessOrder::Memory || keys.is_sorted(),
                 "{told:?}"

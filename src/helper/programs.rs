@@ -1,4 +1,4 @@
-//! Where programs are looked for.
+//! Where programs are looked up.
 
 use std::ffi::{CString, NulError};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::exec::RefusalCode;
 
 use super::refusal::Refusal;
 
-/// The PATH of every command that is given no other, and of the helper's own tools.
+/// The default PATH of commands, and that of the helper's own tools.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// [`PATH`] as a variable.
@@ -15,7 +15,8 @@ pub fn path_variable() -> CString {
     CString::new(format!("PATH={PATH}")).unwrap_or_default()
 }
 
-/// The files that `name` may mean: itself when it has a slash, else one in each directory of `path`.
+/// Returns the files that `name` may refer to: the name itself if it contains a slash, else one in each directory of
+/// `path`.
 pub fn candidates(name: &str, path: &str) -> impl Iterator<Item = Result<CString, NulError>> {
     let folders: Vec<&str> = if name.contains('/') {
         Vec::new()
@@ -32,7 +33,7 @@ pub fn candidates(name: &str, path: &str) -> impl Iterator<Item = Result<CString
     all.into_iter().map(CString::new)
 }
 
-/// One of the helper's own tools.
+/// Finds one of the tools that the helper runs.
 ///
 /// # Errors
 /// A refusal that names the package to install.
@@ -49,7 +50,7 @@ pub fn find(name: &str) -> Result<PathBuf, Refusal> {
         })
 }
 
-/// The Debian package that has a tool.
+/// Returns the Debian package of a tool.
 fn package(name: &str) -> &'static str {
     match name {
         "busctl" | "journalctl" | "systemctl" => "systemd",

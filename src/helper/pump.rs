@@ -1,4 +1,4 @@
-//! Carries a command's output to its caller, or to where a job's is kept, until the command ends or has to.
+//! Relays a command's output to its caller, or to a job's log, until the command ends or must be killed.
 
 use std::future::Future;
 use std::pin::pin;
@@ -16,34 +16,34 @@ use super::{
     stop::{Stop, hung_up},
 };
 
-/// How long a caller that does not read may hold up the end of its own call; then it hears nothing more.
+/// How long a caller that does not read may delay the end of its own call. After that nothing more is sent.
 const LAST_WORDS_TIME: Duration = Duration::from_secs(5);
 
-/// How long something goes on that must not be broken off; longer than that it hangs.
+/// How long an operation that must not be interrupted may run. After that it counts as hung.
 const STEADFAST_TIME: Duration = Duration::from_hours(6);
 
-/// One call's way back to its caller, or one job's to where it is kept.
+/// The output channel of one call to its caller, or of one job to its log.
 #[derive(Debug)]
 pub struct Pump {
     way: Way,
     output_left: u64,
     stop: Stop,
-    /// Whether nothing is a reason to end now.
+    /// Whether the operation must not be interrupted now.
     steadfast: bool,
     /// The name of the operation, for the log.
     operation: &'static str,
-    /// Whether a client chose the command that it runs.
+    /// Whether it runs a command that a client chose.
     is_clients_command: bool,
 }
 
-/// Where it leads.
+/// The destination of the output.
 #[derive(Debug)]
 enum Way {
     Caller(Caller),
     Kept(Keeper),
 }
 
-/// Somebody at the other end of a connection.
+/// A caller at the other end of a connection.
 #[derive(Debug)]
 struct Caller {
     stream: UnixStream,
@@ -52,7 +52,7 @@ struct Caller {
 }
 
 impl Pump {
-    /// For the caller at `stream`, who gets at most `output_bytes` of output.
+    /// Relays to the caller at `stream`, at most `output_bytes` of output.
     pub fn new(stream: UnixStream, output_bytes: u64, stop: Stop) -> Self {
         Self {
             way: Way::Caller(Caller {
@@ -68,7 +68,7 @@ impl Pump {
         }
     }
 
-    /// For a job, of which at most `output_bytes` of output are taken.
+    /// Relays a job's output, at most `output_bytes`.
     pub fn keeping(keeper: Keeper, output_bytes: u64, stop: Stop) -> Self {
         Self {
             way: Way::Kept(keeper),
@@ -80,12 +80,12 @@ impl Pump {
         }
     }
 
-    /// From now on this ends the operation.
+    /// Replaces the conditions that end the operation.
     pub fn set_stop(&mut self, stop: Stop) {
         self.stop = stop;
     }
 
-    /// The same for this operation.
+    /// Sets the operation.
     #[must_use]
     pub fn of(self, operation: &Operation) -> Self {
         Self {
@@ -98,23 +98,23 @@ impl Pump {
         }
     }
 
-    /// Whether a client chose the command that it runs.
+    /// Returns whether the operation runs a command that a client chose.
     pub fn is_clients_command(&self) -> bool {
         self.is_clients_command
     }
 
-    /// The name of its operation, for the log.
+    /// Returns the name of the operation, for the log.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// Whether what is carried from now on is carried to its end, whatever the caller, the clock and our own stop say:
-    /// for what must not be broken off.
+    /// Sets whether the operation must not be interrupted: while set, a disconnect, the timeout and the helper's
+    /// shutdown do not end it.
     pub fn set_steadfast(&mut self, steadfast: bool) {
         self.steadfast = steadfast;
     }
 
-    /// Waits for something that has no output, but no longer than the call may last.
+    /// Waits for a future without output, unless the call ends first.
     pub async fn wait<T>(&mut self, something: impl Future<Output = T>) -> Result<T, KillReason> {
         if self.steadfast {
             return Ok(something.await);
@@ -126,15 +126,15 @@ impl Pump {
             }
         };
         tokio::select! {
-            // A caller that closed its half of the connection still gets what is ready.
+            // A caller that closed its half of the connection still gets a result that is ready.
             biased;
             done = something => Ok(done),
             why = self.stop.ordered(cancelled) => Err(why),
         }
     }
 
-    /// Carries output until `ended`, or until there is a reason to kill. What is still in the pipes then
-    /// is left to [`Self::drain`]: a child in the background may hold them open for ever.
+    /// Relays output until `ended`, or until there is a reason to kill. Output that is then still in the pipes is
+    /// left to [`Self::drain`], as a background child may hold the pipes open forever.
     pub async fn carry(
         &mut self,
         outputs: &mut Outputs,
@@ -168,7 +168,7 @@ impl Pump {
                 ending = &mut ended => return ending,
                 () = &mut time_up => return Ending::Killed { why: KillReason::Timeout },
                 (which, mut bytes) = outputs.next() => {
-                    // What exceeds the bound is read all the same, or the command would wait for ever.
+                    // Output over the limit is still read and discarded; otherwise the command would block forever.
                     cut(&mut self.output_left, &mut bytes);
                     if !bytes.is_empty() {
                         self.say(&Frame::Output(which, bytes)).await;
@@ -178,7 +178,7 @@ impl Pump {
         }
     }
 
-    /// Sends what is still in the pipes, now that nobody writes to them any more.
+    /// Sends what is still in the pipes, once nothing writes to them any more.
     pub async fn drain(&mut self, outputs: &mut Outputs) {
         for which in [Stream::Stdout, Stream::Stderr] {
             for mut bytes in outputs.rest(which) {
@@ -193,7 +193,7 @@ impl Pump {
         }
     }
 
-    /// Whether the caller has listened until now.
+    /// Returns whether the caller was still connected at the last send.
     pub fn reaches(&self) -> bool {
         match &self.way {
             Way::Caller(caller) => caller.reachable,
@@ -201,7 +201,7 @@ impl Pump {
         }
     }
 
-    /// Whether a caller hears what comes over it, directly or beside where it is kept.
+    /// Returns whether a caller receives the output, directly or in addition to the log.
     pub fn is_heard(&self) -> bool {
         match &self.way {
             Way::Caller(caller) => caller.reachable,
@@ -209,7 +209,7 @@ impl Pump {
         }
     }
 
-    /// Sends a frame, and says no more once the caller does not listen.
+    /// Sends a frame. Does nothing once the caller has disconnected.
     pub async fn say(&mut self, frame: &Frame) {
         match &mut self.way {
             Way::Caller(caller) => {
@@ -267,7 +267,7 @@ impl Caller {
     }
 }
 
-/// The same for a job.
+/// Relays the output of a job.
 async fn keep(
     keeper: &mut Keeper,
     outputs: &mut Outputs,
@@ -292,7 +292,7 @@ async fn keep(
     }
 }
 
-/// Whether all of it was within the bound; what exceeds it is cut off.
+/// Truncates `bytes` to the limit; returns whether all of it was within the limit.
 fn cut(left: &mut u64, bytes: &mut Vec<u8>) -> bool {
     let room = usize::try_from(*left).unwrap_or(usize::MAX);
     let within = bytes.len() <= room;

@@ -1,7 +1,7 @@
-//! The reaper of one call: starts the command as its child, and does not end before everything below it is dead.
+//! The reaper of one call: starts the command as its child, and exits only when everything below it is dead.
 //!
-//! It runs where the command runs, inside the container too. It adopts whatever the command leaves
-//! behind (a child subreaper, prctl(2)), so neither a new session nor a double fork gets away from it.
+//! It runs where the command runs, even inside a container. It adopts the processes that the command leaves behind (a
+//! child subreaper, prctl(2)), so neither a new session nor a double fork escapes it.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -24,20 +24,20 @@ use super::{
     refusal::Refusal,
 };
 
-/// How long the reaper goes on killing; after that only a process that the kernel cannot end is left.
+/// How long the reaper keeps killing. After that only a process that the kernel cannot end is left.
 const KILL_TIME: Duration = Duration::from_mins(1);
 
-/// The pause between two rounds of killing; longer once the first rounds did not do.
+/// The pauses between two rounds of killing: short at first, long if the first rounds were not enough.
 const SHORT_PAUSE: Duration = Duration::from_micros(200);
 const LONG_PAUSE: Duration = Duration::from_millis(10);
 
-/// Rounds with the short pause.
+/// How many rounds have the short pause.
 const SHORT_ROUNDS: u32 = 200;
 
-/// The whole life of a reaper: descriptor 3 is the way from the helper, 4 the way back.
+/// The main function of a reaper. Descriptor 3 is the pipe from the helper, 4 the pipe to it.
 ///
-/// The ending of the command goes up descriptor 4. The exit code is about the reaper: 0 means that no process below it
-/// is left. No other process can set it.
+/// The reaper reports the command's ending on descriptor 4. Its exit code is about the reaper itself: 0 means that no
+/// process below it is left. No other process can set it.
 pub fn reap() -> ExitCode {
     match keep() {
         Ok(true) => ExitCode::SUCCESS,
@@ -45,11 +45,11 @@ pub fn reap() -> ExitCode {
     }
 }
 
-/// Whether nothing is left at its end.
+/// Runs the reaper; returns whether no process is left at the end.
 fn keep() -> io::Result<bool> {
     let (control, status) = launch_pipes()?;
     let keeper = Keeper::begin()?;
-    // From now on: what a command mounts over it must not hide its processes.
+    // Opened now: a mount that the command makes over `/proc` must not hide its processes.
     hold_proc()?;
     let mut status = File::from(status);
     tell(&mut status, &Report::Ready)?;
@@ -62,7 +62,7 @@ fn keep() -> io::Result<bool> {
     let ending = match start(&launch) {
         Err(refusal) => refusal.into(),
         Ok(command) => {
-            // Nobody may be listening any more; the killing below goes on all the same.
+            // The helper may be gone; the killing below happens anyway.
             let _ = tell(&mut status, &Report::Started);
             wait(&keeper, &control.into(), &command)
         }
@@ -89,7 +89,7 @@ fn tell(status: &mut File, report: &Report) -> io::Result<()> {
     status.write_all(&line)
 }
 
-/// Sleeps until the command ended, or until somebody wants it dead.
+/// Sleeps until the command has ended or is to be killed.
 fn wait(keeper: &Keeper, control: &OwnedFd, command: &Child) -> Ending {
     loop {
         match keeper.wait(control.as_fd()) {
@@ -100,7 +100,7 @@ fn wait(keeper: &Keeper, control: &OwnedFd, command: &Child) -> Ending {
                     }
                 }
             }
-            // Whoever ordered it knows why; what is said here matters only if nobody did.
+            // The helper knows why it ordered this; the ending given here matters only if it did not order it.
             Ok(Wake::Stop | Wake::Closed) | Err(_) => return Ending::Signalled { signal: 15 },
         }
     }
@@ -113,8 +113,8 @@ fn ending(exit: Exit) -> Ending {
     }
 }
 
-/// Kills in rounds until no child is left: who forks while it is killed has its children killed next. Whether none is
-/// left.
+/// Kills in rounds until no child is left: children forked during a round are killed in the next one. Returns whether
+/// none is left.
 fn kill_all() -> bool {
     let begun = Instant::now();
     let mut round = 0;
@@ -123,7 +123,7 @@ fn kill_all() -> bool {
             match reap_any() {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
-                // No child, and so nothing below.
+                // No child, so nothing below.
                 Err(_) => return true,
             }
         }
@@ -177,7 +177,7 @@ fn start(launch: &Launch) -> Result<Child, Refusal> {
     spawn.spawn().map_err(|error| explain(launch, &error))
 }
 
-/// The account to run as; absent when none was asked for and this user has none.
+/// Returns the account to run as; `None` if none was requested and this user has none.
 fn who(passwd: &str, wanted: Option<&str>) -> Result<Option<Account>, Refusal> {
     let own = own_uid();
     let Some(wanted) = wanted else {
@@ -196,7 +196,7 @@ fn who(passwd: &str, wanted: Option<&str>) -> Result<Option<Account>, Refusal> {
     Ok(Some(found))
 }
 
-/// Whom to become: nobody else when no user was named, or when this is the user already.
+/// Returns the identity to change to; `None` if no user was named or this is not root.
 fn identity(launch: &Launch, who: Option<&Account>) -> Option<Identity> {
     let account = who.filter(|_| launch.user.is_some() && is_root())?;
     let group = fs::read("/etc/group").unwrap_or_default();
@@ -246,7 +246,7 @@ fn explain(launch: &Launch, error: &SpawnError) -> Refusal {
     }
 }
 
-/// Enough of a name to know it again; a report has a bound.
+/// Shortens a name but keeps it recognizable: a report has a size limit.
 fn short(name: &str) -> String {
     name.chars().take(200).collect()
 }

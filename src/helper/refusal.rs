@@ -1,4 +1,4 @@
-//! Why an operation does not begin, in words for the caller.
+//! Why an operation does not start, as a message for the caller.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Says what is in the way and what to do about it, in one sentence.
+    /// Creates a refusal. The message states the obstacle and its remedy in one sentence.
     pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -20,27 +20,27 @@ impl Refusal {
         }
     }
 
-    /// The machine said no.
+    /// A refusal because something on the host failed.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(RefusalCode::Failed, message)
     }
 
-    /// What the caller asked for cannot be run.
+    /// A refusal because the request cannot be run.
     pub fn bad_command(message: impl Into<String>) -> Self {
         Self::new(RefusalCode::BadCommand, message)
     }
 
-    /// What is in the way, in a sentence.
+    /// Returns the message.
     pub fn words(&self) -> &str {
         &self.message
     }
 
-    /// Why, in a word.
+    /// Returns the code.
     pub fn code(&self) -> RefusalCode {
         self.code
     }
 
-    /// Whether it came before anything was started.
+    /// Returns whether it happened before anything was started.
     pub fn is_of_the_request(&self) -> bool {
         self.code != RefusalCode::Failed
     }
