@@ -20,8 +20,7 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal
     }
 }
 
-/// Returns an operation's class; `None` if it needs no permission. Every operation is listed, so that a new one
-/// cannot be forgotten.
+/// Returns an operation's class; `None` if it needs none. Every operation is listed, so that none is forgotten.
 #[rustfmt::skip] // a table
 fn class(operation: &Operation) -> Option<HelperClass> {
     match operation {

@@ -57,7 +57,7 @@ pub fn seen(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
         processes: told.collect(),
         total,
     };
-    // Numbers and text: there is nothing that JSON cannot hold.
+    // Plain numbers and strings always serialize.
     serde_json::to_vec(&told).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Looks through file systems, arrays and pools for damage, and repairs what can be repaired.
+//! Checks file systems, arrays and pools for damage, and repairs what can be repaired.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
@@ -19,13 +19,13 @@ use super::{
     tools::{Tool, output, whole},
 };
 
-/// The most of what a program says that is told.
+/// The most bytes of a program's output in the report.
 const REPORT_BYTES: usize = 4096;
 
-/// So many mounts without a check are too many, where nobody has said another number; the most that tune2fs takes.
+/// The mount count to set if no maximum is configured: the highest that tune2fs accepts.
 const MOST_MOUNTS: u32 = 16_000;
 
-/// How it ends when it does not come to its end.
+/// Why a repair did not complete.
 enum Stopped {
     Killed(KillReason),
     Refused(Refusal),
@@ -37,8 +37,8 @@ impl From<Refusal> for Stopped {
     }
 }
 
-/// Does it, and prints what came of it. What changes a file system is never cut off: if nobody waits any more, it goes
-/// on to its end all the same.
+/// Performs a check or repair and prints the result. A program that changes a file system is never killed: if the
+/// caller disconnects, it still runs to its end.
 pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -62,7 +62,7 @@ pub async fn perform(
     }
 }
 
-/// One that is mounted.
+/// Checks a mounted file system.
 async fn mounted(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, Stopped> {
     let table = text("/proc/self/mountinfo").unwrap_or_default();
     let Some(mount) = mount_at(&table, place) else {
@@ -83,12 +83,12 @@ async fn mounted(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired
     }
 }
 
-/// btrfs reads everything that it has and repairs what it has a good copy of; the call ends with it.
+/// btrfs reads all its data and repairs what it has a good copy of. The call lasts as long.
 async fn scrub(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, Stopped> {
     let start = tool("btrfs", &["scrub", "start", "-B", "-R", "--", place]);
     let ended = run(house, pump, start).await;
     if matches!(ended, Err(Stopped::Killed(_))) {
-        // It is the kernel that works, not the program.
+        // The kernel does the work, not the program.
         let cancel = tool("btrfs", &["scrub", "cancel", "--", place]);
         output(&cancel, &house.strays).await?;
     }
@@ -105,15 +105,15 @@ fn of_scrub(code: i32, said: &str) -> Result<Repaired, Refusal> {
     ) {
         (0, Some(0), Some(0)) => RepairOutcome::Sound,
         (0, Some(0), Some(_)) => RepairOutcome::Repaired,
-        // The program's own word for errors that stay.
+        // btrfs exits with 3 if uncorrectable errors remain.
         (3, ..) | (0, Some(_), _) => RepairOutcome::Damaged,
         _ => return Err(Refusal::failed(end_of(said))),
     };
     Ok(repaired(outcome, said))
 }
 
-/// The file system of ext2 and its children that is mounted is said to have been mounted too often without a check.
-/// That it has errors would be forgotten when it is unmounted.
+/// Plans a check at boot: raises the mount count of a mounted ext file system to its maximum. Setting the error flag
+/// instead would be lost when it is unmounted.
 async fn plan(
     house: &House,
     pump: &mut Pump,
@@ -141,7 +141,7 @@ async fn plan(
     Ok(repaired(RepairOutcome::Planned, report))
 }
 
-/// One that nobody uses; what can be repaired without asking is.
+/// Checks a file system that is not in use, and repairs what can be repaired without questions.
 async fn unmounted(house: &House, pump: &mut Pump, disk: &DiskName) -> Result<Repaired, Stopped> {
     let device = format!("/dev/{}", disk.as_str());
     is_free(Path::new(&device)).map_err(|e| {
@@ -159,7 +159,8 @@ async fn unmounted(house: &House, pump: &mut Pump, disk: &DiskName) -> Result<Re
         }
         "xfs" => xfs(house, pump, &device).await,
         "btrfs" => {
-            // Repairs of this kind are for experts; a scrub of the mounted file system repairs what can be.
+            // Only experts should use btrfs's own repair. A scrub of the mounted file system repairs what can be
+            // repaired.
             let check = tool("btrfs", &["check", "--readonly", "--", &device]);
             let (code, said) = run(house, pump, check).await?;
             let outcome = match code {
@@ -175,7 +176,7 @@ async fn unmounted(house: &House, pump: &mut Pump, disk: &DiskName) -> Result<Re
     }
 }
 
-/// The ending of a check, a bit for each thing (fsck(8)).
+/// Decodes the exit status of a check, a bit for each condition (fsck(8)).
 fn of_fsck(code: i32, said: &str) -> Result<Repaired, Refusal> {
     let outcome = match code {
         0 => RepairOutcome::Sound,
@@ -186,7 +187,7 @@ fn of_fsck(code: i32, said: &str) -> Result<Repaired, Refusal> {
     Ok(repaired(outcome, said))
 }
 
-/// Only a first look tells whether there was something to repair (`xfs_repair(8)`).
+/// A first read-only run: only it tells whether there is something to repair (`xfs_repair(8)`).
 async fn xfs(house: &House, pump: &mut Pump, device: &str) -> Result<Repaired, Stopped> {
     let look = tool("xfs_repair", &["-n", "--", device]);
     let (code, said) = run(house, pump, look).await?;
@@ -204,7 +205,7 @@ async fn xfs(house: &House, pump: &mut Pump, device: &str) -> Result<Repaired, S
     }
 }
 
-/// Has md compare what its disks hold (md(4)); the kernel does it.
+/// Makes md compare the data of its disks (md(4)). The kernel does the work.
 fn check_array(array: &DiskName) -> Result<Repaired, Refusal> {
     let action = format!("/sys/block/{}/md/sync_action", array.as_str());
     match word(&action).as_deref() {
@@ -230,7 +231,7 @@ fn begun((code, said): (i32, String)) -> Result<Repaired, Refusal> {
     }
 }
 
-/// Runs a program, whose end is waited for as long as somebody waits; it is not cut off.
+/// Runs a program and waits for it as long as the call lasts. The program is never killed.
 async fn run(house: &House, pump: &mut Pump, tool: Tool) -> Result<(i32, String), Stopped> {
     let work = tokio::spawn(whole(tool, Arc::clone(&house.strays)));
     let ended = pump.wait(work).await.map_err(Stopped::Killed)?;
@@ -268,7 +269,7 @@ fn end_of(said: &str) -> String {
         .to_owned()
 }
 
-/// What is mounted somewhere.
+/// A mounted file system.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     /// Major and minor number.
@@ -277,7 +278,7 @@ struct Mount {
     source: String,
 }
 
-/// The last that was mounted there (proc(5)).
+/// Returns the topmost mount of a place (proc(5)).
 fn mount_at(table: &str, place: &str) -> Option<Mount> {
     let mut mounts = table.lines().rev().filter_map(|line| {
         let (before, behind) = line.split_once(" - ")?;
@@ -294,7 +295,7 @@ fn mount_at(table: &str, place: &str) -> Option<Mount> {
     mounts.next()
 }
 
-/// The device by its name, or by its number where the table has another word for it.
+/// Returns the device by its name, or by its number if the table names something else.
 fn device_of(mount: &Mount) -> Option<PathBuf> {
     let by_number = format!("/dev/block/{}", mount.numbers);
     let is_device = |path: &PathBuf| {
@@ -307,7 +308,7 @@ fn device_of(mount: &Mount) -> Option<PathBuf> {
         .find(is_device)
 }
 
-/// Whether a line of fstab(5) has a file system checked.
+/// Returns whether a line of fstab(5) has a file system checked at boot.
 fn is_checked_at_boot(table: &str, place: &str) -> bool {
     let lines = table.lines().map(str::trim);
     let mut lines = lines.filter(|line| !line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! What the reaper says, as it comes up its pipe; inside a container others could write there, so it is bounded.
+//! Reads the reaper's reports from its pipe. Their size is limited: other processes in a container could write to it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use tokio::net::unix::pipe::Receiver;
 
 use crate::exec::{MAX_REPORT_BYTES, Report};
 
-/// The reading end.
+/// The read end of the pipe.
 #[derive(Debug)]
 pub struct Reports {
     pipe: Receiver,
@@ -17,7 +17,7 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Reads from `pipe`.
+    /// Creates a reader of `pipe`.
     pub fn new(pipe: OwnedFd) -> io::Result<Self> {
         Ok(Self {
             pipe: Receiver::from_owned_fd(pipe)?,
@@ -26,7 +26,7 @@ impl Reports {
         })
     }
 
-    /// The next report; `None` when the reaper is gone, or when this is not from our reaper.
+    /// Returns the next report; `None` if the reaper is gone, or if the data is not from it.
     pub async fn next(&mut self) -> Option<Report> {
         loop {
             if let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
@@ -44,8 +44,8 @@ impl Reports {
         }
     }
 
-    /// Waits until every process that could write here has closed it: the reaper and what led to it. Calling it again
-    /// goes on where it was stopped.
+    /// Waits until every process that could write here has closed the pipe: the reaper and the programs that led to
+    /// it. Cancel safe: another call continues the wait.
     pub async fn closed(&mut self) {
         while let Some(report) = self.next().await {
             self.told_again |= matches!(report, Report::Ended(_));
@@ -54,7 +54,7 @@ impl Reports {
         while let Ok(1..) = self.pipe.read(&mut bytes).await {}
     }
 
-    /// Whether a report of an end came while `closed` waited.
+    /// Returns whether a report of an ending arrived while `closed` waited.
     pub fn told_again(&self) -> bool {
         self.told_again
     }

@@ -1,4 +1,4 @@
-//! Who says on this machine which name servers are asked, and the file by which that one is told.
+//! Determines which service manages the host's name servers, and reads and writes its configuration file.
 
 use std::fs;
 use std::io;
@@ -11,23 +11,23 @@ use crate::sys::{InsideRoot, neutralise, own_pid};
 
 use super::{network::same_network, refusal::Refusal};
 
-/// The most that is read of such a file.
+/// The most bytes of such a file that are read.
 const FILE_BYTES: u64 = 64 * 1024;
 
 /// The file that programs read (resolv.conf(5)), below `/etc`.
 const RESOLV_CONF: &str = "resolv.conf";
 
-/// The lines around ours there.
+/// The lines around gatewren's block in it.
 const BEGIN: &str = "# BEGIN gatewren (dns_set_static)";
 const END: &str = "# END gatewren";
 
-/// What stands there before a line that was in force.
+/// The prefix of a line in the block that was in force before.
 const WAS: &str = "#was ";
 
-/// The first line of a file of ours.
+/// The first line of a file that gatewren writes.
 const HEAD: &str = "# Of gatewren's dns_set_static. Without this file the network says which name servers are asked.";
 
-/// What else may write `/etc/resolv.conf`: how it shows, and where its name servers are set.
+/// Other programs that write `/etc/resolv.conf`: the sign of each, and where its name servers are set.
 const WRITERS: [(&str, &str); 5] = [
     (
         "resolvconf",
@@ -45,19 +45,19 @@ const WRITERS: [(&str, &str); 5] = [
     ("udhcpc", "the script that udhcpc runs"),
 ];
 
-/// Who says it.
+/// The service that manages the name servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// systemd-resolved (resolved.conf(5)).
     Resolved,
-    /// `NetworkManager`, by its `global-dns`.
+    /// `NetworkManager`, through its `global-dns`.
     NetworkManager,
-    /// Whoever writes the file.
+    /// No service: the file itself.
     File,
 }
 
 impl Owner {
-    /// Its file, below `/etc`: the directory and the name.
+    /// Returns its file below `/etc`, as directory and name.
     fn place(self) -> (&'static str, &'static str) {
         match self {
             Self::Resolved => ("systemd/resolved.conf.d", "50-gatewren.conf"),
@@ -66,7 +66,7 @@ impl Owner {
         }
     }
 
-    /// What is to stand there for these servers; nothing when it is to be away.
+    /// Returns the contents of its file for these servers; `None` if the file is to be removed.
     pub fn text(self, servers: &[IpAddr], now: &str, search: &[String]) -> Option<String> {
         let all = |between: &str| {
             let all: Vec<String> = servers.iter().map(IpAddr::to_string).collect();
@@ -75,12 +75,13 @@ impl Owner {
         match self {
             Self::File => Some(with_servers(now, servers)),
             _ if servers.is_empty() => None,
-            // First none, for the owner's own would be asked too; and those of the links only for their own domains.
+            // An empty `DNS=` first: otherwise the owner's servers would be asked too. `Domains=~.`: those of the
+            // links are asked only for their own domains.
             Self::Resolved => Some(format!(
                 "{HEAD}\n[Resolve]\nDNS=\nDNS={}\nDomains=~.\n",
                 all(" ")
             )),
-            // The domains that the network says would be away too.
+            // Without `searches`, the search domains that the network announces would be lost.
             Self::NetworkManager => Some(format!(
                 "{HEAD}\n[global-dns]\nsearches={}\n\n[global-dns-domain-*]\nservers={}\n",
                 search.join(","),
@@ -89,7 +90,7 @@ impl Owner {
         }
     }
 
-    /// What stands in its file now.
+    /// Returns the current contents of its file.
     pub fn kept(self, etc: &Path) -> Result<Option<Vec<u8>>, Refusal> {
         let (folder, name) = self.place();
         let read = InsideRoot::open(etc)
@@ -101,7 +102,7 @@ impl Owner {
         }
     }
 
-    /// Puts something into its file, whole or not at all, or takes it away.
+    /// Writes its file atomically, or removes it.
     pub fn put(self, etc: &Path, bytes: Option<&[u8]>) -> Result<(), Refusal> {
         let (folder, name) = self.place();
         let done = match bytes {
@@ -123,7 +124,7 @@ impl Owner {
     }
 }
 
-/// A directory that is missing is made; services that are not root read what is in it.
+/// Creates a missing directory. It must be readable by all: services without root read its files.
 fn open_to_all(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -132,10 +133,10 @@ fn open_to_all(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
 }
 
-/// Who says it below this root, whose processes are in `proc`.
+/// Returns the service that manages the name servers below this root. `proc` below it has the processes.
 ///
 /// # Errors
-/// When it is a program that is not told here; says where its name servers are set.
+/// Fails if it is a program that is not supported here; the error states where its name servers are set.
 pub fn owner(root: &Path) -> Result<Owner, Refusal> {
     let path = root.join("etc").join(RESOLV_CONF);
     if fs::symlink_metadata(&path).is_err() {
@@ -170,7 +171,7 @@ pub fn owner(root: &Path) -> Result<Owner, Refusal> {
     refused.map_or(Ok(Owner::File), Err)
 }
 
-/// A refusal that names a writer, if one shows.
+/// Returns a refusal that names a writer, if the text contains a sign of one.
 fn another(sign: &str) -> Option<Refusal> {
     let (name, place) = WRITERS.iter().find(|(name, _)| sign.contains(name))?;
     Some(Refusal::failed(format!(
@@ -179,7 +180,7 @@ fn another(sign: &str) -> Option<Refusal> {
     )))
 }
 
-/// The same of one that runs beside us; those of containers write their own.
+/// The same for a writer that runs in this network namespace. Those in containers write their own file.
 fn running(proc: &Path) -> Option<Refusal> {
     let ours = own_pid();
     let pids = names(proc)
@@ -193,7 +194,7 @@ fn running(proc: &Path) -> Option<Refusal> {
     another(&found.next()?)
 }
 
-/// The name servers that stand in the text of such a file.
+/// Returns the name servers in the text of such a file.
 pub fn addresses(text: &str) -> Vec<IpAddr> {
     let lines = text
         .lines()
@@ -201,7 +202,7 @@ pub fn addresses(text: &str) -> Vec<IpAddr> {
     lines.filter_map(|rest| rest.trim().parse().ok()).collect()
 }
 
-/// The domains in which short names are looked for, as far as they are plain.
+/// Returns the search domains in the text, limited to plain characters.
 pub fn search(text: &str) -> Vec<String> {
     let mut lines = text.lines().rev();
     let words = lines.find_map(|line| {
@@ -216,7 +217,8 @@ pub fn search(text: &str) -> Vec<String> {
     words.filter(plain).take(6).map(str::to_owned).collect()
 }
 
-/// `resolv.conf` with these servers alone, those from before as comments; with none, as it was before.
+/// Returns `resolv.conf` with only these servers and the previous ones as comments; without servers, as it was
+/// before.
 fn with_servers(text: &str, servers: &[IpAddr]) -> String {
     let before = without_ours(text);
     if servers.is_empty() {

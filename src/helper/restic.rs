@@ -1,5 +1,5 @@
-//! The box's own restic on a target's repository: with the password and the credentials that the owner's file refers to,
-//! none of which stands in a process list; and one that is broken off leaves no lock behind.
+//! Runs the host's restic on a target's repository. The password and credentials, from files that the owner's policy
+//! file names, never appear in process lists. A killed restic leaves no lock behind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,52 +16,52 @@ use super::{
     refusal::Refusal,
 };
 
-/// Where restic keeps what it has read of repositories elsewhere, in the helper's own directory.
+/// The directory of restic's cache for remote repositories, in the helper's state directory.
 const CACHE: &str = "restic-cache";
 
-/// The most of a file with credentials; a longer one is refused.
+/// The largest credentials file. A longer one is rejected.
 const CREDENTIALS_BYTES: usize = 4096;
 
-/// How the variables begin that such a file may have: what servers ask for, and nothing that names a program.
+/// Prefixes of the variables that a credentials file may set: only those for servers, none that names a program.
 const CREDENTIALS: [&str; 2] = ["AWS_", "RESTIC_REST_"];
 
-/// The whole of where a repository is, for those whose address holds a password.
+/// The variable for the whole address, for a repository whose address contains a password.
 const ADDRESS: &str = "RESTIC_REPOSITORY";
 
-/// The shortest value of them that is looked for in what restic says.
+/// The shortest value that is redacted in restic's output.
 const SECRET_CHARS: usize = 4;
 
-/// How long the lock of one that was killed may take to go; the next backup takes it away then.
+/// How long removing the lock of a killed restic may take. After that the next backup removes it.
 const UNLOCK_TIME: Duration = Duration::from_secs(10);
 
-/// The longest line that is looked at; the rest of a longer one is left out.
+/// The longest line that is read; the rest of a longer one is dropped.
 const LINE_BYTES: usize = 64 * 1024;
 
-/// The most of its complaints that is kept.
+/// The most bytes of its stderr that are kept.
 const COMPLAINT_BYTES: usize = 2048;
 
-/// A repository, and how it is reached.
+/// A repository and how to reach it.
 #[derive(Debug)]
 pub struct Restic {
-    /// Its directory, where it is on this box.
+    /// Its directory, if it is on this host.
     pub path: Option<PathBuf>,
     variables: BTreeMap<String, String>,
     secrets: Vec<String>,
     cache: Vec<String>,
 }
 
-/// What restic is to do.
+/// A restic command.
 #[derive(Debug)]
 pub struct Order {
-    /// Where it starts.
+    /// Its working directory.
     pub cwd: String,
-    /// All that follows its name.
+    /// All arguments after the program's name.
     pub args: Vec<String>,
-    /// How long it may take, where the whole operation may take longer.
+    /// How long it may take; the whole operation may take longer.
     pub time: Duration,
 }
 
-/// An order that does not depend on where it is carried out.
+/// A command that does not depend on the working directory.
 pub fn order(args: &[&str]) -> Order {
     Order {
         cwd: "/".to_owned(),
@@ -71,7 +71,7 @@ pub fn order(args: &[&str]) -> Order {
 }
 
 impl Restic {
-    /// The repository of a target, if it is one of restic's and can be used.
+    /// Opens the repository of a target; `None` if the target is not restic's.
     pub async fn of(work: &mut Work<'_>, target: &Target) -> Result<Option<Self>, Halt> {
         let (target, state) = (target.clone(), work.house.state.clone());
         let opened = work.aside(move || match target.repository() {
@@ -81,8 +81,7 @@ impl Restic {
         opened.await
     }
 
-    /// Has it do something; `hear` hears what it prints and its complaints. Returns its exit code, and why it did not do
-    /// it.
+    /// Runs restic; `hear` gets its stdout and stderr. Returns its exit code and the reason for a failure.
     pub async fn run(
         &self,
         work: &mut Work<'_>,
@@ -108,7 +107,7 @@ impl Restic {
         }
     }
 
-    /// Takes away the locks of those on this box that have been killed; not those of others.
+    /// Removes the locks of killed processes on this host, not those of other hosts.
     pub async fn unlock(&self, work: &mut Work<'_>) {
         let time = UNLOCK_TIME;
         let step = self.step(Order {
@@ -135,7 +134,7 @@ impl Restic {
         }
     }
 
-    /// What it says of its failure, without what is nobody's business.
+    /// Returns restic's reason for a failure, with secrets redacted.
     fn reason(&self, complaint: &[u8]) -> String {
         let complaint = String::from_utf8_lossy(complaint);
         let fatal = complaint
@@ -164,9 +163,9 @@ fn open(
     let mut variables = BTreeMap::from([
         (ADDRESS.to_owned(), repository.clone()),
         ("RESTIC_PASSWORD_FILE".to_owned(), password.clone()),
-        // Every five seconds it says how far it is.
+        // A progress report every five seconds.
         ("RESTIC_PROGRESS_FPS".to_owned(), "0.2".to_owned()),
-        // Its threads are bounded, as its processes are.
+        // Its threads are limited because its processes are.
         ("GOMAXPROCS".to_owned(), "4".to_owned()),
     ]);
     let given = credentials.as_deref().map(given).transpose()?;
@@ -189,7 +188,7 @@ fn open(
     }))
 }
 
-/// The variables of a file with credentials: a line each, `NAME=VALUE`.
+/// Reads the variables of a credentials file, one `NAME=VALUE` a line.
 fn given(file: &str) -> Result<BTreeMap<String, String>, Refusal> {
     let bytes = read_bounded(Path::new(file), CREDENTIALS_BYTES);
     let bytes = bytes.map_err(|e| Refusal::failed(e.to_string()))?;
@@ -208,12 +207,12 @@ fn given(file: &str) -> Result<BTreeMap<String, String>, Refusal> {
     })
 }
 
-/// Lines as they come.
+/// Splits output into lines as it arrives.
 #[derive(Debug, Default)]
 pub struct Lines(Vec<u8>);
 
 impl Lines {
-    /// Hears each as soon as it is whole.
+    /// Calls `hear` with each line as soon as it is complete.
     pub fn read(&mut self, bytes: &[u8], hear: &mut dyn FnMut(&[u8])) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = LINE_BYTES.saturating_sub(self.0.len());

@@ -1,4 +1,4 @@
-//! Makes a backup in a repository of restic's: one snapshot, which is there when it is whole.
+//! Creates a backup in a restic repository: one snapshot, which appears only when it is complete.
 
 use std::path::{Path, PathBuf};
 
@@ -21,16 +21,17 @@ use super::{
     stage::Stage,
 };
 
-/// Where the definitions are put together, in the helper's own directory, for each target apart.
+/// The directory where the definitions are assembled, in the helper's state directory, with one directory for each
+/// target.
 const PLACE: &str = "restic";
 
-/// What restic exits with when it could not read all.
+/// restic's exit status if it could not read everything.
 const INCOMPLETE: i32 = 3;
 
-/// What it adds where that is because a file was gone (ENOENT).
+/// The end of its error message if a file did not exist any more (ENOENT).
 const GONE: &[u8] = b"\"Err\":2}";
 
-/// A line of what restic says while it works.
+/// A line of restic's output.
 #[derive(Deserialize)]
 struct Said {
     message_type: String,
@@ -40,7 +41,7 @@ struct Said {
     snapshot_id: Option<String>,
 }
 
-/// What became of it.
+/// The result of a backup, from restic's output.
 #[derive(Default)]
 struct Heard {
     percent: u8,
@@ -49,7 +50,7 @@ struct Heard {
     unread: Option<String>,
 }
 
-/// Makes one, and returns its manifest.
+/// Creates a backup and returns its manifest.
 pub async fn create(
     work: &mut Work<'_>,
     (restic, target): (&Restic, &Target),
@@ -73,7 +74,7 @@ pub async fn create(
     }
     restic.unlock(work).await;
     let mut backup = begun(subject);
-    // The same each time, for restic compares with the last snapshot of the same paths.
+    // The same name each time: restic compares with the last snapshot of the same paths.
     let name = backup
         .container
         .as_ref()
@@ -134,7 +135,7 @@ async fn fill(
     Ok(())
 }
 
-/// Takes away a snapshot that is not whole; says so where it stays.
+/// Removes an incomplete snapshot; returns a message if it could not be removed.
 async fn forget(
     restic: &Restic,
     work: &mut Work<'_>,
@@ -153,8 +154,8 @@ async fn forget(
     })
 }
 
-/// The files by their name alone, seen from the directory that they are in; what is left out by its whole path, which
-/// is how restic compares.
+/// Builds the command. The files are named relative to their directory. Excluded files are named by their whole path,
+/// as restic compares that.
 fn asked(
     contents: &Contents,
     definition: Option<&Path>,
@@ -168,7 +169,7 @@ fn asked(
         let name = directory.file_name().ok_or_else(|| {
             Refusal::bad_command("restic keeps directories below /; name one of them")
         })?;
-        // The parent of what is held open, whatever others do to the path.
+        // The parent of the directory that is held open, even if the path changes.
         let parent = format!("{}/..", contents.directory);
         (parent, PathBuf::from(name), directory.clone())
     } else {
@@ -203,7 +204,7 @@ fn asked(
     })
 }
 
-/// A path as a pattern that means it alone.
+/// Escapes a path so that it is a pattern that matches only itself.
 fn literal(path: &str) -> String {
     let mut pattern = String::new();
     for c in path.chars() {
@@ -216,7 +217,7 @@ fn literal(path: &str) -> String {
 }
 
 impl Heard {
-    /// Hears how far it is; returns what the caller is told of it.
+    /// Parses a line of progress; returns the message for the caller.
     fn line(&mut self, line: &[u8]) -> Option<String> {
         let said: Said = serde_json::from_slice(line).ok()?;
         if said.message_type == "summary" {
@@ -237,7 +238,7 @@ impl Heard {
         Some(format!("{percent} % of {bytes} bytes\n"))
     }
 
-    /// Hears what could not be read. A file that has gone since its directory was read is none of that.
+    /// Records what could not be read. A file that was deleted after its directory was read does not count.
     fn complaint(&mut self, line: &[u8]) {
         let is_gone = line.windows(GONE.len()).any(|part| part == GONE);
         let skipped = line.trim_ascii_end().ends_with(b", skipping");
@@ -258,7 +259,7 @@ impl Heard {
 mod tests {
     use super::*;
 
-    /// Recorded from restic 0.14.0 as Debian 12 has it.
+    /// Recorded from restic 0.14.0 of Debian 12.
     #[test]
     fn what_restic_says_is_understood() {
         let mut heard = Heard::default();

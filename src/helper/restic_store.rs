@@ -1,4 +1,4 @@
-//! The backups in a repository of restic's, each a snapshot: listed, read from beginning to end, and brought back.
+//! The backups in a restic repository, each a snapshot: lists, verifies and restores them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,22 +18,22 @@ use super::{
     stage::PREFIX,
 };
 
-/// What marks the snapshots that are ours; another tag is the backup's id.
+/// The tag of gatewren's snapshots; another tag is the backup's id.
 pub const OURS: &str = "gatewren";
 
-/// The mark of a container that ran meanwhile.
+/// The tag of a container that was running during the backup.
 pub const RUNNING: &str = "running";
 
-/// The mark of one whose processes stood still.
+/// The tag of a container that was frozen during the backup.
 pub const FROZEN: &str = "frozen";
 
-/// How this program stores them there.
+/// The version of this storage format.
 pub const FORMAT: u32 = 2;
 
-/// The longest list of snapshots that is read; a longer one is refused.
+/// The longest list of snapshots that is read. A longer one is rejected.
 const LIST_BYTES: usize = 4 * 1024 * 1024;
 
-/// How long a repository may take to say what is in it.
+/// How long listing a repository may take.
 const LIST_TIME: Duration = Duration::from_secs(20);
 
 /// A snapshot that is a backup.
@@ -46,21 +46,22 @@ pub struct Snapshot {
     tags: Vec<String>,
 }
 
-/// Where the files of one are that has been brought back.
+/// The location of a restored backup.
 pub struct Unpacked {
-    /// What it was made of.
+    /// The restored files.
     pub files: PathBuf,
-    /// The directory with the manifest and the definition of the container that it is of, and what the first says.
+    /// The directory of the manifest and the container's definition, and the manifest itself; `None` if it is not of
+    /// a container.
     pub definition: Option<(PathBuf, Backup)>,
 }
 
 impl Snapshot {
-    /// Which backup it is; none where its tags do not say.
+    /// Returns the backup's id, if its tags contain one.
     pub fn backup(&self) -> Option<BackupId> {
         self.tags.iter().find_map(|tag| tag.parse().ok())
     }
 
-    /// What is known of it without reading it.
+    /// Returns what is known of the backup without reading it.
     pub fn told(&self, target: &Target) -> Option<Backup> {
         let has = |tag: &str| self.tags.iter().any(|own| own == tag);
         let backup = self.backup()?;
@@ -83,7 +84,7 @@ impl Snapshot {
         })
     }
 
-    /// What it is made of.
+    /// Returns the path that was backed up.
     fn files(&self) -> Result<&Path, Refusal> {
         let mut files = self.paths.iter().filter(|path| !is_definition(path));
         match (files.next(), files.next()) {
@@ -95,13 +96,13 @@ impl Snapshot {
     }
 }
 
-/// Whether a directory is where the definition of a container was, and not its files.
+/// Returns whether a directory is that of a container's definition, not of its files.
 fn is_definition(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().starts_with(PREFIX)
 }
 
-/// The snapshots that are backups, the oldest first; with an id, of that one.
+/// Returns the snapshots that are backups, oldest first; with an id, only those of this backup.
 pub async fn snapshots(
     restic: &Restic,
     work: &mut Work<'_>,
@@ -136,10 +137,10 @@ pub async fn snapshots(
     serde_json::from_slice(&list).map_err(|e| failed(&e))
 }
 
-/// The snapshot of a backup.
+/// Finds the snapshot of a backup.
 ///
 /// # Errors
-/// Also when there is none.
+/// Also fails if there is none.
 pub async fn find(
     restic: &Restic,
     work: &mut Work<'_>,
@@ -154,7 +155,7 @@ pub async fn find(
     found.ok_or_else(|| target.lacks(id).into())
 }
 
-/// Reads one from beginning to end: restic compares each piece with its SHA-256.
+/// Reads a backup from beginning to end: restic compares each piece with its SHA-256.
 pub async fn verify(
     restic: &Restic,
     work: &mut Work<'_>,
@@ -185,13 +186,13 @@ pub async fn verify(
         target: target.name.clone(),
         whole: code == 0,
         problem: (code != 0).then_some(reason),
-        // The first line is of the snapshot itself.
+        // The first line is about the snapshot itself.
         entries: lines.saturating_sub(1),
         archive_bytes: bytes,
     })
 }
 
-/// Brings one back below a new directory of root's own, and compares all that was written with what was kept.
+/// Restores a backup below a new directory that belongs to root, and compares all files written with the repository.
 pub async fn unpack(
     restic: &Restic,
     work: &mut Work<'_>,

@@ -1,4 +1,4 @@
-//! The helper's life: listens, lets the front in and nobody else, and takes everything along when it ends.
+//! The helper's main loop: listens, accepts only the front, and kills everything when it ends.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,58 +28,58 @@ use super::{
     jobs::Jobs,
 };
 
-/// How long running calls may take to be killed when the helper ends; their processes die with it anyway.
+/// How long killing the running calls may take when the helper ends. Their processes die with the helper in any case.
 const STOP_TIME: Duration = Duration::from_secs(5);
 
-/// The pause after an accept that failed, as when no descriptor is left.
+/// The pause after a failed accept, for example when no descriptor is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often strays are looked for while a call runs that starts processes for its caller.
+/// How often to look for strays while a call runs that starts processes for its caller.
 const STRAY_TIME: Duration = Duration::from_secs(1);
 
-/// The same while there are none but streams of events, which a front always has.
+/// The same while only event streams are open, which a front always has.
 const QUIET_STRAY_TIME: Duration = Duration::from_secs(30);
 
-/// Where its jobs are, below its own directory.
+/// The directory of the jobs, below the state directory.
 const JOBS: &str = "jobs";
 
-/// How it goes, for `systemctl status`.
+/// The status for `systemctl status`.
 const SERVING: &str = "serving the front";
 
-/// A pipe that whoever started the helper holds open as long as the helper is to live.
+/// A pipe that the parent of the helper holds open as long as the helper is to run.
 #[derive(Debug)]
 pub struct Lifeline(pub OwnedFd);
 
-/// Reads the owner's file, or says what is wrong with it.
+/// Reads the owner's policy file.
 pub type ReadPolicy = fn(&Path) -> Result<HelperPolicy, ConfigError>;
 
-/// What a helper is told at its start.
+/// The settings of a helper.
 #[derive(Debug)]
 pub struct Settings {
-    /// Where the front connects.
+    /// The socket where the front connects.
     pub listener: UnixListener,
-    /// Where the containers are.
+    /// The directory of the containers.
     pub lxcpath: PathBuf,
-    /// Where Proxmox VE defines its containers, on a box that has it.
+    /// The directory of Proxmox VE's definitions, on a host that has it.
     pub proxmox: PathBuf,
-    /// The only user whose connections are served.
+    /// The only user whose connections are accepted.
     pub allow_uid: u32,
-    /// What the owner lets be done here at all.
+    /// The owner's policy.
     pub policy: HelperPolicy,
-    /// Where that was read, and is read again on SIGHUP.
+    /// The policy file, which is read again on SIGHUP.
     pub policy_file: PathBuf,
-    /// How it is read.
+    /// Reads the policy file.
     pub read_policy: ReadPolicy,
-    /// Where it keeps its jobs; without it there are none.
+    /// The state directory; without it no job can start.
     pub state: Option<PathBuf>,
-    /// Ends the helper when it closes.
+    /// Stops the helper when it closes.
     pub lifeline: Option<Lifeline>,
 }
 
-/// Serves until SIGTERM, SIGINT or the end of the lifeline; then kills every call and job and returns.
+/// Serves until SIGTERM, SIGINT or the end of the lifeline. Then kills every call and job and returns.
 ///
 /// # Errors
-/// When the socket or the signals cannot be used.
+/// Fails if the socket or the signals cannot be used.
 pub async fn serve(settings: Settings) -> io::Result<()> {
     if let Err(cause) = adopt_orphans() {
         tracing::error!(%cause, "orphans cannot be adopted here (is this an emulator?); no command will be run");
@@ -101,7 +101,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let mut reloads = signal(SignalKind::hangup())?;
     let (mut tick, mut quiet_tick) = (ticks(STRAY_TIME), ticks(QUIET_STRAY_TIME));
     let notify = Notify::from_env();
-    // Three signs in the time that the service manager waits for one.
+    // Three notifications in the watchdog's timeout.
     let mut sign_of_life = notify.watchdog().map(|limit| interval(limit / 3));
     tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper listens");
     notify.status(SERVING);
@@ -139,7 +139,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     Ok(())
 }
 
-/// The next turn of a pace, where there is one.
+/// Waits for the next tick; forever if there is no interval.
 async fn turned(pace: Option<&mut Interval>) {
     match pace {
         Some(pace) => drop(pace.tick().await),
@@ -147,8 +147,8 @@ async fn turned(pace: Option<&mut Interval>) {
     }
 }
 
-/// Does what `systemctl reload` asks for: reads the policy again. Calls that run go on; where anything is wrong with
-/// the file, the policy of before stays in force.
+/// Handles `systemctl reload`: reads the policy file again. Running calls go on. If the file is invalid, the previous
+/// policy stays in force.
 fn reload(file: &Path, read: ReadPolicy, (policy, notify): (&InForce<HelperPolicy>, &Notify)) {
     notify.reloading();
     match read(file) {
@@ -168,7 +168,7 @@ fn reload(file: &Path, read: ReadPolicy, (policy, notify): (&InForce<HelperPolic
     notify.ready();
 }
 
-/// Ticks that nobody waited for are not made up for: after a quiet hour one look is as good as hundreds.
+/// Missed ticks are not made up for: after a quiet hour one sweep is enough.
 fn ticks(every: Duration) -> Interval {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -183,7 +183,7 @@ async fn end_calls(house: &House, mut calls: JoinSet<()>) {
     if timeout(STOP_TIME, all).await.is_err() {
         tracing::warn!("some calls could not be ended in time");
     }
-    // Killing one may hand us the next.
+    // Killing one stray may make its children the helper's.
     for _ in 0..100 {
         if house.strays.sweep() == 0 {
             break;
@@ -192,7 +192,7 @@ async fn end_calls(house: &House, mut calls: JoinSet<()>) {
     }
 }
 
-/// The socket's mode keeps strangers out already; this holds when somebody changed it.
+/// The socket's mode already keeps other users out. This check still holds if the mode was changed.
 fn may_enter(stream: &UnixStream, allow_uid: u32, house: &House) -> bool {
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == allow_uid => true,
@@ -216,7 +216,7 @@ fn may_enter(stream: &UnixStream, allow_uid: u32, house: &House) -> bool {
     }
 }
 
-/// Whatever may end the helper.
+/// The events that end the helper.
 struct Ends {
     terminate: Signal,
     interrupt: Signal,
@@ -246,6 +246,6 @@ async fn closed(lifeline: Option<&mut Receiver>) {
     let Some(pipe) = lifeline else {
         return std::future::pending().await;
     };
-    // Nothing is ever sent over it; what comes all the same is thrown away.
+    // Nothing is ever sent over the pipe; unexpected bytes are discarded.
     while let Ok(1..) = pipe.read(&mut [0; 64]).await {}
 }

@@ -1,24 +1,24 @@
-//! Lines that are left out of what a program prints, before anybody hears of them.
+//! Filters lines out of a program's output before they reach the caller.
 
 use std::fmt;
 
-/// The longest line that comes through, in bytes; a longer one is left out. A message of a journal may have 64 kB as a
-/// rule, and each byte of one that is no text is written with up to four.
+/// The longest line that passes, in bytes. A longer one is dropped. A journal message normally has at most 64 kB, and
+/// each non-text byte is written with up to four.
 const LINE_BYTES: usize = 512 * 1024;
 
-/// Whether a line comes through.
+/// Decides whether a line passes.
 type Shows = dyn Fn(&[u8]) -> bool + Send;
 
-/// Lets through whole lines that are for the caller. The end of what has no line feed behind it is left out.
+/// Passes the complete lines that the predicate accepts. A last line without a line feed is dropped.
 pub struct Sieve {
     shows: Box<Shows>,
     unfinished: Vec<u8>,
-    /// Whether the unfinished line is one that is left out.
+    /// Whether the unfinished line is too long and will be dropped.
     too_long: bool,
 }
 
 impl Sieve {
-    /// For lines that fit, each without its line feed.
+    /// Creates a filter; `shows` gets each line without its line feed.
     pub fn new(shows: impl Fn(&[u8]) -> bool + Send + 'static) -> Self {
         Self {
             shows: Box::new(shows),
@@ -27,7 +27,7 @@ impl Sieve {
         }
     }
 
-    /// What of the lines that are whole now comes through.
+    /// Returns the lines that are complete now and pass.
     pub fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut through = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {

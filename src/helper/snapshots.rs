@@ -1,4 +1,4 @@
-//! Snapshots of containers: what LXC keeps in a container's directory, one folder each.
+//! Snapshots of containers, which LXC keeps in the container's directory, one folder each.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,22 +26,22 @@ use super::{
     stage::{Stage, remove},
 };
 
-/// Where LXC keeps them in the container's directory.
+/// LXC's folder of snapshots in the container's directory.
 const FOLDER: &str = "snaps";
 
-/// When one was made: the last file that LXC writes of it, so without it a snapshot is not whole.
+/// The file with a snapshot's time. LXC writes it last, so a snapshot without it is incomplete.
 const MADE: &str = "ts";
 
-/// What one is kept for.
+/// The file with a snapshot's comment.
 const COMMENT: &str = "comment";
 
-/// The longest comment that is taken or told, in bytes.
+/// The longest comment that is accepted or shown, in bytes.
 const COMMENT_BYTES: usize = 1024;
 
-/// The most snapshots that are told of.
+/// The most snapshots in a list.
 const MOST: usize = 1000;
 
-/// Prints what there is, a line each.
+/// Prints the snapshots, one a line.
 pub async fn list(
     house: &House,
     pump: &mut Pump,
@@ -68,7 +68,7 @@ pub async fn list(
     .await
 }
 
-/// Keeps a stopped one as it is, and prints the snapshot's name.
+/// Takes a snapshot of a stopped container and prints its name.
 pub async fn make(
     house: &House,
     pump: &mut Pump,
@@ -111,7 +111,7 @@ pub async fn make(
     ending
 }
 
-/// Brings a stopped one back to a snapshot: its files and its definition.
+/// Restores a stopped container from a snapshot: its files and its definition.
 pub async fn restore(
     house: &House,
     pump: &mut Pump,
@@ -125,12 +125,12 @@ pub async fn restore(
     let directory = house.containers.definitions().directory(container);
     let name = snapshot.to_string();
     if files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
-        // Its storage goes back in one step.
+        // Its storage restores in one step.
         let lxcpath = house.containers.lxcpath();
         let args = ["-n", container.as_str(), "-r", &name];
         return run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
     }
-    // LXC would remove what there is and copy then; what is broken off in between would be lost.
+    // lxc-snapshot would first remove the container and then copy. An interruption in between would lose it.
     let stage = Stage::below(&directory, "restore").await?;
     let place = stage.path().to_string_lossy().into_owned();
     let args = [
@@ -156,7 +156,7 @@ pub async fn restore(
     ending
 }
 
-/// Deletes one, whole or not.
+/// Deletes a snapshot, complete or not.
 pub async fn forget(
     house: &House,
     pump: &mut Pump,
@@ -184,9 +184,9 @@ pub async fn forget(
 /// The root file system in a container's directory.
 pub const ROOTFS: &str = "rootfs";
 
-/// Puts the container in `from` in the place of the one in `directory`, whose files go to where those were, or to `rest`
-/// on a file system that cannot exchange two directories: there alone the end of the helper between two steps would
-/// leave the container without its files, and them in `rest`.
+/// Replaces the container in `directory` by the one in `from`. The old files move to `from`, or to `rest` on a file
+/// system that cannot exchange two directories. Only there, if the helper dies between two steps, the container is
+/// left without its files; they are then in `rest`.
 pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Refusal> {
     let text = moved_text(from, directory)?;
     let (new, old) = (from.join(ROOTFS), directory.join(ROOTFS));
@@ -205,14 +205,14 @@ pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Refusa
     let exchanged = fs::rename(&new, &old).map_err(failed);
     let exchanged = exchanged.and_then(|()| define());
     if exchanged.is_err() {
-        // Back as it was, as far as it came.
+        // Undoes the steps that succeeded.
         let _ = fs::rename(&old, &new);
         let _ = fs::rename(rest, &old);
     }
     exchanged
 }
 
-/// The folder of the snapshots, if this one is among them and whole.
+/// Returns the folder of the snapshots, if it has this one and that is complete.
 fn whole(
     house: &House,
     container: &ContainerName,

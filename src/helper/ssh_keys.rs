@@ -1,4 +1,4 @@
-//! Adds and removes SSH keys in a block of our own, and tells all that there are.
+//! Lists all SSH keys, and adds and removes those in gatewren's own block.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use super::{
     refusal::Refusal,
 };
 
-/// The line before our keys. What stands between it and the other one is ours; everything else is not.
+/// The line before gatewren's keys. Only the lines between this one and the next belong to gatewren.
 const BEGIN: &str = "# BEGIN gatewren: keys that were added through it";
 
 /// The line after them.
 const END: &str = "# END gatewren";
 
-/// The most keys of the block: one more is refused.
+/// The most keys in the block. One more is rejected.
 const MOST_KEYS: usize = 64;
 
-/// The most keys of one file that are told.
+/// The most keys of one file in a list.
 const MOST_TOLD: usize = 256;
 
-/// Does one of the operations on keys.
+/// Performs one of the operations on keys.
 pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -58,7 +58,7 @@ pub async fn perform(
     }
 }
 
-/// The entry of the owner's list that is meant.
+/// Returns the requested entry of the owner's list.
 fn meant(entries: &[String], account: Option<&str>) -> Result<String, Refusal> {
     let found = match (account, entries) {
         (None, [only]) => Some(only),
@@ -108,7 +108,7 @@ fn add(entry: &str, key: &PublicKey) -> Result<SshKeyChange, Refusal> {
         fingerprint: fingerprint.to_string(),
         changed,
     };
-    // Also where the owner's own line bounds what it may do: a second line would not.
+    // Even if the owner's own line restricts the key: a second line would not.
     if is_there {
         return Ok(done(false));
     }
@@ -155,7 +155,7 @@ fn remove(entry: &str, fingerprint: &Fingerprint) -> Result<SshKeyChange, Refusa
     })
 }
 
-/// A file as what is before our keys, our keys, and what is after them.
+/// A file split into the part before gatewren's keys, the keys, and the part after them.
 struct Parts<'a> {
     before: &'a [u8],
     block: &'a [u8],
@@ -163,8 +163,10 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
+    /// Splits a file.
+    ///
     /// # Errors
-    /// When the lines around our keys are not one pair: somebody else's could be among them.
+    /// Fails if the marker lines are not exactly one pair: other keys could be between them.
     fn of(file: &'a KeyFile) -> Result<Self, Refusal> {
         let bytes = file.bytes.as_slice();
         let mut at = 0;
@@ -199,7 +201,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// The file with this block in the place of the other; without keys there is none.
+    /// Returns the file with this block instead of the old one. A block without keys is removed.
     fn with(&self, block: &[u8]) -> Vec<u8> {
         let mut bytes = self.before.to_vec();
         if !block.is_empty() {
@@ -215,7 +217,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The keys of a file, and how many lines are none.
+/// Returns the keys of a file, and the number of lines that are not keys.
 fn told(bytes: &[u8]) -> (Vec<SshKey>, u32) {
     let (mut keys, mut unreadable, mut managed) = (Vec::new(), 0, false);
     for line in lines(bytes) {
@@ -241,7 +243,7 @@ fn told(bytes: &[u8]) -> (Vec<SshKey>, u32) {
     (keys, unreadable)
 }
 
-/// The key of a line, with or without options before it (sshd(8), `AUTHORIZED_KEYS FILE FORMAT`).
+/// Parses the key of a line, with or without options before it (sshd(8), `AUTHORIZED_KEYS FILE FORMAT`).
 fn known(line: &[u8]) -> Option<(PublicKey, Fingerprint, bool)> {
     let line = std::str::from_utf8(bare(line)).ok()?;
     if line.trim_start().starts_with('#') {
@@ -255,7 +257,7 @@ fn known(line: &[u8]) -> Option<(PublicKey, Fingerprint, bool)> {
     })
 }
 
-/// What follows the first blank that is not between quotes.
+/// Returns the text after the first blank that is not in quotes.
 fn behind_options(line: &str) -> Option<&str> {
     let (mut quoted, mut escaped) = (false, false);
     let end = line.trim_start().char_indices().find(|(_, c)| {
@@ -274,13 +276,13 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == b'\n')
 }
 
-/// A line without its end.
+/// A line without its line ending.
 fn bare(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Plain numbers and words: there is nothing that JSON cannot hold.
+/// Plain numbers and strings always serialize.
 fn json(told: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(told).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! A place where something large grows until it is whole, so that what is broken off leaves nothing behind.
+//! A staging directory for large results: they are moved to their place when complete, so an interruption leaves
+//! nothing behind.
 
 use std::fs;
 use std::io;
@@ -7,26 +8,26 @@ use std::path::{Path, PathBuf};
 
 use super::{answers::to_its_end, refusal::Refusal};
 
-/// What its name begins with: no container's name does, so nobody takes it for one.
+/// The prefix of its name. No container's name begins with it, so it is not mistaken for one.
 pub const PREFIX: &str = ".gatewren-";
 
-/// The root of an unprivileged container, who is nobody here, passes through.
+/// Others may pass through: the root of an unprivileged container is an unprivileged user on the host.
 const MODE: u32 = 0o711;
 
-/// Nobody else does.
+/// No access for others.
 const PRIVATE: u32 = 0o700;
 
-/// A directory of one call, on the file system where its contents are to be.
+/// A directory of one call, on the file system of the final place.
 #[derive(Debug)]
 pub struct Stage(PathBuf);
 
 impl Stage {
-    /// Makes one in `parent`; what an earlier one of the name has left goes.
+    /// Creates a stage in `parent`. Removes what an earlier one of this name left.
     pub async fn below(parent: &Path, name: &str) -> Result<Self, Refusal> {
         Self::with_mode(parent, name, MODE).await
     }
 
-    /// The same where nobody else is to see what is in it, and may see it later.
+    /// Creates a stage whose contents others must not see before they are moved.
     pub async fn private(parent: &Path, name: &str) -> Result<Self, Refusal> {
         Self::with_mode(parent, name, PRIVATE).await
     }
@@ -43,12 +44,12 @@ impl Stage {
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Takes it away with all that is left in it.
+    /// Removes it with its contents.
     pub async fn clear(self) {
         let Self(path) = self;
         let place = path.clone();
@@ -60,7 +61,7 @@ impl Stage {
     }
 }
 
-/// Removes a directory with all that is in it, if it is there.
+/// Removes a directory with its contents, if it exists.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,4 +1,4 @@
-//! The three things that end an operation before its own end: its time, its caller, our own stop.
+//! The three causes that end an operation early: its timeout, its caller, and the helper's shutdown.
 
 use std::future::pending;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::exec::KillReason;
 
-/// When one operation has to end.
+/// The conditions that end one operation.
 #[derive(Debug, Clone)]
 pub struct Stop {
     deadline: Option<Instant>,
@@ -17,9 +17,9 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// After `timeout_ms`, or when `shutdown` becomes true.
+    /// Ends after `timeout_ms`, or when `shutdown` becomes true.
     pub fn new(timeout_ms: u64, shutdown: watch::Receiver<bool>) -> Self {
-        // A time so far away that the clock cannot hold it is none.
+        // A timeout too long for the clock counts as none.
         let deadline = Instant::now().checked_add(Duration::from_millis(timeout_ms));
         Self {
             deadline: deadline.filter(|_| timeout_ms < u64::MAX),
@@ -27,7 +27,7 @@ impl Stop {
         }
     }
 
-    /// Waits for the first reason to end; `cancelled` is the caller's.
+    /// Waits for the first reason to end; `cancelled` resolves when the caller cancels.
     pub async fn ordered(&mut self, cancelled: impl Future<Output = ()>) -> KillReason {
         let deadline = self.deadline;
         let time_up = async move {
@@ -39,14 +39,14 @@ impl Stop {
         tokio::select! {
             () = time_up => KillReason::Timeout,
             () = cancelled => KillReason::Cancelled,
-            // An error means that the whole helper is going.
+            // An error means that the helper is shutting down.
             _ = self.shutdown.wait_for(|stop| *stop) => KillReason::Shutdown,
         }
     }
 }
 
-/// Waits until a caller has closed its side. It has nothing more to say after its request, so anything
-/// that it does say counts as hanging up.
+/// Waits until a caller has disconnected. A caller sends nothing after its request, so any further bytes count as a
+/// disconnect.
 pub async fn hung_up(caller: &UnixStream) {
     loop {
         let readable = caller.readable().await;

@@ -1,9 +1,8 @@
-//! Children that are ours without our having started them: what a command left behind by killing its own reaper.
+//! Strays: children that the helper did not start. A command leaves them behind by killing its own reaper.
 //!
-//! The helper is a child subreaper, so an orphan below it becomes its child. On the host that is a process
-//! that escaped its call, and it is killed. Two kinds are spared: LXC's own daemons, which lxc-start leaves
-//! running on purpose, and processes of another pid namespace, which are a container's init or a reaper
-//! that is still at work.
+//! The helper is a child subreaper, so an orphan below it becomes its child. On the host that is a process that
+//! escaped its call, and it is killed. Two kinds are spared: LXC's own daemons, which lxc-start leaves running on
+//! purpose, and processes of another pid namespace, which are a container's init or a reaper that is still at work.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,17 +16,17 @@ use crate::sys::{
 /// Programs that outlive the operation that started them.
 const DAEMONS: &[&str] = &["lxc-start", MONITOR_DAEMON];
 
-/// What lxc-monitor leaves running.
+/// The daemon that lxc-monitor leaves running.
 const MONITOR_DAEMON: &str = "lxc-monitord";
 
-/// Who among our children was started by us.
+/// The children that the helper started; all others are strays.
 #[derive(Debug, Default)]
 pub struct Strays {
     known: Mutex<BTreeSet<i32>>,
 }
 
 impl Strays {
-    /// Starts a child that is no stray as long as somebody holds it. The only way in this room to start one.
+    /// Starts a child, which is no stray while its [`Kept`] exists. In this folder, children are started only here.
     pub fn start(self: &Arc<Self>, spawn: &Spawn<'_>) -> Result<Kept, SpawnError> {
         let child = spawn.spawn()?;
         self.known().insert(child.pid());
@@ -37,14 +36,14 @@ impl Strays {
         })
     }
 
-    /// Kills and reaps every stray; returns how many were killed.
+    /// Kills and reaps all strays; returns how many were killed.
     pub fn sweep(&self) -> usize {
         let known = self.known().clone();
         let strays = children().into_iter().filter(|pid| !known.contains(pid));
         strays.filter(|pid| end(*pid)).count()
     }
 
-    /// Whether LXC's monitor daemon is our child: one that was there before us is not.
+    /// Returns whether LXC's monitor daemon is a child of this helper. One that ran before is not.
     pub fn has_monitor_daemon(&self) -> bool {
         let known = self.known().clone();
         let mut strays = children().into_iter().filter(|pid| !known.contains(pid));
@@ -52,12 +51,12 @@ impl Strays {
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeSet<i32>> {
-        // A set of numbers is whole whatever happened to its last holder.
+        // A set of numbers is consistent even if its last holder panicked.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A child that its call waits for; one that is dropped before its end becomes a stray and is killed as such.
+/// A child that its call waits for. If dropped early, the child becomes a stray and is killed as one.
 #[derive(Debug)]
 pub struct Kept {
     child: Child,
@@ -101,10 +100,10 @@ fn is_daemon(pid: i32) -> bool {
     program(pid).is_some_and(|name| DAEMONS.contains(&name.as_str()))
 }
 
-/// The name of the file that a process executes.
+/// Returns the file name of a process's executable.
 fn program(pid: i32) -> Option<String> {
     let file = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let name = file.file_name()?.to_string_lossy().into_owned();
-    // After an upgrade the old file is marked so.
+    // The kernel marks a file that an upgrade replaced.
     Some(name.trim_end_matches(" (deleted)").to_owned())
 }

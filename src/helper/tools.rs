@@ -1,4 +1,4 @@
-//! Runs one of LXC's own tools, which need no reaper: they start nothing that is not meant to stay.
+//! Runs LXC's and other host tools that need no reaper: they start no process that must not stay.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -22,10 +22,10 @@ use super::{
     strays::{Kept, Strays},
 };
 
-/// How long a question to LXC may take; then the answer counts as none.
+/// How long a tool may take to answer the helper's own question. After that there is no answer.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
-/// The most of an answer that is read.
+/// The most bytes of an answer that are read.
 const ANSWER_BYTES: usize = 64 * 1024;
 
 /// A tool with its arguments.
@@ -33,17 +33,17 @@ const ANSWER_BYTES: usize = 64 * 1024;
 pub struct Tool {
     /// Such as `lxc-info`.
     pub name: &'static str,
-    /// What follows it.
+    /// Its arguments.
     pub args: Vec<String>,
 }
 
-/// Runs a tool and carries its output to the caller; killed when the call has to end.
+/// Runs a tool and relays its output to the caller. Kills it if the call has to end.
 pub async fn carry(tool: &Tool, pump: &mut Pump, strays: &Arc<Strays>) -> Result<Ending, Refusal> {
     let started = start(tool, strays)?;
     Ok(carried(started, pump).await)
 }
 
-/// The same without the lines that do not come through a sieve.
+/// The same, but only with the lines that pass a sieve.
 pub async fn carry_sifted(
     tool: &Tool,
     pump: &mut Pump,
@@ -55,7 +55,7 @@ pub async fn carry_sifted(
     Ok(carried((child, outputs), pump).await)
 }
 
-/// Carries the output of a program that was started to the caller; killed when the call has to end.
+/// Relays the output of a started program to the caller. Kills it if the call has to end.
 pub async fn carried((child, mut outputs): (Kept, Outputs), pump: &mut Pump) -> Ending {
     let ended = async {
         child
@@ -72,7 +72,7 @@ pub async fn carried((child, mut outputs): (Kept, Outputs), pump: &mut Pump) -> 
     ending
 }
 
-/// What a tool prints; for questions of the helper's own.
+/// Returns the output of a tool, for questions of the helper's own.
 pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal> {
     let (child, mut outputs) = start(tool, strays)?;
     let mut text = Vec::new();
@@ -102,8 +102,8 @@ pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Runs a tool to its end, however long that takes; how it ended, and the end of what it printed, its complaints behind.
-/// To be spawned where it must not be cut off.
+/// Runs a tool to its end, without a time limit. Returns its exit status and the end of its stdout, followed by its
+/// stderr. If the tool must not be interrupted, spawn this in its own task.
 pub async fn whole(tool: Tool, strays: Arc<Strays>) -> Result<(Exit, String), Refusal> {
     let (child, mut outputs) = start(&tool, &strays)?;
     let (mut said, mut complained) = (Vec::new(), Vec::new());
@@ -133,7 +133,7 @@ fn put(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.drain(..kept.len().saturating_sub(ANSWER_BYTES));
 }
 
-/// Starts a tool; one that is dropped before its end is killed.
+/// Starts a tool. It is killed if dropped early.
 pub fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
     let name = tool.name;
     let program = find(name)?;
@@ -156,8 +156,7 @@ pub fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refus
     start_with_outputs(name, spawn, strays)
 }
 
-/// Starts a program in `/` with nothing to read, whose output is kept apart; one that is dropped before its end is
-/// killed.
+/// Starts a program in `/` with an empty stdin and separate pipes for its outputs. It is killed if dropped early.
 pub fn start_with_outputs(
     name: &str,
     spawn: Spawn<'_>,
@@ -179,7 +178,7 @@ pub fn start_with_outputs(
     Ok((child, outputs))
 }
 
-/// That a program cannot be run, and why.
+/// The refusal for a program that cannot be run.
 pub fn not_run(name: &str, cause: &dyn std::fmt::Display) -> Refusal {
     Refusal::failed(format!("{name} cannot be run: {cause}"))
 }

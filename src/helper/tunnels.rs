@@ -1,4 +1,5 @@
-//! `WireGuard`'s tunnels: those that have a profile here are listed, brought up and taken down; their keys stay here.
+//! `WireGuard` tunnels: lists those with a profile on this host and brings them up and down. Their keys never leave
+//! the helper.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,13 +18,13 @@ use super::{
     tools::{self, Tool},
 };
 
-/// Where the profiles are (wg-quick(8)).
+/// The directory of the profiles (wg-quick(8)).
 const PROFILES: &str = "/etc/wireguard";
 
-/// What follows a tunnel's name in the name of its profile.
+/// The suffix of a profile's file name, after the tunnel's name.
 const SUFFIX: &str = ".conf";
 
-/// The most profiles that are looked at.
+/// The most profiles that are read.
 const MOST: usize = 256;
 
 /// Prints the tunnels as JSON, sorted by name.
@@ -37,13 +38,13 @@ pub async fn list(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal
     let dump = tools::output(&show, &house.strays).await?;
     print(pump, move || {
         let tunnels = told(&dump, &profiles());
-        // Plain numbers and words: there is nothing that JSON cannot hold.
+        // Plain numbers and strings always serialize.
         Ok(serde_json::to_vec(&tunnels).unwrap_or_default())
     })
     .await
 }
 
-/// Brings one up or takes it down.
+/// Brings a tunnel up or down.
 pub async fn switch(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -58,7 +59,7 @@ pub async fn switch(
     }
     let tool = Tool {
         name: "wg-quick",
-        // The name begins with a letter or a digit, so it cannot be taken for an option, and names no file.
+        // The name begins with a letter or a digit, so it is neither an option nor a path.
         args: vec![word.to_owned(), tunnel.as_str().to_owned()],
     };
     tools::carry(&tool, pump, &house.strays).await
@@ -73,8 +74,8 @@ fn profiles() -> Vec<TunnelName> {
     names.collect()
 }
 
-/// Joins the profiles with what `wg show all dump` says: a line of five words for each interface and of nine for each
-/// peer. The keys among them end here.
+/// Joins the profiles with the output of `wg show all dump`: a line of five words for each interface and of nine for
+/// each peer. The keys in it are dropped here.
 fn told(dump: &str, profiles: &[TunnelName]) -> Vec<Tunnel> {
     let mut tunnels = BTreeMap::new();
     for profile in profiles {

@@ -1,5 +1,5 @@
-//! Asks the systemd of the container in which it runs about units, and has it change them. It is this very program that
-//! runs there, and none of the container's.
+//! Queries and changes units through the systemd of the container it runs in. gatewren's own program runs there, none
+//! of the container's.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use crate::exec::{UnitChange, UnitName};
 
 use super::manager_bus::{BusArgument, BusFault, ManagerBus};
 
-/// The hidden subcommand that asks.
+/// The hidden subcommand of the client.
 pub const UNIT_CLIENT_NAME: &str = "__units";
 
 /// systemd's object and its interface (org.freedesktop.systemd1(5)).
@@ -18,7 +18,7 @@ const MANAGER: &str = "/org/freedesktop/systemd1";
 const INTERFACE: &str = "org.freedesktop.systemd1.Manager";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
-/// The most units that are printed of one list.
+/// The most units of one list that are printed.
 const MAX_UNITS: usize = 10_000;
 
 /// Properties that all units have.
@@ -38,7 +38,7 @@ const COMMON: [&str; 13] = [
     "InactiveExitTimestamp",
 ];
 
-/// Properties that some kinds of units have.
+/// Properties that some types of units have.
 const OF_A_KIND: [&str; 10] = [
     "MainPID",
     "Result",
@@ -52,19 +52,19 @@ const OF_A_KIND: [&str; 10] = [
     "LastTriggerUSec",
 ];
 
-/// What is asked of a container's systemd.
+/// A request to a container's systemd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnitQuestion {
     /// Print all loaded units: name, load state, active state, sub state and description, a unit a line.
     List,
-    /// Print a unit's properties, `NAME=value` a line. Moments are in microseconds since 1970.
+    /// Print a unit's properties, `NAME=value` a line. Times are in microseconds since 1970.
     Show(UnitName),
     /// Change a unit, and wait until that is done.
     Change(UnitName, UnitChange),
 }
 
-/// The whole life of the process that asks.
+/// The main function of the client process.
 pub fn ask_units() -> ExitCode {
     match answer() {
         Ok(text) => match io::stdout().write_all(text.as_bytes()) {
@@ -72,7 +72,7 @@ pub fn ask_units() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         },
         Err(words) => {
-            // There is nowhere else to say it.
+            // An error of this write cannot be reported anywhere.
             let _ = writeln!(io::stderr(), "{words}");
             ExitCode::FAILURE
         }
@@ -92,7 +92,8 @@ fn answer() -> Result<String, String> {
     answered.map_err(|fault| fault.to_string())
 }
 
-/// Each unit is name, description, load, active and sub state, what it follows, path, job, its type and path.
+/// Prints the loaded units. In the reply, each unit is name, description, load, active and sub state, the unit that
+/// it follows, path, job, and the job's type and path.
 fn list(bus: &mut ManagerBus) -> Result<String, BusFault> {
     let mut units = bus.call(MANAGER, INTERFACE, "ListUnits", &[])?;
     units.length()?;
@@ -128,7 +129,7 @@ fn show(bus: &mut ManagerBus, unit: &UnitName) -> Result<String, BusFault> {
         let arguments = [BusArgument::Text(&interface), BusArgument::Text(property)];
         let value = match bus.call(&path, PROPERTIES, "Get", &arguments) {
             Ok(mut answer) => answer.variant()?,
-            // Its kind does not have it.
+            // Units of this type do not have it.
             Err(BusFault::Refused(_)) => None,
             Err(broken) => return Err(broken),
         };
@@ -178,20 +179,20 @@ fn do_change(
         )));
     }
     if matches!(change, UnitChange::Enable | UnitChange::Disable) {
-        // systemd takes note of what is enabled when it reads its files again.
+        // systemd notices what is enabled when it reloads its files.
         bus.call(MANAGER, INTERFACE, "Reload", &[])?;
     }
     Ok(String::new())
 }
 
-/// The interface of a unit's kind: `org.freedesktop.systemd1.Service` of `a.service`.
+/// Returns the interface of a unit's type: `org.freedesktop.systemd1.Service` for `a.service`.
 fn interface_of(unit: &UnitName) -> String {
     let kind = unit.as_str().rsplit('.').next().unwrap_or_default();
     let (first, rest) = kind.split_at_checked(1).unwrap_or((kind, ""));
     format!("org.freedesktop.systemd1.{}{rest}", first.to_uppercase())
 }
 
-/// A text of a container's, which may hold anything, on one line.
+/// Puts a text from a container, which may contain anything, on one line.
 fn one_line(text: &str) -> String {
     text.replace(|c: char| c.is_control(), " ")
 }
