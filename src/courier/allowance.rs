@@ -1,4 +1,4 @@
-//! How many messages an agent may send within an hour.
+//! The limit of messages that an agent may send in an hour.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What counts.
+/// The period of the limit.
 const HOUR: Duration = Duration::from_hours(1);
 
-/// So many agents are remembered, and those are forgotten who have sent nothing for an hour; if there is none of
-/// these, a newcomer waits.
+/// The most agents that are remembered. At the limit, agents that sent nothing for an hour are forgotten; if there
+/// are none, a new agent has to wait.
 const MAX_AGENTS: usize = 1024;
 
-/// When each agent has sent something within the last hour.
+/// The times of each agent's messages in the last hour.
 #[derive(Debug, Default)]
 pub struct Allowance(Mutex<HashMap<String, VecDeque<Instant>>>);
 
 impl Allowance {
-    /// Takes one of as many as an agent has; the seconds until the next when there is none.
+    /// Takes one of an agent's messages; the error is the number of seconds until the next is allowed.
     pub fn take(&self, agent: &str, most: u32, now: Instant) -> Result<(), u64> {
         let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = |at: &Instant| now.saturating_duration_since(*at) < HOUR;

@@ -1,4 +1,4 @@
-//! Takes what agents say to the channels that are open to them.
+//! Sends agents' messages over the channels that are open to them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::post::deliver;
 use crate::backends::Mail;
 use crate::config::{Channel, Live, Settings};
 
-/// The way to the owner; clones share what was sent.
+/// Sends messages to the owner. Clones share the count of messages sent.
 #[derive(Debug, Clone)]
 pub struct Courier {
     live: Live<Settings>,
@@ -20,7 +20,7 @@ pub struct Courier {
 }
 
 impl Courier {
-    /// By the settings in force; letters go this way.
+    /// Creates a sender with the settings in force, which sends mail through `mail`.
     pub fn new(live: Live<Settings>, mail: Mail) -> Self {
         Self {
             live,
@@ -29,19 +29,19 @@ impl Courier {
         }
     }
 
-    /// Whether there is a channel that agents may send to.
+    /// Returns whether there is a channel that agents may send to.
     pub fn is_open_to_agents(&self) -> bool {
         self.live
             .read(|settings| settings.notify.values().any(|channel| channel.agents))
     }
 
-    /// Sends what we say to a channel.
+    /// Sends one of gatewren's own messages to a channel.
     pub async fn tell(&self, channel: &Channel, message: &Message) -> Result<(), Undelivered> {
         deliver(&self.mail, channel, message).await.map(drop)
     }
 
-    /// Sends what an agent says to the channel of this name, or to the first by name; the channel that took it. Each
-    /// try counts, delivered or not.
+    /// Sends an agent's message to the channel with this name, or to the first one by name, and returns its name.
+    /// Each attempt counts towards the limit, delivered or not.
     pub async fn send(
         &self,
         agent: &str,

@@ -1,4 +1,4 @@
-//! Why the owner was not told.
+//! Why a message did not reach the owner.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use crate::backends::{BackendError, ErrorKind};
 use crate::http::OutwardError;
 use crate::sys::FileError;
 
-/// Why a channel did not take something.
+/// Why a channel did not accept a message.
 #[derive(Debug)]
 pub enum Undelivered {
-    /// It was not to be reached, or refused.
+    /// The server could not be reached or rejected it.
     Refused(OutwardError),
     /// Its token cannot be used.
     Token(FileError),
@@ -18,7 +18,7 @@ pub enum Undelivered {
 }
 
 impl Undelivered {
-    /// Whether trying again is no use as long as nobody changes the settings.
+    /// Returns whether retrying is useless until the settings change.
     pub fn is_lasting(&self) -> bool {
         match self {
             Self::Token(_) | Self::Refused(OutwardError::Address(_)) => true,
@@ -31,7 +31,7 @@ impl Undelivered {
         }
     }
 
-    /// The words for an agent, in which there is no name, address or path of the owner's.
+    /// Returns a message for agents, without the owner's names, addresses and paths.
     pub fn shortly(&self) -> String {
         match self {
             Self::Token(_) => "its token cannot be used".to_owned(),
@@ -43,7 +43,7 @@ impl Undelivered {
     }
 }
 
-/// The words for the owner; the address is in none of them, for it may be a secret.
+/// The message for the owner. It leaves out the address, which may be a secret.
 impl fmt::Display for Undelivered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -61,13 +61,13 @@ impl fmt::Display for Undelivered {
 
 impl std::error::Error for Undelivered {}
 
-/// Why an agent's words did not reach the owner.
+/// Why an agent's message was not sent.
 #[derive(Debug)]
 pub enum NotSent {
-    /// There is no channel of this name that takes them; those that there are.
+    /// No channel with this name is open to agents; the names of those that are.
     NoChannel(Vec<String>),
-    /// It has sent as many as it may within an hour: how many those are, and when the next may be sent.
+    /// The agent has sent as many messages in an hour as allowed: that number, and the seconds until the next.
     TooMany(u32, u64),
-    /// The channel of this name did not take it.
+    /// The channel with this name did not accept it.
     Undelivered(String, Undelivered),
 }

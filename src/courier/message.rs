@@ -1,4 +1,4 @@
-//! What is said to the owner, and how each kind of channel is told.
+//! A message to the owner, and its format for each kind of channel.
 
 use serde_json::{Value, json};
 
@@ -7,19 +7,19 @@ use crate::config::{Channel, ChannelKind};
 use crate::sys::{host_name, neutralise, now_ms, rfc3339};
 use crate::telemetry::redact_text;
 
-/// The longest title, in letters; what is longer is cut.
+/// The longest title, in characters; a longer one is cut.
 const MAX_TITLE: usize = 160;
 
-/// The longest text, in letters; what is longer is cut. ntfy takes 4096 bytes.
+/// The longest text, in characters; a longer one is cut. ntfy accepts 4096 bytes.
 const MAX_TEXT: usize = 1_000;
 
-/// How much of an agent's name stands before what it says.
+/// The longest part of an agent's name in front of its message.
 const MAX_NAME: usize = 40;
 
 /// How soon the owner should look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
-    /// At some time.
+    /// At any time.
     Low,
     /// As usual.
     Normal,
@@ -27,19 +27,19 @@ pub enum Priority {
     High,
 }
 
-/// Whose words they are.
+/// The author of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// The agent's of this name.
+    /// The agent with this name.
     Agent(String),
-    /// Ours, about this: the word of an occasion, or `test`.
+    /// gatewren itself, with the name of the occasion, or `test`.
     Us(&'static str),
 }
 
-/// What is said to the owner.
+/// A message to the owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Whose words they are.
+    /// The author.
     pub source: Source,
     /// A few words.
     pub title: String,
@@ -49,14 +49,15 @@ pub struct Message {
     pub priority: Priority,
     /// The container that it is about.
     pub container: Option<String>,
-    /// When it came up, in milliseconds since 1970.
+    /// The time of the occasion, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The owner's page that tells more; never with anything that lets somebody in. Only what we say has one.
+    /// A link to a page for the owner with more details. It never contains a credential. Only gatewren's own messages
+    /// have one.
     pub link: Option<String>,
 }
 
 impl Priority {
-    /// The word for it.
+    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -65,7 +66,7 @@ impl Priority {
         }
     }
 
-    /// ntfy's number for it; 1 and 5, which wake people up or hide, are for its owner to set.
+    /// ntfy's number for it. 1 and 5, which hide a message or wake people, are left for the owner to set.
     fn of_ntfy(self) -> u8 {
         match self {
             Self::Low => 2,
@@ -76,7 +77,7 @@ impl Priority {
 }
 
 impl Message {
-    /// One of now.
+    /// Creates a message with the current time.
     pub fn new(source: Source, title: String, text: String, priority: Priority) -> Self {
         Self {
             source,
@@ -89,7 +90,7 @@ impl Message {
         }
     }
 
-    /// The same as a letter.
+    /// Returns the message as mail.
     pub fn letter(&self) -> Letter {
         let name = host_name().unwrap_or_default();
         let agent = match &self.source {
@@ -115,10 +116,10 @@ impl Message {
         }
     }
 
-    /// The body that a channel of another kind is sent.
+    /// Returns the request body for a channel of another kind.
     pub fn body(&self, channel: &Channel) -> Value {
         let title = self.shown_title();
-        // It leaves the box, perhaps for somebody else's.
+        // The text leaves the host, perhaps to a server of a third party.
         let text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
         let kind = match &self.source {
             Source::Agent(_) => "agent",
@@ -130,8 +131,8 @@ impl Message {
             .flatten()
             .collect();
         match channel.kind {
-            // Everything that ntfy would act on (actions, attach, markdown, icon, email, call) is left out, but for the
-            // way to the owner's own page.
+            // Everything that ntfy would act on (actions, attach, markdown, icon, email, call) is left out, except
+            // for the link to the owner's page.
             ChannelKind::Ntfy => {
                 let mut body = json!({
                     "topic": channel.topic,
@@ -166,7 +167,7 @@ impl Message {
         }
     }
 
-    /// What an agent says is told from what we say: its name stands first, whatever it writes behind it.
+    /// Puts the agent's name first, so that its title cannot pass for gatewren's own, whatever it contains.
     fn shown_title(&self) -> String {
         let title = line(&self.title, MAX_TITLE);
         match &self.source {
@@ -183,7 +184,7 @@ impl Message {
     }
 }
 
-/// On one line, with nothing in it that whatever shows it might obey.
+/// Puts a text on one line, without characters that a display might interpret.
 fn line(text: &str, most: usize) -> String {
     let flat = redact_text(text).replace(['\n', '\r', '\t', '\u{2028}', '\u{2029}'], " ");
     cut(neutralise(&flat).trim(), most)

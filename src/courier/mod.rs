@@ -1,4 +1,4 @@
-//! Carries words to the owner over the channels of the settings: ntfy, a web-hook, mail.
+//! Sends messages to the owner over the channels of the settings: ntfy, webhook, mail.
 #![forbid(unsafe_code)]
 
 mod allowance;

@@ -1,4 +1,4 @@
-//! What is to be sent unasked, what could not be, and how far it has come: kept over restarts.
+//! The queue of notifications: those to send, those that failed, and the position in the list. It survives restarts.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::{FileError, files};
 
-/// More that wait are not kept: the oldest is given up.
+/// The most waiting entries. For one more the oldest is given up.
 const MOST_WAITING: usize = 100;
 
-/// More that were given up are not kept: the oldest is forgotten.
+/// The most entries given up that are kept. For one more the oldest is dropped.
 const MOST_DEAD: usize = 100;
 
-/// The pauses after each try; after the last one it is given up.
+/// The pause after each attempt. After the last one the entry is given up.
 const PAUSES: [Duration; 6] = [
     Duration::from_secs(10),
     Duration::from_mins(1),
@@ -24,17 +24,17 @@ const PAUSES: [Duration; 6] = [
     Duration::from_hours(6),
 ];
 
-/// The largest file that is read again; each entry has some 2 KiB.
+/// The largest file that is read; an entry takes about 2 KiB.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Something to be sent to a channel.
+/// A notification for a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The channel.
     pub channel: String,
-    /// The number of the notification.
+    /// The notification's id.
     pub id: u64,
-    /// The word of the occasion.
+    /// The name of the occasion.
     pub occasion: String,
     /// The container that it is about.
     pub container: Option<String>,
@@ -42,38 +42,38 @@ pub struct Entry {
     pub title: String,
     /// A sentence or two.
     pub text: String,
-    /// The path of the owner's page that tells more.
+    /// The path of the owner's page with more details.
     #[serde(default)]
     pub page: String,
-    /// When it came up, in milliseconds since 1970.
+    /// The time of the occasion, in milliseconds since 1970.
     pub at_ms: u64,
-    /// How often it was tried.
+    /// The number of attempts.
     #[serde(default)]
     pub tries: usize,
-    /// When it is tried next.
+    /// The time of the next attempt.
     #[serde(default)]
     pub next_ms: u64,
-    /// Why the last try came to nothing.
+    /// Why the last attempt failed.
     #[serde(default)]
     pub why: String,
 }
 
-/// All of it.
+/// The queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outbox {
-    /// The notifications up to this number were looked at.
+    /// Notifications up to this id have been processed.
     pub seen: u64,
-    /// What is still to be sent, the oldest first.
+    /// Entries to send, oldest first.
     pub waiting: VecDeque<Entry>,
-    /// What was given up, the oldest first.
+    /// Entries given up, oldest first.
     pub dead: VecDeque<Entry>,
 }
 
 impl Outbox {
-    /// Its file in the state directory.
+    /// The name of its file in the state directory.
     pub const FILE: &'static str = "notify.json";
 
-    /// As it was kept; nothing where there is no file.
+    /// Loads the queue; `None` if the file does not exist.
     pub fn load(file: &Path) -> Result<Option<Self>, String> {
         match files::read_bounded(file, MAX_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes)
@@ -84,13 +84,13 @@ impl Outbox {
         }
     }
 
-    /// Keeps it.
+    /// Saves the queue.
     pub fn save(&self, file: &Path) -> Result<(), FileError> {
-        // Plain words and numbers: there is nothing that JSON cannot hold.
+        // Plain strings and numbers always serialize.
         files::write_private(file, &serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// One more.
+    /// Adds an entry.
     pub fn push(&mut self, entry: Entry) {
         self.waiting.push_back(entry);
         if self.waiting.len() > MOST_WAITING
@@ -104,7 +104,7 @@ impl Outbox {
         }
     }
 
-    /// Takes out the next one whose time has come.
+    /// Removes and returns the next entry that is due.
     pub fn due(&mut self, now_ms: u64) -> Option<Entry> {
         let at = self
             .waiting
@@ -113,7 +113,8 @@ impl Outbox {
         self.waiting.remove(at)
     }
 
-    /// One was tried in vain. What else waits for its channel waits with it, so that one that hangs is asked once.
+    /// Records a failed attempt. The other entries of the channel wait as long, so that a channel that hangs is tried
+    /// only once.
     pub fn failed(&mut self, mut entry: Entry, (why, is_lasting): (String, bool), now_ms: u64) {
         entry.why = why;
         let pause = PAUSES.get(entry.tries).filter(|_| !is_lasting);
@@ -129,7 +130,7 @@ impl Outbox {
         self.waiting.push_front(entry);
     }
 
-    /// One must wait for so long, and was not tried.
+    /// Postpones an entry, which was not attempted, and the others of its channel.
     pub fn put_off(&mut self, entry: Entry, wait: Duration, now_ms: u64) {
         let next_ms = later(now_ms, wait);
         let channel = entry.channel.clone();
@@ -140,7 +141,7 @@ impl Outbox {
         }
     }
 
-    /// Gives one up.
+    /// Gives an entry up.
     pub fn bury(&mut self, entry: Entry) {
         tracing::warn!(
             channel = entry.channel,
@@ -155,7 +156,7 @@ impl Outbox {
         }
     }
 
-    /// How long until the next one is due.
+    /// Returns the time until the next entry is due.
     pub fn pause(&self, now_ms: u64) -> Option<Duration> {
         let next = self.waiting.iter().map(|entry| entry.next_ms).min()?;
         Some(Duration::from_millis(next.saturating_sub(now_ms)))

@@ -1,4 +1,4 @@
-//! One message to one channel.
+//! Sends one message to one channel.
 
 use std::net::IpAddr;
 
@@ -12,8 +12,8 @@ use crate::config::{Channel, ChannelKind};
 use crate::http::{Outward, OutwardError, Plain};
 use crate::sys::read_secret;
 
-/// Sends a message there; the address that took it, where it is one. The token is read each time, so that its owner can
-/// change it.
+/// Sends a message to a channel; returns the address of the server that accepted it, if there is one. The token is
+/// read each time, so that the owner can change it.
 pub async fn deliver(
     mail: &Mail,
     channel: &Channel,
@@ -43,7 +43,7 @@ pub async fn deliver(
         method: Method::POST,
         headers,
         body: message.body(channel).to_string().into(),
-        // What a server says to it is nobody's business here, and it may say it for ever.
+        // The response body is not used, and it may be endless.
         most: None,
     };
     let answered = sent.ask().await.map_err(Undelivered::Refused)?;

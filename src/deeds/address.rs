@@ -1,13 +1,13 @@
-//! Where others reach this box, as far as its settings say.
+//! The host's address for clients, as far as the settings contain it.
 
 use std::net::SocketAddr;
 
 use crate::config::Settings;
 use crate::sys::{Holder, host_name};
 
-/// Where others reach the box, with the port: by its first name, or by the one address on which it listens.
+/// Returns name and port for clients: the first configured name, or the address if it listens on only one.
 pub fn reached_at(settings: &Settings) -> String {
-    // A service has its port from systemd, whatever the settings say.
+    // systemd gives the service its port, whatever the settings contain.
     let held = Holder::of(&settings.state_dir).and_then(|holder| holder.address);
     let first = held.as_ref().or(settings.listen.first());
     let address = first.filter(|address| !address.ip().is_unspecified());

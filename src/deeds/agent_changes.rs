@@ -1,4 +1,4 @@
-//! What is to be known of an agent's policy, as JSON, and what of it a change has changed.
+//! An agent's settings as JSON, and the differences between two versions of them.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use crate::auth::Admission;
 use crate::sys::rfc3339;
 use crate::vault::Agent;
 
-/// Everything of a new agent but its token.
+/// Returns all settings of a new agent, without its token.
 pub fn whole(admission: &Admission) -> Value {
     json!({
         "name": admission.name,
@@ -17,7 +17,7 @@ pub fn whole(admission: &Admission) -> Value {
     })
 }
 
-/// What its owner may change of an agent, one level deep: overrides stand beside the rest.
+/// Returns the settings that the owner can change, on one level: overrides next to the others.
 fn parts(agent: &Agent) -> Map<String, Value> {
     let overrides: Option<Map<String, Value>> = serde_json::from_str(&agent.overrides).ok();
     let mut parts = overrides.unwrap_or_default();
@@ -28,7 +28,7 @@ fn parts(agent: &Agent) -> Map<String, Value> {
     parts
 }
 
-/// What differs, each as `[before, after]`; null is for what is not there.
+/// Returns the differences, each as `[before, after]`; null means that the setting is missing.
 pub fn between(before: &Agent, after: &Agent) -> Map<String, Value> {
     let (before, mut after) = (parts(before), parts(after));
     let mut changes = Map::new();
@@ -46,7 +46,7 @@ pub fn between(before: &Agent, after: &Agent) -> Map<String, Value> {
     changes
 }
 
-/// The same in a line each.
+/// Formats the differences, one a line.
 pub fn lines(changes: &Map<String, Value>) -> Vec<String> {
     let line = |(name, change): (&String, &Value)| {
         format!(

@@ -1,15 +1,15 @@
-//! What an agent is called, and which one is meant.
+//! Validates the names of agents, and finds an agent by name or id.
 
 use super::plain::plain;
 use crate::vault::{Agent, Vault};
 
-/// A longer name is refused.
+/// The longest name.
 const MAX_CHARS: usize = 64;
 
-/// What every id begins with; a name that did could be taken for one.
+/// The prefix of every id; a name with it could be taken for one.
 const ID_PREFIX: &str = "agent_";
 
-/// A name as a new agent may have it.
+/// Validates a name for a new agent.
 pub fn fit(name: &str) -> Result<String, String> {
     let fits = (1..=MAX_CHARS).contains(&name.chars().count())
         && !name.chars().any(char::is_control)
@@ -25,8 +25,7 @@ pub fn fit(name: &str) -> Result<String, String> {
     ))
 }
 
-/// The agent with this id, or the one that is called so. Of several with one name, those that were revoked do not
-/// count beside one that was not.
+/// Finds the agent with this id or name. If several have the name, revoked ones are ignored if one is not revoked.
 pub fn find(vault: &Vault, asked: &str) -> Result<Agent, String> {
     let agents = vault.agents().list().map_err(|e| e.to_string())?;
     if let Some(agent) = agents.iter().find(|agent| agent.id == asked) {
@@ -54,7 +53,7 @@ pub fn find(vault: &Vault, asked: &str) -> Result<Agent, String> {
     }
 }
 
-/// The same for who may still come in.
+/// Like `find`, but rejects a revoked agent.
 pub fn find_active(vault: &Vault, asked: &str) -> Result<Agent, String> {
     let agent = find(vault, asked)?;
     if agent.revoked_ms.is_some() {

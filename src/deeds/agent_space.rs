@@ -1,10 +1,10 @@
-//! Which space an agent is to be kept in.
+//! Selects the space of an agent.
 
 use super::plain::plain;
 use crate::config::{Spaces, WHOLE_BOX, nearest};
 
-/// The space that was asked for, if there is such a one. Where the owner has divided the box, it must be asked for:
-/// a token that reaches everything is none to be had by leaving something out.
+/// Returns the requested space if it exists. If the owner has defined spaces, one must be requested: omitting the
+/// option must not yield a token for the whole host.
 pub fn chosen(asked: Option<&str>, spaces: &Spaces) -> Result<String, String> {
     match asked {
         Some(WHOLE_BOX) => Ok(WHOLE_BOX.to_owned()),

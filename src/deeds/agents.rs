@@ -1,4 +1,4 @@
-//! Agents come, change and go on the owner's word.
+//! Adds, changes and revokes agents for the owner.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::auth::{Admission, add_agent, rotate_token};
 use crate::sys::Secret;
 use crate::vault::{Agent, Vault, VaultError};
 
-/// A new agent and its token, which is not kept.
+/// Adds an agent and returns it with its token, which is not stored.
 pub async fn admit(
     (vault, hand): (&Vault, &Hand),
     admission: Admission,
@@ -24,7 +24,8 @@ pub async fn admit(
         .await
 }
 
-/// Changes an agent from what was seen; what differs, each as `[before, after]`: nothing where it is so already.
+/// Changes an agent if it still is as `before`. Returns the differences, each as `[before, after]`; empty if there
+/// are none.
 pub async fn edit(
     (vault, hand): (&Vault, &Hand),
     before: &Agent,
@@ -54,14 +55,14 @@ pub async fn edit(
     Ok(changes)
 }
 
-/// Ends an agent's access; false if somebody else did meanwhile.
+/// Revokes an agent; false if it is already revoked.
 pub async fn revoke((vault, hand): (&Vault, &Hand), agent: &Agent) -> Result<bool, String> {
     let deed = about("agent revoke", agent);
     hand.recorded(vault, deed, vault.agents().revoke(&agent.id))
         .await
 }
 
-/// Gives an agent a new token; the old one ends at once.
+/// Issues a new token for an agent and revokes the old one at once.
 pub async fn rotate((vault, hand): (&Vault, &Hand), agent: &Agent) -> Result<Secret, String> {
     let deed = about("agent rotate", agent);
     let rotated = hand.recorded(vault, deed, rotate_token(vault, agent));

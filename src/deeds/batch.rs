@@ -1,4 +1,4 @@
-//! One decision on several changes of an agent, bound to all that waits of it and to what was shown.
+//! One decision on several changes of an agent, bound to all its pending changes and to the text that was shown.
 
 use ring::digest::{Context, SHA256};
 
@@ -7,18 +7,19 @@ use super::ruling::{Ruled, Verb, rule};
 use super::told::shown_change;
 use crate::vault::{Change, ChangeStatus, Vault, hex};
 
-/// Changes of one agent that were shown in full together.
+/// Changes of one agent that were shown together in full.
 #[derive(Debug)]
 pub struct Batch {
-    /// Those that were shown, in the order in which they were proposed.
+    /// The changes that were shown, in the order in which they were proposed.
     pub changes: Vec<Change>,
-    /// Hexadecimal SHA-256 of everything that waits of the agent and of the text that was shown. It is another one when
-    /// a change is added, removed or differs.
+    /// Hexadecimal SHA-256 of all pending changes of the agent and of the text that was shown. It differs if a change
+    /// is added, removed or modified.
     pub digest: String,
 }
 
 impl Batch {
-    /// Of what waits of an agent, in any order, those for which `is_shown` holds.
+    /// Creates a batch of an agent's pending changes, given in any order. It contains those for which `is_shown`
+    /// returns true.
     pub fn of(mut waiting: Vec<Change>, is_shown: impl Fn(&Change) -> bool) -> Self {
         waiting.retain(|change| change.status == ChangeStatus::Pending);
         waiting.sort_by(|a, b| (a.created_ms, &a.id).cmp(&(b.created_ms, &b.id)));
@@ -29,7 +30,7 @@ impl Batch {
         waiting.retain(is_shown);
         for change in &waiting {
             let text = shown_change(change);
-            // Lengths keep two texts from being read as one.
+            // The lengths keep two different pairs of texts from having the same digest.
             context.update(&(text.len() as u64).to_be_bytes());
             context.update(text.as_bytes());
         }
@@ -39,19 +40,19 @@ impl Batch {
         }
     }
 
-    /// All that waits of an agent.
+    /// Creates a batch of all pending changes of an agent.
     ///
     /// # Errors
-    /// The vault cannot be read.
+    /// Fails if the vault cannot be read.
     pub fn all_of(vault: &Vault, agent: &str) -> Result<Self, String> {
         let waiting = vault.changes().list_of(agent, true);
         Ok(Self::of(waiting.map_err(|e| e.to_string())?, |_| true))
     }
 
-    /// Whether this is what was shown under a digest.
+    /// Checks that this is the batch that was shown with `digest`.
     ///
     /// # Errors
-    /// Words for the owner: something was added, decided or changed since.
+    /// A message for the owner if a change was added, decided or modified since.
     pub fn check(&self, digest: &str) -> Result<(), String> {
         if self.digest == digest {
             return Ok(());
@@ -59,10 +60,10 @@ impl Batch {
         Err("nothing was approved: what waits is no longer what was shown".to_owned())
     }
 
-    /// Decides on each of its changes.
+    /// Decides on each change of the batch.
     ///
     /// # Errors
-    /// The first that cannot be recorded ends it.
+    /// Stops at the first decision that cannot be recorded.
     pub async fn decide(
         self,
         (vault, hand): (&Vault, &Hand),

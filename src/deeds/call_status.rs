@@ -1,20 +1,20 @@
-//! How it stands with a call: ended, under way, or cut off.
+//! The status of a call: ended, running, or interrupted.
 
 use crate::vault::AuditCall;
 
-/// How it stands with a call.
+/// The status of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallStatus {
-    /// It has ended, in this word.
+    /// It ended with this outcome.
     Ended(String),
-    /// The server that ran it is gone and has written no outcome.
+    /// The server that ran it is gone and recorded no outcome.
     Unknown,
-    /// The server that ran last, or runs now, has written no outcome yet.
+    /// The server that ran last, or runs now, has not recorded an outcome yet.
     Open,
 }
 
 impl CallStatus {
-    /// Of a call, where the last server began to run behind the row `run_after`.
+    /// Returns the status of a call; the last server started after row `run_after`.
     pub fn of(call: &AuditCall, run_after: i64) -> Self {
         match &call.ended {
             Some(end) => Self::Ended(end.outcome.clone().unwrap_or_default()),
@@ -23,7 +23,7 @@ impl CallStatus {
         }
     }
 
-    /// In a word.
+    /// Returns the status in one word.
     pub fn word(&self) -> &str {
         match self {
             Self::Ended(word) => word,
@@ -32,7 +32,7 @@ impl CallStatus {
         }
     }
 
-    /// In so many words as it takes.
+    /// Returns the status with an explanation.
     pub fn words(&self) -> &str {
         match self {
             Self::Ended(word) => word,

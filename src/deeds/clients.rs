@@ -1,11 +1,11 @@
-//! The clients, and what each is told in its own form.
+//! The supported clients and their configuration snippets.
 
-/// What a text is, so that it is quoted as it must be.
+/// The format of a snippet, which determines how values are quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Lines for a POSIX shell.
     Shell,
-    /// A file of JSON.
+    /// A JSON file.
     Json,
     /// A part of a TOML file.
     Toml,
@@ -13,7 +13,7 @@ pub enum Form {
     Yaml,
     /// A Python program.
     Python,
-    /// Fields of a form that somebody fills in.
+    /// Fields of a form to fill in.
     Fields,
 }
 
@@ -31,51 +31,53 @@ impl Form {
     }
 }
 
-/// Where a client takes a token from that is not written into its text.
+/// Where a client gets the token from if it is not in the snippet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The variable `GATEWREN_TOKEN`, which is read when the text is used; its text has these instead, pair by pair.
+    /// From the variable `GATEWREN_TOKEN`, which is read when the snippet is used. The snippet gets these
+    /// replacements, as pairs.
     Variable(&'static [(&'static str, &'static str)]),
-    /// The same, and the text has never another: such a client takes no token in its settings.
+    /// Only from the variable: such a client accepts no token in its settings.
     OnlyVariable,
-    /// It asks for it.
+    /// The client prompts for it.
     Asks,
-    /// It has neither: whoever pastes puts the token in the place of this.
+    /// From the snippet: the user puts the token in place of this text.
     Paste(&'static str),
 }
 
-/// A client as it is today.
+/// A client in its current version.
 pub(super) struct Client {
-    /// The word for it on the command line.
+    /// Its name on the command line.
     pub(super) word: &'static str,
     pub(super) title: &'static str,
-    /// Where the text goes, in words.
+    /// Where the snippet goes, in words.
     pub(super) place: &'static str,
     pub(super) form: Form,
-    /// The text, with `{url}`, `{host}` (with the port), `{token}`, `{ca}` and `{who}` open.
+    /// The snippet, with the placeholders `{url}`, `{host}` (with the port), `{token}`, `{ca}` and `{who}`.
     pub(super) text: &'static str,
-    /// What is left out of it where others vouch for us.
+    /// The part of it to omit if the certificate is from a public authority.
     pub(super) authority_part: &'static str,
     pub(super) source: Source,
-    /// The variable by which it is told of an authority, where the text does not say it.
+    /// The variable that makes it trust an authority, if that is not in the snippet.
     pub(super) variable: Option<&'static str>,
-    /// Whether it comes in by a name alone where the authority is our own: `BoringSSL` knows no bounds of addresses.
+    /// Whether it can connect only by name when gatewren's own authority issued the certificate: `BoringSSL` does not
+    /// support name constraints for addresses.
     pub(super) by_name: bool,
-    /// What else there is to know.
+    /// Other facts to know.
     pub(super) hint: &'static str,
 }
 
 const SHELL: Source = Source::Variable(&[("{token}", "$GATEWREN_TOKEN")]);
 const BRACES: Source = Source::Variable(&[("{token}", "${GATEWREN_TOKEN}")]);
 
-/// The forms are those of the clients' own manuals. tests/clients/config runs what can be run.
+/// The formats are those of the clients' manuals. tests/clients/config runs those that can be run.
 pub(super) const CLIENTS: [Client; 12] = [
     Client {
         word: "claude-code",
         title: "Claude Code",
         place: "a terminal",
         form: Form::Shell,
-        // --header takes all words that follow, so it is the last.
+        // --header takes all following words, so it is the last option.
         text: "claude mcp add --transport http --scope user gatewren {url} --header \"Authorization: Bearer {token}\"",
         authority_part: "",
         source: SHELL,
@@ -88,7 +90,7 @@ pub(super) const CLIENTS: [Client; 12] = [
         title: "Claude Desktop",
         place: "claude_desktop_config.json (Settings, Developer, Edit config)",
         form: Form::Json,
-        // A blank behind the header's colon would be torn apart on Windows.
+        // On Windows, a blank after the header's colon would split the argument.
         text: r#"{
   "mcpServers": {
     "gatewren": {
@@ -225,7 +227,8 @@ mcpSettings:
         title: "mcp-remote",
         place: "a terminal, or whatever starts a server on standard input and output",
         form: Form::Shell,
-        // The quotes keep the shell out: mcp-remote itself puts the variable in, and no process list shows the token.
+        // The quotes prevent expansion by the shell: mcp-remote itself inserts the variable, so no process list shows
+        // the token.
         text: "npx -y mcp-remote {url} --transport http-only --header 'Authorization:Bearer {token}'",
         authority_part: "",
         source: BRACES,

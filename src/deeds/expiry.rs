@@ -1,4 +1,4 @@
-//! When a token ends, as a person types it: after how long, a date, or never.
+//! When a token expires, as a person types it: a duration, a date, or never.
 
 use std::str::FromStr;
 
@@ -16,10 +16,10 @@ const UNITS: [(char, u64); 5] = [
 
 const DAY_MS: u64 = 86_400_000;
 
-/// A later end is refused: it is a slip, or no end is meant.
+/// The latest expiry that is accepted: a later one is a typo, or no expiry is meant.
 const MOST_MS: u64 = 3_660 * DAY_MS;
 
-/// How long a new token is valid where its owner names no end, as a person would type it.
+/// The default validity of a new token, in the form that a person would type.
 pub const DEFAULT_EXPIRY: &str = "365d";
 
 /// The word for a token that never expires.
@@ -28,19 +28,19 @@ const NEVER: &str = "never";
 /// The owner is warned of a token that expires within this time.
 const WARNED_MS: u64 = 30 * DAY_MS;
 
-/// A moment to come, in milliseconds since 1970; `None` is never.
+/// A time in the future, in milliseconds since 1970; `None` is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expiry(pub Option<u64>);
 
 impl Expiry {
-    /// That of a new token where its owner names no end: [`DEFAULT_EXPIRY`] from now.
+    /// The default for a new token: [`DEFAULT_EXPIRY`] from now.
     pub fn of_new() -> Self {
         Self(after(DEFAULT_EXPIRY, now_ms()))
     }
 }
 
-/// When an agent's token expires, in milliseconds since 1970, if that is within the next 30 days; `None` for one that
-/// does not come in any more.
+/// Returns when an agent's token expires, in milliseconds since 1970, if that is within the next 30 days; `None` for
+/// a revoked agent.
 pub fn expires_soon(agent: &Agent, now_ms: u64) -> Option<u64> {
     let expires = agent.expires_ms.filter(|_| agent.revoked_ms.is_none())?;
     (now_ms..now_ms.saturating_add(WARNED_MS))
@@ -56,7 +56,7 @@ impl FromStr for Expiry {
     }
 }
 
-/// Until when a token is valid, in words.
+/// Describes until when a token is valid.
 pub fn valid_until(expires_ms: Option<u64>) -> String {
     expires_ms.map_or_else(
         || "which never expires".to_owned(),
@@ -93,7 +93,7 @@ fn after(text: &str, now: u64) -> Option<u64> {
     now.checked_add(count.checked_mul(factor)?)
 }
 
-/// Whoever names a day means that the token is good on it, wherever on the globe they are but for hours.
+/// Returns the end of that day in UTC: the token is valid on the named day, up to a few hours in other time zones.
 fn end_of_day(text: &str) -> Option<u64> {
     let is_date = text.len() == "2026-07-28".len();
     let midnight = is_date.then(|| moment_ms(text)).flatten()?;

@@ -1,4 +1,4 @@
-//! Grants: what an agent may do for a while without asking each time.
+//! Grants: what an agent may do for some time without asking for each call.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::config::nearest;
 use crate::sys::{exact_line, now_ms, rfc3339};
 use crate::vault::{Grant, GrantBound, NewGrant, Vault, hex};
 
-/// Refuses a tool that the server did not offer when it was last started: a slip would look like a grant.
+/// Rejects a tool that the server did not offer when it last started: a typo would look like a valid grant.
 pub fn known_tool(vault: &Vault, tool: &str) -> Result<(), String> {
     let offered = vault.offer().tools().map_err(|e| e.to_string())?;
     let names = offered.iter().map(|offered| offered.name.as_str());
@@ -22,7 +22,7 @@ pub fn known_tool(vault: &Vault, tool: &str) -> Result<(), String> {
     Err(format!("there is no tool {tool:?} on this box{near}"))
 }
 
-/// Tools whose argument `command` is a line for a shell, which runs as root unless the call names a user.
+/// Tools with an argument `command` for a shell, which runs as root unless the call names a user.
 const SHELLS: [&str; 3] = ["container_shell", "job_start", "system_shell"];
 
 /// A grant that the owner wants to give.
@@ -32,25 +32,25 @@ pub struct GrantWish<'a> {
     pub agent: &'a str,
     /// The tool.
     pub tool: &'a str,
-    /// What its calls may be about; whatever the agent reaches when absent.
+    /// The target that its calls may have; any that the agent reaches if absent.
     pub target: Option<&'a str>,
-    /// Which of these calls.
+    /// Which of these calls are allowed.
     pub bound: GrantBound,
     /// For how long.
     pub span: Span,
 }
 
-/// Whether a grant would allow every call of a tool, whatever it is about: the owner is asked for it twice.
+/// Returns whether a grant would allow every call of a tool on any target: the owner has to confirm it twice.
 pub fn is_broad(target: Option<&str>, bound: &GrantBound) -> bool {
     target.is_none() && *bound == GrantBound::Any
 }
 
-/// Whether a tool has a command for a shell, to which a prefix can be bound.
+/// Returns whether a tool has a shell command, which a grant can limit to a prefix.
 pub fn takes_command(tool: &str) -> bool {
     SHELLS.contains(&tool)
 }
 
-/// What a grant allows, in words: `any command as root on this server`.
+/// Describes what a grant allows: `any command as root on this server`.
 pub fn granted_words(tool: &str, target: Option<&str>, bound: &GrantBound) -> String {
     let on = match (tool, target) {
         (_, Some(target)) => format!("on {target}"),
@@ -80,10 +80,11 @@ pub fn granted_words(tool: &str, target: Option<&str>, bound: &GrantBound) -> St
     exact_line(&words)
 }
 
-/// Gives a grant; it holds when the answer comes.
+/// Gives a grant, which is in force when this returns.
 ///
 /// # Errors
-/// Words for the owner: the prefix is none, the tool has no command, or it cannot be recorded or kept.
+/// A message for the owner: the prefix is invalid, the tool has no command, or the grant cannot be recorded or
+/// stored.
 pub async fn grant(
     (vault, hand): (&Vault, &Hand),
     mut wish: GrantWish<'_>,
@@ -126,7 +127,7 @@ pub async fn grant(
     hand.recorded(vault, deed, vault.grants().add(new)).await
 }
 
-/// Ends a grant; false if none of that id holds.
+/// Revokes a grant; false if none with this id is in force.
 pub async fn end_grant((vault, hand): (&Vault, &Hand), id: &str) -> Result<bool, String> {
     let deed = Deed {
         command: "inbox ungrant",

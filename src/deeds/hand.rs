@@ -1,4 +1,4 @@
-//! What the owner does stands in the audit: before it is done, and how it went.
+//! Records the owner's actions in the audit: before each action, and its outcome.
 
 use std::fmt::Display;
 
@@ -6,29 +6,29 @@ use serde_json::Value;
 
 use crate::vault::{Deed as Entry, Vault};
 
-/// Whose hand it is: at the box, or signed in on the page.
+/// Who acts for the owner: a user on the host, or one signed in on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hand {
-    /// Who, such as `local:root` or `owner`.
+    /// The actor, such as `local:root` or `owner`.
     pub by: String,
-    /// Where from: an address, or `local`.
+    /// The origin: an address, or `local`.
     pub from: String,
 }
 
-/// What is about to be done.
+/// An action about to be performed.
 pub struct Deed<'a> {
-    /// The command, such as `agent add`; the page uses the same words.
+    /// The command, such as `agent add`; the page uses the same names.
     pub command: &'static str,
-    /// What belongs to it; no token stands in it.
+    /// Its parameters; never a token.
     pub what: Value,
-    /// What it is about, such as an agent's id, or the name that a new one is to have.
+    /// The target, such as an agent's id, or the name of a new one.
     pub target: Option<&'a str>,
-    /// The change of the inbox that it decides on.
+    /// The change in the inbox that it decides on.
     pub change: Option<&'a str>,
 }
 
 impl Hand {
-    /// Does it, between its two rows; what cannot be written down is not done.
+    /// Performs an action between its two audit rows. An action that cannot be recorded is not performed.
     pub async fn recorded<T, E: Display>(
         &self,
         vault: &Vault,
@@ -39,7 +39,7 @@ impl Hand {
         self.recorded_as(vault, deed, work).await
     }
 
-    /// The same for what has its own word for how it went.
+    /// The same for an action that reports its own outcome.
     pub async fn recorded_as<T, E: Display>(
         &self,
         vault: &Vault,
@@ -58,7 +58,7 @@ impl Hand {
         let undertaking = undertaking.map_err(|e| e.to_string())?;
         let done = work.await;
         let status = done.as_ref().map_or("failed", |(_, word)| word);
-        // It is done; that only its beginning is on record says so too.
+        // The action is done already. If this fails, the audit still has the row of its beginning.
         let _ = vault.audit().done(undertaking, status);
         done.map(|(value, _)| value).map_err(|e| e.to_string())
     }

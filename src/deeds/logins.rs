@@ -1,4 +1,4 @@
-//! The owner's password, and where somebody is signed in.
+//! The owner's password and logins.
 
 use serde_json::json;
 
@@ -9,13 +9,13 @@ use crate::vault::{KeyChange, Vault, VaultError};
 
 /// What happens to the owner's key when the password changes.
 pub enum KeyPlan {
-    /// The present password opens it, and the new one encrypts it again.
+    /// The current password opens it, and the new one encrypts it again.
     Present(Secret),
-    /// A new key replaces it: nothing is sealed to it, or the owner accepts the loss.
+    /// A new key replaces it: nothing is sealed to the old one, or the owner accepts the loss.
     Begin,
 }
 
-/// Sets the owner's password; the owner is signed out everywhere.
+/// Sets the owner's password and signs the owner out everywhere.
 pub async fn set_password(
     (vault, hand): (&Vault, &Hand),
     password: &Secret,
@@ -34,13 +34,13 @@ pub async fn set_password(
         .await
 }
 
-/// How many calls have arguments that only the owner's present password opens.
+/// Returns how many calls have arguments that only the owner's current password can open.
 pub fn sealed_calls(vault: &Vault) -> Result<u64, VaultError> {
     let key = vault.owner().key()?;
     key.map_or(Ok(0), |key| vault.owner().sealed_to(&key.id))
 }
 
-/// Signs out one login by its id; false if there is no such one.
+/// Signs out a login by its id; false if there is none.
 pub async fn sign_out((vault, hand): (&Vault, &Hand), id: &str) -> Result<bool, String> {
     let end = async {
         let ended = vault.logins().end_by_id(id).await?;
@@ -50,7 +50,7 @@ pub async fn sign_out((vault, hand): (&Vault, &Hand), id: &str) -> Result<bool, 
         .await
 }
 
-/// Signs the owner out everywhere; how often it was signed in.
+/// Signs the owner out everywhere; returns the number of logins.
 pub async fn sign_out_everywhere((vault, hand): (&Vault, &Hand)) -> Result<usize, String> {
     let end = async { vault.logins().end_owners().await };
     hand.recorded(vault, deed("owner sign-out", None), end)

@@ -1,11 +1,12 @@
-//! Whether a change of an agent lets it do more, or lets its token live longer.
+//! Determines whether a change of an agent extends its permissions or its token's lifetime.
 
 use crate::auth::policy_of;
 use crate::config::{Mode, Overrides, Policy, Risk};
 use crate::policy::class;
 use crate::vault::Agent;
 
-/// Whether an agent may do anything after a change that it may not before. What cannot be told counts as more.
+/// Returns whether an agent may do anything after a change that it may not do before. If that cannot be determined,
+/// returns true.
 pub fn loosens(before: &Agent, after: &Agent) -> bool {
     let (Ok(old), Ok(new)) = (policy_of(before), policy_of(after)) else {
         return true;
@@ -31,7 +32,7 @@ fn loosens_overrides(old: &Overrides, new: &Overrides) -> bool {
         || raises(old.concurrent_calls, new.concurrent_calls)
 }
 
-/// Whether the new list allows an entry that the old one denied. No list allows everything.
+/// Returns whether the new list allows an entry that the old one did not. No list allows everything.
 fn widens<T: PartialEq>(old: Option<&[T]>, new: Option<&[T]>) -> bool {
     match (old, new) {
         (None, _) => false,
@@ -40,12 +41,12 @@ fn widens<T: PartialEq>(old: Option<&[T]>, new: Option<&[T]>) -> bool {
     }
 }
 
-/// Whether a limit of the agent's own is higher; none is the highest.
+/// Returns whether an agent's own limit is raised; no limit is the highest.
 fn raises(old: Option<u32>, new: Option<u32>) -> bool {
     new.unwrap_or(u32::MAX) > old.unwrap_or(u32::MAX)
 }
 
-/// The higher, the more an agent may do without its owner; in two of the modes the owner decides.
+/// The higher the rank, the more an agent may do without its owner. In two modes of equal rank the owner decides.
 fn rank(mode: Mode) -> u8 {
     match mode {
         Mode::Deny => 0,

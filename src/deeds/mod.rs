@@ -1,4 +1,4 @@
-//! What the owner does, on the command line or on the page: one way for both, and on record in the audit.
+//! The owner's actions, shared by the command line and the page, and recorded in the audit.
 #![forbid(unsafe_code)]
 
 mod address;

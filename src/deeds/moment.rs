@@ -1,10 +1,10 @@
-//! Moments as a person types them: a date, a time, or how long ago.
+//! Points in time as a person types them: a date, a time, or how long ago.
 
 use std::str::FromStr;
 
 use crate::sys::{moment_ms, now_ms};
 
-/// A moment in milliseconds since 1970.
+/// A point in time in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment(pub i64);
 

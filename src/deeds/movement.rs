@@ -1,4 +1,4 @@
-//! Whether what a change rests on has moved since it was proposed, by the log of the state.
+//! Determines from the log of the state whether the basis of a change has been modified since it was proposed.
 
 use std::path::Path;
 
@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 use crate::state::{Filter, History, Pointer};
 use crate::vault::Change;
 
-/// Whether what a change rests on has moved since.
+/// Whether the basis of a change has been modified.
 pub enum Movement {
-    /// It may be about anything.
+    /// The change does not depend on any part of the state.
     RestsOnNothing,
-    /// It has not.
+    /// It has not been modified.
     None,
-    /// It has, last at this revision, written by somebody.
+    /// It has been modified; the last revision and its actor.
     At(u64, String),
-    /// The log does not reach back so far, or cannot be read.
+    /// The log does not reach back far enough, or cannot be read.
     Unknown,
 }
 
 impl Movement {
-    /// As JSON: the revision, false, or null when nobody knows.
+    /// Returns it as JSON: the revision, false, or null if unknown.
     pub fn to_json(&self) -> Value {
         match self {
             Self::RestsOnNothing | Self::None => json!(false),
@@ -30,7 +30,7 @@ impl Movement {
     }
 }
 
-/// Looks whether it has.
+/// Looks it up in the log.
 pub fn movement(state: Option<&Path>, change: &Change) -> Movement {
     if change.rests_on.is_empty() {
         return Movement::RestsOnNothing;

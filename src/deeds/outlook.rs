@@ -1,26 +1,26 @@
-//! What a policy comes to with the tools that there are.
+//! The effect of a policy on the existing tools.
 
 use crate::auth::reach_of;
 use crate::config::{HelperClass, Mode, Policy, Reach, Spaces};
 use crate::policy::{Subject, lets_propose, mode, shows};
 use crate::vault::{Agent, OfferedTool};
 
-/// What an agent would see and may do.
+/// What an agent would see and be allowed to do.
 pub struct Outlook {
     /// Its policy.
     pub policy: Policy,
-    /// The tools that exist for the agent, by what becomes of their calls.
+    /// The tools that exist for the agent, grouped by the mode of their calls.
     pub tools: Vec<(Mode, Vec<String>)>,
-    /// The tools that it would have if the owner had not switched them off on this box, with the key that did.
+    /// The tools that it would have if the owner had not switched them off on this host, with the key that did.
     pub off: Vec<(HelperClass, String)>,
-    /// How many there are besides.
+    /// The number of tools hidden from it.
     pub hidden: usize,
 }
 
 impl Outlook {
-    /// Of an agent with this policy, among these spaces and tools.
+    /// Computes the effect of this policy for an agent, given the spaces and tools.
     pub fn of(agent: &Agent, policy: Policy, spaces: &Spaces, offered: &[OfferedTool]) -> Self {
-        // One that is kept nowhere reaches nothing.
+        // An agent without a space reaches nothing.
         let reach = reach_of(agent, &policy, spaces).unwrap_or_default();
         let becomes = |tool: &OfferedTool| {
             let subject = Subject {
@@ -31,7 +31,7 @@ impl Outlook {
             match () {
                 () if !is_within(tool, &reach) => Mode::Deny,
                 () if shows(&policy, subject) => mode(&policy, subject),
-                // What it does not call, and yet may bring about.
+                // A tool that the agent cannot call but can propose to call.
                 () if lets_propose(&policy, subject) => Mode::Propose,
                 () => Mode::Deny,
             }

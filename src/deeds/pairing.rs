@@ -1,4 +1,4 @@
-//! An agent is made when a client comes with the code that the owner has asked for.
+//! Pairing: a client that presents a code from the owner becomes a new agent.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::auth::{Admission, name_of_pairing, open_pairing, redeem_pairing};
 use crate::sys::Secret;
 use crate::vault::{Agent, Vault};
 
-/// A code for an agent that is to be, and until when it is good, in milliseconds since 1970.
+/// Creates a code for a new agent; returns it with its expiry, in milliseconds since 1970.
 pub async fn pair(
     (vault, hand): (&Vault, &Hand),
     admission: Admission,
@@ -31,8 +31,8 @@ pub async fn pair(
     hand.recorded(vault, deed, opened).await
 }
 
-/// Makes the agent of a code that somebody brings from there, as the owner has asked. None if it is not good: of that
-/// nothing is on record, or strangers could fill the audit.
+/// Redeems a code presented from the address `from`, and creates the agent as the owner requested. `None` if the code
+/// is invalid; that is not recorded, as strangers could otherwise fill the audit.
 pub async fn redeem(
     vault: &Vault,
     code: &str,

@@ -1,16 +1,17 @@
-//! Text that others wrote, made fit for a terminal.
+//! Makes untrusted text safe for a terminal.
 
 use std::fmt::Write as _;
 
 use crate::sys::is_unseen;
 
-/// The text on one line, without a character that a terminal obeys, that turns the direction of writing (CVE-2021-42574)
-/// or that cannot be seen. It is for reading only: text that a person decides on goes through [`crate::sys::exact_line`].
+/// Returns the text on one line, with control characters, characters that change the direction of text
+/// (CVE-2021-42574) and invisible ones escaped. It is only for display: text that a person decides on goes through
+/// [`crate::sys::exact_line`].
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
         if letter.is_control() || is_unseen(letter) {
-            // Writing into a string does not fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(plain, "{}", letter.escape_unicode());
         } else {
             plain.push(letter);

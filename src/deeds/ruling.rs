@@ -1,25 +1,25 @@
-//! The owner's word on a change of the inbox.
+//! The owner's decision on a change in the inbox.
 
 use serde_json::json;
 
 use super::hand::{Deed, Hand};
 use crate::vault::{Change, Decision, Ruling, Vault, VaultError};
 
-/// What the owner says to a change.
+/// A decision of the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// It runs once, just as it was shown.
+    /// It runs once, exactly as it was shown.
     Approve,
     /// It never runs.
     Reject,
 }
 
-/// What became of a change.
+/// The result of a decision.
 #[derive(Debug)]
 pub struct Ruled {
-    /// As it stands; as it was shown where nothing was decided.
+    /// The change after the decision; as it was shown if nothing was decided.
     pub change: Change,
-    /// Why the decision does not hold, if it does not.
+    /// Why the decision did not take effect, if it did not.
     pub refused: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The owner gives out the token of the metrics, and ends it.
+//! Issues and revokes the token for the metrics.
 
 use serde_json::json;
 
@@ -7,13 +7,13 @@ use crate::auth::mint_metrics_token;
 use crate::sys::Secret;
 use crate::vault::Vault;
 
-/// A new token for the metrics; the one before ends at once.
+/// Issues a new token for the metrics and revokes the previous one at once.
 pub async fn renew_metrics_token((vault, hand): (&Vault, &Hand)) -> Result<Secret, String> {
     hand.recorded(vault, deed("metrics token"), mint_metrics_token(vault))
         .await
 }
 
-/// Ends it; false if there was none.
+/// Revokes it; false if there was none.
 pub async fn end_metrics_token((vault, hand): (&Vault, &Hand)) -> Result<bool, String> {
     let door = vault.metrics_token();
     hand.recorded(vault, deed("metrics revoke"), door.set(None))

@@ -1,56 +1,57 @@
-//! What to paste into a client so that it comes in here with a token.
+//! The snippets that a user pastes into a client to connect it with a token.
 
 use std::net::SocketAddr;
 
 use super::clients::{CLIENTS, Client, Form, Source};
 use super::plain::plain;
 
-/// Where the authority's file is on a client's machine, unless somebody says where.
+/// The default path of the authority's file on a client's machine.
 pub const AUTHORITY_FILE: &str = "$HOME/gatewren-ca.pem";
 
-/// What stands for the home directory where no shell puts it in.
+/// The placeholder for the home directory in texts that no shell expands.
 const HOME: &str = "/PATH/TO";
 
-/// Said where a client could not come in.
+/// The hint for a client that could not connect by address.
 const BY_NAME: &str = "It must reach the box by a name, not by an address: what it stands on takes no address from an \
                        authority that is bounded to those of homes.";
 
-/// What a client is to be told.
+/// The connection data for a snippet.
 #[derive(Debug, Clone, Copy)]
 pub struct Way<'a> {
-    /// Where MCP is, such as `https://box.lan:8443/mcp`.
+    /// The MCP endpoint, such as `https://box.lan:8443/mcp`.
     pub url: &'a str,
-    /// The agent's token; where it is not told, each client takes it from where it can.
+    /// The agent's token; without it, each client gets the token from its own source.
     pub token: Option<&'a str>,
-    /// Where the file with our authority is, on the client's own machine; not told where others vouch for us.
+    /// The path of gatewren's authority file on the client's machine; `None` if a public authority issued the
+    /// certificate.
     pub authority: Option<&'a str>,
-    /// The agent's name, for clients that have a place for it.
+    /// The agent's name, for clients that show one.
     pub agent: Option<&'a str>,
 }
 
-/// A client and what it wants to be told.
+/// A client and its snippet.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Snippet {
-    /// The word for it on the command line.
+    /// Its name on the command line.
     pub client: &'static str,
-    /// What people call it.
+    /// Its usual name.
     pub title: &'static str,
     /// Where the text goes, in words.
     pub place: &'static str,
-    /// What the text is.
+    /// The format of the text.
     pub form: Form,
-    /// The text, as it is pasted.
+    /// The text to paste.
     pub text: String,
-    /// What must be so beside it, a sentence each.
+    /// Further requirements, one sentence each.
     pub needs: Vec<String>,
 }
 
-/// The words for the clients.
+/// Returns the clients' names on the command line.
 pub fn client_words() -> Vec<&'static str> {
     CLIENTS.iter().map(|client| client.word).collect()
 }
 
-/// What to tell each client.
+/// Returns the snippet of each client.
 pub fn snippets(way: &Way<'_>) -> Vec<Snippet> {
     CLIENTS.iter().map(|client| snippet(way, client)).collect()
 }
@@ -89,7 +90,7 @@ fn snippet(way: &Way<'_>, client: &Client) -> Snippet {
     }
 }
 
-/// The text with the token, or with what stands for it, and what that needs.
+/// Returns the text with the token, or with the client's own source for it, and what that requires.
 fn with_token(client: &Client, token: Option<&str>) -> (String, Vec<String>) {
     const VARIABLE: &str = "GATEWREN_TOKEN, with the agent's token, is to be in the environment of";
     let variable = || {
@@ -124,7 +125,7 @@ fn with_token(client: &Client, token: Option<&str>) -> (String, Vec<String>) {
     }
 }
 
-/// How a client is told of the authority before it is started: by lines of its own text, or by a sentence.
+/// Returns how a client learns of the authority before it starts: lines for its text, or a sentence.
 fn of_authority(client: &Client, authority: Option<&str>) -> (String, Option<String>) {
     let Some(file) = authority else {
         return (String::new(), None);
@@ -144,17 +145,17 @@ fn of_authority(client: &Client, authority: Option<&str>) -> (String, Option<Str
     (String::new(), Some(words))
 }
 
-/// A path as the text takes it.
+/// Formats a path for the text.
 fn path(form: Form, file: &str) -> String {
     match form {
-        // Ours, which the shell is to open.
+        // The default path, whose variable the shell has to expand.
         Form::Shell if file == AUTHORITY_FILE => format!("\"{file}\""),
         Form::Shell => format!("'{}'", file.replace('\'', r"'\''")),
         _ => inside(form, &file.replace("$HOME", HOME)),
     }
 }
 
-/// Text of others inside the quotes of a text of ours.
+/// Escapes untrusted text for use inside the quotes of a snippet.
 fn inside(form: Form, text: &str) -> String {
     if form != Form::Json {
         return plain(text);

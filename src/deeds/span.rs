@@ -1,14 +1,14 @@
-//! Lengths of time as a person types them: `30m`, `2h`, `7d`.
+//! Durations as a person types them: `30m`, `2h`, `7d`.
 
 use std::str::FromStr;
 
-/// The longest grant: what is to hold for longer belongs into the agent's policy.
+/// The longest grant. A longer permission belongs in the agent's policy.
 const MOST_S: u64 = 30 * 86_400;
 
 /// Seconds of each unit.
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
-/// How long something is to hold, in milliseconds.
+/// A duration in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub u64);
 

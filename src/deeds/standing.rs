@@ -1,19 +1,19 @@
-//! Whether an agent comes in with its token, and why not.
+//! Determines whether an agent's token is accepted, and why not.
 
 use crate::auth::{AuthError, policy_of, reach_of};
 use crate::config::Spaces;
 use crate::sys::now_ms;
 use crate::vault::Agent;
 
-/// How it is with a token.
+/// The status of a token.
 pub struct Standing {
-    /// One word, as lists have it.
+    /// One word, as in lists.
     pub word: &'static str,
-    /// Why nobody comes in with it.
+    /// Why it is rejected, if it is.
     pub refused: Option<AuthError>,
 }
 
-/// How it is with an agent's token now.
+/// Returns the current status of an agent's token.
 pub fn standing(agent: &Agent, spaces: &Spaces) -> Standing {
     let refused = |word, error| Standing {
         word,

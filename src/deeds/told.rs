@@ -1,4 +1,4 @@
-//! What the owner is told alike in a terminal, in a browser and in a file.
+//! Text for the owner that is the same in the terminal, the browser and files.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,8 @@ use crate::policy::{ShownArgument, shown_arguments};
 use crate::sys::exact_lines;
 use crate::vault::{AuditBeginning, Change, hex};
 
-/// A change's arguments one by one, as the owner reads them. Arguments that are not a JSON object are one text.
+/// Returns a change's arguments one by one, formatted for the owner. Arguments that are not a JSON object become one
+/// text.
 pub fn change_arguments(change: &Change) -> Vec<ShownArgument> {
     let arguments = serde_json::from_str::<Map<String, Value>>(&change.arguments);
     let arguments = arguments.unwrap_or_else(|_| {
@@ -16,7 +17,7 @@ pub fn change_arguments(change: &Change) -> Vec<ShownArgument> {
     shown_arguments(&arguments)
 }
 
-/// All that an agent wrote into a change, as the owner reads it.
+/// Returns everything that an agent wrote into a change, formatted for the owner.
 pub fn shown_change(change: &Change) -> String {
     let mut parts = vec![change.tool.clone()];
     parts.extend(change_arguments(change).into_iter().map(|argument| {
@@ -28,14 +29,14 @@ pub fn shown_change(change: &Change) -> String {
     parts.join("\n")
 }
 
-/// A change's arguments as JSON on several lines: exactly what runs.
+/// Returns a change's arguments as multi-line JSON: exactly what runs.
 pub fn exact_arguments(change: &Change) -> String {
     let value: Option<Value> = serde_json::from_str(&change.arguments).ok();
     let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
     exact_lines(&text.unwrap_or_else(|| change.arguments.clone()))
 }
 
-/// The text of a result's content.
+/// Returns the text of a result's content.
 pub fn result_text(result: &str) -> String {
     let result: Value = serde_json::from_str(result).unwrap_or(Value::Null);
     let blocks = result.get("content").and_then(Value::as_array);
@@ -46,7 +47,8 @@ pub fn result_text(result: &str) -> String {
     texts.join("\n")
 }
 
-/// What an export of the audit says before its rows: without what was trimmed nobody could verify them.
+/// Returns the header of an audit export. It describes the trimmed rows; without that, the other rows could not be
+/// verified.
 pub fn export_header(beginning: &AuditBeginning) -> Value {
     let trimmed = beginning.checkpoint.as_ref().map(|(checkpoint, sealed)| {
         json!({

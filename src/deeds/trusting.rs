@@ -1,27 +1,27 @@
-//! How each system is told to trust the box's certificate authority, for terminal and page alike.
+//! How to make each system trust the host's certificate authority, for terminal and page.
 
-/// The name under which the certificate is saved where the client is.
+/// The file name of the certificate on the client's machine.
 pub const AUTHORITY_PEM: &str = "gatewren-ca.pem";
 
 /// A system or a kind of client.
 pub struct Trusting {
-    /// What a person types to name it.
+    /// Its name on the command line.
     pub key: &'static str,
-    /// What it is called.
+    /// Its usual name.
     pub name: &'static str,
-    /// What is done there.
+    /// What to do there.
     pub how: How,
 }
 
-/// What is done to have it trust.
+/// How to make a system trust the authority.
 pub enum How {
-    /// A line for a shell there, beside the file [`AUTHORITY_PEM`].
+    /// A shell line to run there, next to the file [`AUTHORITY_PEM`].
     Line(&'static str),
-    /// By hand, in words.
+    /// Manual steps, in words.
     Words(&'static str),
 }
 
-/// All of them.
+/// All supported systems.
 #[rustfmt::skip]
 pub const SYSTEMS: [Trusting; 10] = [
     line("debian",  "Debian, Ubuntu", "sudo cp gatewren-ca.pem /usr/local/share/ca-certificates/gatewren.crt && sudo update-ca-certificates"),

@@ -1,4 +1,4 @@
-//! Locks for containers that are being copied, exchanged or removed: no other operation changes them meanwhile.
+//! Locks for containers that are being copied, exchanged or removed: no other operation may change them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

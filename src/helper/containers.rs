@@ -205,7 +205,7 @@ impl Running {
         process(self.init).is_some_and(|p| p.started == self.started && !p.is_ending)
     }
 
-    /// Whether a helper has marked it as frozen by the helper.
+    /// Whether a helper has marked it as frozen by itself.
     fn is_held(&self) -> bool {
         let groups = self
             .payload

@@ -55,7 +55,7 @@ pub async fn still(running: &Running) {
 impl Drop for Frost {
     fn drop(&mut self) {
         let path = &self.payload;
-        // A container that has ended meanwhile needs no unfreezing.
+        // A container that has ended in the meantime needs no unfreezing.
         if let Err(cause) = hold(path, false)
             && path.exists()
         {

@@ -87,7 +87,7 @@ fn list(ground: &Ground, asked: &HostFileList) -> Result<FileList, Refusal> {
     let place = ground.find(path)?;
     let mut names = place.entries()?;
     names.sort_by_key(DirEntry::file_name);
-    // An entry that is gone meanwhile is left out. A link is listed as a link, not as its target.
+    // An entry that no longer exists is left out. A link is listed as a link, not as its target.
     let told = names.iter().skip(asked.offset as usize);
     let told = told.take(asked.limit.min(ANSWER_ENTRIES) as usize);
     let told = told.filter_map(|one| {
@@ -201,7 +201,7 @@ fn replace(
             fs::hard_link(folder.join(name), folder.join(kept))?;
             fs::rename(&passing, folder.join(name))
         }
-        // Fails if the name was taken meanwhile, instead of replacing that file.
+        // Fails if another process has taken the name, instead of replacing its file.
         None => fs::hard_link(&passing, folder.join(name)),
     });
     if done.is_err() || kept.is_none() {

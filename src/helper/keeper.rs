@@ -60,7 +60,7 @@ impl Keeper {
     pub async fn put(&mut self, which: Stream, bytes: Vec<u8>) {
         let (log, bytes) = (self.log.take(), Arc::new(bytes));
         let to_write = Arc::clone(&bytes);
-        // On a blocking thread: a disk may be slow, and the helper serves others meanwhile.
+        // On a blocking thread: a slow disk must not block other callers.
         let written = tokio::task::spawn_blocking(move || {
             let mut log = log?;
             log.write(&to_write);

@@ -128,7 +128,7 @@ fn kilobytes(status: &str) -> u64 {
     number.parse::<u64>().unwrap_or_default() * 1024
 }
 
-/// Describes a process; `None` if it has ended meanwhile.
+/// Describes a process; `None` if it has already exited.
 fn describe(process: &Path, (pid, cpu_percent, age_s): (i32, f64, u64)) -> Option<ProcessSeen> {
     let status = text(process.join("status"))?;
     let first = |name: &str| field(&status, name, ':')?.split_whitespace().next();

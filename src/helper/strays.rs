@@ -26,7 +26,7 @@ pub struct Strays {
 }
 
 impl Strays {
-    /// Starts a child, which is no stray while its [`Kept`] exists. In this folder, children are started only here.
+    /// Starts a child, which is no stray while its `Kept` exists. In this folder, children are started only here.
     pub fn start(self: &Arc<Self>, spawn: &Spawn<'_>) -> Result<Kept, SpawnError> {
         let child = spawn.spawn()?;
         self.known().insert(child.pid());

@@ -1,5 +1,5 @@
-//! Changes units through the host's systemd, and looks at and changes those of a container through its own. No program
-//! of the container is started for it.
+//! Changes units through the host's systemd; queries and changes those of a container through its own systemd. It
+//! starts none of the container's programs.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use super::{
     unit_client::{UNIT_CLIENT_NAME, UnitQuestion},
 };
 
-/// Where systemd is on the system bus (org.freedesktop.systemd1(5)).
+/// systemd on the system bus (org.freedesktop.systemd1(5)).
 const SYSTEMD: [&str; 3] = [
     "org.freedesktop.systemd1",
     "/org/freedesktop/systemd1",
     "org.freedesktop.systemd1.Manager",
 ];
 
-/// How long systemd may take to take a change, in seconds: it answers nobody while it reads all files again.
+/// How long systemd may take to accept a change, in seconds: it serves no requests while it reloads all files.
 const ANSWER_TIME: &str = "--timeout=60";
 
-/// Units that take the box down, into another state, or that everything hangs on: what `power` is for, or nothing.
+/// Units that stop the host, change its state, or that everything depends on. Use `power` for them, if anything.
 const OF_THE_BOX: [&str; 34] = [
     "ctrl-alt-del.target",
     "emergency.service",
@@ -63,10 +63,10 @@ const OF_THE_BOX: [&str; 34] = [
     "umount.target",
 ];
 
-/// The helper's own program where its reaper runs it: a sealed copy in memory, whatever the container's files are.
+/// The helper's own program as the reaper runs it: a sealed copy in memory, independent of the container's files.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Does what an operation on units says.
+/// Performs one of the operations on units.
 pub async fn perform(
     house: &House,
     pump: &mut Pump,
@@ -90,7 +90,8 @@ pub async fn perform(
     in_container(house, pump, (container, &command), processes).await
 }
 
-/// systemd answers only who it sees in its own pid namespace, so this program asks it from inside.
+/// The command that runs inside: systemd serves only processes of its own pid namespace, so this program asks it from
+/// there.
 fn inside(question: &UnitQuestion) -> Result<Command, Refusal> {
     let question = serde_json::to_string(question).map_err(|e| Refusal::failed(e.to_string()))?;
     let words = [OWN_PROGRAM, UNIT_CLIENT_NAME, &question];
@@ -102,7 +103,7 @@ fn inside(question: &UnitQuestion) -> Result<Command, Refusal> {
     })
 }
 
-/// Hands a change to systemd. What takes time is a job, whose end systemd signals to whoever listens.
+/// Sends a change to systemd. A change that takes time is a job; systemd signals its end to subscribers.
 async fn on_host(
     house: &House,
     pump: &mut Pump,
@@ -117,13 +118,13 @@ async fn on_host(
     {
         return Ok(ending);
     }
-    // systemd takes note of what is enabled when it reads its files again.
+    // systemd notices what is enabled when it reloads its files.
     let reload = systemd("Reload", &[]);
     tools::carry(&reload, pump, &house.strays).await
 }
 
-/// Refuses what would cut the branch that this sits on, what `power` is for, and what is about containers that the
-/// owner's file does not let be touched.
+/// Rejects units of gatewren itself, units that `power` is for, and units of containers that the policy file
+/// protects.
 fn bounded(house: &House, unit: &UnitName) -> Result<(), Refusal> {
     let name = unit.as_str();
     if is_own(name) {
@@ -170,7 +171,7 @@ fn call(unit: &UnitName, change: UnitChange) -> tools::Tool {
 }
 
 fn systemd(member: &str, rest: &[&str]) -> tools::Tool {
-    // Not even a name that begins with a hyphen is an option of busctl.
+    // `--`: a name that begins with a hyphen is not taken for an option of busctl.
     let words = ["--json=short", ANSWER_TIME, "call", "--"].into_iter();
     let words = words.chain(SYSTEMD).chain([member]);
     tools::Tool {

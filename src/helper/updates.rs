@@ -1,5 +1,5 @@
-//! Has apt look for updates and install them, on the host and in containers. Looking starts programs of the host alone;
-//! installing in a container starts the container's own.
+//! Checks for updates and installs them through apt, on the host and in containers. A check runs only programs of the
+//! host; an installation in a container runs the container's own.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,20 @@ use super::{
     tools,
 };
 
-/// What apt is told, a step at a time.
+/// The script of the steps.
 const STEPS: &str = include_str!("updates.sh");
 
-/// The most processes: packages' scripts start what they like, such as a compiler for each processor.
+/// The most processes: package scripts may start many, such as a compiler for each CPU.
 const PROCESSES: u32 = 8192;
 
-/// The most packages that are named at once.
+/// The most packages in one request.
 const NAMES: usize = 200;
 
-/// The longest name of an agent, and of what it is made.
+/// The longest agent name; it also has to consist of plain characters.
 const AGENT_BYTES: usize = 64;
 
-/// What the host's apt sees of a container to simulate an upgrade. The container's settings of apt (`apt.conf`) are not
-/// among it: they can name programs to run.
+/// The files of a container that the host's apt reads to simulate an upgrade. The container's apt settings
+/// (`apt.conf`) are left out: they can name programs to run.
 const PACKAGES: ContainerView = ContainerView {
     needs: &["/var/lib/apt"],
     paths: &[
@@ -44,17 +44,17 @@ const PACKAGES: ContainerView = ContainerView {
     absent: NO_APT,
 };
 
-/// Where a container's apt keeps what it did.
+/// The files with the history of a container's apt.
 const HISTORY: ContainerView = ContainerView {
     needs: &["/var/lib/apt", "/var/log/apt"],
     paths: &[],
     absent: NO_APT,
 };
 
-/// Why there is nothing to read.
+/// The message if there is nothing to read.
 const NO_APT: &str = "has no apt: something else manages its packages";
 
-/// Does one of the operations on updates.
+/// Performs one of the operations on updates.
 pub async fn perform(
     house: &House,
     pump: &mut Pump,
@@ -84,7 +84,7 @@ pub async fn perform(
     }
 }
 
-/// A tool that only looks does not write lists into a container, nor run the container's apt for it.
+/// The refusal of a refresh in a container: a read-only tool neither writes lists into a container nor runs its apt.
 fn no_refresh(house: &House, name: &ContainerName) -> Refusal {
     house
         .containers
@@ -98,7 +98,7 @@ fn no_refresh(house: &House, name: &ContainerName) -> Refusal {
         })
 }
 
-/// Runs one step with programs of the host, over files of a container.
+/// Runs a step with the host's programs on files of a container.
 async fn from_outside(
     house: &House,
     pump: &mut Pump,
@@ -124,7 +124,8 @@ async fn from_outside(
     jailed.carry(pump, &house.strays).await
 }
 
-/// Prints a simulated upgrade. Owners may have set apt to say less (quiet), or to upgrade by other rules.
+/// Prints a simulated upgrade. The options override apt settings of the owner, which may print less (quiet) or add
+/// notes.
 async fn check(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     let tool = tools::Tool {
         name: "apt-get",
@@ -141,18 +142,18 @@ async fn check(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     tools::carry(&tool, pump, &house.strays).await
 }
 
-/// Until everything is fetched the caller may break it off; then it goes through, for a package that is half
-/// installed is worse than one that was not wanted.
+/// Installs updates. The caller can cancel until everything is downloaded. After that the installation runs to its
+/// end: a half-installed package is worse than an unwanted one.
 async fn apply(house: &House, pump: &mut Pump, order: &UpdateOrder) -> Result<Ending, Refusal> {
     let words = words(order)?;
     let container = order.container.as_ref();
     let with = |first: &str| [vec![first.to_owned()], words.clone()].concat();
-    // Where a repository does not answer, what the others have is installed; apt says which.
+    // If a repository does not respond, updates from the others are installed; apt's output names it.
     let refreshed = step(house, pump, container, vec!["refresh".to_owned()]).await?;
     if matches!(refreshed, Ending::Killed { .. }) {
         return Ok(refreshed);
     }
-    // Where a container has no systemd, an installation ends with the helper.
+    // In a container without systemd, an installation ends with the helper.
     pump.set_steadfast(true);
     let mended = step(house, pump, container, vec!["mend".to_owned()]).await;
     pump.set_steadfast(false);
@@ -167,7 +168,7 @@ async fn apply(house: &House, pump: &mut Pump, order: &UpdateOrder) -> Result<En
     installed
 }
 
-/// What follows the step's name.
+/// The arguments after the step's name.
 fn words(order: &UpdateOrder) -> Result<Vec<String>, Refusal> {
     let (scope, names): (_, &[_]) = match &order.scope {
         UpdateScope::All => ("all", &[]),
@@ -188,7 +189,7 @@ fn words(order: &UpdateOrder) -> Result<Vec<String>, Refusal> {
     Ok(words.map(str::to_owned).collect())
 }
 
-/// One step of apt's, which ends with all that it has started when the caller says so.
+/// Runs a step of the script. It ends, with all processes it started, when the caller cancels.
 async fn step(
     house: &House,
     pump: &mut Pump,

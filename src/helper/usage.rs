@@ -1,14 +1,14 @@
-//! What a container uses, from the files of its cgroup in version 2 and, where that lacks a controller, 1.
+//! A container's resource usage, from its version 2 cgroup, or from version 1 for controllers that version 2 lacks.
 
 use std::path::{Path, PathBuf};
 
 use crate::exec::Usage;
 use crate::sys::source::{field, text, word};
 
-/// Version 1 writes a limit that is none as a number near the greatest.
+/// Version 1 represents "no limit" by a number near the maximum.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// What the container uses whose first process has this `/proc/PID/cgroup`; its network is not among it.
+/// Returns the usage of the container whose init has this `/proc/PID/cgroup`, without its network.
 pub fn usage(groups: &str) -> Usage {
     read(Path::new("/sys/fs/cgroup"), groups)
 }
@@ -90,7 +90,7 @@ fn version_1_memory(group: &Path) -> Usage {
     }
 }
 
-/// The groups of one container on one machine.
+/// The cgroups of one container.
 struct Groups<'a> {
     mount: &'a Path,
     groups: &'a str,
@@ -108,10 +108,10 @@ impl Groups<'_> {
         Some(self.mount.join(controller).join(self.payload(controller)?))
     }
 
-    /// The container's cgroup under a controller of version 1, or in version 2 for no controller.
+    /// Returns the container's cgroup under a version 1 controller, or in version 2 if the controller is empty.
     ///
-    /// It is its init's, up to the component that LXC made: with systemd inside, init is deeper, and after a
-    /// clash of names LXC adds a number. Proxmox names it `lxc` and the number of the container.
+    /// It is the path of its init up to the component that LXC created. With systemd inside, init is deeper, and LXC
+    /// appends a number after a clash of names. Proxmox uses `lxc` and the container's number.
     fn payload(&self, controller: &str) -> Option<PathBuf> {
         let path = self.groups.lines().find_map(|line| {
             let (_, rest) = line.split_once(':')?;
@@ -136,17 +136,17 @@ impl Groups<'_> {
     }
 }
 
-/// The number that is all of a file; nothing for `max`.
+/// Parses a file that contains only a number; `None` for `max`.
 fn number(group: &Path, file: &str) -> Option<u64> {
     word(group.join(file))?.parse().ok()
 }
 
-/// The number in a line such as `usage_usec 77`.
+/// Parses the number in a line such as `usage_usec 77`.
 fn entry(stat: &str, key: &str) -> Option<u64> {
     field(stat, key, ' ')?.parse().ok()
 }
 
-/// All numbers that follow a key, such as `rbytes=` in `8:0 rbytes=1 wbytes=2`.
+/// Sums up all numbers after a key, such as `rbytes=` in `8:0 rbytes=1 wbytes=2`.
 fn sum(text: &str, key: &str) -> u64 {
     let numbers = text.lines().filter_map(|line| {
         let (_, rest) = line.split_once(key)?;

@@ -1,4 +1,4 @@
-//! Reads what the kernel shows of running containers: no program is started, and nothing in them is touched.
+//! Reads the state of running containers from the kernel, without starting a program or touching anything in them.
 
 use crate::exec::{ContainerName, Usage, Vitals};
 use crate::sys::own_pid;
@@ -10,7 +10,7 @@ use super::{
     usage::usage,
 };
 
-/// What the kernel shows of one but for what it uses; nothing if it ended meanwhile.
+/// Returns a container's state without its usage; `None` if it has already ended.
 pub fn vitals(container: ContainerName, running: &Running) -> Option<Vitals> {
     let init = running.init;
     let network = Network::of(init);
@@ -23,11 +23,11 @@ pub fn vitals(container: ContainerName, running: &Running) -> Option<Vitals> {
         shares_host_network: same_network(init, own_pid()),
         usage: Usage::default(),
     };
-    // Its number may have become another's while it was read.
+    // The process id may have been reused during the reads.
     running.still_runs().then_some(vitals)
 }
 
-/// The same with what it uses.
+/// Returns a container's state with its usage.
 pub fn vitals_and_usage(container: ContainerName, running: &Running) -> Option<Vitals> {
     let groups = text(format!("/proc/{}/cgroup", running.init)).unwrap_or_default();
     let traffic = Network::of(running.init).traffic();
@@ -40,11 +40,11 @@ pub fn vitals_and_usage(container: ContainerName, running: &Running) -> Option<V
     Some(Vitals { usage, ..vitals })
 }
 
-/// A line each.
+/// Serializes each as one line.
 pub fn lines(all: impl IntoIterator<Item = Vitals>) -> Vec<u8> {
     let mut text = Vec::new();
     for vitals in all {
-        // Plain numbers and words: there is nothing that JSON cannot hold.
+        // Plain numbers and strings always serialize.
         if serde_json::to_writer(&mut text, &vitals).is_ok() {
             text.push(b'\n');
         }

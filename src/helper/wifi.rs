@@ -1,4 +1,4 @@
-//! Wireless networks, through `NetworkManager`: which are heard and saved, and which one the host is joined to.
+//! Wireless networks, through `NetworkManager`: lists networks in range and saved ones, joins and forgets them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,22 +22,22 @@ use super::{
     wifi_profile::{Profile, password, proof},
 };
 
-/// How long a network may take to let the host in.
+/// How long joining a network may take.
 const JOIN: Seconds = Seconds(30);
 
-/// And to take it back.
+/// How long rejoining the previous network may take.
 const REJOIN: Seconds = Seconds(20);
 
-/// How long the rest may take.
+/// How long other commands may take.
 const SOON: Seconds = Seconds(10);
 
-/// Where the kernel shows the interfaces.
+/// The network interfaces in sysfs.
 const INTERFACES: &str = "/sys/class/net";
 
-/// Held by who changes something: one at a time.
+/// Held during a change: one at a time.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// Does one of the operations on wireless networks.
+/// Performs one of the operations on wireless networks.
 pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
@@ -63,7 +63,7 @@ pub async fn perform(
         Refusal::new(RefusalCode::Busy, message)
     })?;
     let (house, deed) = (Arc::clone(house), deed.clone());
-    // Of its own: that the caller is cut off is what to expect here, and what was begun is ended all the same.
+    // In its own task: the change is expected to cut off the caller, and must still complete.
     let done = tokio::spawn(async move {
         let _turn = turn;
         change(&house, &deed).await
@@ -131,7 +131,7 @@ async fn status(house: &House) -> Result<Vec<u8>, Refusal> {
     }))
 }
 
-/// A line of the list of devices.
+/// Parses a line of the list of devices.
 fn interface(line: &str) -> Option<WifiInterface> {
     match parts(line).as_slice() {
         [name, kind, state] if kind == "wifi" => Some(WifiInterface {
@@ -143,8 +143,8 @@ fn interface(line: &str) -> Option<WifiInterface> {
     }
 }
 
-/// Joins a network: a saved one as it is saved, another one with the password that the owner's file names for it. When
-/// that fails, what is saved and what is joined are as before.
+/// Joins a network: a saved one with its profile, another one with the password file that the policy names. If that
+/// fails, saved and joined networks are restored.
 async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
     let saved = saved(house).await?;
     let profile = Profile::of(ssid);
@@ -174,7 +174,7 @@ async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
     };
     let mut words = refusal.words().to_owned();
     if written && let Err(worse) = take_back(house, &profile, kept.as_deref()).await {
-        // The way back to the former network matters more.
+        // Rejoining the previous network matters more.
         words = format!("{words}; what was saved for it is not as before: {worse}");
     }
     Err(Refusal::failed(match former {
@@ -191,7 +191,7 @@ async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
     }))
 }
 
-/// Writes the profile of a network, if that is needed, and says whether it was.
+/// Writes the profile of a network if needed; returns whether it was written.
 async fn prepare(
     house: &House,
     ssid: &Ssid,
@@ -206,7 +206,7 @@ async fn prepare(
         return Ok(false);
     }
     let points = heard(house, true).await?;
-    // Where somebody else calls an open network so too, the one that asks for a password is meant.
+    // If an open network has the same name, the one with a password is meant.
     let mut points: Vec<_> = points
         .into_iter()
         .filter(|point| point.ssid == ssid.as_str().as_bytes())
@@ -221,14 +221,15 @@ async fn prepare(
     Ok(true)
 }
 
-/// As if the profile had not been written.
+/// Restores the state before the profile was written.
 async fn take_back(house: &House, profile: &Profile, kept: Option<&[u8]>) -> Result<(), Refusal> {
     if kept.is_some() {
         profile.put_back(kept)?;
         let load = ["connection", "load", &profile.file()];
         return run(house, SOON, &load).await.map(drop);
     }
-    // It is gone from NetworkManager too; where that does not know it, the file is.
+    // Deleting through NetworkManager also deletes the file. If NetworkManager does not know the profile, only the
+    // file is deleted.
     let delete = ["connection", "delete", "uuid", &profile.uuid];
     let _ = run(house, SOON, &delete).await;
     profile.put_back(None)
@@ -253,7 +254,7 @@ async fn forget(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
     run(house, SOON, &words).await.map(drop)
 }
 
-/// Refuses what would leave the host without any network.
+/// Rejects a change that would leave the host without any network.
 fn must_have_a_cable() -> Result<(), Refusal> {
     if has_a_cable(Path::new(INTERFACES)) {
         return Ok(());
@@ -263,7 +264,7 @@ fn must_have_a_cable() -> Result<(), Refusal> {
     ))
 }
 
-/// Whether a real interface that is not wireless has somebody at its other end.
+/// Returns whether a physical interface that is not wireless has a carrier.
 fn has_a_cable(interfaces: &Path) -> bool {
     names(interfaces).iter().any(|name| {
         let place = interfaces.join(name);

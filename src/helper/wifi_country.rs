@@ -1,4 +1,4 @@
-//! The country whose rules the radio keeps to: asked and told through `iw`, and kept for the next start.
+//! The radio's regulatory country: read and set through `iw`, and stored for the next boot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use super::{
     tools::{Tool, output},
 };
 
-/// How often it is looked whether the kernel has taken it.
+/// How often to check whether the kernel has accepted it.
 const LOOKS: u32 = 10;
 
-/// The pause between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// The file that tells the kernel's module when it is loaded (modprobe.d(5)), below `/etc`.
+/// The file with the option for the kernel module (modprobe.d(5)), below `/etc`.
 const KEPT: (&str, &str) = ("modprobe.d", "gatewren-wifi.conf");
 
-/// The country now, as far as it can be known.
+/// Returns the current country, if it is known.
 pub async fn now(house: &House) -> Option<String> {
     find("iw").ok()?;
     country(&iw(house, &["reg", "get"]).await.ok()?)
 }
 
-/// The country of the whole machine: the first that is named.
+/// Parses the country of the whole host: the first one in the output.
 fn country(said: &str) -> Option<String> {
     let mut lines = said.lines();
     let line = lines.find_map(|line| line.strip_prefix("country "))?;
@@ -39,7 +39,7 @@ fn country(said: &str) -> Option<String> {
     plain.then(|| code.to_owned())
 }
 
-/// Sets it, and keeps it when the kernel has rules for it; else it is as before.
+/// Sets the country, and stores it if the kernel has rules for it. Otherwise restores the previous one.
 pub async fn set(house: &House, wanted: &CountryCode) -> Result<(), Refusal> {
     let wanted = wanted.as_str();
     let before = now(house).await;
@@ -48,11 +48,11 @@ pub async fn set(house: &House, wanted: &CountryCode) -> Result<(), Refusal> {
         if now(house).await.as_deref() == Some(wanted) {
             return keep(wanted);
         }
-        // The kernel looks it up by itself.
+        // The kernel looks it up asynchronously.
         sleep(PAUSE).await;
     }
     if let Some(before) = before {
-        // What there is to say about it is said below.
+        // Best effort: the error below is the one that matters.
         let _ = iw(house, &["reg", "set", &before]).await;
     }
     Err(Refusal::failed(format!(
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_machines_own_country_is_told() {
-        // In the format of iw 5.19 (reg.c): first that of the machine, then that of a radio which keeps its own.
+        // In the format of iw 5.19 (reg.c): first the host's country, then that of a radio with its own.
         let said = "global\ncountry AT: DFS-ETSI\n\t(2402 - 2482 @ 40), (N/A, 20), (N/A)\n\nphy#0 (self-managed)\n\
                     country US: DFS-UNSET\n";
         assert_eq!(country(said).as_deref(), Some("AT"));

@@ -1,4 +1,4 @@
-//! A wireless network as `NetworkManager` keeps it in a file: name and password go from file to file, and through no
+//! A wireless network as a `NetworkManager` profile. Name and password go from file to file and never through a
 //! program's arguments.
 
 use std::fs;
@@ -13,36 +13,36 @@ use crate::sys::files::{read_bounded, write_private};
 
 use super::{backup_places::private, refusal::Refusal};
 
-/// Where they are (nm-settings-keyfile(5)).
+/// The directory of the profiles (nm-settings-keyfile(5)).
 const PROFILES: &str = "/etc/NetworkManager/system-connections";
 
-/// The most of a file with a password that is read.
+/// The most bytes of a password file that are read.
 const PASSWORD_BYTES: usize = 128;
 
-/// The most of a profile of ours that is read.
+/// The most bytes of one of gatewren's profiles that are read.
 const PROFILE_BYTES: usize = 16 * 1024;
 
-/// The lengths of a password (IEEE 802.11, J.4); one longer by a digit is the key itself.
+/// The lengths of a password (IEEE 802.11, J.4). A value one digit longer is the key itself.
 const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 8..=63;
 
-/// The hexadecimal digits of a key.
+/// The number of hexadecimal digits of a key.
 const KEY_DIGITS: usize = 64;
 
-/// How one proves who one is to a network.
+/// How the host authenticates to a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// Not at all.
+    /// An open network.
     Nothing,
-    /// Not at all, but nobody else can read along.
+    /// No authentication, but encryption against eavesdropping.
     Encrypted,
-    /// By a password, in this way.
+    /// A password, with this key management.
     Password(&'static str, Secret),
 }
 
-/// How a network that asks for this is joined.
+/// Returns how to authenticate to a network with these security protocols.
 ///
 /// # Errors
-/// Says why it cannot be joined here.
+/// States why the network cannot be joined.
 pub fn proof(security: &str, password: Option<Secret>) -> Result<Proof, Refusal> {
     let words: Vec<&str> = security.split(' ').collect();
     let has = |word: &str| words.contains(&word);
@@ -67,7 +67,7 @@ pub fn proof(security: &str, password: Option<Secret>) -> Result<Proof, Refusal>
         }
         _ if security.is_empty() => return Ok(Proof::Nothing),
         _ if !asks_for_more(security) => return Ok(Proof::Encrypted),
-        // A word that is not known here is no way in.
+        // An unknown protocol cannot be used.
         _ => {
             let words = format!("this network asks for {security}, which cannot be had here");
             return Err(Refusal::failed(words));
@@ -81,15 +81,15 @@ pub fn proof(security: &str, password: Option<Secret>) -> Result<Proof, Refusal>
     })
 }
 
-/// Whether it is more than nothing, and more than a key that anybody is given.
+/// Returns whether the network requires more than nothing, or more than a key that anyone can get.
 fn asks_for_more(security: &str) -> bool {
     !matches!(security, "" | "OWE" | "OWE-TM")
 }
 
-/// Reads the password that a file of the owner's has.
+/// Reads the password from a file of the owner.
 ///
 /// # Errors
-/// Says what is wrong about the file, and nothing that stands in it.
+/// States what is wrong with the file, without its contents.
 pub fn password(path: &str) -> Result<Secret, Refusal> {
     private(path)?;
     let bytes = read_bounded(Path::new(path), PASSWORD_BYTES);
@@ -107,17 +107,17 @@ pub fn password(path: &str) -> Result<Secret, Refusal> {
     )))
 }
 
-/// A network that was joined through us.
+/// A network that gatewren joined.
 #[derive(Debug)]
 pub struct Profile {
-    /// What `NetworkManager` knows it by: the same for the same network.
+    /// `NetworkManager`'s id of the profile: always the same for the same network.
     pub uuid: String,
     path: PathBuf,
     ssid: Ssid,
 }
 
 impl Profile {
-    /// The one of a network.
+    /// Returns the profile of a network.
     pub fn of(ssid: &Ssid) -> Self {
         Self::below(Path::new(PROFILES), ssid)
     }
@@ -134,7 +134,7 @@ impl Profile {
         self.path.display().to_string()
     }
 
-    /// What stands there now; nothing when there is none.
+    /// Returns the file's current contents; `None` if it does not exist.
     pub fn kept(&self) -> Result<Option<Vec<u8>>, Refusal> {
         if !self.path.exists() {
             return Ok(None);
@@ -143,12 +143,12 @@ impl Profile {
         bytes.map(Some).map_err(|e| Refusal::failed(e.to_string()))
     }
 
-    /// Writes it, whole or not at all, for root's eyes alone.
+    /// Writes the file atomically, readable only by root.
     pub fn write(&self, proof: &Proof) -> Result<(), Refusal> {
         self.put_back(Some(&self.text(proof).into_bytes()))
     }
 
-    /// Puts back what stood there.
+    /// Restores the file's previous contents.
     pub fn put_back(&self, kept: Option<&[u8]>) -> Result<(), Refusal> {
         let done = match kept {
             Some(bytes) => write_private(&self.path, bytes).map_err(|e| e.to_string()),
@@ -160,7 +160,8 @@ impl Profile {
         done.map_err(Refusal::failed)
     }
 
-    /// The file (nm-settings-keyfile(5)). The network's name is written as numbers: no byte of it means anything there.
+    /// Returns the contents of the file (nm-settings-keyfile(5)). The network's name is written as numbers, so that
+    /// no byte of it has a special meaning.
     fn text(&self, proof: &Proof) -> String {
         let uuid = &self.uuid;
         let bytes: Vec<String> = self
@@ -185,14 +186,14 @@ impl Profile {
     }
 }
 
-/// A value of such a file: a space that begins it would be lost.
+/// Escapes a value: leading spaces would be lost.
 fn escaped(word: &str) -> String {
     let word = word.replace('\\', "\\\\");
     let spaces = word.len() - word.trim_start_matches(' ').len();
     format!("{}{}", "\\s".repeat(spaces), word.trim_start_matches(' '))
 }
 
-/// A name-based UUID of a version of its own (RFC 9562, 5.8).
+/// A name-based UUID with custom derivation, version 8 (RFC 9562, 5.8).
 fn uuid(ssid: &str) -> String {
     let digest = digest(&SHA256, format!("gatewren wifi {ssid}").as_bytes());
     let number = digest

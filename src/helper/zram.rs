@@ -1,4 +1,4 @@
-//! Compressed swap in memory (zram): a device of gatewren's own, made and taken away again; others' are left alone.
+//! Compressed swap in memory (zram): creates and removes gatewren's own device, and never touches those of others.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -15,40 +15,40 @@ use super::{
     answers::to_its_end, commands::require_root, house::House, pump::Pump, refusal::Refusal, tools,
 };
 
-/// Where the kernel makes such devices and takes them away (its Documentation/admin-guide/blockdev/zram.rst).
+/// The kernel's control files for creating and removing devices (its Documentation/admin-guide/blockdev/zram.rst).
 const CONTROL: &str = "/sys/class/zram-control";
 
-/// What a device of gatewren's is called in its header (mkswap(8)): it is known by that whatever else happens here.
+/// The label in the header of gatewren's device (mkswap(8)), which identifies it.
 const LABEL: &str = "gatewren";
 
-/// Swap of this priority is used before any that is on a disk.
+/// With this priority it is used before any swap on a disk.
 const PRIORITY: &str = "100";
 
-/// The algorithm that costs least time; where the kernel lacks it, it takes its own choice.
+/// The fastest algorithm. If the kernel lacks it, the kernel's default is used.
 const ALGORITHM: &str = "lz4";
 
-/// How often a device is tried that another program, such as udev, still has open, a tenth of a second apart.
+/// How often to retry while another program, such as udev, has the device open; a tenth of a second apart.
 const TRIES: u32 = 30;
 
-/// The memory that must stay free when what was swapped out comes back, in KiB.
+/// The memory that must remain free after swapped-out data is read back, in KiB.
 const SPARE_KIB: u64 = 64 * 1024;
 
 const DONE: Ending = Ending::Exited { code: 0 };
 
-/// One switch at a time: two at once would make two devices.
+/// One switch at a time: two at once would create two devices.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// A device that holds swap.
+/// A zram device with swap.
 struct Device {
     /// Such as `zram1`.
     name: String,
-    /// Whether gatewren has made it.
+    /// Whether gatewren created it.
     ours: bool,
-    /// The KiB of memory that it holds now, where it is in use.
+    /// The KiB of swap in use, if it is active.
     used_kib: Option<u64>,
 }
 
-/// Switches it on or off; where it is so already, nothing happens.
+/// Switches compressed swap on or off. Does nothing if it is in that state already.
 pub async fn switch(house: &House, pump: &mut Pump, on: bool) -> Result<Ending, Refusal> {
     require_root()?;
     let _turn = match pump.wait(TURN.lock()).await {
@@ -62,7 +62,7 @@ pub async fn switch(house: &House, pump: &mut Pump, on: bool) -> Result<Ending, 
         }
     }
     let devices = to_its_end(|| Ok(devices())).await?;
-    // A device that is half made would be nobody's.
+    // A half-created device could not be recognized later.
     pump.set_steadfast(true);
     let switched = if on {
         begin(house, pump, &devices).await
@@ -80,7 +80,7 @@ async fn begin(house: &House, pump: &mut Pump, devices: &[Device]) -> Result<End
         Some(device) => return Err(foreign(device)),
         None => {}
     }
-    // What an end in the middle has left.
+    // Devices left by an interrupted run.
     for left in devices.iter().filter(|device| device.ours) {
         let name = left.name.clone();
         to_its_end(move || take_away(&name)).await?;
@@ -125,7 +125,7 @@ fn foreign(device: &Device) -> Refusal {
     ))
 }
 
-/// What was swapped out must find room, or the kernel kills programs for it.
+/// Checks that the swapped-out data fits into memory; otherwise the kernel would kill programs.
 fn has_room(used_kib: u64, meminfo: &str) -> Result<(), Refusal> {
     let available = kib(meminfo, "MemAvailable").unwrap_or_default();
     if available >= used_kib.saturating_add(SPARE_KIB) {
@@ -141,7 +141,7 @@ fn kib(meminfo: &str, key: &str) -> Option<u64> {
     value.trim_end_matches("kB").trim().parse().ok()
 }
 
-/// The devices that are swap, in use or not.
+/// Returns the zram devices that are swap, in use or not.
 fn devices() -> Vec<Device> {
     let swaps = text("/proc/swaps").unwrap_or_default();
     let names = names("/sys/block").into_iter();
@@ -163,7 +163,8 @@ fn used(swaps: &str, name: &str) -> Option<u64> {
     line.nth(3)?.parse().ok()
 }
 
-/// Whether a header of swap stands there with our name: the first page, as in the kernel's include/linux/swap.h.
+/// Returns whether the swap header has gatewren's label. The header is the first page, as in the kernel's
+/// include/linux/swap.h.
 fn is_ours(node: &Path) -> bool {
     let mut header = [0; 1068];
     let read = File::open(node).and_then(|file| file.read_exact_at(&mut header, 0));
@@ -175,19 +176,20 @@ fn is_ours(node: &Path) -> bool {
     read.is_ok() && header.ends_with(&name)
 }
 
-/// A new device of half the memory's size, which takes as much of it as what is swapped out needs when compressed.
+/// Creates a device of half the memory's size. It takes only as much memory as the swapped-out data needs when
+/// compressed.
 fn make() -> Result<String, Refusal> {
     let failed = |what: &str| Refusal::failed(format!("the kernel {what}"));
     let memory = kib(&text("/proc/meminfo").unwrap_or_default(), "MemTotal");
     let memory = memory.ok_or_else(|| failed("does not say how much memory there is"))?;
-    // To read it is to make one.
+    // Reading this file creates a device.
     let number = word(format!("{CONTROL}/hot_add"));
     let number = number.ok_or_else(|| failed("makes no device for compressed swap"))?;
     let name = format!("zram{number}");
     let block = format!("/sys/block/{name}");
     let known = text(format!("{block}/comp_algorithm")).unwrap_or_default();
     if known.split_whitespace().any(|one| one == ALGORITHM) {
-        // Without it the kernel's own choice stands.
+        // If this fails, the kernel's default stays.
         let _ = fs::write(format!("{block}/comp_algorithm"), ALGORITHM);
     }
     let sized = fs::write(format!("{block}/disksize"), format!("{}K", memory / 2));
@@ -198,7 +200,7 @@ fn make() -> Result<String, Refusal> {
     Ok(name)
 }
 
-/// Gives its memory back.
+/// Removes a device, which frees its memory.
 fn take_away(name: &str) -> Result<(), Refusal> {
     let number = name.trim_start_matches("zram");
     persist(&format!("/sys/block/{name}/reset"), "1")
@@ -206,7 +208,7 @@ fn take_away(name: &str) -> Result<(), Refusal> {
         .map_err(|cause| Refusal::failed(format!("/dev/{name} cannot be taken away: {cause}")))
 }
 
-/// The kernel refuses while somebody has the device open.
+/// Retries a write: the kernel rejects it while a program has the device open.
 fn persist(file: &str, word: &str) -> std::io::Result<()> {
     let mut written = fs::write(file, word);
     for _ in 1..TRIES {
