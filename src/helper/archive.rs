@@ -1,5 +1,6 @@
-//! Archives of directories: tar, compressed with zstd, with numeric owners, extended attributes and ACLs. The host's
-//! own programs create, list and unpack them.
+//! Archives of directories: packs, lists and unpacks them with the host's tar.
+//!
+//! They are compressed with zstd and have numeric owners, extended attributes and ACLs.
 
 use std::path::Path;
 
@@ -105,8 +106,8 @@ pub async fn count(work: &mut Work<'_>, archive: &Path) -> Result<u64, Halt> {
     Ok(names.count)
 }
 
-/// Unpacks an archive into a new directory. tar itself creates links only after all files, so that no file can be
-/// written elsewhere through one, and writes no file above the directory.
+/// Unpacks an archive into a new directory. tar itself creates links after all files, so that no file can be written
+/// elsewhere through one. It writes no file above the directory.
 pub async fn unpack(work: &mut Work<'_>, archive: &Path, into: &str) -> Result<(), Halt> {
     let mut args = vec![
         "--extract".to_owned(),

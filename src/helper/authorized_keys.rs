@@ -1,5 +1,6 @@
-//! The `authorized_keys` files of the accounts that the owner's policy file names: lists their keys and maintains a
-//! block in them. Every line outside the block is kept byte for byte.
+//! Reads and writes the `authorized_keys` files of the accounts that the owner's policy file names.
+//!
+//! It lists all keys and maintains gatewren's own block. Every line outside the block is kept byte for byte.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};

@@ -1,5 +1,6 @@
-//! Creates a backup: first the archive, then the manifest. An interrupted backup leaves nothing behind. The restic
-//! backend uses the lookup of the source too.
+//! Creates a backup: first the archive, then the manifest.
+//!
+//! An interrupted backup leaves nothing behind. The restic backend uses the lookup of the source too.
 
 use std::fs::{self, File};
 use std::io::Write as _;

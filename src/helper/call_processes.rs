@@ -2,9 +2,9 @@
 //!
 //! A command in a container can leave its cgroup and kill its reaper. It is then a child of the container's init,
 //! like any service. Its audit session still identifies its call: all descendants inherit the number, and no other
-//! process has it. On a kernel without audit, or in a login session that the helper must stay in, other signs decide:
-//! who descends from the reaper, who did at the helper's last scan, and who has the call's variable in its
-//! environment. Only processes that started during the call are considered.
+//! process has it. On a kernel without audit, or in a login session that the helper must stay in, other signs decide.
+//! They are descent from the reaper, now or at the helper's last scan, and the call's variable in the environment.
+//! Only processes that started during the call are considered.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -212,9 +212,9 @@ fn warn_of(torn_down: &TornDown, operation: &str) {
     }
 }
 
-/// Replaces the ending that the reaper reported if the reaper was lost, since the command may have sent that report,
-/// or if the kernel killed a process for its memory. In the second case an exit code of 0 is kept: the command did
-/// its work.
+/// Replaces the reported ending if the reaper was lost, since the command may have sent that report. Also replaces it
+/// if the kernel killed a process for its memory. In the second case an exit code of 0 is kept: the command did its
+/// work.
 fn with_loss(ending: Ending, torn_down: &TornDown) -> Ending {
     let is_reported = matches!(ending, Ending::Exited { .. } | Ending::Signalled { .. });
     if !is_reported || ending == OUT_OF_TIME {

@@ -1,5 +1,6 @@
-//! Network information that only root can get: probes of other hosts that the front may not contact, and the
-//! firewall's rules.
+//! Network information that only root can get.
+//!
+//! These are probes of other hosts, which the front may not contact, and the firewall's rules.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Which files of the host may be accessed: those below the directories that the owner's policy file names, except
-//! secrets.
+//! Which files of the host may be accessed: those below the policy file's directories, except secrets.
 
 use std::fs::{self, DirEntry, File, Metadata, read_dir};
 use std::io;

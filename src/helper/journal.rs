@@ -1,5 +1,6 @@
-//! Reads the journal of the host or of a container, through the host's `journalctl`. Callers cannot add options to
-//! it.
+//! Reads the journal of the host or of a container, through the host's `journalctl`.
+//!
+//! Callers cannot add options to it.
 
 use std::fs;
 

@@ -1,5 +1,6 @@
-//! A D-Bus client for the systemd of this host or container, over its private socket for root; one call at a time.
-//! The format is that of the D-Bus Specification, "Message Protocol" and "Authentication Protocol".
+//! A D-Bus client for the systemd of this host or container, over its private socket for root.
+//!
+//! One call at a time, in the format of the D-Bus Specification, "Message Protocol" and "Authentication Protocol".
 
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -175,7 +176,6 @@ impl ManagerBus {
     }
 }
 
-/// A received message.
 #[derive(Debug)]
 struct Received {
     kind: u8,

@@ -1,5 +1,5 @@
-//! Places for concurrent operations: each requester has a share, some places are reserved, and a short queue avoids
-//! immediate rejection.
+//! Places for concurrent operations: each requester has a share, and some places are reserved.
+//! A short queue avoids immediate rejection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

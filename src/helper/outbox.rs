@@ -1,5 +1,6 @@
-//! The send buffer of a connection to the front. It holds one frame at a time, so that a slow reader slows the
-//! command.
+//! The send buffer of a connection to the front.
+//!
+//! It holds one frame at a time, so that a slow reader slows the command.
 
 use std::io;
 

@@ -169,7 +169,7 @@ async fn info(
     .await
 }
 
-/// Prints the usage of one container, or of all that are known to run.
+/// Prints the state of one container with its usage, or the state of all that are known to run.
 async fn container_vitals(
     house: &House,
     pump: &mut Pump,

@@ -1,5 +1,7 @@
-//! Runs the host's restic on a target's repository. The password and credentials, from files that the owner's policy
-//! file names, never appear in process lists. A killed restic leaves no lock behind.
+//! Runs the host's restic on a target's repository.
+//!
+//! The password and credentials come from files that the owner's policy file names. They never appear in process
+//! lists. A killed restic leaves no lock behind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! A staging directory for large results: they are moved to their place when complete, so an interruption leaves
-//! nothing behind.
+//! A staging directory for large results.
+//!
+//! A result is moved to its place when it is complete, so an interruption leaves nothing behind.
 
 use std::fs;
 use std::io;

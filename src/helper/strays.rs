@@ -1,8 +1,9 @@
 //! Strays: children that the helper did not start. A command leaves them behind by killing its own reaper.
 //!
 //! The helper is a child subreaper, so an orphan below it becomes its child. On the host that is a process that
-//! escaped its call, and it is killed. Two kinds are spared: LXC's own daemons, which lxc-start leaves running on
-//! purpose, and processes of another pid namespace, which are a container's init or a reaper that is still at work.
+//! escaped its call, and it is killed. Two kinds are spared. The first are LXC's own daemons, which lxc-start leaves
+//! running on purpose. The second are processes of another pid namespace: a container's init, or a reaper that is
+//! still at work.
 
 use std::collections::BTreeSet;
 use std::fs;

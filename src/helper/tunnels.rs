@@ -1,5 +1,6 @@
-//! `WireGuard` tunnels: lists those with a profile on this host and brings them up and down. Their keys never leave
-//! the helper.
+//! `WireGuard` tunnels: lists those with a profile on this host and brings them up and down.
+//!
+//! Their keys never leave the helper.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,6 @@
-//! Queries and changes units through the systemd of the container it runs in. gatewren's own program runs there, none
-//! of the container's.
+//! Queries and changes units through the systemd of the container it runs in.
+//!
+//! gatewren's own program runs there, none of the container's.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
-//! Changes units through the host's systemd; queries and changes those of a container through its own systemd. It
-//! starts none of the container's programs.
+//! Changes units through the host's systemd; queries and changes those of a container through its own.
+//!
+//! It starts none of the container's programs.
 
 use std::collections::BTreeMap;
 

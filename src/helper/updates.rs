@@ -1,5 +1,6 @@
-//! Checks for updates and installs them through apt, on the host and in containers. A check runs only programs of the
-//! host; an installation in a container runs the container's own.
+//! Checks for updates and installs them through apt, on the host and in containers.
+//!
+//! A check runs only programs of the host; an installation in a container runs the container's own.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ const PROCESSES: u32 = 8192;
 /// The most packages in one request.
 const NAMES: usize = 200;
 
-/// The longest agent name; it also has to consist of plain characters.
+/// The longest agent name; a longer one, or one with other than plain characters, is left out.
 const AGENT_BYTES: usize = 64;
 
 /// The files of a container that the host's apt reads to simulate an upgrade. The container's apt settings
@@ -124,8 +125,8 @@ async fn from_outside(
     jailed.carry(pump, &house.strays).await
 }
 
-/// Prints a simulated upgrade. The options override apt settings of the owner, which may print less (quiet) or add
-/// notes.
+/// Prints a simulated upgrade. The options override apt settings of the owner, such as a quieter output or other
+/// upgrade rules.
 async fn check(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     let tool = tools::Tool {
         name: "apt-get",

@@ -1,5 +1,6 @@
-//! A wireless network as a `NetworkManager` profile. Name and password go from file to file and never through a
-//! program's arguments.
+//! A wireless network as a `NetworkManager` profile.
+//!
+//! Name and password go from file to file and never through a program's arguments.
 
 use std::fs;
 use std::io;
