@@ -1,4 +1,4 @@
-//! `gatewren bridge`: an MCP client on standard input and output, and a gatewren elsewhere.
+//! `gatewren bridge`: connects an MCP client on standard input and output to a gatewren on another machine.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,18 +24,18 @@ finds it there at every later start.
 With a pin, or a code, which holds one, the server is known by its key: no certificate authority need be installed,
 and whoever is in between is told nothing. Without either, it is known as this machine knows servers.";
 
-/// Carry an MCP client on standard input and output to a gatewren elsewhere.
+/// Connect an MCP client on standard input and output to a gatewren on another machine.
 ///
-/// It needs no settings, no state directory and no rights. While the server is away, requests wait; a session that the
-/// server has forgotten is begun again. A call of a tool is never made twice.
+/// It needs no settings, no state directory and no privileges. While the server is unreachable, requests wait. A
+/// session that the server no longer knows is started again. A tool call is never sent twice.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The one-time code of `gatewren pair` and the server that it is for
+    /// The one-time code of `gatewren pair`, and the server that issued it
     #[arg(long, value_name = "CODE@HOST", conflicts_with_all = ["url", "pin", "token_file"], required_unless_present = "url")]
     pair: Option<Invitation>,
 
-    /// Where the token of --pair is kept [default: ~/.local/state/gatewren-bridge/HOST_PORT.json]
+    /// Where to store the token of --pair [default: ~/.local/state/gatewren-bridge/HOST_PORT.json]
     #[arg(long, value_name = "FILE", requires = "pair")]
     file: Option<PathBuf>,
 
@@ -47,20 +47,20 @@ pub struct Args {
     #[arg(long, value_name = "PIN", requires = "url")]
     pin: Option<Pin>,
 
-    /// The file with the token; without it, the token is in the environment as `GATEWREN_TOKEN`
+    /// The file with the token; without it, the token is read from the environment variable `GATEWREN_TOKEN`
     #[arg(long, value_name = "FILE", requires = "url")]
     token_file: Option<PathBuf>,
 
-    /// How long a request waits while the server is away
+    /// How long a request waits while the server is unreachable
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     wait: u64,
 
-    /// The least serious log line on standard error: error, warn, info, debug or trace
+    /// The minimum level of log lines on standard error: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log: LogLevel,
 }
 
-/// Carries until the client closes its side.
+/// Relays messages until the client closes its side.
 pub fn run(args: &Args) -> ExitCode {
     telemetry::init(args.log);
     let runtime = match runtime::small() {
@@ -104,7 +104,7 @@ async fn server(args: &Args) -> Result<Server, String> {
     Server::new(remote, &token, patience).map_err(|trouble| trouble.words)
 }
 
-/// Never on the command line, where every user of the machine can read it.
+/// Reads the token; never from the command line, which every user of the machine can read.
 fn token(args: &Args) -> Result<Secret, String> {
     if let Some(file) = &args.token_file {
         return read_secret(file).map_err(|e| e.to_string());

@@ -1,4 +1,4 @@
-//! `gatewren check`: are the settings good, and if not, what is to be mended?
+//! `gatewren check`: checks the settings and reports what to fix.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use super::check_box::Findings;
 use crate::config::{Problem, Resolved, SETTINGS_FILE, Settings};
 
-/// What a start would refuse; 1 is for a check that could not say what it found.
+/// Exit code: the server would not start. 1 means that the check could not print its findings.
 const BAD_SETTINGS: u8 = 2;
 
-/// Say whether the settings are good and this box is fit for them, and what to mend.
+/// Check the settings and whether this host fits them, and report what to fix.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The settings file; conf.d beside it is read too
     #[arg(long, value_name = "FILE", default_value = SETTINGS_FILE)]
     config: PathBuf,
 
-    /// Check this policy of the helper as well [default: /etc/gatewren/helper.toml, with the settings beside it]
+    /// Also check this helper policy [default: /etc/gatewren/helper.toml, with the settings beside it]
     #[arg(long, value_name = "FILE")]
     helper: Option<PathBuf>,
 
-    /// Print every key with its value and the file and line that it is from
+    /// Print every key with its value and the file and line that set it
     #[arg(long)]
     resolved: bool,
 
@@ -32,7 +32,8 @@ pub struct Args {
     json: bool,
 }
 
-/// Exits with 0 if everything is good, also with warnings, and with 2 if something is to be mended. Nothing is written.
+/// Exits with 0 if everything is valid, also with warnings, and with 2 if something must be fixed. Writes
+/// nothing.
 pub fn run(args: &Args) -> ExitCode {
     let (found, settings) = look(args);
     let written = if args.json {
@@ -105,7 +106,7 @@ fn as_json(found: &Findings, resolved: &[Resolved]) -> Value {
     })
 }
 
-/// A value as JSON has it; TOML's are all of a kind that JSON has too.
+/// A TOML value as JSON; every kind of TOML value has a JSON equivalent.
 fn value(toml: &str) -> Value {
     let table: Option<toml::Table> = toml::from_str(&format!("value = {toml}")).ok();
     let value = table.and_then(|mut table| table.remove("value"));

@@ -1,4 +1,4 @@
-//! What a start would meet on this box beside its settings: the certificate, the state directory, the helper's policy.
+//! Checks the host, besides its settings: the certificate, the state directory and the helper's policy.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use crate::config::{HELPER_POLICY_FILE, HelperPolicy, Problem, SETTINGS_FILE, Se
 use crate::http::Tls;
 use crate::sys::{files, is_root, now_ms, own_uid, rfc3339};
 
-/// The files of a state directory that its service must be able to write.
+/// The files of a state directory that the service must be able to write.
 const WRITTEN: [&str; 7] = [
     "lock",
     "vault.db",
@@ -20,12 +20,12 @@ const WRITTEN: [&str; 7] = [
     "state.db-shm",
 ];
 
-/// What was found: what a start would refuse, and what it would not.
+/// The findings: problems that prevent a start, and warnings.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// To be mended before a start.
+    /// To fix before a start.
     pub problems: Vec<Problem>,
-    /// To be looked at.
+    /// To look into.
     pub warnings: Vec<Problem>,
 }
 
@@ -38,7 +38,7 @@ impl Findings {
         self.warnings.push(problem(place, message));
     }
 
-    /// Looks at what good settings name, and writes nothing.
+    /// Checks the files that valid settings name; writes nothing.
     pub fn of(settings: &Settings, config: &Path) -> Self {
         let mut found = Self::default();
         found.certificate(settings, config);
@@ -48,7 +48,7 @@ impl Findings {
 
     fn certificate(&mut self, settings: &Settings, config: &Path) {
         let examined = certificate(settings).map_err(|error| error.to_string());
-        // Ours lies in the state directory, of which what is wrong is said by itself.
+        // Our own certificate is in the state directory, which is checked separately.
         let ours = settings.tls.mode == TlsMode::Own;
         let beyond = ours && !files::may_use(&settings.state_dir);
         let examined = examined.and_then(|source| {
@@ -77,7 +77,7 @@ impl Findings {
         }
     }
 
-    /// Nobody else may read a key, so its owner must be the service.
+    /// Only its owner may read a private key, so the owner must be the service.
     fn owner_of_key(&mut self, key: &Path, state_dir: &Path) {
         let owners = files::owner(key).ok().zip(files::owner(state_dir).ok());
         if let Some((of_key, service)) = owners
@@ -138,7 +138,7 @@ impl Findings {
         }
     }
 
-    /// A directory that is not there is made at the start, where that can be done.
+    /// A missing directory is created at the start if the user may create it.
     fn missing(&mut self, directory: &Path) {
         let above = directory.ancestors().find(|above| above.exists());
         if !above.is_some_and(files::may_use) {
@@ -147,12 +147,12 @@ impl Findings {
                 own_uid(),
                 directory.display()
             );
-            // Who checks need not be who starts it, nor this the machine.
+            // A warning only: another user may start the server, perhaps on another machine.
             self.warning(directory, words);
         }
     }
 
-    /// The helper's policy: the one that was named, or the standard one beside the standard settings.
+    /// Checks the helper's policy: the file that was named, or the standard one beside the standard settings.
     pub fn helper(&mut self, named: Option<&Path>, config: &Path) {
         let standard = config == Path::new(SETTINGS_FILE);
         let file = match named {

@@ -1,4 +1,4 @@
-//! `gatewren client-config`: what a client is to be told, so that it comes in here.
+//! `gatewren client-config`: prints the configuration that a client needs to connect to this server.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -31,25 +31,25 @@ The text alone is written to standard output, and what must be so beside it to s
 A token is kept as a hash and cannot be told again. Without one the text takes it from the variable
 GATEWREN_TOKEN, or asks for it; --new-token gives the agent a new one, and --token-file reads yours.";
 
-/// More than this is no token.
+/// The maximum size of a token file, in bytes.
 const MAX_TOKEN_FILE: u64 = 4096;
 
-/// Where `try` listens, unless it is told another address.
+/// The default address of `try`.
 const OF_TRY: &str = "127.0.0.1:8443";
 
-/// Print what a client is to be told, so that it comes in here.
+/// Print the configuration that a client needs to connect to this server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which client; without one they are listed
+    /// The client; without it, all clients are listed
     #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(client_words()))]
     client: Option<String>,
 
-    /// The agent that the client comes in as: its name, or its id as `agent list` shows it
+    /// The agent that the client authenticates as: its name, or its id as `agent list` shows it
     #[arg(long, value_name = "AGENT", requires = "client")]
     agent: Option<String>,
 
-    /// Give the agent a new token and put it into the text; the old one ends at once
+    /// Give the agent a new token and put it into the text; the old one is revoked at once
     #[arg(long, requires = "agent", conflicts_with = "token_file")]
     new_token: bool,
 
@@ -57,11 +57,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "client")]
     token_file: Option<PathBuf>,
 
-    /// The name or address by which the client reaches this box, with a port if that is another
+    /// The name or address by which the client reaches this host, with its port if it differs from the settings
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
-    /// Where the authority's file is on the client's machine [default: $HOME/gatewren-ca.pem]
+    /// The path of the authority's file on the client's machine [default: $HOME/gatewren-ca.pem]
     #[arg(long, value_name = "FILE")]
     authority: Option<String>,
 
@@ -73,11 +73,11 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command; 1 when it could not be done.
+/// Runs the command; exits with 1 if it failed.
 pub fn run(args: &Args) -> ExitCode {
     match act(args) {
         Ok(Told { words, text }) => {
-            // Whoever reads the one need not read the other.
+            // Errors are ignored: the configuration on standard output does not depend on standard error.
             let _ = io::stderr().write_all(words.as_bytes());
             match writeln!(io::stdout(), "{text}") {
                 Ok(()) => ExitCode::SUCCESS,
@@ -88,16 +88,16 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// What is said.
+/// The output.
 struct Told {
-    /// To whoever reads.
+    /// For the person, on standard error.
     words: String,
-    /// To the client.
+    /// For the client, on standard output.
     text: String,
 }
 
 fn act(args: &Args) -> Result<Told, String> {
-    // In this order: root's own files are read before its rights are given up.
+    // The order matters: root's own files are read before root privileges are dropped.
     let settings = args.place.settings_as_served()?;
     let given = args.token_file.as_deref().map(token).transpose()?;
     let host = match &args.host {
@@ -163,7 +163,7 @@ fn listed(json: bool) -> Told {
     }
 }
 
-/// The agent that was named, and its new token where one was asked for.
+/// The agent that was named, and its new token if one was requested.
 fn known(args: &Args, settings: &Settings) -> Result<(Option<Agent>, Option<Secret>), String> {
     let Some(asked) = &args.agent else {
         return Ok((None, None));
@@ -184,7 +184,7 @@ fn known(args: &Args, settings: &Settings) -> Result<(Option<Agent>, Option<Secr
     Ok((Some(agent), Some(token)))
 }
 
-/// The token in a file, or on standard input.
+/// Reads the token in a file, or on standard input.
 fn token(file: &Path) -> Result<Secret, String> {
     let mut text = String::new();
     let read = if file == Path::new("-") {
@@ -197,7 +197,7 @@ fn token(file: &Path) -> Result<Secret, String> {
     };
     read.map_err(|cause| format!("cannot read the token in {}: {cause}", file.display()))?;
     if !is_token(text.trim()) {
-        // What was read is not repeated: it may be another secret.
+        // The text is not repeated in the error: it may be another secret.
         return Err(format!(
             "what is in {} is no token of an agent: those begin with gw_, and `gatewren agent add` shows one",
             file.display()
@@ -206,7 +206,7 @@ fn token(file: &Path) -> Result<Secret, String> {
     Ok(Secret::new(text.trim()))
 }
 
-/// A host with its port, which is the one of the settings unless it is named.
+/// A host with its port; the default is the port of the settings.
 fn whole(asked: &str, settings: &Settings) -> Result<String, String> {
     let authority: Option<hyper::http::uri::Authority> = asked.parse().ok();
     let authority = authority.filter(|known| !known.as_str().contains('@'));
@@ -226,11 +226,11 @@ fn whole(asked: &str, settings: &Settings) -> Result<String, String> {
     Ok(format!("{}:{port}", authority.host()))
 }
 
-/// The authority that a client is to trust, where it is our own.
+/// The authority that a client has to trust.
 struct Authority {
-    /// Where its file is on the client's machine; none where others vouch for us.
+    /// The path of its file on the client's machine; `None` if another authority signs our certificate.
     file: Option<String>,
-    /// Of the box's own file, where this user may read it.
+    /// The fingerprint of the host's own file, if this user may read it.
     fingerprint: Option<String>,
 }
 
@@ -248,7 +248,7 @@ impl Authority {
         }
     }
 
-    /// How the file gets to the client's machine, where we know the way.
+    /// The command that fetches the file to the client's machine.
     fn fetch(&self, host: &str) -> Option<String> {
         let file = self.file.as_ref()?;
         let file = if file == AUTHORITY_FILE {

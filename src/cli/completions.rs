@@ -1,18 +1,18 @@
-//! `gatewren completions`: what the shell may complete.
+//! `gatewren completions`: prints shell completions.
 
 use std::io;
 use std::process::ExitCode;
 
 use clap_complete::Shell;
 
-/// Print the completions of a shell.
+/// Print the completions for a shell.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which shell: bash, elvish, fish, powershell or zsh
+    /// The shell: bash, elvish, fish, powershell or zsh
     shell: Shell,
 }
 
-/// Prints them.
+/// Prints the completions.
 pub fn run(args: &Args, mut command: clap::Command) -> ExitCode {
     clap_complete::generate(args.shell, &mut command, "gatewren", &mut io::stdout());
     ExitCode::SUCCESS

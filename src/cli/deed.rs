@@ -1,9 +1,9 @@
-//! Whoever sits at the box and may open the vault is the owner; under `sudo` they have a name of their own.
+//! The owner on the command line: a user who may open the vault is the owner, named after the user behind `sudo`.
 
 use crate::deeds::Hand;
 use crate::sys::own_uid;
 
-/// The hand of whoever types.
+/// The owner as the actor of a command.
 pub fn hand() -> Hand {
     Hand {
         by: owner(),
@@ -11,7 +11,7 @@ pub fn hand() -> Hand {
     }
 }
 
-/// What they are called.
+/// The owner's name for the audit.
 pub fn owner() -> String {
     let name = |name: &str| std::env::var(name).ok().filter(|name| !name.is_empty());
     let user = name("SUDO_USER").or_else(|| name("USER"));

@@ -1,4 +1,4 @@
-//! `gatewren describe`: the reference, printed from the tables that the program itself goes by.
+//! `gatewren describe`: prints the reference from the tables that the program itself uses.
 
 use std::process::ExitCode;
 
@@ -7,31 +7,31 @@ use crate::app::tables;
 use crate::config::{helper_sample, settings_sample};
 use crate::registry::Catalog;
 
-/// Print the reference: settings with their defaults, or what clients can ask for.
+/// Print the reference: settings with their defaults, or the tools and resources for clients.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// `settings` for gatewren.toml and `helper` for helper.toml, as files; `tools` and `resources` for what some
-    /// box may offer, whatever this one has
+    /// `settings` for gatewren.toml and `helper` for helper.toml, as files; `tools` and `resources` for
+    /// everything that gatewren can offer on any host
     what: What,
 
-    /// As JSON; of tools and resources
+    /// Print JSON; for tools and resources only
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum What {
-    /// What the front is told.
+    /// The settings of the front.
     Settings,
-    /// What the root helper lets be done at all.
+    /// The policy of the root helper.
     Helper,
-    /// The tools, with their arguments and answers.
+    /// The tools, with their arguments and results.
     Tools,
     /// The resources.
     Resources,
 }
 
-/// Prints it.
+/// Prints the reference.
 pub fn run(args: &Args) -> ExitCode {
     conclude(text(args).map(|text| text.trim_end().to_owned()))
 }

@@ -1,4 +1,5 @@
-//! Where a gatewren on this box listens, asked as a client asks it: over TLS, under a name or an address.
+//! The listener of a gatewren on this host, and requests to it like a client's: over TLS, under a name or an
+//! address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -13,23 +14,23 @@ use crate::config::{Settings, TlsMode};
 use crate::http::{Outward, OutwardError, Plain};
 use crate::sys::{Holder, Secret, host_name};
 
-/// The largest answer that is read.
+/// The maximum size of a response, in bytes.
 const MOST: usize = 1 << 20;
 
-/// The way in.
+/// How to reach the server.
 pub struct Door {
     /// Its port.
     pub port: u16,
-    /// Where a client on this box connects to.
+    /// The address that a client on this host connects to.
     pub near: SocketAddr,
-    /// Whether nobody but this box can connect.
+    /// Whether only this host can connect.
     pub is_local: bool,
-    /// The file with our own authority, where it is ours.
+    /// The file with our own authority; `None` if another authority signs.
     pub authority: Option<PathBuf>,
 }
 
 impl Door {
-    /// Where it listens: as it was said, else as systemd's socket does, else as the settings say.
+    /// Finds the listener: the given address, else the one of systemd's socket, else the one of the settings.
     pub async fn of(settings: &Settings, said: Option<SocketAddr>, of_systemd: bool) -> Self {
         let listens = match said {
             Some(address) => address,
@@ -44,16 +45,16 @@ impl Door {
         }
     }
 
-    /// Where a path is, by this box's first name that others can know.
+    /// The URL of a path, with the first name of this host that other machines can resolve.
     pub fn url(&self, settings: &Settings, path: &str) -> String {
-        // Nobody but this box reaches a server that listens to itself alone.
+        // If the server listens on loopback only, other machines cannot reach it, and its host name is no use.
         let found = || (!self.is_local).then(host_name).flatten();
         let name = settings.names.first().cloned().or_else(found);
         let name = name.unwrap_or_else(|| "localhost".to_owned());
         format!("https://{name}:{}{path}", self.port)
     }
 
-    /// Whether it answers at an address under a name, with a certificate that holds for it.
+    /// Checks that the server answers at an address under a name, with a certificate that is valid for it.
     pub async fn knock(&self, at: IpAddr, name: &str) -> Result<(), OutwardError> {
         let address = format!("https://{name}:{}/health", self.port);
         let asked = Outward {
@@ -69,7 +70,7 @@ impl Door {
         asked.ask_at(to, self.authority.as_deref()).await.map(drop)
     }
 
-    /// Calls a tool without arguments, with an agent's token; what it answered.
+    /// Calls a tool without arguments, with an agent's token; returns the result.
     pub async fn call(&self, at: IpAddr, token: &Secret, tool: &str) -> Result<Value, String> {
         let address = format!("https://{}:{}/mcp", in_url(at), self.port);
         let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
@@ -127,7 +128,7 @@ fn words(cause: impl std::fmt::Display) -> String {
     cause.to_string()
 }
 
-/// An address as it stands in a URL (RFC 3986, 3.2.2).
+/// An address as written in a URL (RFC 3986, 3.2.2).
 pub fn in_url(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => v4.to_string(),
@@ -138,7 +139,7 @@ pub fn in_url(address: IpAddr) -> String {
 async fn listens(settings: &Settings, of_systemd: bool) -> SocketAddr {
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8443));
     let set = settings.listen.first().copied().unwrap_or(any);
-    // Its own word, where it runs and may be read.
+    // First what the running server has recorded itself, if this user may read it.
     if let Some(address) = Holder::of(&settings.state_dir).and_then(|holder| holder.address) {
         return address;
     }
@@ -152,7 +153,7 @@ async fn listens(settings: &Settings, of_systemd: bool) -> SocketAddr {
     }
 }
 
-/// What reaches a socket from this box.
+/// The address at which this host reaches a listener.
 fn near(listens: SocketAddr) -> SocketAddr {
     let ip = match listens.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

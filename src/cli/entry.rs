@@ -1,4 +1,4 @@
-//! From the command line to the subcommand that it names.
+//! Parses the command line and runs the subcommand that it names.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use super::{
     unit_client,
 };
 
-/// The gate between AI clients and a home server.
+/// The gateway between AI clients and a home server.
 #[derive(Debug, Parser)]
 #[command(name = "gatewren", version)]
 pub struct Cli {
@@ -24,60 +24,60 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
-    /// Start on embedded defaults and say how to connect.
+    /// Start with embedded defaults and print how to connect.
     Try(trial::Args),
-    /// Set up this box: its names, its port, its certificate and a first agent.
+    /// Set up this host: its names, its port, its certificate and a first agent.
     Init(init::Args),
-    /// Serve as the settings say; systemd starts this.
+    /// Run the server with the settings; systemd starts this.
     Serve(serve::Args),
     /// Serve the reference fixtures for testing MCP clients.
     #[cfg(feature = "everything")]
     Everything(everything::Args),
-    /// Give out, list and revoke the tokens of AI clients.
+    /// Create, list and revoke the tokens of AI clients.
     Agent(agent::Args),
-    /// Show a one-time code with which a client fetches a token of its own.
+    /// Print a one-time code that a client exchanges for its own token.
     Pair(pair::Args),
-    /// Carry an MCP client on standard input and output to a gatewren elsewhere.
+    /// Connect an MCP client on standard input and output to a gatewren on another machine.
     Bridge(bridge::Args),
-    /// Print what a client is to be told, so that it comes in here.
+    /// Print the configuration that a client needs to connect to this server.
     ClientConfig(client_config::Args),
-    /// Set the owner's password, and see and end what was signed in.
+    /// Set the owner's password, and list and end sessions.
     Owner(owner::Args),
-    /// Decide on what agents propose, and allow things for a while.
+    /// Decide on what agents propose, and allow things for a limited time.
     Inbox(inbox::Args),
-    /// Look at what goes on in the background, and end it.
+    /// List, follow and cancel background jobs.
     Job(job::Args),
-    /// Make the server known on the local network, with the pin of its certificate.
+    /// Announce the server on the local network, with the pin of its certificate.
     Mdns(mdns::Args),
-    /// See the owner's channels, and try them.
+    /// List the owner's notification channels, and test them.
     Notify(notify::Args),
-    /// Give out the token with which a Prometheus looks at the metrics.
+    /// Manage the token with which Prometheus reads the metrics.
     Metrics(metrics::Args),
-    /// See in the terminal what is called, what runs and what waits.
+    /// Show in the terminal which calls run, wait and have ended.
     Top(top::Args),
-    /// Check the record of every call.
+    /// Read and verify the audit of all calls.
     Audit(audit::Args),
-    /// See, renew, trust and replace the certificate that clients are shown.
+    /// Show, renew, trust and replace the server's certificate.
     Cert(cert::Args),
-    /// Say whether the settings are good, and what to mend.
+    /// Check the settings, and report what to fix.
     Check(check::Args),
-    /// Say whether it serves, whom, and what waits.
+    /// Show whether the server runs, who uses it, and what is pending.
     Status(status::Args),
-    /// Look at everything that can be wrong, and say what to do.
+    /// Check everything that can be wrong, and suggest fixes.
     Doctor(doctor::Args),
     /// Print a settings file with every key, commented out at its default.
     Describe(describe::Args),
-    /// Read and change the document that describes the box.
+    /// Read and change the document that describes the host.
     State(state::Args),
-    /// Print the completions of a shell.
+    /// Print the completions for a shell.
     Completions(completions::Args),
-    /// Run commands for the front: the part that is root.
+    /// Run commands for the front, as root.
     Helper(helper::Args),
 }
 
-/// Everything that the program does.
+/// Runs the program.
 pub fn main() -> ExitCode {
-    // Before clap: it stands in the way of every command that is run.
+    // Before clap, whose start-up time would slow down every command that the helper runs.
     match std::env::args_os().nth(1) {
         Some(name) if name == reaper::NAME => return reaper::run(),
         Some(name) if name == jail::NAME => return jail::run(),
@@ -118,7 +118,7 @@ pub fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    /// Lines and columns of a terminal that nobody has made larger than usual.
+    /// Lines and columns of a terminal of common size.
     const SCREEN: (usize, usize) = (48, 100);
 
     fn fits(command: &mut clap::Command) {

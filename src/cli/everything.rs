@@ -15,35 +15,35 @@ use crate::http::bind;
 use crate::sys::{Secret, files, random_bytes};
 use crate::telemetry;
 
-/// Serve the reference fixtures for testing MCP clients: one tool, prompt or resource for each feature of
-/// the protocol. They know nothing of the box and change nothing.
+/// Serve the reference fixtures for testing MCP clients: one tool, prompt or resource for each feature of the
+/// protocol. They do not access the host and change nothing.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// How clients connect
     #[arg(value_enum, default_value = "streamableHttp")]
     transport: Transport,
 
-    /// Where to listen; port 0 takes a free one. Other than loopback needs --tls and --token
+    /// The address to listen on; port 0 picks a free one. Anything but loopback needs --tls and --token
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 
-    /// Print one JSON object on standard output instead of words
+    /// Print one JSON object on standard output instead of text
     #[arg(long)]
     json: bool,
 
-    /// Serve https, with a certificate of an authority of our own
+    /// Serve HTTPS, with a certificate signed by our own authority
     #[arg(long)]
     tls: bool,
 
-    /// Let in only who sends this token: Authorization: Bearer TOKEN
+    /// Accept only clients that send this token: Authorization: Bearer TOKEN
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
 
-    /// Where to keep the authority's files between runs; a directory that goes when we go if absent
+    /// Where to keep the authority's files between runs; a temporary directory if absent
     #[arg(long, value_name = "DIR", requires = "tls")]
     dir: Option<PathBuf>,
 
-    /// The least serious log line on standard error: error, warn, info, debug or trace
+    /// The minimum level of log lines on standard error: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log: LogLevel,
 }
@@ -59,7 +59,7 @@ enum Transport {
     Sse,
 }
 
-/// Exit code for a command line that cannot be served, as clap's own.
+/// Exit code for invalid arguments, the same as clap's.
 const BAD_USAGE: u8 = 2;
 
 /// Serves until SIGTERM or Ctrl-C.
@@ -105,7 +105,8 @@ fn check(args: &Args) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// On standard input and output there are only messages, and nobody to be kept out.
+/// Standard output carries only messages, and the client is the process that started us, so it is not
+/// authenticated.
 fn check_stdio(args: &Args) -> Result<(), &'static str> {
     if args.json || args.tls || args.token.is_some() {
         return Err("stdio takes no --json, --tls and --token: whoever starts it is the client");
@@ -125,7 +126,7 @@ async fn serve_stdio() -> Result<ExitCode, String> {
 }
 
 async fn serve(args: Args) -> Result<ExitCode, String> {
-    // Its own socket, never one that was handed over: that could be open to others.
+    // Its own socket, never an inherited one: that could be open to other machines.
     let socket = bind(args.listen).await.map_err(|e| e.to_string())?;
     let bound = socket.local_addr().unwrap_or(args.listen);
     let directory = args.tls.then(|| Directory::make(args.dir)).transpose()?;
@@ -145,13 +146,13 @@ fn absolute(path: &Path) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|e| format!("--dir {}: {e}", path.display()))
 }
 
-/// A name in the directory for temporary files that nobody else has.
+/// A unique path in the directory for temporary files.
 fn fresh() -> Result<PathBuf, String> {
     let name = u64::from_ne_bytes(random_bytes().map_err(|e| e.to_string())?);
     Ok(std::env::temp_dir().join(format!("gatewren-everything-{name:016x}")))
 }
 
-/// Where the authority's files are; removed in the end if nobody named it.
+/// The directory of the authority's files; removed at the end if it is temporary.
 struct Directory {
     path: PathBuf,
     ours: bool,
@@ -172,7 +173,7 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         if self.ours {
-            // What stays behind is a key that nobody trusts any more.
+            // An error is ignored: the key that stays behind is trusted by no client any more.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
@@ -191,6 +192,6 @@ fn print(url: &str, directory: Option<&Path>, as_json: bool) {
         ),
     };
     let mut out = io::stdout().lock();
-    // Whoever started us may have closed its end; it serves all the same.
+    // The process that started us may have closed its end; the server runs all the same.
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }

@@ -1,4 +1,4 @@
-//! `gatewren helper`: the root side, started by systemd or by the front.
+//! `gatewren helper`: the helper that runs as root, started by systemd or by the front.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, RawFd};
@@ -13,72 +13,73 @@ use crate::helper::{Lifeline, ReadPolicy, Settings, serve, sweep, uid_of};
 use crate::sys::{adopt_socket, own_pid, own_uid, usual_descriptor_limit};
 use crate::telemetry;
 
-/// The first descriptor that systemd hands over, `sd_listen_fds(3)`.
+/// The first file descriptor that systemd passes, `sd_listen_fds(3)`.
 const FIRST_HANDED_OVER: RawFd = 3;
 
-/// Where LXC keeps containers unless it was built or set otherwise.
+/// The default directory of LXC's containers.
 const LXCPATH: &str = "/var/lib/lxc";
 
 /// Where Proxmox VE shows the definitions of this node's containers (pmxcfs(8)).
 const PROXMOX: &str = "/etc/pve/lxc";
 
-/// Exit code for what no further start mends, as the front has it; the unit is not started again after it.
+/// Exit code for errors that a restart does not fix, the same as the front's; systemd does not restart the unit
+/// after it.
 const TO_BE_MENDED: u8 = 2;
 
-/// The most connections that are closed then: as many as wait at most, `net.core.somaxconn`.
+/// The maximum number of connections to close then: at most `net.core.somaxconn` can be waiting.
 const MOST_TURNED_AWAY: usize = 8192;
 
-/// Run commands for the front: the part that is root.
+/// Run commands for the front, as root.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where the containers are; what `lxc-config lxc.lxcpath` says when absent
+    /// The directory of the containers; the one of `lxc-config lxc.lxcpath` if absent
     #[arg(long, value_name = "DIR")]
     lxcpath: Option<PathBuf>,
 
-    /// Where Proxmox VE defines its containers; of no account on a box without it
+    /// The directory where Proxmox VE defines its containers; unused without Proxmox VE
     #[arg(long, value_name = "DIR", default_value = PROXMOX)]
     proxmox: PathBuf,
 
-    /// The user whose connections are served; the helper's own when absent
+    /// The user whose connections are accepted; the helper's own if absent
     #[arg(long, value_name = "UID")]
     allow_uid: Option<u32>,
 
-    /// The same by name, as /etc/passwd has it
+    /// The same by name, as in /etc/passwd
     #[arg(long, value_name = "NAME", conflicts_with = "allow_uid")]
     allow_user: Option<String>,
 
-    /// What the owner lets be done on this box at all; the defaults of `gatewren describe helper` when the
-    /// standard file does not exist
+    /// The limits that the owner sets for this host; the defaults of `gatewren describe helper` if the standard
+    /// file does not exist
     #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
     policy: PathBuf,
 
-    /// Allow everything when the standard file does not exist: for a box where nothing is installed
+    /// Allow everything if the standard file does not exist: for a host without an installation
     #[arg(long)]
     trial: bool,
 
-    /// Where jobs and what they print are kept; where systemd says (`StateDirectory=`) when absent, and without
-    /// that there are none
+    /// The directory for jobs and their output; systemd's `StateDirectory=` if absent; without either there are
+    /// no jobs
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 
-    /// End, and kill everything, when standard input closes
+    /// Kill everything and exit when standard input closes
     #[arg(long)]
     lifeline: bool,
 
-    /// The least serious log line: error, warn, info, debug or trace
+    /// The minimum level of log lines: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: LogLevel,
 
-    /// The listening socket, for starters that cannot say `LISTEN_PID`
+    /// The listening socket, for programs that cannot set `LISTEN_PID`
     #[arg(long, value_name = "N")]
     socket_fd: Option<RawFd>,
 
-    /// Only kill and remove what helpers left behind that were killed themselves, and end
+    /// Kill and remove what killed helpers left behind, then exit
     #[arg(long)]
     sweep: bool,
 }
 
-/// Serves until told to end.
+/// Serves until a signal stops it.
 pub fn run(args: Args) -> ExitCode {
     telemetry::init(args.log);
     let done = if args.sweep {
@@ -86,7 +87,7 @@ pub fn run(args: Args) -> ExitCode {
     } else {
         match reader(&args)(&args.policy) {
             Ok(policy) => listener(args.socket_fd).and_then(|own| live(args, own, policy)),
-            // A policy that cannot be read bounds nothing, so nothing is run.
+            // Without a readable policy there are no limits, so nothing is run.
             Err(cause) => return without_policy(&args, &cause),
         }
     };
@@ -99,7 +100,7 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-/// How the policy is read, now and when it is read again.
+/// The function that reads the policy, now and on each reload.
 fn reader(args: &Args) -> ReadPolicy {
     if args.trial {
         HelperPolicy::load_for_trial
@@ -109,11 +110,12 @@ fn reader(args: &Args) -> ReadPolicy {
 }
 
 fn say(cause: &dyn std::fmt::Display) {
-    // Nothing better is left when even this cannot be written.
+    // If even this write fails, there is no other way to report it.
     let _ = writeln!(io::stderr(), "gatewren helper: {cause}");
 }
 
-/// Ends until somebody mends the policy; who waits meanwhile is turned away, else systemd starts us again for them.
+/// Exits until the policy is fixed. Closes the waiting connections: otherwise systemd would restart the helper
+/// for them.
 fn without_policy(args: &Args, cause: &ConfigError) -> ExitCode {
     say(cause);
     if let Ok(listener) = listener(args.socket_fd)
@@ -150,14 +152,14 @@ fn live(args: Args, listener: UnixListener, policy: HelperPolicy) -> io::Result<
     runtime()?.block_on(serve(settings))
 }
 
-/// Where the jobs are kept.
+/// The directory of the jobs.
 fn state_directory(named: Option<PathBuf>) -> io::Result<Option<PathBuf>> {
     let given = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
     named.or(given).map(std::path::absolute).transpose()
 }
 
-/// One thread, the one that began: what it starts is killed by the kernel when the thread ends, and this one ends
-/// with the process only.
+/// A runtime on the main thread only. The kernel kills child processes when the thread that started them ends,
+/// and the main thread ends only with the process.
 fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,10 +1,10 @@
-//! `gatewren __jail`: what the helper starts to read a container's files; not for people.
+//! `gatewren __jail`: a process that the helper starts to read a container's files; not for users.
 
 use std::process::ExitCode;
 
 use crate::helper::{JAIL_NAME, jail};
 
-/// The hidden subcommand's name.
+/// The name of the hidden subcommand.
 pub const NAME: &str = JAIL_NAME;
 
 /// Enters a jail and runs one program in it; see the helper.

@@ -1,5 +1,6 @@
-//! What the manual has of tables of ours: every command and option in gatewren(1), every key in the pages of the
-//! settings files, every tool and resource in gatewren-tools(7). `UPDATE_GOLDEN=1` writes these parts of the pages anew.
+//! The parts of the manual that are generated from tables: every command and option in gatewren(1), every key in
+//! the pages of the settings files, every tool and resource in gatewren-tools(7). `UPDATE_GOLDEN=1` rewrites
+//! these parts.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,14 +12,14 @@ use super::reference::{self, Member};
 use crate::app::tables;
 use crate::config::{helper_sample, settings_sample};
 
-/// Lines between these two are written from a table, the others by hand.
+/// Lines between these two are generated from a table, the others are written by hand.
 const BEGIN: &str = ".\\\" From the table: UPDATE_GOLDEN=1 cargo test manual\n";
 const END: &str = ".\\\" End of the table.\n";
 
-/// Columns of a line of source.
+/// The maximum width of a line of source.
 const WIDTH: usize = 78;
 
-/// In no package.
+/// Commands that no package has.
 const NOT_INSTALLED: [&str; 2] = ["everything", "help"];
 
 #[test]
@@ -41,7 +42,7 @@ fn every_tool_is_in_the_manual() {
     stands_in("gatewren-tools.7", &tools());
 }
 
-/// The tools by their toolsets, then the resources.
+/// The tools by toolset, then the resources.
 fn tools() -> String {
     let catalog = tables().unwrap();
     let mut text = ".Sh TOOLS\n".to_owned();
@@ -71,7 +72,7 @@ fn tools() -> String {
     )
 }
 
-/// The values at the top of an answer: `gatewren describe tools` has those inside them too.
+/// The top-level members of a result; `gatewren describe tools` has the nested ones too.
 fn outer(members: Vec<Member>) -> Vec<Member> {
     let inner = |member: &Member| member.name.contains(['.', '[']);
     members
@@ -93,14 +94,14 @@ fn member(member: &Member) -> String {
     )
 }
 
-/// With a capital letter at its beginning.
+/// The text with a capital first letter.
 fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
 }
 
-/// The part of a page that is written from a table is this.
+/// Asserts that the generated part of a page is up to date.
 fn stands_in(page: &str, part: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/man");
     let path = path.join(page);
@@ -114,7 +115,7 @@ fn stands_in(page: &str, part: &str) {
     }
 }
 
-/// One command: its options, and those of each of its commands.
+/// One command: its options, and those of each of its subcommands.
 fn section(command: &Command) -> String {
     let mut text = format!(".Ss gatewren {}\n", command.get_name());
     if !command.has_subcommands() {
@@ -144,7 +145,7 @@ fn about(command: &Command) -> String {
     prose(&about.map(ToString::to_string).unwrap_or_default())
 }
 
-/// Its name, what must be given, and that there are options.
+/// The command's name and required arguments, and whether it has options.
 fn synopsis(command: &Command) -> String {
     let mut text = command.get_name().to_owned();
     let options = shown(command, true).any(|arg| !arg.is_positional());
@@ -162,7 +163,7 @@ fn synopsis(command: &Command) -> String {
     text
 }
 
-/// The arguments that are explained: those of the command itself, once.
+/// The arguments to explain: those of the command itself, once.
 fn shown(command: &Command, inner: bool) -> impl Iterator<Item = &Arg> {
     let of_all = ["help", "version"];
     command.get_arguments().filter(move |arg| {
@@ -214,7 +215,7 @@ fn values(arg: &Arg) -> String {
 fn keys(sample: &str) -> String {
     let mut text = ".Ss In the head of the file\n".to_owned();
     let (mut entries, mut words) = (Vec::new(), Vec::new());
-    // The sample's introduction stands in the pages by hand.
+    // The sample's introduction is written by hand in the pages.
     let (_, sample) = sample.split_once("\n\n").unwrap();
     for line in sample.lines() {
         if let Some(section) = line.strip_prefix('[') {
@@ -228,11 +229,11 @@ fn keys(sample: &str) -> String {
             words.clear();
         }
     }
-    // What stands below no key is an example, which stands in the pages by hand too.
+    // Text below no key is an example, which is written by hand in the pages too.
     text + &list(entries)
 }
 
-/// A list of entries that begin with `.It`; nothing for none.
+/// A list of entries that begin with `.It`; empty if there are none.
 fn list(entries: impl IntoIterator<Item = String>) -> String {
     let entries: String = entries.into_iter().collect();
     if entries.is_empty() {
@@ -241,7 +242,7 @@ fn list(entries: impl IntoIterator<Item = String>) -> String {
     format!(".Bl -tag -width 4n\n{entries}.El\n")
 }
 
-/// Words as lines of source, each sentence on lines of its own, with a full stop at the end.
+/// Text as lines of source: each sentence on separate lines, with a full stop at the end.
 fn prose(words: &str) -> String {
     let mut text = String::new();
     for paragraph in words.trim().split("\n\n") {
@@ -249,7 +250,7 @@ fn prose(words: &str) -> String {
             text.push_str(".Pp\n");
         }
         let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-        // Three dots end no sentence.
+        // An ellipsis does not end a sentence.
         let words = words.replace("...", "\u{2026}");
         let end = if words.ends_with(['.', ':']) { "" } else { "." };
         for sentence in (words + end).replace(". ", ".\n").lines() {
@@ -269,7 +270,7 @@ fn wrapped(sentence: &str) -> String {
             text.push(' ');
             column += 1;
         }
-        // A dot or quote in the first column would be a command.
+        // mdoc reads a dot or quote in the first column as a command.
         if column == 0 && word.starts_with(['.', '\'']) {
             text.push_str("\\&");
         }
@@ -293,7 +294,7 @@ fn literal(words: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Characters that mean something to mdoc(7), or that it would print as others.
+/// Escapes characters that are special in mdoc(7), or that it would print as others.
 fn escaped(words: &str) -> String {
     let special = [
         ('\\', "\\e"),

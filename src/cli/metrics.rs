@@ -1,4 +1,4 @@
-//! `gatewren metrics`: the token with which a Prometheus looks at the metrics, and what it is to be told.
+//! `gatewren metrics`: manages the token of Prometheus, and prints the configuration for it.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ The token is good for /metrics and for nothing else. There is one; a new one tak
 Besides, metrics.loopback in gatewren.toml lets whoever is on the box look without one, and agents with
 the policy admin and the whole box look with their own.";
 
-/// Give out the token with which a Prometheus looks at the metrics.
+/// Manage the token with which Prometheus reads the metrics.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -36,21 +36,21 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, Subcommand)]
 enum What {
-    /// Make a new token and show it, this once; the one before ends at once
+    /// Create a new token and print it once; the old token is revoked at once
     Token,
-    /// Say who may look, and print the part of prometheus.yml
+    /// Show who may read the metrics, and print the part of prometheus.yml
     Show,
-    /// End the token
+    /// Revoke the token
     Revoke,
 }
 
-/// Runs the command; 1 when it could not be done.
+/// Runs the command; exits with 1 if it failed.
 pub fn run(args: &Args) -> ExitCode {
     conclude(act(args))
 }
 
 fn act(args: &Args) -> Result<String, String> {
-    // In this order: root's own files are read before its rights are given up.
+    // The order matters: root's own files are read before root privileges are dropped.
     let settings = args.place.settings()?;
     let vault = args.place.vault()?;
     let runtime = runtime::build().map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! `gatewren notify`: the owner's channels, whether they work, and what did not get through.
+//! `gatewren notify`: lists and tests the owner's channels, and shows undelivered messages.
 
 use std::fs::File;
 use std::path::Path;
@@ -21,10 +21,10 @@ use crate::helper_client::Helper;
 use crate::http::is_local;
 use crate::sys::{Requester, rfc3339};
 
-/// One did not take it.
+/// Exit code: a channel did not accept the message.
 const NOT_DELIVERED: u8 = 4;
 
-/// See the owner's channels, and try them.
+/// List the owner's notification channels, and test them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -40,22 +40,22 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the channels, what waits to be sent, and what was given up
+    /// List the channels, the queued messages, and those that were given up
     List,
     /// Send a message to one channel, or to each
     ///
-    /// Exits with 0 when all took it, with 4 when one did not, with 1 when there is none. It is sent by this command,
-    /// which the sandbox of the service does not bound.
+    /// Exits with 0 if all accepted it, with 4 if one did not, with 1 if there is none. This command sends the
+    /// message itself, so the sandbox of the service does not limit it.
     Test {
-        /// Its name in the settings
+        /// The name of the channel in the settings
         #[arg(value_name = "CHANNEL")]
         channel: Option<String>,
     },
 }
 
-/// Runs the command; no server need run.
+/// Runs the command; it needs no running server.
 pub fn run(args: &Args) -> ExitCode {
-    // Before root acts as the service, whose token files must be readable by it.
+    // Before root acts as the service, which must be able to read the token files.
     let settings = match args.place.settings() {
         Ok(settings) => settings,
         Err(words) => return fail(&words),
@@ -141,7 +141,7 @@ fn as_json(entry: &Entry) -> Value {
     })
 }
 
-/// Letters go through the helper; nobody else needs it.
+/// Mail is sent through the helper; the other channels do not need it.
 fn way_of_letters(
     place: &Place,
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! `gatewren owner`: the owner's password, and where it is signed in.
+//! `gatewren owner`: manages the owner's password and the sessions.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use crate::deeds::{
 use crate::sys::{Secret, is_asked, read_hidden, rfc3339};
 use crate::vault::{Agent, Login, Vault};
 
-/// Set the owner's password, here or on the page, and see and end what was signed in.
+/// Set the owner's password, here or on the page, and list and end sessions.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -30,31 +30,31 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Print the page's address and a one-time code, with which the first password is set there
+    /// Print the page's address and a one-time code for setting the first password there
     Setup,
     /// Set the password: asked for, or the first line of standard input; the owner is signed out everywhere
     ///
-    /// If exact arguments are sealed to the owner's key, the present password is needed too, to encrypt that key again:
-    /// asked for, or the second line of standard input.
+    /// If exact arguments are sealed to the owner's key, the present password is needed too, to encrypt that key
+    /// again: asked for, or the second line of standard input.
     SetPassword {
         /// Without the present password: the exact arguments sealed until now can no longer be opened
         #[arg(long)]
         reset: bool,
     },
-    /// List who is signed in: the owner, and agents that exchanged their token
+    /// List the sessions: those of the owner, and of agents that exchanged their token
     Sessions,
-    /// Sign out
+    /// End a session
     SignOut {
-        /// Its id, as `sessions` shows it
+        /// The id of the session, as `sessions` shows it
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         id: Option<String>,
-        /// The owner, everywhere
+        /// End all sessions of the owner
         #[arg(long)]
         all: bool,
     },
 }
 
-/// Runs the command; 1 when it could not be done.
+/// Runs the command; exits with 1 if it failed.
 pub fn run(args: &Args) -> ExitCode {
     conclude(act(args))
 }
@@ -82,7 +82,7 @@ fn act(args: &Args) -> Result<String, String> {
     }
 }
 
-/// A code for who has not set a password yet; whoever has one signs in with it.
+/// Creates a code for the first password; fails if a password is set, because the owner can sign in with it.
 async fn set_up(args: &Args, vault: &Vault) -> Result<String, String> {
     if vault.owner().password().map_err(words)?.is_some() {
         return Err(
@@ -110,12 +110,12 @@ async fn set_up(args: &Args, vault: &Vault) -> Result<String, String> {
     ))
 }
 
-/// Where the owner's page is, by this box's first name that others can know.
+/// The URL of the owner's page, with the first name of this host that other machines can resolve.
 fn page_url(settings: &Settings) -> String {
     format!("https://{}/owner", reached_at(settings))
 }
 
-/// One login by its id, or all of the owner's.
+/// Ends one session by its id, or all of the owner's.
 async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String, String> {
     let Some(id) = id else {
         let count = sign_out_everywhere((vault, &hand())).await?;
@@ -134,8 +134,8 @@ async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String,
     }
 }
 
-/// Asks for the new password (twice on a terminal), and for the present one if the key seals the arguments of `sealed`
-/// calls.
+/// Asks for the new password (twice on a terminal), and for the present one if the key seals the arguments of
+/// `sealed` calls.
 fn asked_for(sealed: u64, reset: bool) -> Result<(Secret, KeyPlan), String> {
     let password = read_hidden("The owner's new password").map_err(words)?;
     if is_asked() && read_hidden("Once more").map_err(words)? != password {
@@ -174,7 +174,7 @@ fn sessions(vault: &Vault, json: bool) -> Result<String, String> {
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// A login and whose it is.
+/// A session and the name of its user.
 struct Row<'a> {
     login: &'a Login,
     who: &'a str,

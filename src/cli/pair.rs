@@ -1,4 +1,4 @@
-//! `gatewren pair`: a one-time code with which a client fetches a token of its own.
+//! `gatewren pair`: prints a one-time code that a client exchanges for its own token.
 
 use std::process::ExitCode;
 
@@ -24,14 +24,14 @@ On the client's machine, the command that is shown is what the MCP client is tol
 minutes and for one use; the agent comes to be when it is used, and a row of the audit says so. The code holds the
 secret and the beginning of the pin of this server's key: the client sends the secret only to who has that key.";
 
-/// Show a one-time code, as text and as a QR code, with which a client fetches a token of its own.
+/// Print a one-time code, as text and as a QR code, that a client exchanges for its own token.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     agent: Wanted,
 
-    /// The name or address by which the client reaches this box, with a port if it is not the one of the settings
+    /// The name or address by which the client reaches this host, with its port if it differs from the settings
     /// [default: the first of the names]
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
@@ -44,13 +44,13 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command; 1 when it could not be done.
+/// Runs the command; exits with 1 if it failed.
 pub fn run(args: &Args) -> ExitCode {
     conclude(act(args))
 }
 
 fn act(args: &Args) -> Result<String, String> {
-    // In this order: root's own files are read before its rights are given up.
+    // The order matters: root's own files are read before root privileges are dropped.
     let mut settings = args.place.settings_as_served()?;
     settings.state_dir = args.place.directory(&settings);
     let pin = certificate(&settings).map_err(|e| e.to_string())?;
@@ -79,7 +79,7 @@ fn act(args: &Args) -> Result<String, String> {
     shown.words()
 }
 
-/// Where the client finds this box.
+/// The host and port that the client connects to.
 fn host(named: Option<&str>, settings: &Settings) -> Result<String, String> {
     let port = settings
         .listen
@@ -111,13 +111,13 @@ fn link(host: &str, pin: &Pin, letters: &str) -> String {
     format!("gatewren://{host}/?{}", query.finish())
 }
 
-/// What is shown, this once.
+/// The output, which is shown once.
 struct Shown {
     name: String,
     code: String,
     link: String,
     until: String,
-    /// When the token that the code leads to expires.
+    /// When the token that the client gets expires.
     expires_ms: Option<u64>,
     pin: Pin,
     host: String,
@@ -137,7 +137,7 @@ impl Shown {
     fn words(&self) -> Result<String, String> {
         let qr = QrCode::with_error_correction_level(&self.link, EcLevel::L);
         let qr = qr.map_err(|e| format!("the QR code cannot be made: {e}"))?;
-        // A terminal is dark more often than not, and what is dark in the code is left out in it.
+        // Inverted: most terminals have a dark background, and dark modules are left blank.
         let qr = qr
             .render::<Dense1x2>()
             .dark_color(Dense1x2::Light)

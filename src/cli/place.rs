@@ -1,4 +1,4 @@
-//! Which gatewren a command is about: the daemon of the settings, or a directory of `try`.
+//! The gatewren that a command is about: the service of the settings, or a directory of `try`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::vault::Vault;
 /// Options that several commands have.
 #[derive(Debug, clap::Args)]
 pub struct Place {
-    /// The settings whose state directory is meant [default: /etc/gatewren/gatewren.toml]
+    /// The settings file that names the state directory [default: /etc/gatewren/gatewren.toml]
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
 
@@ -19,10 +19,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// A database there; it must exist, because only the server makes them.
+    /// Returns the path of a database in the state directory. It must exist, because only the server creates
+    /// databases.
     ///
-    /// What is run by root acts as the directory's owner from here on: the files that a database has beside it must
-    /// stay the server's, and root does not follow what the server's user has laid there.
+    /// Root acts as the directory's owner from here on: the files beside a database must stay the server's, and
+    /// root must not follow links that the server's user has created.
     pub fn file(&self, name: &str) -> Result<PathBuf, String> {
         let directory = match &self.dir {
             Some(directory) => directory.clone(),
@@ -44,18 +45,18 @@ impl Place {
         ))
     }
 
-    /// Whether a directory was named, which is not that of the settings.
+    /// Whether a directory was named instead of the settings' own.
     pub fn is_a_directory(&self) -> bool {
         self.dir.is_some()
     }
 
-    /// Its state directory, by its settings.
+    /// The state directory: the named one, or the one of the settings.
     pub fn directory(&self, settings: &Settings) -> PathBuf {
         let named = self.dir.as_ref();
         named.unwrap_or(&settings.state_dir).clone()
     }
 
-    /// The settings of that gatewren; a directory that is named alone runs on the defaults, as `try` does.
+    /// Loads the settings of that gatewren. A directory named without settings has the defaults, as with `try`.
     pub fn settings(&self) -> Result<Settings, String> {
         let file = match (&self.config, &self.dir) {
             (Some(file), _) => file,
@@ -65,7 +66,7 @@ impl Place {
         Settings::load(file).map_err(|e| e.to_string())
     }
 
-    /// The same with the address at which the one that runs listens, which systemd may have opened, or `try` chosen.
+    /// The same, with the address that the running server listens on, which systemd or `try` may have chosen.
     pub fn settings_as_served(&self) -> Result<Settings, String> {
         let mut settings = self.settings()?;
         let holder = Holder::of(&self.directory(&settings));
@@ -80,13 +81,13 @@ impl Place {
         self.dir.is_none() && self.file_of_settings() == Path::new(SETTINGS_FILE)
     }
 
-    /// The file that the settings are from, or would be.
+    /// The path of the settings file, even if it does not exist.
     pub fn file_of_settings(&self) -> PathBuf {
         let file = self.config.clone();
         file.unwrap_or_else(|| SETTINGS_FILE.into())
     }
 
-    /// The same with the state directory that is meant.
+    /// The same, with the state directory that was named.
     pub fn settings_there(&self) -> Result<Settings, String> {
         let mut settings = self.settings()?;
         if let Some(directory) = &self.dir {
@@ -96,7 +97,7 @@ impl Place {
         Ok(settings)
     }
 
-    /// The settings file that is meant; none for a directory that is named alone.
+    /// The settings file; `None` for a directory named without settings.
     pub fn config_file(&self) -> Option<PathBuf> {
         match (&self.config, &self.dir) {
             (Some(file), _) => Some(file.clone()),
@@ -105,7 +106,7 @@ impl Place {
         }
     }
 
-    /// The vault there.
+    /// Opens the vault.
     pub fn vault(&self) -> Result<Vault, String> {
         Vault::open(&self.file("vault.db")?).map_err(|e| e.to_string())
     }

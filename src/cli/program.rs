@@ -1,4 +1,4 @@
-//! Programs of the box that are asked something: bounded in time and in what they say.
+//! Runs programs of the host, with a timeout and a limit on their output.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 
-/// So long a program may take; then it is killed.
+/// The timeout of a program; then it is killed.
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// So much of what it says is read.
+/// The maximum number of bytes of output to read.
 const MOST: u64 = 256 << 10;
 
-/// What a program printed on standard output, whatever its exit code; nothing if it is not there, or took too long.
+/// Returns a program's standard output, whatever its exit code; `None` if it is missing or timed out.
 pub async fn printed(program: &str, arguments: &[&str]) -> Option<String> {
     let mut child = Command::new(program)
         .args(arguments)
-        // Words that are looked for, in the language in which they are looked for.
+        // The output is parsed, so it must be in English.
         .env("LC_ALL", "C")
         .env("SYSTEMD_PAGER", "")
         .stdin(Stdio::null())
@@ -35,7 +35,7 @@ pub async fn printed(program: &str, arguments: &[&str]) -> Option<String> {
     tokio::time::timeout(WITHIN, read).await.ok().flatten()
 }
 
-/// Whether a program ended well.
+/// Whether a program exited with success.
 pub async fn done(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command
@@ -48,7 +48,7 @@ pub async fn done(program: &str, arguments: &[&str]) -> bool {
     ended.is_ok_and(|status| status.is_ok_and(|status| status.success()))
 }
 
-/// Whether one of the places where programs are has this one.
+/// Whether one of the usual directories has this program.
 pub fn is_there(program: &str) -> bool {
     const PLACES: [&str; 6] = [
         "/usr/local/sbin",

@@ -1,13 +1,13 @@
-//! `gatewren __reaper`: what the helper starts beside each command; not for people.
+//! `gatewren __reaper`: a process that the helper starts beside each command; not for users.
 
 use std::process::ExitCode;
 
 use crate::helper::reap;
 
-/// The hidden subcommand's name.
+/// The name of the hidden subcommand.
 pub const NAME: &str = "__reaper";
 
-/// Keeps one command; see the helper.
+/// Supervises one command; see the helper.
 pub fn run() -> ExitCode {
     reap()
 }

@@ -1,4 +1,4 @@
-//! The reference of tools and resources: the tables as words, for a terminal and for the manual.
+//! The reference of tools and resources: their tables as text, for a terminal and for the manual.
 
 use std::fmt::Write as _;
 
@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 use crate::config::Reach;
 use crate::registry::{Catalog, Tool, Viewer};
 
-/// Columns of a line of words.
+/// The maximum width of a line.
 const WIDTH: usize = 78;
 
-/// A value that a tool takes or answers.
+/// A value that a tool takes or returns.
 pub struct Member {
-    /// Its name; below lists and objects a path, as `disks[].name`.
+    /// Its name; inside lists and objects a path, such as `disks[].name`.
     pub name: String,
-    /// What it is: its type, its bounds, whether it must be given.
+    /// Its type, its bounds, and whether it is required.
     pub kind: String,
-    /// What it means.
+    /// Its description.
     pub words: String,
 }
 
@@ -34,14 +34,14 @@ pub fn toolsets(catalog: &Catalog) -> Vec<(&'static str, Vec<&Tool>)> {
     sets
 }
 
-/// What a tool takes.
+/// The arguments of a tool.
 pub fn arguments(tool: &Tool) -> Vec<Member> {
     let mut found = Vec::new();
     members(&tool.definition().input_schema, "", true, &mut found);
     found
 }
 
-/// What a tool answers, where that is fixed.
+/// The members of a tool's result, if its schema is fixed.
 pub fn answer(tool: &Tool) -> Vec<Member> {
     let mut found = Vec::new();
     if let Some(schema) = &tool.described().output_schema {
@@ -50,7 +50,8 @@ pub fn answer(tool: &Tool) -> Vec<Member> {
     found
 }
 
-/// What else there is to say of a tool, in a line: its class, what it needs, its other name.
+/// Further facts about a tool, in a line: its class, the class that it needs in helper.toml, its names in
+/// StartOS.
 pub fn remarks(tool: &Tool) -> String {
     let mut said = vec![format!("class {}", tool.risk())];
     said.extend(
@@ -97,7 +98,7 @@ pub fn tools(catalog: &Catalog) -> String {
     text
 }
 
-/// The tools as JSON, with the words of their answers.
+/// The tools as JSON, with the descriptions of their results.
 pub fn tools_json(catalog: &Catalog) -> Value {
     let tools = toolsets(catalog).into_iter().flat_map(|(_, tools)| tools);
     let described = tools.map(|tool| {
@@ -122,7 +123,7 @@ fn aliases(tool: &Tool) -> Option<String> {
     (!names.is_empty()).then(|| names.join(" "))
 }
 
-/// The resources and templates: URI, and what is there.
+/// The resources and templates: each URI with its description.
 pub fn resources(catalog: &Catalog) -> Vec<(String, String)> {
     let viewer = Viewer {
         agent: "".into(),

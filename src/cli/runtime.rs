@@ -1,4 +1,4 @@
-//! The asynchronous runtime that fits the machine.
+//! Builds the asynchronous runtime for the number of cores.
 
 use std::io;
 
@@ -6,20 +6,20 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::sys::raise_descriptor_limit;
 
-/// On so few cores one thread serves more calls a second than several that wake each other.
+/// With at most this many cores, one thread serves more calls a second than several that wake each other.
 const FEW_CORES: usize = 2;
 
-/// Leaves a runtime without waiting for reads of standard input, which nobody can interrupt.
+/// Shuts down a runtime without waiting for reads of standard input, which cannot be interrupted.
 pub fn leave(runtime: Runtime) {
     runtime.shutdown_background();
 }
 
-/// A runtime of one thread, for what serves one client.
+/// A runtime with one thread, for a single client.
 pub fn small() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// A runtime: one thread on a small box, one a core on a larger one.
+/// A runtime with one thread on a small machine, and one a core on a larger one.
 pub fn build() -> io::Result<Runtime> {
     let descriptors = raise_descriptor_limit();
     tracing::debug!(descriptors, "each connection takes one");

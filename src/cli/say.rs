@@ -1,16 +1,16 @@
-//! How a command ends: words or JSON on standard output, an error on standard error.
+//! How a command ends: text or JSON on standard output, an error on standard error.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-/// Prints what a command found and says that it went well, or prints why it did not.
+/// Prints the result of a command, or its error; returns the exit code.
 pub fn conclude(outcome: Result<String, String>) -> ExitCode {
     match outcome {
-        // Not an empty line, where lines are what is read.
+        // No empty line, for readers that parse lines.
         Ok(text) if text.is_empty() => ExitCode::SUCCESS,
         Ok(text) if writeln!(io::stdout(), "{text}").is_ok() => ExitCode::SUCCESS,
-        // Whoever read it has stopped reading.
+        // The reader closed the pipe.
         Ok(_) => ExitCode::FAILURE,
         Err(words) => fail(&words),
     }
@@ -18,7 +18,7 @@ pub fn conclude(outcome: Result<String, String>) -> ExitCode {
 
 /// Prints an error.
 pub fn fail(words: &dyn Display) -> ExitCode {
-    // Nothing better is left when even this cannot be written.
+    // If even this write fails, there is no other way to report it.
     let _ = writeln!(io::stderr(), "gatewren: {words}");
     ExitCode::FAILURE
 }

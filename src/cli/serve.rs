@@ -1,4 +1,4 @@
-//! `gatewren serve`: the daemon, started by systemd.
+//! `gatewren serve`: the front, started by systemd.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings};
 use crate::sys::{Secret, is_root, started_by_systemd};
 use crate::telemetry;
 
-/// Serve MCP as the settings say; systemd starts this.
+/// Run the server with the settings; systemd starts this.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The settings; embedded defaults when the file does not exist
+    /// The settings; embedded defaults if the file does not exist
     #[arg(
         long,
         value_name = "FILE",
@@ -21,16 +21,16 @@ pub struct Args {
     )]
     config: PathBuf,
 
-    /// What bounds the helper, as helper.toml, where systemd has started none and this does
+    /// The helper's limits, as helper.toml; used if systemd has started no helper and this command starts one
     #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
     helper_policy: PathBuf,
 }
 
-/// Exit code for what no further start mends: settings or databases that cannot be used (sysexits.h would be 78;
-/// systemd shows either). The unit is not started again after it, `RestartPreventExitStatus=`.
+/// Exit code for errors that a restart does not fix: settings or databases that cannot be used (sysexits.h would
+/// be 78; systemd shows either). systemd does not restart the unit after it, `RestartPreventExitStatus=`.
 const TO_BE_MENDED: u8 = 2;
 
-/// Serves until told to stop.
+/// Serves until a signal stops it.
 pub fn run(args: &Args) -> ExitCode {
     let settings = Settings::load(&args.config);
     let level = settings.as_ref().map(|settings| settings.log.level);
@@ -45,7 +45,7 @@ async fn serve(settings: Result<Settings, ConfigError>, args: &Args) -> ExitCode
     let settings = match settings {
         Ok(settings) => settings,
         Err(error) => {
-            // Plain, one problem a line, as `gatewren check` says it.
+            // As plain text, one problem a line, like `gatewren check`.
             let _ = writeln!(std::io::stderr(), "gatewren: {error}");
             turn_away(open_sockets(&[]).await.unwrap_or_default());
             return ExitCode::from(TO_BE_MENDED);
@@ -85,7 +85,7 @@ async fn serve(settings: Result<Settings, ConfigError>, args: &Args) -> ExitCode
     }
 }
 
-/// The helper that systemd runs, or else one of our own, which has no more rights than we have.
+/// The helper that systemd runs, or else a child process, which has no more privileges than this process.
 fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
     let socket = settings.helper.socket.clone();
     let there = socket.exists();
@@ -96,7 +96,7 @@ fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
         };
     }
     if !there {
-        // One of our own could do nothing, and would be in the way when the true one comes.
+        // An unprivileged helper of our own could do nothing, and would be in the way when systemd's starts.
         tracing::error!(
             socket = %socket.display(),
             "the helper's socket is not there, so that nothing runs that needs root; run: systemctl start \
@@ -106,7 +106,7 @@ fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
     HelperPlan::Socket(socket)
 }
 
-/// No token is made that nobody asked for, so a first start serves nobody.
+/// No token is created unasked, so a first start serves no client.
 fn say_if_nobody_can_come_in(house: &House) {
     let agents = house.vault.agents().list().unwrap_or_default();
     if agents.iter().all(|agent| agent.revoked_ms.is_some()) {
@@ -117,7 +117,8 @@ fn say_if_nobody_can_come_in(house: &House) {
     }
 }
 
-/// A code for the owner's first password, unless there is one already: whoever was told that keeps it over a restart.
+/// Creates a code for the owner's first password, unless one exists: a code that was logged stays valid across a
+/// restart.
 async fn first_code(house: &House) -> Option<Secret> {
     if house.vault.owner().has_code().unwrap_or(true) {
         return None;
@@ -125,7 +126,8 @@ async fn first_code(house: &House) -> Option<Secret> {
     owner_code(house).await.unwrap_or_default()
 }
 
-/// Who may read the journal may set the first password: root, and whom root lets read it.
+/// Logs the code. Users who may read the journal may set the first password: root, and the users that root
+/// allows.
 fn say_how_the_owner_comes_in(house: &House, code: Option<&Secret>) {
     let Some(code) = code else { return };
     let page = house.url.replace("/mcp", "/owner");

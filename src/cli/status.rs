@@ -1,4 +1,4 @@
-//! `gatewren status`: whether it serves, whom, and what waits for the owner.
+//! `gatewren status`: shows whether the server runs, who uses it, and what is pending for the owner.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -17,19 +17,19 @@ use crate::deeds::{expires_soon, plain, standing};
 use crate::sys::{now_ms, rfc3339};
 use crate::vault::{Agent, AuditReader, AuditWanted, Vault};
 
-/// It does not serve; as `systemctl status` has it.
+/// Exit code: the server does not answer; the same as of `systemctl status`.
 const NOT_SERVING: u8 = 3;
 
-/// Say whether it serves, whom, and what waits.
+/// Show whether the server runs, who uses it, and what is pending.
 ///
-/// Exits with 0 when it serves and with 3 when it does not. Agents, inbox and calls are shown to root and to the
+/// Exits with 0 if it answers and with 3 if it does not. Agents, inbox and calls are shown to root and to the
 /// server's own user.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     place: Place,
 
-    /// Where it listens, where that is not as settings or systemd say
+    /// The server's address, if it differs from the settings or systemd's socket
     #[arg(long, value_name = "ADDRESS:PORT")]
     address: Option<SocketAddr>,
 
@@ -38,16 +38,16 @@ pub struct Args {
     json: bool,
 }
 
-/// What was found.
+/// The results.
 struct Status {
     url: String,
-    /// Why it does not answer, if it does not.
+    /// Why the server does not answer, if it does not.
     silent: Option<String>,
     unit: Option<UnitState>,
     kept: Result<Kept, String>,
 }
 
-/// What the vault says.
+/// The results from the vault.
 struct Kept {
     agents: Vec<(Agent, bool)>,
     waiting: usize,
@@ -95,7 +95,7 @@ async fn look(args: &Args, settings: &Settings) -> Status {
         url: door.url(settings, "/mcp"),
         silent: silent.map(|cause| format!("{}: {cause}", door.near)),
         unit: unit.filter(UnitState::is_installed),
-        // Last: from here on root acts as the server's user.
+        // Last, because root acts as the server's user from here on.
         kept: kept(&args.place, settings),
     }
 }
@@ -182,7 +182,7 @@ impl Kept {
         self.agents.iter().filter(|(_, comes_in)| *comes_in).count()
     }
 
-    /// Who was here last, and when.
+    /// The agent that used its token last, and when.
     fn seen(&self) -> Option<(&str, u64)> {
         let used = self
             .agents
@@ -191,7 +191,7 @@ impl Kept {
         used.max_by_key(|(_, at)| *at)
     }
 
-    /// Whose tokens expire soon, and when.
+    /// The agents with tokens that expire soon, and when.
     fn expiring(&self) -> Vec<(&str, u64)> {
         let now = now_ms();
         let active = self.agents.iter().filter(|(_, comes_in)| *comes_in);

@@ -1,6 +1,6 @@
-//! Tables for a terminal: a head, and below it a line each.
+//! Tables for a terminal: a header, and a line for each row.
 
-/// Columns as wide as their widest cell.
+/// Formats rows; each column is as wide as its widest cell.
 pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
     for row in rows {

@@ -1,4 +1,4 @@
-//! `gatewren try`: the whole thing on embedded defaults, for a first look and for tests.
+//! `gatewren try`: runs everything on embedded defaults, for a first look and for tests.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -14,19 +14,19 @@ use crate::config::{LogLevel, Preset, Settings};
 use crate::sys::{Secret, files};
 use crate::telemetry;
 
-/// Start on embedded defaults, with a local certificate and a first agent, and say how to connect.
+/// Start with embedded defaults, a local certificate and a first agent, and print how to connect.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where to listen; port 0 takes a free one
+    /// The address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8443")]
     listen: SocketAddr,
 
-    /// Serve whoever starts this command, on standard input and output, and nobody else
+    /// Serve only the process that starts this command, on standard input and output
     #[arg(long, conflicts_with_all = ["listen", "json"])]
     stdio: bool,
 
-    /// Where to keep state between runs [default: ~/.local/state/gatewren-try]; with --stdio and
-    /// without --dir, the first of gatewren-try, gatewren-try-2 ... that no other gatewren is using
+    /// Where to keep state between runs [default: ~/.local/state/gatewren-try]; with --stdio and without --dir,
+    /// the first of gatewren-try, gatewren-try-2 ... that no other gatewren uses
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -34,23 +34,23 @@ pub struct Args {
     #[arg(long, value_name = "PRESET", default_value = "operate")]
     policy: Preset,
 
-    /// Where the containers are; LXC's own setting when absent
+    /// The directory of the containers; LXC's own setting if absent
     #[arg(long, value_name = "DIR")]
     lxcpath: Option<PathBuf>,
 
-    /// Print one JSON object on standard output instead of words
+    /// Print one JSON object on standard output instead of text
     #[arg(long)]
     json: bool,
 
-    /// The least serious log line on standard error: error, warn, info, debug or trace
+    /// The minimum level of log lines on standard error: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: LogLevel,
 }
 
-/// So many may serve on standard input and output side by side; one more says that all are in use.
+/// The maximum number of concurrent instances on standard input and output; one more fails.
 const MAX_DIRECTORIES: usize = 16;
 
-/// Longer tokens do not exist.
+/// The maximum size of the token file; no token is longer.
 const MAX_TOKEN_FILE: usize = 256;
 
 /// Serves until Ctrl-C.
@@ -96,9 +96,8 @@ async fn serve(args: &Args) -> Result<ExitCode, String> {
     Ok(run_house(house, sockets, move |_| words.print(json)).await)
 }
 
-/// Serves the one client that started us. Clients start such commands more than once, for each of their
-/// windows and at once, and expect each to work; so a directory that is in use is passed over, unless
-/// it was named.
+/// Serves the one client that started us. Clients start such commands several times, for each of their windows
+/// and at once, and expect each to work. So a directory that is in use is skipped, unless it was named.
 async fn serve_stdio(args: &Args) -> Result<ExitCode, String> {
     let first = directory(args)?;
     let mut number = 1;
@@ -121,12 +120,12 @@ async fn serve_stdio(args: &Args) -> Result<ExitCode, String> {
         directory.display(),
         args.policy
     );
-    // Whoever started us need not read this.
+    // An error is ignored: the client need not read this.
     let _ = writeln!(io::stderr(), "{words}");
     Ok(run_stdio(house, &token).await)
 }
 
-/// The first directory as it is named, then with a number behind its name.
+/// The first directory without a suffix, the others with a number.
 fn numbered(first: &Path, number: usize) -> PathBuf {
     if number == 1 {
         return first.to_owned();
@@ -170,7 +169,7 @@ fn directory(args: &Args) -> Result<PathBuf, String> {
         .ok_or_else(|| "there is no HOME to keep state in; name a directory with --dir".to_owned())
 }
 
-/// Nobody can connect to "any address"; loopback is one of them.
+/// "Any address" is not one to connect to; loopback is covered by it.
 fn reachable(bound: SocketAddr) -> SocketAddr {
     match bound {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => ([127, 0, 0, 1], v4.port()).into(),
@@ -181,7 +180,7 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The token of this directory's agent: the one of the run before, while it is good.
+/// The token of this directory's agent: the one of the last run, if it is still valid.
 async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret, String> {
     let file = directory.join(format!("token-{policy}"));
     let agents =
@@ -199,7 +198,7 @@ async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret
     Ok(token)
 }
 
-/// A code for setting the owner's password, where none was set.
+/// Creates a code for setting the owner's password, if none is set.
 pub async fn owner_code(house: &House) -> Result<Option<Secret>, String> {
     if house
         .vault
@@ -214,11 +213,11 @@ pub async fn owner_code(house: &House) -> Result<Option<Secret>, String> {
     code.map(Some).map_err(|e| e.to_string())
 }
 
-/// What is said when it serves.
+/// The text or JSON to print when the server is up.
 struct Words {
     url: String,
     token: Secret,
-    /// Good for setting the owner's password, where none was set.
+    /// The code for setting the owner's password, if none is set.
     owner_code: Option<Secret>,
     ca: PathBuf,
     directory: PathBuf,
@@ -229,11 +228,11 @@ impl Words {
     fn print(&self, json: bool) {
         let text = if json { self.json() } else { self.human() };
         let mut out = io::stdout().lock();
-        // Whoever started us may have closed its end; it serves all the same.
+        // The process that started us may have closed its end; the server runs all the same.
         let _ = writeln!(out, "{text}").and_then(|()| out.flush());
     }
 
-    /// The contract: tests of ours and of others read this line.
+    /// The fields are an interface: our tests and other programs read this line.
     fn json(&self) -> String {
         json!({
             "url": self.url,
@@ -256,7 +255,7 @@ impl Words {
         } = self;
         let (ca, token) = (&self.ca, self.token.expose());
         let (ca, directory) = (ca.display(), directory.display());
-        // Claude Code stands on BoringSSL, which takes our certificate under a name alone.
+        // Claude Code uses BoringSSL, which accepts our certificate only by name.
         let by_name = url.replacen("//127.0.0.1:", "//localhost:", 1);
         let page = url.replace("/mcp", "/owner");
         let code = match &self.owner_code {

@@ -1,13 +1,13 @@
-//! `gatewren __units`: what the helper starts in a container to ask its systemd; not for people.
+//! `gatewren __units`: a process that the helper starts in a container to query its systemd; not for users.
 
 use std::process::ExitCode;
 
 use crate::helper::{UNIT_CLIENT_NAME, ask_units};
 
-/// The hidden subcommand's name.
+/// The name of the hidden subcommand.
 pub const NAME: &str = UNIT_CLIENT_NAME;
 
-/// Asks once; see the helper.
+/// Sends one query; see the helper.
 pub fn run() -> ExitCode {
     ask_units()
 }

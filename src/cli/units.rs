@@ -1,11 +1,11 @@
-//! What systemd says of our units.
+//! The state of our units in systemd.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use super::program::printed;
 
-/// The units of the package: front, its port, helper, its socket.
+/// The units of the package: the front, its socket, the helper's socket, the helper.
 pub const UNITS: [&str; 4] = [
     "gatewren.service",
     "gatewren.socket",
@@ -13,17 +13,17 @@ pub const UNITS: [&str; 4] = [
     "gatewren-helper.service",
 ];
 
-/// How a unit is.
+/// The properties of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnitState(HashMap<String, String>);
 
-/// Whether systemd runs this box.
+/// Whether systemd is the init of this host.
 pub fn systemd_runs() -> bool {
     Path::new("/run/systemd/system").is_dir()
 }
 
 impl UnitState {
-    /// Asks systemd; nothing where it does not answer.
+    /// Asks systemd; `None` if it does not answer.
     pub async fn of(unit: &str) -> Option<Self> {
         const ASKED: &str = "--property=LoadState,ActiveState,SubState,UnitFileState,NRestarts,Result,StatusText,\
                              ActiveEnterTimestamp,MainPID,Listen";
@@ -33,7 +33,7 @@ impl UnitState {
 
     fn read(text: &str) -> Self {
         let lines = text.lines().filter_map(|line| line.split_once('='));
-        // `Listen` comes once for each socket.
+        // `Listen` appears once for each socket.
         let mut read: HashMap<String, String> = HashMap::new();
         for (key, value) in lines {
             let known = read.entry(key.to_owned()).or_default();
@@ -45,17 +45,17 @@ impl UnitState {
         Self(read)
     }
 
-    /// One of its properties; empty where there is none.
+    /// The value of a property; empty if it is missing.
     pub fn get(&self, property: &str) -> &str {
         self.0.get(property).map_or("", String::as_str)
     }
 
-    /// Whether the box has it at all.
+    /// Whether the unit is installed.
     pub fn is_installed(&self) -> bool {
         self.get("LoadState") == "loaded"
     }
 
-    /// Whether it runs, or listens.
+    /// Whether the unit is active: it runs, or listens.
     pub fn is_active(&self) -> bool {
         self.get("ActiveState") == "active"
     }

@@ -1,4 +1,4 @@
-//! `gatewren agent add`: a new agent, and its token, this once.
+//! `gatewren agent add`: creates an agent and prints its token once.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `gatewren agent edit`: another policy for an agent, in force with its next call.
+//! `gatewren agent edit`: changes an agent's policy, effective from its next call.
 
 use clap::ValueEnum;
 use serde_json::json;
@@ -12,19 +12,19 @@ use crate::vault::Agent;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Its name, or its id as `list` shows it
+    /// The agent's name, or its id as `list` shows it
     #[arg(value_name = "AGENT")]
     agent: String,
 
-    /// Call it so
+    /// Rename the agent
     #[arg(long = "name", value_name = "NAME")]
     name: Option<String>,
 
-    /// Where its policy starts from: observe, suggest, operate or admin
+    /// The preset that its policy is based on: observe, suggest, operate or admin
     #[arg(long, value_name = "PRESET")]
     policy: Option<Preset>,
 
-    /// The space that it is kept in, or '*' for the whole box
+    /// The space that the agent is limited to, or '*' for the host and all containers
     #[arg(long, value_name = "NAME")]
     space: Option<String>,
 
@@ -39,29 +39,29 @@ pub struct Args {
     #[command(flatten)]
     options: Options,
 
-    /// Take back what differs from the preset, before anything else is said; again for more
+    /// Remove an override of the preset, before the other options apply; repeat it for more
     #[arg(long, value_name = "WHAT", value_enum)]
     clear: Vec<Clear>,
 }
 
-/// What can be taken back.
+/// The overrides that can be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Clear {
-    /// Every group of tools exists
+    /// Allow every toolset
     Toolsets,
-    /// Every container of its space exists
+    /// Allow every container of its space
     Containers,
-    /// What was said to single tools
+    /// Remove the modes of single tools
     Tools,
-    /// What was said to classes
+    /// Remove the modes of classes
     Modes,
-    /// It may come from anywhere
+    /// Allow every address
     Networks,
-    /// As many calls a minute as for all agents
+    /// Use the default number of calls a minute
     Rate,
-    /// As many calls at once as for all agents
+    /// Use the default number of concurrent calls
     Concurrent,
-    /// All of this
+    /// Remove all overrides
     All,
 }
 
@@ -106,7 +106,7 @@ fn plain_lines(text: &str) -> String {
 }
 
 fn changed(house: &House, args: &Args, before: &Agent) -> Result<Agent, String> {
-    // One that cannot be read is in the way of every call: what is said now takes its place.
+    // Unreadable overrides make every call fail. With `--clear all`, the options given now replace them.
     let mut overrides = match policy_of(before) {
         Ok(policy) => policy.overrides,
         Err(_) if args.clear.contains(&Clear::All) => Overrides::default(),

@@ -1,4 +1,4 @@
-//! What a person types after `gatewren agent`, and where it goes.
+//! The arguments of `gatewren agent`, and their dispatch to the subcommands.
 
 use std::process::ExitCode;
 
@@ -33,7 +33,7 @@ exist for the agent); default removes the override.
 The next call of the agent follows a change. A revoked or replaced token ends everything that is
 open with it. Each change is a row of the audit.";
 
-/// Give out, list, change and revoke the tokens of AI clients.
+/// Create, list, change and revoke AI agents and their tokens.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -50,35 +50,35 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make an agent and show its token, this once
+    /// Create an agent and print its token once
     Add(add::Args),
     /// List the agents
     List,
-    /// Say what an agent may do, in words
+    /// Show what an agent may do
     Show(Which),
-    /// Change what an agent may do; its next call is judged by it
+    /// Change what an agent may do, from its next call on
     Edit(edit::Args),
-    /// End an agent's token, with everything that it has open
+    /// Revoke an agent's token and end everything that it has open
     Revoke(Which),
-    /// Give an agent a new token, shown this once; the old one ends at once
+    /// Give an agent a new token, printed once, and revoke the old one at once
     Rotate(Which),
 }
 
 /// One agent.
 #[derive(Debug, clap::Args)]
 pub struct Which {
-    /// Its name, or its id as `list` shows it
+    /// The agent's name, or its id as `list` shows it
     #[arg(value_name = "AGENT")]
     pub agent: String,
 }
 
-/// Runs the command; 1 when it could not be done.
+/// Runs the command; exits with 1 if it failed.
 pub fn run(args: &Args) -> ExitCode {
     conclude(act(args))
 }
 
 fn act(args: &Args) -> Result<String, String> {
-    // In this order: root's own files are read before its rights are given up.
+    // The order matters: root's own files are read before root privileges are dropped.
     let spaces = args.place.settings()?.spaces;
     let vault = args.place.vault()?;
     let house = House {

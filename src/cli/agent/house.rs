@@ -1,16 +1,16 @@
-//! What every subcommand stands on.
+//! What every subcommand of `gatewren agent` needs.
 
 use crate::config::Spaces;
 use crate::vault::{OfferedTool, Vault};
 
-/// Where the agents are, and what their policies can speak of.
+/// The agents, and the names that their policies can refer to.
 pub struct House {
-    /// Their vault.
+    /// The vault with the agents.
     pub vault: Vault,
     /// The spaces of the settings.
     pub spaces: Spaces,
-    /// The tools that the server offered when it was last started; none where that is not known.
+    /// The tools that the server offered at its last start; empty if unknown.
     pub tools: Vec<OfferedTool>,
-    /// Whether JSON is asked for.
+    /// Whether to print JSON.
     pub json: bool,
 }

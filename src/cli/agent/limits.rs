@@ -1,4 +1,4 @@
-//! What differs from a preset, as options: they fill an agent's overrides, or change them.
+//! The overrides of a preset as command line options: they fill an agent's overrides or change them.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -8,21 +8,22 @@ use crate::deeds::plain;
 use crate::policy::ALL_TOOLSETS;
 use crate::vault::OfferedTool;
 
-/// More of one kind are refused.
+/// The maximum number of values of one kind; more are rejected.
 const MAX_NAMED: usize = 64;
 
-/// The most calls that can be asked for; what holds for all agents is lower in most settings.
+/// The upper bound of the call limits. In most settings, the limits for all agents are lower.
 const MAX_CALLS: i64 = 1_000_000;
 
-/// The options. Lists replace what was there; a mode is said to one tool or class and leaves the others.
+/// The options. A list replaces the old list; a mode sets one tool or class and leaves the others.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "What differs from the preset")]
 pub struct Options {
-    /// Only tools of this group exist, and all of them are listed; again for more groups, `all` for every group
+    /// Allow only the tools of this toolset, and list all of them; repeat it for more toolsets, `all` for every
+    /// one
     #[arg(long = "toolset", value_name = "NAME")]
     toolsets: Vec<String>,
 
-    /// Only containers whose names fit exist, such as 'arr-*'; again for more
+    /// Allow only containers that match this pattern, such as 'arr-*'; repeat it for more
     #[arg(long = "container", value_name = "GLOB")]
     containers: Vec<Glob>,
 
@@ -34,20 +35,20 @@ pub struct Options {
     #[arg(long = "mode", value_name = "CLASS=MODE")]
     modes: Vec<Said<Risk>>,
 
-    /// Only from these addresses, such as 192.168.1.0/24; again for more
+    /// Accept calls only from these addresses, such as 192.168.1.0/24; repeat it for more
     #[arg(long = "network", value_name = "CIDR")]
     networks: Vec<Network>,
 
-    /// Calls a minute at most
+    /// The maximum number of calls a minute
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
     rate: Option<u32>,
 
-    /// Calls at once at most
+    /// The maximum number of concurrent calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
     concurrent: Option<u32>,
 }
 
-/// `NAME=MODE`; no mode takes back what was said.
+/// `NAME=MODE`; `None` removes the override.
 #[derive(Debug, Clone)]
 struct Said<T> {
     to: T,
@@ -74,7 +75,7 @@ impl<T: FromStr<Err: ToString>> FromStr for Said<T> {
 }
 
 impl Options {
-    /// Puts what was asked for into these. `known` are the tools there are, if anybody knows.
+    /// Applies the options to `overrides`. `known` are the tools of the server, empty if unknown.
     pub fn apply(&self, overrides: &mut Overrides, known: &[OfferedTool]) -> Result<(), String> {
         self.check(known)?;
         replace(&mut overrides.toolsets, &self.toolsets);
@@ -122,14 +123,14 @@ impl Options {
     }
 }
 
-/// Nothing asked for leaves what is there.
+/// Leaves the list as it is if no option names it.
 fn replace<T: Clone>(list: &mut Option<Vec<T>>, asked: &[T]) {
     if !asked.is_empty() {
         *list = Some(asked.to_vec());
     }
 }
 
-/// A name that nothing has would be an override without effect, and its owner would rely on it.
+/// Rejects unknown names: such an override has no effect, and the owner would rely on it.
 fn there_is(kind: &str, name: &str, known: &BTreeSet<&str>) -> Result<(), String> {
     if known.is_empty() || known.contains(name) {
         return Ok(());

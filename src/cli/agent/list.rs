@@ -1,4 +1,4 @@
-//! `gatewren agent list`: every agent, a line each.
+//! `gatewren agent list`: prints one line for each agent.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub fn run(house: &House) -> Result<String, String> {
     Ok(table(&rows))
 }
 
-/// What is told of an agent without its policy in full.
+/// An agent as JSON, without the details of its policy.
 pub fn row(house: &House, agent: &Agent) -> Value {
     let overrides: Value = serde_json::from_str(&agent.overrides).unwrap_or_default();
     json!({

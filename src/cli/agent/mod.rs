@@ -1,4 +1,4 @@
-//! `gatewren agent`: who may come in, with what token, allowed what.
+//! `gatewren agent`: manages the agents, their tokens and their policies.
 
 mod add;
 mod edit;

@@ -1,4 +1,4 @@
-//! `gatewren agent revoke`: a token ends, with everything that it has open.
+//! `gatewren agent revoke`: revokes a token and ends everything that is open with it.
 
 use serde_json::json;
 

@@ -1,5 +1,4 @@
-//! `gatewren agent rotate`: a new token for an agent; the old one ends at once, as a token does that was seen by
-//! somebody whom it does not concern.
+//! `gatewren agent rotate`: gives an agent a new token. The old one is revoked at once, as after a leak.
 
 use serde_json::json;
 

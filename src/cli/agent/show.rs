@@ -1,4 +1,4 @@
-//! `gatewren agent show`: what an agent's policy comes to, in words.
+//! `gatewren agent show`: explains an agent's policy in words.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::policy::class;
 use crate::sys::rfc3339;
 use crate::vault::Agent;
 
-/// What is said of calls, as a person understands it.
+/// What happens to calls of a mode, in words for a person.
 fn words(mode: Mode) -> &'static str {
     match mode {
         Mode::Allow => "run",

@@ -1,4 +1,4 @@
-//! What is said of an agent that is to be: its name, its policy, and how long.
+//! The options for a new agent: its name, its policy, and when its token expires.
 
 use super::limits::Options;
 use crate::auth::Admission;
@@ -6,17 +6,18 @@ use crate::config::{Overrides, Policy, Preset, Spaces};
 use crate::deeds::{DEFAULT_EXPIRY, Expiry, chosen_space, fit_name};
 use crate::vault::OfferedTool;
 
-/// The agent that is wanted.
+/// The agent to create.
 #[derive(Debug, clap::Args)]
 pub struct Wanted {
-    /// What you call it
+    /// The name of the agent
     name: String,
 
-    /// Where its policy starts from: observe, suggest, operate or admin
+    /// The preset that its policy is based on: observe, suggest, operate or admin
     #[arg(long, value_name = "PRESET", default_value = "observe")]
     policy: Preset,
 
-    /// The space that it is kept in, or '*' for the whole box; needed where the settings have spaces
+    /// The space that the agent is limited to, or '*' for the host and all containers; required if the settings
+    /// have spaces
     #[arg(long, value_name = "NAME")]
     space: Option<String>,
 
@@ -29,7 +30,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// How it is let in.
+    /// Returns the admission for the vault.
     pub fn admission(&self, spaces: &Spaces, tools: &[OfferedTool]) -> Result<Admission, String> {
         let mut overrides = Overrides::default();
         self.options.apply(&mut overrides, tools)?;

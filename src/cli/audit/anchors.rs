@@ -19,7 +19,7 @@ const SEQ: &str = "GATEWREN_AUDIT_SEQ";
 /// The field with that row's hash.
 const SHA256: &str = "GATEWREN_AUDIT_SHA256";
 
-/// The longest line of a log that is read, in bytes; a longer one is an error.
+/// The maximum length of a log line, in bytes; a longer one is an error.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Anchors to compare the audit with.
@@ -30,14 +30,14 @@ pub enum Gathered {
     Nothing(&'static str),
 }
 
-/// The lines of a file that `journalctl -o json` wrote.
+/// Reads the lines of a file that `journalctl -o json` wrote.
 pub fn of_file(file: &Path) -> Result<Gathered, String> {
     let opened = File::open(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let read = read(BufReader::new(opened)).map_err(|e| format!("{}: {e}", file.display()))?;
     Ok(Gathered::Anchors(read))
 }
 
-/// The helper's own lines in the journal, as far back as it reaches. Only root can be sure to see them all.
+/// Reads the helper's own lines in the journal, as far back as it reaches. Only root is sure to see all of them.
 pub fn of_journal() -> Result<Gathered, String> {
     if !is_root() {
         return Ok(Gathered::Nothing(
@@ -64,7 +64,7 @@ pub fn of_journal() -> Result<Gathered, String> {
         Some(output) => read(BufReader::new(output)),
         None => Ok(Anchors::default()),
     };
-    // Killed where it was not read to its end.
+    // Kills journalctl if its output was not read to the end.
     let _ = child.kill();
     let _ = child.wait();
     let anchors = anchors.map_err(|e| format!("the journal of {UNIT}: {e}"))?;

@@ -1,4 +1,4 @@
-//! `gatewren audit list` and `show`: the calls themselves.
+//! `gatewren audit list` and `show`: print calls.
 
 use serde_json::{Map, Value, json};
 
@@ -8,36 +8,36 @@ use crate::deeds::{CallStatus, Moment};
 use crate::sys::{read_hidden, rfc3339};
 use crate::vault::{AuditCall, AuditReader, AuditWanted, Exact};
 
-/// Which calls are listed.
+/// Filters for the list of calls.
 #[derive(Debug, clap::Args)]
 pub struct Which {
-    /// Only those of this agent: its id or its name
+    /// Only calls of this agent: its id or its name
     #[arg(long)]
     agent: Option<String>,
-    /// Only those of this tool
+    /// Only calls of this tool
     #[arg(long)]
     tool: Option<String>,
-    /// Only those about this container, unit or pointer
+    /// Only calls about this container, unit or pointer
     #[arg(long)]
     target: Option<String>,
-    /// Only those so decided: allow, propose, ...
+    /// Only calls with this decision: allow, propose, ...
     #[arg(long)]
     decision: Option<String>,
-    /// Only those that ended so: ok, failed, refused, cancelled, ..., or unknown
+    /// Only calls with this outcome: ok, failed, refused, cancelled, ..., or unknown
     #[arg(long)]
     outcome: Option<String>,
-    /// Only those from this moment on: 2h or 7d ago, a date, or a time as RFC 3339 has it
+    /// Only calls from this time on: 2h or 7d ago, a date, or a time in RFC 3339
     #[arg(long, value_name = "MOMENT")]
     since: Option<Moment>,
-    /// Only those before this moment
+    /// Only calls before this time
     #[arg(long, value_name = "MOMENT")]
     until: Option<Moment>,
-    /// At most so many, the newest
+    /// The maximum number of calls, the newest first
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
 }
 
-/// The calls that are wanted, as a table or as JSON, an object a line.
+/// Returns the matching calls as a table, or as JSON with one object a line.
 pub fn list(audit: &AuditReader, which: &Which, json: bool) -> Result<String, String> {
     let wanted = AuditWanted {
         agent: which.agent.clone(),
@@ -64,7 +64,7 @@ pub fn list(audit: &AuditReader, which: &Which, json: bool) -> Result<String, St
     })
 }
 
-/// All that is known of one call; with `exact`, also its arguments as they came.
+/// Returns everything that is known about one call; with `exact`, also its unmasked arguments.
 pub fn show(audit: &AuditReader, name: &str, exact: bool, json: bool) -> Result<String, String> {
     let call = audit
         .call(name)
@@ -91,7 +91,8 @@ pub fn show(audit: &AuditReader, name: &str, exact: bool, json: bool) -> Result<
     })
 }
 
-/// The arguments of a call as they came. Only where they are sealed the owner's password is asked for.
+/// Returns the arguments of a call as the client sent them. Asks for the owner's password only if they are
+/// sealed.
 fn open(audit: &AuditReader, call: &AuditCall) -> Result<String, String> {
     match &call.exact {
         Exact::Shown => return Ok(call.arguments.clone().unwrap_or_default()),
@@ -139,7 +140,7 @@ fn as_json(call: &AuditCall, status: &CallStatus) -> Value {
     told
 }
 
-/// The JSON of a text; the text itself if it is no JSON, as in a row that was altered.
+/// Parses JSON; returns the text itself if it is not JSON, as in a row that was altered.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }

@@ -1,4 +1,4 @@
-//! What a person types after `gatewren audit`, and where it goes.
+//! The arguments of `gatewren audit`, and their dispatch to the subcommands.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use super::anchors::{self, Gathered};
 use super::{calls, export, verify};
 use crate::vault::AuditReader;
 
-/// Read and check the record of every call.
+/// Read and verify the audit of all calls.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -19,7 +19,7 @@ pub struct Args {
     #[command(flatten)]
     place: Place,
 
-    /// Print JSON: one object, or one a line for what may be many
+    /// Print JSON: one object, or one a line where there may be many
     #[arg(long, global = true)]
     json: bool,
 }
@@ -28,37 +28,37 @@ pub struct Args {
 enum What {
     /// List calls, the newest first
     List(calls::Which),
-    /// Show all that is known of one call
+    /// Show everything that is known about one call
     Show {
-        /// Its number, the reference of its request, or its id in the audit
+        /// The call's number, the reference of its request, or its id in the audit
         #[arg(value_name = "ID")]
         call: String,
-        /// Open its exact arguments with the owner's password: asked for, or the first line of standard input
+        /// Show the exact arguments; asks for the owner's password, or reads the first line of standard input
         #[arg(long)]
         exact: bool,
     },
-    /// Find the first row that was altered, moved or taken away
+    /// Find the first row that was altered, moved or removed
     ///
-    /// The chain of hashes proves that no row was altered, moved or removed. It cannot prove that the end was not cut
-    /// off and that the chain was not rewritten as a whole. For that, root compares it with the helper's journal, which
-    /// has the newest row of each operation. Rows older than the journal and trimmed rows cannot be compared. Exits with
-    /// 3 when a row is not as it was written, with 4 when the rows contradict the journal.
+    /// The chain of hashes proves that no row was altered, moved or removed. It cannot prove that the end was not
+    /// cut off, or that the chain was not rewritten as a whole. For that, root compares it with the helper's
+    /// journal, which has the newest row of each operation. Rows older than the journal and trimmed rows cannot
+    /// be compared. Exits with 3 if a row is not as it was written, with 4 if the rows contradict the journal.
     Verify {
-        /// Compare with this file in place of the journal: `journalctl -o json -u gatewren-helper`
+        /// Compare with this file instead of the journal: `journalctl -o json -u gatewren-helper`
         #[arg(long, value_name = "FILE")]
         anchors: Option<PathBuf>,
     },
-    /// Print every row with its hashes, the oldest first, a JSON object a line
+    /// Print every row with its hashes, the oldest first, one JSON object a line
     Export {
-        /// Only those after this row, to go on from an earlier export
+        /// Only rows after this one, to continue an earlier export
         #[arg(long, value_name = "ROW")]
         after: Option<i64>,
     },
 }
 
-/// Runs the command; nothing is changed, and no server need run.
+/// Runs the command. It changes nothing and needs no running server.
 pub fn run(args: &Args) -> ExitCode {
-    // First: opening the vault gives up the rights of root, which the journal needs.
+    // First, because opening the vault drops root privileges, which reading the journal needs.
     let gathered = match &args.what {
         What::Verify {
             anchors: Some(file),

@@ -1,4 +1,4 @@
-//! `gatewren audit export`: every row with its hashes, for somebody else to keep and to verify.
+//! `gatewren audit export`: prints every row with its hashes, for others to store and verify.
 
 use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
@@ -10,7 +10,8 @@ use super::super::say::fail;
 use crate::deeds::export_header;
 use crate::vault::{AuditLine, AuditReader};
 
-/// Prints what the rows follow on, then the rows; ends with 1 when they cannot be read, or nobody reads them.
+/// Prints what the first row follows on, then the rows. Exits with 1 if they cannot be read, or if the reader
+/// closed the pipe.
 pub fn run(audit: &AuditReader, after: Option<i64>) -> ExitCode {
     let out = &mut BufWriter::new(io::stdout().lock());
     let mut written = Ok(());
@@ -31,7 +32,7 @@ pub fn run(audit: &AuditReader, after: Option<i64>) -> ExitCode {
     match (read, written.and_then(|()| out.flush())) {
         (Err(error), _) => fail(&error),
         (Ok(()), Ok(())) => ExitCode::SUCCESS,
-        // Whoever read it has stopped reading.
+        // The reader closed the pipe.
         (Ok(()), Err(_)) => ExitCode::FAILURE,
     }
 }

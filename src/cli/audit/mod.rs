@@ -1,4 +1,4 @@
-//! `gatewren audit`: what was done, by whom, and whether the record of it is as it was written.
+//! `gatewren audit`: shows what was done by whom, and verifies that the audit was not altered.
 
 mod anchors;
 mod calls;

@@ -1,4 +1,4 @@
-//! How calls are written for a person: a table that fits a terminal, and one call in full.
+//! Prints calls for a person: a table that fits a terminal, and one call in full.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::deeds::{CallStatus, plain};
 use crate::sys::rfc3339;
 use crate::vault::{AuditCall, Exact};
 
-/// The columns of the table with their widths; with the spaces between them that is 80 characters.
+/// The columns of the table and their widths; 80 characters with the spaces between them.
 const COLUMNS: [(&str, usize); 6] = [
     ("call", 7),
     ("when (UTC)", 19),
@@ -16,7 +16,7 @@ const COLUMNS: [(&str, usize); 6] = [
     ("outcome", 10),
 ];
 
-/// A line for each call below a head, or a sentence if there is none.
+/// One line for each call below a header, or a sentence if there are no calls.
 pub fn table<'a>(calls: impl Iterator<Item = (&'a AuditCall, CallStatus)>) -> String {
     let mut lines = vec![line(COLUMNS.map(|(name, _)| name.to_owned()))];
     lines.extend(calls.map(|(call, status)| {
@@ -55,7 +55,7 @@ fn cut(text: &str, width: usize) -> String {
     format!("{kept}…")
 }
 
-/// All that is known of one call, a line each.
+/// Everything that is known about one call, one field a line.
 pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
     let text = |text: &Option<String>| text.clone();
     let end = call.ended.as_ref();
@@ -103,7 +103,7 @@ pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
     told.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether the exact arguments are kept, and how to see them.
+/// Whether the exact arguments are stored, and how to show them.
 fn exact_words(call: &AuditCall) -> String {
     match call.exact {
         Exact::Sealed(_) => format!("sealed; gatewren audit show {} --exact opens it", call.seq),
@@ -111,7 +111,7 @@ fn exact_words(call: &AuditCall) -> String {
     }
 }
 
-/// The same with the arguments as they came, laid out, below.
+/// The same, with the exact arguments pretty-printed below.
 pub fn with_exact(whole: &str, arguments: &str) -> String {
     let value: Option<Value> = serde_json::from_str(arguments).ok();
     let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
@@ -120,7 +120,7 @@ pub fn with_exact(whole: &str, arguments: &str) -> String {
     format!("{whole}\nexact arguments:\n{lines}")
 }
 
-/// A moment as RFC 3339 has it.
+/// A time in RFC 3339.
 pub fn moment(ms: i64) -> String {
     rfc3339(u64::try_from(ms).unwrap_or(0))
 }

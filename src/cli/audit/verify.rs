@@ -1,4 +1,4 @@
-//! `gatewren audit verify`: is the record of calls as it was written?
+//! `gatewren audit verify`: checks that the audit is as it was written.
 
 use std::process::ExitCode;
 
@@ -9,21 +9,21 @@ use super::anchors::Gathered;
 use crate::sys::rfc3339;
 use crate::vault::{AuditReader, Chain, Compared, DiscrepancyKind, ExactStanding, Fault};
 
-/// A row is not as it was written; 1 means that the audit cannot be read, 2 a wrong command line.
+/// Exit code: a row is not as it was written. 1 means that the audit cannot be read, 2 a wrong command line.
 const BROKEN: u8 = 3;
 
-/// The rows agree with each other, but not with the helper's log.
+/// Exit code: the rows are consistent, but contradict the helper's log.
 const CONTRADICTED: u8 = 4;
 
-/// All that was looked at.
+/// The results of all checks.
 struct Found {
     chain: Chain,
     exact: ExactStanding,
     anchors: Result<Compared, &'static str>,
 }
 
-/// Exits with 0 when every row is as it was written, with 3 when one is not, with 4 when the rows contradict the
-/// helper's log, with 1 when the audit cannot be read.
+/// Exits with 0 if every row is as it was written, with 3 if one is not, with 4 if the rows contradict the
+/// helper's log, with 1 if the audit cannot be read.
 pub fn run(audit: &AuditReader, gathered: &Gathered, json: bool) -> ExitCode {
     let found = match look(audit, gathered) {
         Ok(found) => found,

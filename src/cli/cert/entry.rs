@@ -1,4 +1,4 @@
-//! What a person types after `gatewren cert`, and where it goes.
+//! The arguments of `gatewren cert`, and their dispatch to the subcommands.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use clap::Subcommand;
 use super::super::{place::Place, say::conclude};
 use super::{home::Home, install, renew, show, tailscale, trust};
 
-/// See, renew, trust and replace the certificate that clients are shown.
+/// Show, renew, trust and replace the server's certificate.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -23,27 +23,30 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Say where the certificate is from, for what and until when it holds, its pin, and what the running server shows
+    /// Show where the certificate comes from, its names, when it expires, its pin, and what the running server
+    /// presents
     Show,
-    /// Make a new certificate now, or read files of the owner's again, and have the running server show it
+    /// Create a new certificate now, or read the owner's files again, and make the running server use it
     ///
-    /// No connection is closed. The authority stays, and with it what clients trust.
+    /// No connection is closed. The authority stays the same, so clients still trust it.
     Renew,
-    /// Say how each system is told to trust this box's authority, write its certificate, or have this machine trust it
+    /// Explain how each system trusts this host's authority, write its certificate, or make this machine trust it
     Trust(trust::Args),
-    /// Take a certificate of the owner's own, here or as the hook of an ACME client, and have the running server show it
+    /// Install a certificate of your own, here or as the hook of an ACME client, and make the running server use
+    /// it
     ///
-    /// The pair is checked, copied to where the service alone can read it, and turned on by
-    /// conf.d/cert-installed.toml beside the settings. No connection is closed. The same again changes nothing.
+    /// The pair is checked, copied to where only the service can read it, and enabled by
+    /// conf.d/cert-installed.toml beside the settings. No connection is closed. Installing the same pair again
+    /// changes nothing.
     Install(install::Args),
-    /// Take the certificate that Tailscale gets for this box's name in the tailnet
+    /// Install the certificate that Tailscale issues for this host's name in the tailnet
     ///
-    /// Runs `tailscale cert`, which renews it when it is time, so this is to be run daily:
-    /// systemctl enable --now gatewren-tailscale-cert.timer
+    /// Runs `tailscale cert`, which renews the certificate when it is due, so run this daily: systemctl enable
+    /// --now gatewren-tailscale-cert.timer
     Tailscale(tailscale::Args),
 }
 
-/// Runs the command; 1 when it could not be done.
+/// Runs the command; exits with 1 if it failed.
 pub fn run(args: &Args) -> ExitCode {
     conclude(act(args))
 }

@@ -1,4 +1,4 @@
-//! The file in conf.d that turns an installed certificate on, and what in other files speaks against it.
+//! The file in conf.d that enables an installed certificate, and its conflicts with other settings files.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,10 +9,10 @@ use toml::{Table, Value};
 use crate::config::Settings;
 use crate::sys::files;
 
-/// Its name beside the settings file.
+/// The path of the file, relative to the directory of the settings file.
 const NAME: &str = "conf.d/cert-installed.toml";
 
-/// The file, and what it names.
+/// The file, and the paths in it.
 pub struct Fragment {
     config: PathBuf,
     file: PathBuf,
@@ -20,7 +20,7 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Beside these settings, for this pair of key and chain.
+    /// Returns the file beside these settings, for this file with key and chain.
     pub fn beside(config: Option<&Path>, pair: &Path) -> Result<Self, String> {
         let config = config.ok_or(
             "a directory of `try` has no settings that could name a certificate; name the settings with --config",
@@ -33,7 +33,7 @@ impl Fragment {
         })
     }
 
-    /// What stands there.
+    /// The text of the file.
     fn text(&self) -> String {
         let pair = Value::String(self.pair.display().to_string());
         format!(
@@ -42,7 +42,7 @@ impl Fragment {
         )
     }
 
-    /// Whether nothing else in the settings says something else of the certificate.
+    /// Fails if another settings file has a contradicting key in `[tls]`.
     pub fn may_be_written(&self) -> Result<(), String> {
         let folder = self.file.parent().unwrap_or(Path::new(""));
         let beside = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -52,7 +52,7 @@ impl Fragment {
         others.push(self.config.clone());
         others.sort();
         for file in others {
-            // What cannot be read or parsed, the settings' own check names in full.
+            // A file that cannot be read or parsed is ignored here: the check of the settings reports it in full.
             let text = fs::read_to_string(&file).unwrap_or_default();
             let table: Table = text.parse().unwrap_or_default();
             let Some(Value::Table(tls)) = table.get("tls") else {
@@ -78,7 +78,8 @@ impl Fragment {
         value.as_str() == Some(&expected)
     }
 
-    /// Writes it, unless it is there; whether it was written. Settings that are not good with it stay as they were.
+    /// Writes the file unless it exists with the same text; returns whether it was written. Removes it again if
+    /// the settings are invalid with it.
     pub fn write(&self) -> Result<bool, String> {
         let text = self.text();
         if fs::read_to_string(&self.file).is_ok_and(|old| old == text) {
@@ -96,7 +97,7 @@ impl Fragment {
         Ok(true)
     }
 
-    /// Takes it away; whether it was there.
+    /// Removes the file; returns whether it existed.
     pub fn remove(&self) -> Result<bool, String> {
         match fs::remove_file(&self.file) {
             Ok(()) => {

@@ -1,4 +1,4 @@
-//! Whose certificate a command is about: its settings, where it comes from, and what this box is called now.
+//! The gatewren that a `cert` command is about: its settings, its certificate's source, and this host's names.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use crate::sys::{act_as_owner_of, as_owner_of, files, is_root};
 pub struct Home {
     pub settings: Settings,
     pub source: TlsSource,
-    /// The settings file; none for a directory of `try`.
+    /// The settings file; `None` for a directory of `try`.
     pub config: Option<PathBuf>,
     pub json: bool,
 }
 
 impl Home {
-    /// What is served there by the settings.
+    /// Returns the gatewren that the settings describe.
     pub fn of(place: &Place, json: bool) -> Result<Self, String> {
         let settings = place.settings_there()?;
         Ok(Self {
@@ -33,26 +33,26 @@ impl Home {
         &self.settings.state_dir
     }
 
-    /// Whether it is of our own authority.
+    /// Whether our own authority signs it.
     pub fn is_own(&self) -> bool {
         self.settings.tls.mode == TlsMode::Own
     }
 
-    /// From here on a command of root acts as the service: what it makes must be the service's, and root does not follow
-    /// what the service has laid there.
+    /// Makes a process of root act as the service from here on. Files that it creates belong to the service, and
+    /// root does not follow links that the service has created.
     pub fn act_as_service(&self) -> Result<(), String> {
         self.is_there()?;
         act_as_owner_of(self.directory()).map_err(|cause| self.cannot_act(&cause))
     }
 
-    /// The same for one deed.
+    /// The same for one action; then the process is root again.
     pub fn as_service<T>(&self, act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         self.is_there()?;
         as_owner_of(self.directory(), act).map_err(|cause| self.cannot_act(&cause))?
     }
 
     fn is_there(&self) -> Result<(), String> {
-        // The server makes it, and nobody else makes anything where none has run.
+        // Only the server creates this directory. Other programs create nothing where no server has run.
         if self.directory().join("lock").exists() || !is_root() && self.directory().is_dir() {
             if is_root() || files::may_use(self.directory()) {
                 return Ok(());
@@ -75,19 +75,19 @@ impl Home {
         )
     }
 
-    /// What the certificate in its file says.
+    /// The facts of the certificate in its file.
     pub fn facts(&self) -> Result<Facts, String> {
         Facts::in_file(&self.source.certificate()).map_err(|e| e.to_string())
     }
 
-    /// What that of our own authority says; none where somebody else vouches.
+    /// The facts of our own authority's certificate; `None` if another authority signs.
     pub fn authority(&self) -> Result<Option<Facts>, String> {
         let file = self.source.ca();
         let facts = file.map(|file| Facts::in_file(&file));
         facts.transpose().map_err(|e| e.to_string())
     }
 
-    /// The names and addresses under which this box is asked now.
+    /// The current names and addresses of this host.
     pub fn subjects(&self) -> Vec<Subject> {
         let settings = &self.settings;
         let names = box_names(&settings.names).into_iter();

@@ -1,20 +1,20 @@
-//! What an ACME client says to its hooks: where the certificate is that it has just made.
+//! The environment of an ACME client's hook: the paths of the certificate that it has just obtained.
 
 use std::env;
 use std::path::PathBuf;
 
-/// The variables of each client that hold whole paths: the chain with the certificate first, and the key. lego has others
-/// since its version 5; acme.sh gives its own to `--reloadcmd`.
+/// The variables of each client that hold full paths: the chain with the certificate first, and the key. lego
+/// uses other names since its version 5; acme.sh sets its own for `--reloadcmd`.
 const PATHS: [(&str, &str); 3] = [
     ("LEGO_HOOK_CERT_PATH", "LEGO_HOOK_CERT_KEY_PATH"),
     ("LEGO_CERT_PATH", "LEGO_CERT_KEY_PATH"),
     ("CERT_FULLCHAIN_PATH", "CERT_KEY_PATH"),
 ];
 
-/// certbot's: the directory of the certificate, such as /etc/letsencrypt/live/box.example.org.
+/// The variable of certbot: the directory of the certificate, such as /etc/letsencrypt/live/box.example.org.
 const LINEAGE: &str = "RENEWED_LINEAGE";
 
-/// Certificate and key.
+/// Returns the paths of certificate and key.
 pub fn made() -> Result<(PathBuf, PathBuf), String> {
     found(|name| {
         let value = env::var_os(name).filter(|value| !value.is_empty());
@@ -57,7 +57,7 @@ mod tests {
             assert_eq!(said(&[(cert, "/c"), (key, "/k")]), both("/c", "/k"));
             assert!(said(&[(cert, "/c")]).is_err(), "half of a pair is none");
         }
-        // Of acme.sh, not the certificate without its chain.
+        // acme.sh: the chain, not the certificate without its chain.
         let acme = [
             ("CERT_PATH", "/leaf"),
             ("CERT_KEY_PATH", "/k"),

@@ -1,4 +1,4 @@
-//! `gatewren cert install`: a certificate of somebody else's making takes the place of ours, or the other way round.
+//! `gatewren cert install`: replaces our own certificate by the owner's, or the other way round.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,30 +15,31 @@ use super::show::until;
 use crate::http::{Facts, Given, Subject, Subjects, Tls, TlsSource};
 use crate::sys::{files, now_ms};
 
-/// Where the pair is kept, below `tls` in the state directory: key and chain in one file.
+/// The file with key and chain, below `tls` in the state directory.
 const INSTALLED: &str = "installed.pem";
 
-/// What to take, or to give back.
+/// What to install or to remove.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The certificate with its chain, as PEM, the server's own first
+    /// The certificate with its chain, as PEM, the server's own certificate first
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
 
-    /// Its key, as PEM
+    /// The private key, as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Take what an ACME client has just made, by the environment that it gives its hooks: certbot, lego or acme.sh
+    /// Install the certificate that an ACME client has just obtained, from its hook's environment: certbot, lego
+    /// or acme.sh
     #[arg(long, conflicts_with_all = ["cert", "remove"])]
     hook: bool,
 
-    /// Go back to this box's own authority, and remove the pair
+    /// Go back to this host's own authority, and remove the installed pair
     #[arg(long, conflicts_with = "cert")]
     remove: bool,
 }
 
-/// Installs, or goes back.
+/// Installs a pair, or removes it.
 pub fn run(home: &Home, args: &Args) -> Result<String, String> {
     if args.remove {
         return remove(home);
@@ -61,8 +62,8 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
     install(home, &given)
 }
 
-/// A hook may be run for every certificate of a machine. Where one is installed that has no name in common with the new
-/// one, the new one is another program's.
+/// A hook may run for every certificate of a machine. If the installed certificate shares no name with the new
+/// one, the new one is for another program.
 fn of_somebody_else(home: &Home, new: &Facts) -> Result<Option<String>, String> {
     let file = installed(home);
     let now = home.as_service(|| Ok(Facts::in_file(&file).ok()))?;
@@ -83,17 +84,17 @@ fn installed(home: &Home) -> PathBuf {
     home.directory().join("tls").join(INSTALLED)
 }
 
-/// Checks the pair, copies it to where the service can read it, turns it on, and has the running server show it.
+/// Checks the pair, copies it to where the service can read it, enables it, and makes the running server use it.
 pub fn install(home: &Home, given: &Given) -> Result<String, String> {
     let facts = &given.facts;
     is_of_now(facts)?;
     let file = installed(home);
     let fragment = Fragment::beside(home.config.as_deref(), &file)?;
-    // Before anything is written: a contradiction in the settings is their owner's to solve.
+    // Before anything is written: the owner has to resolve a contradiction in the settings.
     fragment.may_be_written()?;
     let pem = given.pem();
     let copied = home.as_service(|| copy(&file, pem.as_bytes()))?;
-    // The pair is there first: what the settings name exists at every moment.
+    // The pair is copied first, so a file that the settings name always exists.
     let turned = fragment.write()?;
     let shows = home.as_service(|| take(home.directory(), || in_file(&file)))?;
     follow_pin(facts.pin)?;
@@ -104,7 +105,7 @@ fn in_file(file: &Path) -> Result<Facts, String> {
     Facts::in_file(file).map_err(|e| e.to_string())
 }
 
-/// Whether something was written: the same again is nothing.
+/// Returns whether the file was written; the same content again is not.
 fn copy(file: &Path, pem: &[u8]) -> Result<bool, String> {
     if files::read_bounded(file, pem.len()).is_ok_and(|old| old == pem)
         && files::mode(file).is_ok_and(|mode| mode == 0o600)
@@ -162,7 +163,7 @@ fn told(home: &Home, facts: &Facts, (changed, shows): (bool, &Shows)) -> String 
     text
 }
 
-/// What a client would stumble over.
+/// Names that clients would fail to connect with.
 fn warning(home: &Home, facts: &Facts) -> Option<String> {
     let names = home.subjects().into_iter();
     let names: Vec<Subject> = names
@@ -192,7 +193,7 @@ fn warning(home: &Home, facts: &Facts) -> Option<String> {
     })
 }
 
-/// Our own authority again. Clients that trusted it before still do.
+/// Returns to our own authority. Clients that trusted it before still do.
 fn remove(home: &Home) -> Result<String, String> {
     let file = installed(home);
     let fragment = Fragment::beside(home.config.as_deref(), &file)?;
@@ -210,7 +211,7 @@ fn remove(home: &Home) -> Result<String, String> {
             _ => Ok(shows),
         }
     })?;
-    // Where no server has run yet, there is no authority to tell of.
+    // If no server has run yet, there is no authority, so there is no pin to announce.
     if let Ok(pin) = home.as_service(|| Tls::pin_of(&own).map_err(|e| e.to_string())) {
         follow_pin(pin)?;
     }

@@ -1,4 +1,4 @@
-//! `gatewren cert`: which certificate is served, how it is renewed, trusted, and replaced by one of the owner's.
+//! `gatewren cert`: shows, renews, trusts and replaces the server's certificate.
 
 mod entry;
 mod fragment;

@@ -1,4 +1,4 @@
-//! `gatewren cert renew`: a new certificate now, shown by the running server without a connection being closed.
+//! `gatewren cert renew`: creates a new certificate; the running server uses it without closing a connection.
 
 use serde_json::json;
 
@@ -7,11 +7,11 @@ use super::server::take;
 use super::show::until;
 use crate::http::Tls;
 
-/// Makes or reads it, and has the server take it.
+/// Creates or reads the certificate, and makes the server use it.
 pub fn run(home: &Home) -> Result<String, String> {
     home.act_as_service()?;
     Tls::renew(&home.source).map_err(|e| e.to_string())?;
-    // Also of files: what cannot be served is not told to a server.
+    // Checks the owner's files too: the server is not asked to reload a certificate that it cannot serve.
     Tls::examine(&home.source).map_err(|e| e.to_string())?;
     let shows = take(home.directory(), || home.facts())?;
     let facts = home.facts()?;

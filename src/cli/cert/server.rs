@@ -1,4 +1,4 @@
-//! The running server beside a command: which certificate it shows, and that it takes a new one.
+//! The running server: which certificate it presents, and making it reload.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -10,29 +10,29 @@ use serde_json::{Value, json};
 use crate::http::{Facts, shown_at};
 use crate::sys::Holder;
 
-/// So long a server may take to show what it was told of; then the command says that it does not.
+/// How long the server may take to present the new certificate; then the command fails.
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// Between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What the running server shows.
+/// The certificate that the running server presents.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// None runs that can be found.
+    /// No running server was found.
     NotRunning,
-    /// One runs that nobody connects to: standard input and output.
+    /// A server runs on standard input and output, without a certificate.
     Nobody,
-    /// The one that was expected.
+    /// The expected certificate.
     This(SocketAddr),
-    /// Another one, with this fingerprint.
+    /// Another certificate, with this fingerprint.
     Another(SocketAddr, String),
-    /// That could not be seen.
+    /// The check failed, with this cause.
     Unseen(SocketAddr, String),
 }
 
 impl Shows {
-    /// Connects to the server of a directory, and compares.
+    /// Connects to the server of a directory, and compares its certificate with the expected one.
     pub fn at(directory: &Path, expected: &Facts) -> Self {
         let Some(holder) = Holder::of(directory) else {
             return Self::NotRunning;
@@ -55,7 +55,7 @@ impl Shows {
         seen
     }
 
-    /// In a line.
+    /// The result as one line.
     pub fn words(&self) -> String {
         match self {
             Self::NotRunning => "none runs that keeps its state there".to_owned(),
@@ -85,7 +85,8 @@ impl Shows {
     }
 }
 
-/// Has the running server, if there is one, read everything again, and waits until it shows what is in the file then.
+/// Makes the running server, if there is one, reload, and waits until it presents the certificate that is then in
+/// the file.
 pub fn take(directory: &Path, facts: impl Fn() -> Result<Facts, String>) -> Result<Shows, String> {
     let Some(holder) = Holder::of(directory) else {
         return Ok(Shows::NotRunning);
@@ -110,14 +111,14 @@ pub fn take(directory: &Path, facts: impl Fn() -> Result<Facts, String>) -> Resu
     }
 }
 
-/// Where this box reaches what it has bound: nobody can connect to "any address".
+/// The addresses at which this host reaches a listener: "any address" is not one to connect to.
 fn reachable(bound: SocketAddr) -> Vec<SocketAddr> {
     let v4 = SocketAddr::from((Ipv4Addr::LOCALHOST, bound.port()));
     let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, bound.port()));
     match bound {
         _ if !bound.ip().is_unspecified() => vec![bound],
         SocketAddr::V4(_) => vec![v4],
-        // The kernel gives it the connections over IPv4 as well, and IPv6 may be off.
+        // An IPv6 wildcard socket also gets IPv4 connections, and IPv6 may be disabled.
         SocketAddr::V6(_) => vec![v6, v4],
     }
 }

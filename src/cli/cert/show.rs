@@ -1,4 +1,4 @@
-//! `gatewren cert show`: everything that is to be known of the certificate.
+//! `gatewren cert show`: shows everything about the certificate.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::sys::{now_ms, rfc3339};
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Reads what is in the files, and asks the running server for what it shows.
+/// Reads the files, and asks the running server for the certificate that it presents.
 pub fn run(home: &Home) -> Result<String, String> {
     home.act_as_service()?;
     let told = Told::of(home)?;
@@ -42,7 +42,7 @@ impl<'a> Told<'a> {
         })
     }
 
-    /// What this box is called and the certificate does not hold for, and whether a new one would.
+    /// The host's names that the certificate does not cover, each with whether a new certificate would.
     fn missing(&self) -> Vec<(Subject, bool)> {
         let subjects = self.home.subjects().into_iter();
         let missing = subjects.filter(|subject| !self.facts.covers(subject));
@@ -156,7 +156,7 @@ impl<'a> Told<'a> {
     }
 }
 
-/// Until when it holds, with what is left.
+/// When the certificate expires, with the days that are left.
 pub fn until(facts: &Facts) -> String {
     let left = days_left(facts);
     let words = match left {
@@ -168,7 +168,7 @@ pub fn until(facts: &Facts) -> String {
     format!("{}, {words}", moment(facts.until()))
 }
 
-/// Whole days; below 0 when it is over.
+/// Whole days until it expires; negative if it has expired.
 fn days_left(facts: &Facts) -> i64 {
     let now = i64::try_from(now_ms() / 1000).unwrap_or(i64::MAX);
     facts.until().saturating_sub(now).div_euclid(DAY)

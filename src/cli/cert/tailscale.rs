@@ -1,4 +1,4 @@
-//! `gatewren cert tailscale`: the certificate that Tailscale gets for this box's name in the tailnet.
+//! `gatewren cert tailscale`: installs the certificate that Tailscale issues for this host's name in the tailnet.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,31 +10,31 @@ use super::home::Home;
 use super::install::install;
 use crate::http::Given;
 
-/// The client of tailscaled, looked for in PATH.
+/// The client of tailscaled, searched in PATH.
 const PROGRAM: &str = "tailscale";
 
-/// Which name it is for.
+/// The options of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The box's name in the tailnet [default: what `tailscale status` says]
+    /// The host's name in the tailnet [default: the one of `tailscale status`]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
 
-/// Asks tailscaled for it, and installs it as one of the owner's.
+/// Gets the certificate from tailscaled, and installs it as one of the owner's.
 pub fn run(home: &Home, args: &Args) -> Result<String, String> {
     let name = match &args.name {
         Some(name) => name.clone(),
         None => own_name(&ask(&["status", "--json"])?)?,
     };
-    // Both to its standard output: the key comes to no file but the one that the service reads.
+    // Both are printed to standard output: the key is stored only in the file that the service reads.
     let pair = ask(&["cert", "--cert-file=-", "--key-file=-", &name])?;
     let whose = Path::new("what tailscale cert printed");
     let given = Given::of((&pair, whose), (&pair, whose)).map_err(|e| e.to_string())?;
     install(home, &given)
 }
 
-/// Runs it; what it prints.
+/// Runs `tailscale`; returns its output.
 fn ask(arguments: &[&str]) -> Result<Vec<u8>, String> {
     let ran = Command::new(PROGRAM).args(arguments).output();
     let output = ran.map_err(|cause| match cause.kind() {
@@ -52,7 +52,7 @@ fn ask(arguments: &[&str]) -> Result<Vec<u8>, String> {
     Err(format!("tailscale {command}: {}", said.trim()))
 }
 
-/// The name of this box that Tailscale gives certificates for.
+/// The name of this host that Tailscale issues certificates for.
 fn own_name(status: &[u8]) -> Result<String, String> {
     let status: Value = serde_json::from_slice(status)
         .map_err(|cause| format!("tailscale status --json printed no JSON: {cause}"))?;

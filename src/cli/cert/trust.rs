@@ -1,4 +1,4 @@
-//! `gatewren cert trust`: the authority's certificate for clients to trust, and how each system is told.
+//! `gatewren cert trust`: prints the authority's certificate, and how each system is made to trust it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,19 +16,19 @@ use crate::http::Facts;
 use crate::owner::profile;
 use crate::sys::{files, host_name};
 
-/// Where Debian takes authorities of the machine's owner from.
+/// Where Debian reads local authorities from.
 const STORE: &str = "/usr/local/share/ca-certificates";
 
-/// What has that looked at.
+/// The program that makes Debian read that directory.
 const UPDATE: &str = "/usr/sbin/update-ca-certificates";
 
-/// The name there.
+/// The name of the file in that directory.
 const ENTRY: &str = "gatewren.crt";
 
-/// What to trust, and in which form.
+/// What to print, and in which form.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// One system alone: debian, fedora, macos, windows, node, python, codex, android, iphone or firefox
+    /// Only this system: debian, fedora, macos, windows, node, python, codex, android, iphone or firefox
     #[arg(value_name = "SYSTEM", value_parser = SYSTEMS.map(|system| system.key))]
     system: Option<String>,
 
@@ -36,11 +36,11 @@ pub struct Args {
     #[arg(long, value_name = "FORM", conflicts_with_all = ["system", "install", "remove"])]
     form: Option<Form>,
 
-    /// Have this machine itself trust it: Debian's store, /usr/local/share/ca-certificates
+    /// Make this machine trust it: adds it to Debian's store, /usr/local/share/ca-certificates
     #[arg(long, conflicts_with_all = ["system", "remove"])]
     install: bool,
 
-    /// Take it out of this machine's store
+    /// Remove it from this machine's store
     #[arg(long, conflicts_with = "system")]
     remove: bool,
 }
@@ -52,7 +52,7 @@ enum Form {
     Mobileconfig,
 }
 
-/// Says it, writes it, or puts it into the store.
+/// Prints the instructions, writes the certificate, or adds it to the store.
 pub fn run(home: &Home, args: &Args) -> Result<String, String> {
     if args.remove {
         return remove(home.json);
@@ -80,7 +80,7 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
     })
 }
 
-/// Our own authority's certificate, read as the service that keeps it.
+/// Reads our own authority's certificate, as the user of the service that owns it.
 fn authority(home: &Home) -> Result<(String, Facts), String> {
     let Some(file) = home.source.ca() else {
         return Err(format!(
@@ -141,7 +141,7 @@ fn write(form: Form, facts: &Facts) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// Does nothing where it is there already.
+/// Adds the certificate to the store; does nothing if it is already there.
 fn install(json: bool, facts: &Facts) -> Result<String, String> {
     is_debians()?;
     let entry = Path::new(STORE).join(ENTRY);
@@ -151,7 +151,7 @@ fn install(json: bool, facts: &Facts) -> Result<String, String> {
         files::public_dir(Path::new(STORE)).map_err(|e| format!("{e}; run it as root"))?;
         files::write_public(&entry, pem.as_bytes()).map_err(|e| format!("{e}; run it as root"))?;
     }
-    // Also where it is there: the last attempt may have ended between the two.
+    // Also if the file exists: the last attempt may have ended between the two steps.
     update()?;
     let shown = entry.display();
     let when = if there { "already" } else { "now" };
@@ -200,8 +200,8 @@ fn is_debians() -> Result<(), String> {
     ))
 }
 
-/// Anew from the beginning: without that, what was removed leaves a link behind, and another certificate under the same
-/// name is not found by its hash.
+/// Rebuilds the store with `--fresh`: otherwise a removed certificate leaves a link behind, and a new certificate
+/// under the same name is not found by its hash.
 fn update() -> Result<(), String> {
     let ran = Command::new(UPDATE).arg("--fresh").output();
     let output = ran.map_err(|cause| format!("{UPDATE} could not be run: {cause}"))?;

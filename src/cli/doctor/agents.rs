@@ -1,4 +1,4 @@
-//! Who may come in: tokens that nobody uses, tokens that never end, and the owner's own password.
+//! Checks the agents: unused tokens, expiring tokens, and the owner's password.
 
 use std::fmt::Write as _;
 
@@ -8,16 +8,16 @@ use crate::deeds::{expires_soon, standing};
 use crate::sys::now_ms;
 use crate::vault::{Agent, Vault};
 
-/// A token that was not used for so long is one too many.
+/// A token that was not used for this long is reported.
 const UNUSED_MS: u64 = 90 * 86_400_000;
 
-/// A new one has so long to be used for the first time.
+/// How long a new token may remain unused.
 const NEW_MS: u64 = 7 * 86_400_000;
 
-/// So many names stand in one line.
+/// The maximum number of names in one line.
 const NAMED: usize = 5;
 
-/// Agents and owner.
+/// Checks agents and owner.
 pub fn look(vault: &Vault, spaces: &Spaces) -> Vec<Finding> {
     let agents = match vault.agents().list() {
         Ok(agents) => agents,
@@ -86,7 +86,7 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
     found
 }
 
-/// Tokens that expire within 30 days.
+/// Finds tokens that expire within 30 days.
 fn expiring(agents: &[&Agent], now_ms: u64) -> Option<Finding> {
     let names = named(agents, |agent| expires_soon(agent, now_ms).is_some())?;
     let seen = format!("the tokens of {names} expire within 30 days");
@@ -94,7 +94,7 @@ fn expiring(agents: &[&Agent], now_ms: u64) -> Option<Finding> {
     Some(Finding::warning("agents", seen, remedy))
 }
 
-/// The names of those that are so, the first few.
+/// The names of the agents that match, at most `NAMED`.
 fn named(agents: &[&Agent], are: impl Fn(&Agent) -> bool) -> Option<String> {
     let names: Vec<&str> = agents
         .iter()

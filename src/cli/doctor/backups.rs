@@ -1,4 +1,4 @@
-//! How old the newest backup is.
+//! Checks the age of the newest backup.
 
 use super::finding::Finding;
 use crate::backends::Backups;
@@ -6,10 +6,10 @@ use crate::config::Reach;
 use crate::helper_client::Helper;
 use crate::sys::{moment_ms, now_ms};
 
-/// An older one is worth little.
+/// An older backup is reported.
 const OLD_MS: u64 = 8 * 86_400_000;
 
-/// Over this helper.
+/// Looks through this helper.
 pub async fn look(helper: &Helper) -> Finding {
     const CHECK: &str = "backups";
     if !Backups::are_here() {

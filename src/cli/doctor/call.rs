@@ -1,4 +1,4 @@
-//! A real call, as a client makes it: with a token, over TLS, at an address of the local network.
+//! Makes a real call like a client: with a token, over TLS, at an address of the local network.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use crate::deeds::{admit, edit, rotate};
 use crate::sys::{Secret, now_ms};
 use crate::vault::{Agent, Vault};
 
-/// The agent that calls; between two runs its time is over.
+/// The agent that calls; it is expired between two runs.
 const NAME: &str = "gatewren-doctor";
 
-/// What it calls, and all that it may.
+/// The tool that it calls, and the only one that it may.
 const TOOL: &str = "whoami";
 
-/// So long it may come in.
+/// How long the token is valid.
 const HOLDS_MS: u64 = 60_000;
 
-/// A server learns of a new agent within a second; so often it is asked.
+/// The number of tries: a server notices a new agent within a second.
 const TRIES: u32 = 8;
 
-/// Between two tries.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(400);
 
-/// Makes the call and takes back what it was made with.
+/// Makes the call, then expires the token that it was made with.
 pub async fn look(door: &Door, vault: &Vault, at: IpAddr) -> Finding {
     const CHECK: &str = "call";
     let (agent, token) = match token(vault).await {
@@ -84,7 +84,7 @@ async fn called(door: &Door, at: IpAddr, token: &Secret) -> Result<(), String> {
     }
 }
 
-/// The agent with a token that is good now.
+/// Returns the agent with a valid token.
 async fn token(vault: &Vault) -> Result<(Agent, Secret), String> {
     let hand = hand();
     let agents = vault.agents().list().map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! Until when the certificate holds.
+//! Checks when the certificate expires.
 
 use super::finding::Finding;
 use crate::app::{box_names, certificate};
@@ -6,13 +6,13 @@ use crate::config::{Settings, TlsMode};
 use crate::http::Facts;
 use crate::sys::{now_ms, rfc3339};
 
-/// One of our own authority is made anew 30 days before its end, so with less it was not.
+/// Our own authority renews 30 days before the end, so fewer days left means that renewal failed.
 const OWN_DAYS: i64 = 29;
 
-/// Somebody else's is replaced by then, as ACME clients do.
+/// ACME clients replace theirs before this many days are left.
 const GIVEN_DAYS: i64 = 10;
 
-/// The names of this box that the certificate does not hold for.
+/// The names of this host that the certificate does not cover.
 fn uncovered(settings: &Settings, facts: &Facts) -> Option<String> {
     let names = box_names(&settings.names).into_iter();
     let uncovered: Vec<String> = names
@@ -21,7 +21,7 @@ fn uncovered(settings: &Settings, facts: &Facts) -> Option<String> {
     (!uncovered.is_empty()).then(|| uncovered.join(" "))
 }
 
-/// The certificate that the settings name.
+/// Checks the certificate that the settings name.
 pub fn look(settings: &Settings) -> Finding {
     const CHECK: &str = "certificate";
     let own = settings.tls.mode == TlsMode::Own;

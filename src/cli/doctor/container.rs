@@ -1,4 +1,4 @@
-//! The helper, and a command in a real container that is killed with everything it has started.
+//! Checks the helper, and that a command in a real container is killed with all its child processes.
 
 use std::fs;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::config::Reach;
 use crate::helper_client::Helper;
 use crate::sys::random_bytes;
 
-/// What the helper's log says who asked.
+/// The reference in the helper's log.
 const REFERENCE: &str = "gatewren doctor";
 
-/// So long the command gets to start its processes, and the kernel to end them.
+/// How long the command may take to start its processes, and the kernel to end them.
 const WAIT: Duration = Duration::from_secs(8);
 
-/// Between two looks at the processes.
+/// The pause between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the command starts: one in a session of its own, one whose parent is gone, and itself.
+/// The number of processes of the command: one in its own session, one whose parent has exited, and itself.
 const STARTED: usize = 3;
 
-/// Over this helper.
+/// Checks through this helper.
 pub async fn look(helper: &Helper) -> Vec<Finding> {
     let lxc = Lxc::new(helper.clone()).seen_by(&Reach::everything(), REFERENCE);
     let containers = match lxc.all_vitals().await {
@@ -49,8 +49,8 @@ fn refused(check: &'static str, cause: &BackendError) -> Finding {
     Finding::problem(check, seen, remedy)
 }
 
-/// Starts processes in a container that sleep for a number of seconds nobody else would, drops the call, and looks
-/// whether any of them is left.
+/// Starts processes in a container that sleep for a unique number of seconds, drops the call, and checks whether
+/// any of them is left.
 async fn kill_test(helper: &Helper, container: &ContainerName) -> Finding {
     const CHECK: &str = "kill test";
     let Ok(random) = random_bytes::<4>() else {
@@ -71,7 +71,7 @@ async fn kill_test(helper: &Helper, container: &ContainerName) -> Finding {
         }
         started = until(|| sleeping(&seconds) >= STARTED) => started,
     };
-    // The call is dropped by now.
+    // The call is dropped here.
     let most = sleeping(&seconds);
     if started.is_none() && most == 0 {
         let seen =
@@ -117,7 +117,7 @@ fn command(seconds: &str) -> ShellCall {
     }
 }
 
-/// How many processes of this box sleep so long.
+/// The number of processes on this host that sleep for this number of seconds.
 fn sleeping(seconds: &str) -> usize {
     let Ok(processes) = fs::read_dir("/proc") else {
         return 0;
@@ -130,7 +130,7 @@ fn sleeping(seconds: &str) -> usize {
     processes.flatten().filter(is_one).count()
 }
 
-/// Waits until it is so; how long that took, and nothing if it did not come to be.
+/// Waits until the condition holds; returns how long that took, or `None` on timeout.
 async fn until(is_so: impl Fn() -> bool) -> Option<Duration> {
     let begun = Instant::now();
     let waited = async {

@@ -1,4 +1,4 @@
-//! What is typed after `gatewren doctor`, and what is looked at in which order.
+//! The arguments of `gatewren doctor`, and the order of its checks.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -14,26 +14,26 @@ use crate::config::Settings;
 use crate::helper_client::Helper;
 use crate::sys::Requester;
 
-/// Something is to be looked at.
+/// Exit code: something needs attention.
 const WARNINGS: u8 = 1;
 
-/// Something does not work.
+/// Exit code: something does not work.
 const PROBLEMS: u8 = 2;
 
-/// Look at everything that can be wrong, and say what to do.
+/// Check everything that can be wrong, and suggest fixes.
 ///
-/// Exits with 0 when all is well, with 1 when something is to be looked at, with 2 when something does not work. Run it
-/// as root: what only root sees is skipped otherwise.
+/// Exits with 0 if all is well, with 1 if something needs attention, with 2 if something does not work. Run it as
+/// root: checks that need root are skipped otherwise.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     place: Place,
 
-    /// Where it listens, where that is not as settings or systemd say
+    /// The server's address, if it differs from the settings or systemd's socket
     #[arg(long, value_name = "ADDRESS:PORT")]
     address: Option<SocketAddr>,
 
-    /// Only look: no command in a container that is killed, no call with a token made for it
+    /// Skip the self-tests: the command in a container that is killed, and the call with a temporary token
     #[arg(long)]
     no_self_test: bool,
 
@@ -105,7 +105,8 @@ fn of_settings(args: &Args, settings: &Settings, report: &mut Report) {
     }
 }
 
-/// What is looked at as the server's user, whom the helper serves; so it comes last.
+/// Checks that run as the server's user, which the helper accepts. They come last because root privileges are
+/// dropped for them.
 async fn kept(args: &Args, settings: &Settings, way: Option<(&Door, IpAddr)>, report: &mut Report) {
     let file = match args.place.file("vault.db") {
         Ok(file) => file,
@@ -144,7 +145,7 @@ async fn kept(args: &Args, settings: &Settings, way: Option<(&Door, IpAddr)>, re
     }
 }
 
-/// What was found; words come as they are found, for some of it takes a while.
+/// The findings; text is printed as they are found, because some checks take a while.
 struct Report {
     json: bool,
     found: Vec<Finding>,
@@ -153,7 +154,7 @@ struct Report {
 impl Report {
     fn say(&mut self, finding: Finding) {
         if !self.json {
-            // Whoever reads may have stopped; the exit code still says it.
+            // The reader may have closed the pipe; the exit code still has the result.
             let _ = writeln!(io::stdout(), "{}", finding.line());
         }
         self.found.push(finding);

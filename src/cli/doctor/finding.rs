@@ -1,47 +1,47 @@
-//! What was found: how it is, and what to do where it is not well.
+//! The result of one check: its state, and what to do if there is a problem.
 
 use serde_json::{Value, json};
 
 use crate::deeds::plain;
 
-/// How it is with one thing.
+/// The state of the checked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// Nobody could look, or there is nothing to look at.
+    /// The check could not run, or does not apply.
     Skipped,
-    /// It is well.
+    /// It works.
     Good,
-    /// It works, and is to be looked at.
+    /// It works, but needs attention.
     Warning,
     /// It does not work.
     Problem,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which, as one word.
+    /// The name of the check, as one word.
     pub check: &'static str,
-    /// How it is.
+    /// The state.
     pub state: State,
-    /// What was seen.
+    /// What the check saw.
     pub seen: String,
     /// What to do.
     pub remedy: Option<String>,
 }
 
 impl Finding {
-    /// It is well.
+    /// Creates a finding for something that works.
     pub fn good(check: &'static str, seen: impl Into<String>) -> Self {
         Self::new(check, State::Good, seen)
     }
 
-    /// Nobody could look, or there is nothing to look at.
+    /// Creates a finding for a check that could not run or does not apply.
     pub fn skipped(check: &'static str, seen: impl Into<String>) -> Self {
         Self::new(check, State::Skipped, seen)
     }
 
-    /// It works, and is to be looked at.
+    /// Creates a finding for something that works, but needs attention.
     pub fn warning(
         check: &'static str,
         seen: impl Into<String>,
@@ -50,7 +50,7 @@ impl Finding {
         Self::new(check, State::Warning, seen).with(remedy)
     }
 
-    /// It does not work.
+    /// Creates a finding for something that does not work.
     pub fn problem(
         check: &'static str,
         seen: impl Into<String>,
@@ -68,13 +68,13 @@ impl Finding {
         }
     }
 
-    /// With what to do, for what is skipped too.
+    /// Adds what to do; also for a skipped check.
     pub fn with(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
 
-    /// A line, and a second one with what to do.
+    /// The finding as a line, and a second one with what to do.
     pub fn line(&self) -> String {
         let Self { check, seen, .. } = self;
         let line = format!("{:<8} {check:<12} {}", self.state.word(), plain(seen));
@@ -84,7 +84,7 @@ impl Finding {
         }
     }
 
-    /// As JSON.
+    /// The finding as JSON.
     pub fn json(&self) -> Value {
         json!({
             "check": self.check,
@@ -96,7 +96,7 @@ impl Finding {
 }
 
 impl State {
-    /// Its word, in words and in JSON.
+    /// The name of the state, in text and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Skipped => "skipped",

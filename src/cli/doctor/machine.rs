@@ -1,4 +1,4 @@
-//! What the box itself has: clock, cgroups, `AppArmor`, space, LXC, mDNS, and Proxmox's quorum.
+//! Checks the host itself: clock, cgroups, `AppArmor`, disk space, LXC, mDNS, and Proxmox's quorum.
 
 use std::fs;
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::sys::{
     limiting_controllers,
 };
 
-/// So much free space is little, in bytes and in percent: what comes first.
+/// Free space is low below both values, in bytes and in percent.
 const LITTLE: (u64, u64) = (1 << 30, 10);
 
-/// At so little, databases and audit soon cannot be written, and calls are refused.
+/// Below this many bytes, databases and audit soon cannot be written, and calls are rejected.
 const TOO_LITTLE: u64 = 100 << 20;
 
-/// Where Proxmox VE says how its cluster is (pmxcfs(8)).
+/// The status of the cluster of Proxmox VE (pmxcfs(8)).
 const MEMBERS: &str = "/etc/pve/.members";
 
-/// All of it.
+/// Runs all checks.
 pub fn look(settings: &Settings) -> Vec<Finding> {
     let mut found = vec![
         clock(),
@@ -75,7 +75,7 @@ fn cgroups() -> Finding {
     }
 }
 
-/// Whether the kernel can limit what a call uses; Raspberry Pi OS starts without the controller of memory.
+/// Checks whether the kernel can limit what a call uses; Raspberry Pi OS boots without the memory controller.
 fn limits(mount: Option<&Path>) -> Finding {
     let Some(mount) = mount else {
         return Finding::skipped(
@@ -104,7 +104,7 @@ fn limits(mount: Option<&Path>) -> Finding {
     )
 }
 
-/// Whether what left the cgroup of its call is known by a number that it cannot change.
+/// Checks whether a process that left the cgroup of its call is identified by a number that it cannot change.
 fn audit_sessions(file: &Path) -> Finding {
     if file.exists() {
         return Finding::good(
@@ -200,7 +200,7 @@ fn mdns() -> Finding {
     }
 }
 
-/// Without quorum nothing in /etc/pve can be written, so no container can be changed.
+/// Without quorum, nothing in /etc/pve can be written, so no container can be changed.
 fn quorum(members: &Path) -> Option<Finding> {
     if !members.exists() {
         // Not a Proxmox node.

@@ -1,4 +1,4 @@
-//! `gatewren doctor`: looks at everything that can stand between an owner and a working gatewren.
+//! `gatewren doctor`: checks everything that can prevent gatewren from working.
 
 mod agents;
 mod backups;

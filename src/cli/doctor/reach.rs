@@ -1,4 +1,4 @@
-//! Whether clients reach it: at its addresses, under its names, with a certificate that holds, and a call that is real.
+//! Checks whether clients reach the server: at its addresses, and under its names with a valid certificate.
 
 use std::net::IpAddr;
 
@@ -8,10 +8,10 @@ use crate::app::{box_addresses, box_names};
 use crate::config::Settings;
 use crate::http::is_local;
 
-/// So many addresses and names are tried.
+/// The maximum number of addresses and names to try.
 const MOST: usize = 8;
 
-/// The addresses at which others in the local network reach this box.
+/// The addresses at which others in the local network reach this host.
 fn lan_addresses() -> Vec<IpAddr> {
     let mut addresses = box_addresses();
     addresses.retain(|address| {
@@ -21,13 +21,13 @@ fn lan_addresses() -> Vec<IpAddr> {
         };
         !address.is_loopback() && !link_local
     });
-    // Those of the home first.
+    // Local addresses first.
     addresses.sort_by_key(|address| (!is_local(*address), address.is_ipv6()));
     addresses.truncate(MOST);
     addresses
 }
 
-/// Whether it answers; nothing else about it need be asked where it does not.
+/// Checks whether the server answers. If not, the other checks are skipped.
 pub async fn answers(door: &Door) -> Finding {
     let at = door.near.ip();
     match door.knock(at, &in_url(at)).await {
@@ -40,7 +40,7 @@ pub async fn answers(door: &Door) -> Finding {
     }
 }
 
-/// Each address, and each name; the address of the local network at which it answered first.
+/// Checks each address and each name; also returns the first local address that answered.
 pub async fn look(door: &Door, settings: &Settings) -> (Vec<Finding>, Option<IpAddr>) {
     let (mut found, at) = if door.is_local {
         let seen = "it listens at an address of this box alone, so no other machine reaches it";
@@ -79,7 +79,7 @@ async fn network(door: &Door) -> (Vec<Finding>, Option<IpAddr>) {
     (found, well.first().copied())
 }
 
-/// A name that is refused is in no list of hosts, or not in the certificate.
+/// A rejected name is missing in the list of hosts or in the certificate.
 async fn names(door: &Door, settings: &Settings) -> Vec<Finding> {
     let (mut well, mut found) = (Vec::new(), Vec::new());
     for name in box_names(&settings.names).into_iter().take(MOST) {

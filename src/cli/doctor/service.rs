@@ -1,13 +1,13 @@
-//! Our units as systemd has them: whether they run, and how much of the sandbox still stands.
+//! Checks gatewren's systemd units: whether they run, and how well they are sandboxed.
 
 use super::super::program::printed;
 use super::super::units::{UNITS, UnitState, systemd_runs};
 use super::finding::Finding;
 
-/// What `systemd-analyze security` may say of the front at most, in tenths; as shipped it is well below.
+/// The maximum exposure of the front in `systemd-analyze security`, in tenths; as shipped, it is well below.
 const EXPOSURE: u32 = 20;
 
-/// All units, and what is known of the front's.
+/// Checks all units, and the sandbox of the front.
 pub async fn look() -> Vec<Finding> {
     if !systemd_runs() {
         let seen = "systemd does not run this box, so it was not asked";
@@ -45,7 +45,7 @@ fn of_unit(unit: &str, state: &UnitState) -> Option<Finding> {
         let seen = format!("{unit} has failed ({})", state.get("Result"));
         return Some(Finding::problem("units", seen, why));
     }
-    // The helper is started when it is needed.
+    // The helper starts on demand.
     if !state.is_active() && unit != "gatewren-helper.service" {
         let seen = format!("{unit} is {active}");
         let start = format!("systemctl start {unit}; if it does not stay up: {why}");

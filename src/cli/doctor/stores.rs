@@ -1,4 +1,4 @@
-//! What is kept: the state database, the vault, and the chain of the audit.
+//! Checks the stores: the state database, the vault, and the chain of the audit.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::finding::Finding;
 use crate::state::checkup;
 use crate::vault::{AuditReader, Chain};
 
-/// Both, beside a running server.
+/// Checks both, while the server runs.
 pub fn look(vault: &Path) -> Vec<Finding> {
     let mut found = vec![state(&vault.with_file_name("state.db")), audit(vault)];
     found.extend(exact(vault));
@@ -49,7 +49,7 @@ fn audit(vault: &Path) -> Finding {
     }
 }
 
-/// Whether the exact arguments that are sealed can be opened; nothing where all can.
+/// Checks whether the sealed arguments can be opened; empty if all can.
 fn exact(vault: &Path) -> Vec<Finding> {
     let remedy = format!("gatewren audit verify --dir {}", shown_directory(vault));
     match AuditReader::open(vault).and_then(|audit| audit.exact_standing()) {

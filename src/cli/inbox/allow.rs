@@ -1,4 +1,4 @@
-//! `gatewren inbox grant`, `grants` and `ungrant`: what an agent may do for a while without asking each time.
+//! `gatewren inbox grant`, `grants` and `ungrant`: what an agent may do for a limited time without asking.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,14 @@ use crate::deeds::{self, GrantWish, Span, end_grant, granted_words, is_broad, kn
 use crate::sys::{exact_line, rfc3339};
 use crate::vault::{Grant as Given, GrantBound, hex};
 
-/// What is granted to whom.
+/// The grant to create.
 #[derive(Debug, clap::Args)]
 pub struct Grant {
     /// The agent: its id or its name
     agent: String,
     /// The tool, as `tools/list` names it
     tool: String,
-    /// Only for calls about this container or unit; about whatever the agent reaches when absent
+    /// Only for calls about this container or unit; for everything that the agent may access if absent
     #[arg(long, visible_alias = "container", value_name = "NAME")]
     target: Option<String>,
     /// Only commands that begin with these words, such as "systemctl status"; for tools that run a command
@@ -25,12 +25,12 @@ pub struct Grant {
     /// Allow every call of the tool, without --target or --prefix
     #[arg(long, conflicts_with_all = ["target", "prefix"])]
     broad: bool,
-    /// For how long, such as 30m or 2h; 30d at most
+    /// How long, such as 30m or 2h; at most 30d
     #[arg(long = "for", value_name = "TIME")]
     span: Span,
 }
 
-/// Gives a grant.
+/// Creates a grant.
 pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, String> {
     let agent = desk.agent(&asked.agent)?;
     known_tool(&desk.vault, &asked.tool)?;
@@ -62,7 +62,7 @@ pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, Str
     })
 }
 
-/// The grants that hold.
+/// Lists the active grants.
 pub fn list(desk: &Desk, json: bool) -> Result<String, String> {
     let grants = desk.vault.grants().holding().map_err(|e| e.to_string())?;
     if json {

@@ -1,16 +1,17 @@
-//! Asks the owner on a terminal before something is decided that was not named one by one.
+//! Asks the owner on a terminal to confirm a decision about items that were not named one by one.
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
 
 use crate::sys::is_asked;
 
-/// The longest answer that is read.
+/// The maximum length of an answer, in bytes.
 const MAX_ANSWER_BYTES: u64 = 256;
 
-/// Shows a text and a question on standard error, and waits for an answer on standard input. Only `yes` is a yes.
+/// Prints a text and a question to standard error, and reads the answer from standard input. Only `yes` confirms.
 ///
 /// # Errors
-/// Words for the owner: the answer was another one, or standard input is no terminal; `otherwise` says what to do then.
+/// If the answer is not `yes`, or standard input is not a terminal; `otherwise` says what the owner can do
+/// instead.
 pub fn ask_yes(text: &str, question: &str, otherwise: &str) -> Result<(), String> {
     if !is_asked() {
         return Err(format!(
@@ -18,7 +19,7 @@ pub fn ask_yes(text: &str, question: &str, otherwise: &str) -> Result<(), String
         ));
     }
     let unanswered = || "nothing was done: the question was not answered".to_owned();
-    // Standard output may be read by a program.
+    // Not to standard output, which a program may read.
     write!(io::stderr(), "{text}\n{question} Answer yes or no: ").map_err(|_| unanswered())?;
     let mut line = String::new();
     let mut input = io::stdin().lock().take(MAX_ANSWER_BYTES);

@@ -1,4 +1,4 @@
-//! `gatewren inbox approve` and `reject`: the owner's word on changes, and what came of it.
+//! `gatewren inbox approve` and `reject`: the owner's decision on changes, and its result.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,46 +16,47 @@ use crate::deeds::{self, Batch, GrantWish, Span, Verb, rule};
 use crate::sys::now_ms;
 use crate::vault::{Change, ChangeStatus, GrantBound};
 
-/// One could not be decided on any more.
+/// Exit code: a change could no longer be decided on.
 const PAST: u8 = 3;
 
-/// One was approved and then not done.
+/// Exit code: a change was approved but not applied.
 const NOT_DONE: u8 = 4;
 
-/// How often the vault is looked at while waiting, beside its own notices.
+/// How often to poll the vault while waiting, in addition to its notifications.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Of an agent that was named.
+/// The error if the named agent has no pending change.
 const NOTHING_WAITS: &str = "nothing of this agent waits";
 
-/// Which changes.
+/// Selects changes.
 #[derive(Debug, clap::Args)]
 pub struct Which {
-    /// Their ids, or the beginnings of them
+    /// The ids of the changes, or unique prefixes of them
     #[arg(
         value_name = "ID",
         required_unless_present = "all_of",
         conflicts_with = "all_of"
     )]
     changes: Vec<String>,
-    /// All that wait of this agent: its id or its name
+    /// All pending changes of this agent: its id or its name
     #[arg(long, value_name = "AGENT")]
     all_of: Option<String>,
-    /// A word on it, which the agent can read
+    /// A note that the agent can read
     #[arg(long)]
     note: Option<String>,
 }
 
-/// What is approved, and how.
+/// What to approve, and how.
 #[derive(Debug, clap::Args)]
 pub struct Approve {
     #[command(flatten)]
     which: Which,
     /// With --all-of: the digest that `show --all-of` printed; nothing is approved if something has changed since
+    /// then
     #[arg(long, value_name = "DIGEST", requires = "all_of")]
     as_of: Option<String>,
-    /// Allow the same agent the same for so long, such as 2h, without asking: the tool on the same target, or exactly this
-    /// call where the tool has no target
+    /// Allow the agent the same without asking for this long, such as 2h: the tool on the same target, or exactly
+    /// this call if the tool has no target
     #[arg(long, value_name = "TIME")]
     grant: Option<Span>,
     /// With --grant: allow commands that begin with these words, such as "systemctl status"
@@ -64,19 +65,19 @@ pub struct Approve {
     /// With --grant: allow every call of the tool, whatever its arguments
     #[arg(long, requires = "grant", conflicts_with = "prefix")]
     broad: bool,
-    /// Wait until each has ended, and say how
+    /// Wait until each has ended, and print the result
     #[arg(long)]
     wait: bool,
 }
 
-/// What is rejected.
+/// What to reject.
 #[derive(Debug, clap::Args)]
 pub struct Reject {
     #[command(flatten)]
     which: Which,
 }
 
-/// Approves.
+/// Approves changes.
 pub async fn approve(desk: &Desk, state: Option<&Path>, asked: &Approve, json: bool) -> ExitCode {
     match approved(desk, state, asked).await {
         Ok(decided) => report(desk, &decided, json, asked.wait),
@@ -90,7 +91,7 @@ async fn approved(
     asked: &Approve,
 ) -> Result<Vec<Decided>, String> {
     if let Some(prefix) = &asked.prefix {
-        // Before anything is decided.
+        // Check the prefix before anything is decided.
         prefix.parse::<CommandPrefix>()?;
     }
     let which = &asked.which;
@@ -108,7 +109,8 @@ async fn approved(
     Ok(decided)
 }
 
-/// All that waits of an agent, once the owner has seen all of it: here and now on the terminal, or before, under a digest.
+/// All pending changes of an agent, after the owner has seen them: now on the terminal, or before, identified by
+/// a digest.
 fn shown_first(
     desk: &Desk,
     state: Option<&Path>,
@@ -129,13 +131,13 @@ fn shown_first(
         "read `gatewren inbox show --all-of {id}` and add --as-of with the digest that it ends with"
     );
     ask_yes(&look::pages(desk, state, &shown), &question, &otherwise)?;
-    // While the owner was reading.
+    // Something may have changed while the owner was reading.
     let now = waiting()?;
     now.check(&shown.digest)?;
     Ok(now.changes)
 }
 
-/// Rejects.
+/// Rejects changes.
 pub async fn reject(desk: &Desk, asked: &Reject, json: bool) -> ExitCode {
     let which = &asked.which;
     let changes = match &which.all_of {
@@ -155,13 +157,13 @@ pub async fn reject(desk: &Desk, asked: &Reject, json: bool) -> ExitCode {
     }
 }
 
-/// What became of one change here.
+/// The result of the decision on one change.
 struct Decided {
-    /// As it stands.
+    /// The change after the decision.
     change: Change,
-    /// Why the decision does not hold, if it does not.
+    /// Why the decision was rejected, if it was.
     refused: Option<String>,
-    /// The grant that was given with it.
+    /// The id of the grant that was created with it.
     grant: Option<String>,
 }
 
@@ -212,7 +214,7 @@ async fn grants(
     Ok(())
 }
 
-/// Waits until each has ended, or waits for the owner again because its target has moved.
+/// Waits until each change has ended, or is pending again because its target has changed.
 async fn wait(desk: &Desk, decided: &mut [Decided]) -> Result<(), String> {
     let mut bell = desk.vault.changes().bell();
     for one in decided.iter_mut().filter(|one| one.refused.is_none()) {
@@ -229,7 +231,7 @@ async fn wait(desk: &Desk, decided: &mut [Decided]) -> Result<(), String> {
             if over || again || !one.change.status.is_open() {
                 break;
             }
-            // A notice that is lost costs a second.
+            // A lost notification delays this by a second.
             let _ = tokio::time::timeout(LOOK, bell.changed()).await;
         }
     }

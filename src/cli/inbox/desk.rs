@@ -1,10 +1,10 @@
-//! What every command of the inbox works on: the vault and the names of the agents.
+//! The shared context of the inbox commands: the vault and the names of the agents.
 
 use std::collections::HashMap;
 
 use crate::vault::{Agent, Change, Vault};
 
-/// The open vault and what was read of it.
+/// The open vault and the agents in it.
 pub struct Desk {
     /// The vault.
     pub vault: Vault,
@@ -12,7 +12,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Over an open vault.
+    /// Reads the agents of an open vault.
     pub fn new(vault: Vault) -> Result<Self, String> {
         let agents = vault.agents().list().map_err(|e| e.to_string())?;
         let agents = agents.into_iter().map(|agent| (agent.id.clone(), agent));
@@ -22,12 +22,12 @@ impl Desk {
         })
     }
 
-    /// What its owner calls an agent; its id when nobody knows it any more.
+    /// The owner's name for an agent, or its id if the agent no longer exists.
     pub fn name<'a>(&'a self, agent: &'a str) -> &'a str {
         self.agents.get(agent).map_or(agent, |agent| &agent.name)
     }
 
-    /// The id of the agent with this id, or with this name if no other has it.
+    /// Returns the id of the agent with this id, or of the only active agent with this name.
     pub fn agent(&self, named: &str) -> Result<String, String> {
         if self.agents.contains_key(named) {
             return Ok(named.to_owned());
@@ -45,14 +45,14 @@ impl Desk {
         }
     }
 
-    /// The changes with these ids; none unless all of them are there.
+    /// Returns the changes with these ids; fails if one of them does not exist.
     pub fn changes(&self, named: &[String]) -> Result<Vec<Change>, String> {
         named.iter().map(|named| self.change(named)).collect()
     }
 
-    /// The change with this id, or the only one whose id begins so.
+    /// Returns the change with this id, or the only one whose id has this prefix.
     pub fn change(&self, named: &str) -> Result<Change, String> {
-        /// Shorter beginnings are more often a slip than a choice.
+        /// Shorter prefixes are more often a typing error than intended.
         const LEAST: usize = 4;
         let changes = self.vault.changes();
         if let Some(change) = changes.get(named).map_err(|e| e.to_string())? {

@@ -1,4 +1,4 @@
-//! What a person types after `gatewren inbox`, and where it goes.
+//! The arguments of `gatewren inbox`, and their dispatch to the subcommands.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use super::super::{
 };
 use super::{allow, decide, desk::Desk, look};
 
-/// Decide on what agents propose, and allow things for a while.
+/// Decide on what agents propose, and allow things for a limited time.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -27,33 +27,33 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List what waits or runs, the newest first
+    /// List pending and running changes, the newest first
     List(look::Which),
-    /// Show all of one change, with its exact arguments, or of all that waits of an agent
+    /// Show one change in full, with its exact arguments, or all pending changes of an agent
     Show(look::WhichShown),
-    /// Approve changes: each runs once, just as it was proposed
+    /// Approve changes: each runs once, exactly as proposed
     ///
-    /// Exits with 0 when all were approved, with 3 when one could not be (it was decided on before, its time is over,
-    /// or it is not what was proposed), with 1 when nothing could be done. With --wait it exits with 4 when one was
-    /// approved and then not done.
+    /// Exits with 0 if all were approved, with 3 if one could not be (it was already decided on, has expired, or
+    /// is not what was proposed), with 1 if nothing could be done. With --wait it exits with 4 if one was
+    /// approved but not applied.
     Approve(decide::Approve),
-    /// Reject changes that have not begun
+    /// Reject changes that have not started
     ///
-    /// Exits with 0 when all were rejected, with 3 when one could not be, with 1 when nothing could be done.
+    /// Exits with 0 if all were rejected, with 3 if one could not be, with 1 if nothing could be done.
     Reject(decide::Reject),
-    /// Allow an agent a tool for a while, without asking each time
+    /// Allow an agent a tool for a limited time, without asking
     Grant(allow::Grant),
-    /// List what is allowed for a while
+    /// List the active grants
     Grants,
-    /// End a grant before its time
+    /// End a grant before it expires
     Ungrant {
-        /// Its id, as `grants` shows it
+        /// The id of the grant, as `grants` shows it
         #[arg(value_name = "ID")]
         grant: String,
     },
 }
 
-/// Runs the command; no server need run: it finds what was decided when it starts.
+/// Runs the command. No server has to run: it applies the decisions when it starts.
 pub fn run(args: &Args) -> ExitCode {
     let opened = args.place.vault().and_then(Desk::new);
     let (desk, runtime) = match (opened, runtime::build()) {

@@ -1,4 +1,4 @@
-//! `gatewren inbox list` and `show`: what there is to decide on.
+//! `gatewren inbox list` and `show`: print the changes.
 
 use std::path::Path;
 
@@ -10,19 +10,20 @@ use super::print;
 use crate::deeds::{Batch, movement};
 use crate::vault::Change;
 
-/// Which changes are listed.
+/// Filters for the list of changes.
 #[derive(Debug, clap::Args)]
 pub struct Which {
-    /// Also those that have ended, for as long as they are kept
+    /// Include changes that have ended, while they are stored
     #[arg(long)]
     all: bool,
-    /// Only those of this agent: its id or its name
+    /// Only changes of this agent: its id or its name
     #[arg(long)]
     agent: Option<String>,
 }
 
-/// The changes, a line or an object each, with their exact arguments. Arguments that are too long for a line are left out
-/// of it. For one agent it ends with the digest for `approve --as-of`, if the lines show all that waits.
+/// Returns the changes with their exact arguments, each as a line or an object. Arguments that are too long for a
+/// line are left out. For one agent, ends with the digest for `approve --as-of` if the lines show all pending
+/// changes.
 pub fn list(desk: &Desk, which: &Which, json: bool) -> Result<String, String> {
     let changes = desk.vault.changes();
     let only_open = !which.all;
@@ -56,7 +57,7 @@ pub fn list(desk: &Desk, which: &Which, json: bool) -> Result<String, String> {
     })
 }
 
-/// How all that waits of an agent can be approved after a list of it.
+/// The line with the digest, with which all pending changes of an agent can be approved.
 fn as_of(batch: &Batch) -> String {
     let is_whole = |change: &Change| print::arguments_in_a_line(change).is_some();
     if batch.changes.iter().all(is_whole) {
@@ -67,24 +68,23 @@ fn as_of(batch: &Batch) -> String {
     }
 }
 
-/// Which changes are shown.
+/// Selects the changes to show.
 #[derive(Debug, clap::Args)]
 pub struct WhichShown {
-    /// Its id, or the beginning of it
+    /// The id of the change, or a unique prefix of it
     #[arg(
         value_name = "ID",
         required_unless_present = "all_of",
         conflicts_with = "all_of"
     )]
     change: Option<String>,
-    /// All that waits of this agent: its id or its name
+    /// All pending changes of this agent: its id or its name
     #[arg(long, value_name = "AGENT")]
     all_of: Option<String>,
 }
 
-/// All of one change, or of everything that waits of an agent with the digest under which it can be approved. Arguments
-/// are shown as they are: to leave something out would let an agent hide what it wants to run behind what looks like a
-/// secret.
+/// Returns one change in full, or all pending changes of an agent with the digest for approving them. Arguments
+/// are never masked: otherwise an agent could hide a command in something that looks like a secret.
 pub fn show(
     desk: &Desk,
     state: Option<&Path>,

@@ -1,4 +1,4 @@
-//! `gatewren inbox`: what agents propose, and what the owner says to it.
+//! `gatewren inbox`: lists what agents propose, and records the owner's decisions.
 
 mod allow;
 mod ask;

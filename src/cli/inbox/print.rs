@@ -1,5 +1,5 @@
-//! How a change is written for its owner: exactly as it would run, and nothing that an agent wrote may move the cursor or
-//! pass for our words.
+//! Prints a change for the owner exactly as it would run. Text of an agent cannot move the cursor or look like
+//! ours.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,14 @@ use crate::deeds::{Movement, ShownArgument, change_arguments, result_text};
 use crate::sys::{exact_line, exact_lines, rfc3339};
 use crate::vault::{Change, ChangeStatus, hex};
 
-/// The most characters of arguments in a line of a list. Longer ones are not in it at all: the beginning of a command
-/// reads as a whole one.
+/// The maximum number of characters of arguments in a line of a list. Longer arguments are left out completely:
+/// the beginning of a command looks like a whole one.
 const IN_A_LINE: usize = 80;
 
-/// Bytes of a result on a page; the rest is cut, and `--json` has all of it.
+/// The maximum number of characters of a result on a page; the rest is cut, and `--json` has all of it.
 const ON_A_PAGE: usize = 4 << 10;
 
-/// What the cells of a line are.
+/// The column headings of a list.
 pub const HEAD: [&str; 7] = [
     "id",
     "status",
@@ -27,7 +27,7 @@ pub const HEAD: [&str; 7] = [
     "arguments",
 ];
 
-/// A change in a line.
+/// A change as a row.
 pub fn cells(desk: &Desk, change: &Change) -> [String; 7] {
     let moved = match (change.moved, change.status) {
         (Some(_), ChangeStatus::Pending) => " (its target has moved)",
@@ -51,13 +51,13 @@ pub fn cells(desk: &Desk, change: &Change) -> [String; 7] {
     ]
 }
 
-/// All of a change's arguments on one line; none where they are too long for a list.
+/// All arguments of a change on one line; `None` if they are too long for a list.
 pub fn arguments_in_a_line(change: &Change) -> Option<String> {
     let line = exact_line(&change.arguments);
     (line.chars().count() <= IN_A_LINE).then_some(line)
 }
 
-/// A change in a list, as JSON; `as_of` is the digest of all that waits of its agent.
+/// A change in a list, as JSON; `as_of` is the digest of all pending changes of its agent.
 pub fn brief(desk: &Desk, change: &Change, as_of: Option<&str>) -> Value {
     let mut value = common(desk, change);
     set(&mut value, "arguments", parsed(&change.arguments));
@@ -67,7 +67,7 @@ pub fn brief(desk: &Desk, change: &Change, as_of: Option<&str>) -> Value {
     value
 }
 
-/// All of a change, as JSON.
+/// A change in full, as JSON.
 pub fn whole(desk: &Desk, change: &Change, movement: &Movement) -> Value {
     let mut value = common(desk, change);
     set(&mut value, "arguments", parsed(&change.arguments));
@@ -86,7 +86,7 @@ pub fn whole(desk: &Desk, change: &Change, movement: &Movement) -> Value {
     value
 }
 
-/// A change on a page.
+/// A change in full, as text.
 pub fn page(desk: &Desk, change: &Change, movement: &Movement) -> String {
     let mut rows = vec![
         row("change", &change.id),
@@ -134,7 +134,7 @@ pub fn page(desk: &Desk, change: &Change, movement: &Movement) -> String {
     rows.join("\n")
 }
 
-/// What came of a change, in a sentence.
+/// The result of a change, in a sentence.
 pub fn said(desk: &Desk, change: &Change) -> String {
     let about = change
         .target
@@ -153,7 +153,7 @@ pub fn said(desk: &Desk, change: &Change) -> String {
     ))
 }
 
-/// What both JSON forms have.
+/// The fields that both JSON forms have.
 pub fn common(desk: &Desk, change: &Change) -> Value {
     let time = |ms: Option<u64>| ms.map(rfc3339);
     json!({
@@ -230,7 +230,7 @@ fn audited(change: &Change) -> Vec<String> {
     rows.collect()
 }
 
-/// Each argument: its name and what to know of it on one line, all of its value on lines of their own.
+/// Each argument: its name and its notes on one line, its whole value on separate lines.
 fn arguments(change: &Change) -> Vec<String> {
     let shown = change_arguments(change);
     if shown.is_empty() {
@@ -253,13 +253,14 @@ fn row(name: &str, value: &str) -> String {
     format!("{name:<9} {}", exact_line(value))
 }
 
-/// Lines that cannot be taken for rows. An empty text, and a line feed at the end of one, are lines too.
+/// Indents lines so that they cannot look like rows. An empty text, and a line feed at the end of one, are lines
+/// too.
 fn indented(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| format!("    {line}")).collect();
     lines.join("\n")
 }
 
-/// The same of words that somebody else wrote.
+/// The same for text that an agent or a tool wrote.
 fn quoted(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("  > {line}")).collect();
     lines.join("\n")

@@ -1,4 +1,5 @@
-//! Holds every place where a person decides to one property: two different values of an argument never look the same.
+//! Tests one property of every place where a person decides: two different values of an argument never look the
+//! same.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +15,7 @@ use crate::registry::Tool;
 use crate::sys::{Scratch, random_bytes};
 use crate::vault::{Change, Vault};
 
-/// Values that a rendering could confuse: by redacting, cutting, trimming, hiding characters, or mixing up types.
+/// Values that a rendering could confuse: by masking, cutting, trimming, hiding characters, or mixing up types.
 fn pairs() -> Vec<(Value, Value)> {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
     let long = |end: char| json!(format!("{}{end}", "x".repeat(3_000)));
@@ -47,7 +48,7 @@ fn pairs() -> Vec<(Value, Value)> {
     ]
 }
 
-/// Texts of pieces that are often mixed up.
+/// A random text of pieces that are often confused.
 fn random_value() -> Value {
     const PIECES: [&str; 12] = [
         "a",
@@ -70,12 +71,12 @@ fn random_value() -> Value {
 
 /// A change that proposes this call.
 fn change(tool: &Tool, arguments: &Map<String, Value>) -> Change {
-    // The digest is the same for all: it must not be what tells them apart.
+    // The digest is the same for all changes, so it cannot make them look different.
     let arguments = Value::Object(arguments.clone()).to_string();
     Change::waiting("chg_0000000000000001", tool.name(), arguments)
 }
 
-/// What a person sees of a call: the question, the owner's page, `inbox show` and its line in `inbox list`.
+/// What a person sees of a call: the question, the owner's page, and `inbox show`.
 fn shown(desk: &Desk, tool: &Tool, arguments: &Map<String, Value>) -> [String; 3] {
     let who = Principal::without_token("claude", Preset::Admin);
     let change = change(tool, arguments);

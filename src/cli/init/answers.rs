@@ -1,4 +1,4 @@
-//! What `init` is told: by options, by whoever sits at the terminal, and else what is so already.
+//! The answers for `init`: from options, from the terminal, and otherwise the current values.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::net::SocketAddr;
@@ -11,12 +11,12 @@ use super::fragment::Wish;
 use crate::app::box_names;
 use crate::config::{Preset, Settings, TlsMode};
 
-/// Where it is to listen: `9443`, or `192.168.1.10:9443` to leave out the other addresses.
+/// Where to listen: `9443`, or `192.168.1.10:9443` for only this address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listen {
-    /// All addresses of the box.
+    /// All addresses of the host.
     Port(u16),
-    /// This one.
+    /// Only this address.
     Address(SocketAddr),
 }
 
@@ -41,32 +41,32 @@ impl std::fmt::Display for Listen {
     }
 }
 
-/// Two files of somebody else's making.
+/// The files of the owner's own certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The chain.
+    /// The certificate chain.
     pub cert: PathBuf,
-    /// Its key.
+    /// Its private key.
     pub key: PathBuf,
 }
 
-/// What is to be. What is absent stays as it is.
+/// The wanted configuration. Absent values stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// The names of the box.
+    /// The names of the host.
     pub names: Vec<String>,
-    /// Where it is to listen.
+    /// Where to listen.
     pub listen: Option<Listen>,
-    /// The certificate, where it is not of our own authority.
+    /// The owner's certificate, if it replaces our own.
     pub files: Option<Files>,
-    /// Our own authority, where it was files before.
+    /// Whether to go back to our own authority.
     pub own: bool,
-    /// An agent to be added.
+    /// An agent to create.
     pub agent: Option<(String, Preset)>,
 }
 
 impl Answers {
-    /// What the settings are to say.
+    /// The settings to write.
     pub fn wishes(&self) -> Vec<Wish> {
         let text = |text: &str| Value::String(text.to_owned());
         let mut wishes: Vec<Wish> = Vec::new();
@@ -90,7 +90,7 @@ impl Answers {
         wishes
     }
 
-    /// Asks whoever sits there for what no option said; an empty line keeps what is offered.
+    /// Asks on the terminal for each value that no option gave; an empty line keeps the offered value.
     pub fn ask(mut self, settings: &Settings, port: u16, first: bool) -> Result<Self, String> {
         if self.names.is_empty() {
             let now = box_names(&settings.names);
@@ -147,7 +147,7 @@ impl Answers {
     }
 }
 
-/// One line of standard input; the offer, if it is empty.
+/// Reads one line of standard input; returns the offer if the line is empty.
 fn asked(question: &str, offer: &str) -> Result<String, String> {
     let unfinished = || "it was not answered to the end, so nothing was changed".to_owned();
     let shown = if offer.is_empty() {
@@ -155,7 +155,7 @@ fn asked(question: &str, offer: &str) -> Result<String, String> {
     } else {
         format!(" [{offer}]")
     };
-    // Standard output may be read by a program.
+    // Not to standard output, which a program may read.
     write!(io::stderr(), "{question}{shown}: ").map_err(|_| unfinished())?;
     let mut line = String::new();
     match io::stdin().lock().read_line(&mut line) {

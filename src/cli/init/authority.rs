@@ -1,4 +1,4 @@
-//! The box's own authority at set-up: it makes way for a new one where it cannot sign for the names and nobody trusts it.
+//! The host's own authority at set-up: replaced if it cannot sign for the names and no client trusts it yet.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,11 +9,11 @@ use crate::http::{Facts, Subject};
 use crate::sys::as_owner_of;
 use crate::vault::Vault;
 
-/// Whether the authority that is there cannot sign for the names of these settings, and nobody trusts it yet: no agent
-/// has come in, and the owner has set no password.
+/// Returns whether the authority cannot sign for the names of these settings, while no client trusts it yet: no
+/// agent has connected, and the owner has set no password.
 ///
 /// # Errors
-/// Where it cannot sign and somebody trusts it.
+/// If it cannot sign, but clients may trust it.
 pub fn is_in_the_way(settings: &Settings) -> Result<bool, String> {
     let source = certificate(settings).map_err(|e| e.to_string())?;
     let Some(ca) = source.ca().filter(|_| settings.state_dir.exists()) else {
@@ -43,7 +43,7 @@ pub fn is_in_the_way(settings: &Settings) -> Result<bool, String> {
     as_owner_of(&settings.state_dir, look).map_err(|e| e.to_string())?
 }
 
-/// Removes it; the server makes a new one when it reads its settings again.
+/// Removes the authority; the server creates a new one when it reloads its settings.
 pub fn remove(settings: &Settings) -> Result<(), String> {
     let tls = settings.state_dir.join("tls");
     let remove = || match fs::remove_dir_all(&tls) {

@@ -1,4 +1,4 @@
-//! What is typed after `gatewren init`, and what is done in which order.
+//! The arguments of `gatewren init`, and its steps in order.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,26 +24,27 @@ use crate::deeds::{Expiry, admit, fit_name, plain, valid_until};
 use crate::sys::{Secret, is_asked, rfc3339};
 use crate::vault::{Agent, Vault};
 
-/// So long a server gets to answer after it was started or told.
+/// How long the server may take to answer after a start or a reload.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
-/// Set up this box: its names, its port, its certificate and a first agent.
+/// Set up this host: its names, its port, its certificate and a first agent.
 ///
-/// Asks for what no option says; what is so already stays, and a second time changes nothing. Run it as root.
+/// Asks for everything that no option sets. Current values are kept, and running it again changes nothing. Run it
+/// as root.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     place: Place,
 
-    /// Ask nothing: what no option says stays as it is
+    /// Do not ask: values without an option stay as they are
     #[arg(long, short = 'y')]
     yes: bool,
 
-    /// A name of this box, such as box.lan; may come again
+    /// A name of this host, such as box.lan; repeat it for more
     #[arg(long = "name", value_name = "NAME")]
     names: Vec<String>,
 
-    /// The port, or an address and a port, to leave out the other addresses
+    /// The port, or an address and a port to listen on only that address
     #[arg(long, value_name = "[ADDRESS:]PORT")]
     listen: Option<Listen>,
 
@@ -51,15 +52,15 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
 
-    /// Its key as PEM, readable by the user gatewren and by nobody else
+    /// Its key as PEM, readable only by the user gatewren
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// The certificate of our own authority, where another was set
+    /// Use the certificate of our own authority again
     #[arg(long, conflicts_with = "cert")]
     own_cert: bool,
 
-    /// Add an agent of this name, unless there is one
+    /// Create an agent with this name, unless it exists
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 
@@ -77,7 +78,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Default)]
 struct Done {
     changed: Vec<String>,
@@ -90,7 +91,7 @@ struct Done {
     has_password: bool,
 }
 
-/// Runs the command; 1 when it could not be done.
+/// Runs the command; exits with 1 if it failed.
 pub fn run(args: &Args) -> ExitCode {
     let done = runtime::build()
         .map_err(|e| e.to_string())
@@ -146,7 +147,7 @@ async fn set_up(args: &Args) -> Result<Done, String> {
     Ok(done)
 }
 
-/// The settings as far as a certificate depends on them, as they will be.
+/// The settings as they will be, as far as a certificate depends on them.
 fn wanted(args: &Args, settings: &Settings, answers: &Answers) -> Settings {
     let mut wanted = settings.clone();
     wanted.state_dir = args.place.directory(settings);
@@ -165,7 +166,7 @@ fn wanted(args: &Args, settings: &Settings, answers: &Answers) -> Settings {
     wanted
 }
 
-/// What is to be: from the options, and from whoever sits there.
+/// The answers from the options and from the terminal.
 fn answers(args: &Args, settings: &Settings, port: u16) -> Result<Answers, String> {
     let given = Answers {
         names: args.names.iter().map(|name| name.to_lowercase()).collect(),
@@ -201,7 +202,7 @@ fn listen_value(listen: Listen) -> toml::Value {
     toml::Value::Array(vec![toml::Value::String(address)])
 }
 
-/// Waits until it answers; where systemd does not run it, whoever does may start it later.
+/// Waits until the server answers. Fails at once if systemd does not manage it: it may be started later.
 async fn wait_for(door: &Door, managed: bool) -> Result<(), String> {
     let begun = Instant::now();
     let at = door.near.ip();
@@ -226,7 +227,8 @@ async fn wait_for(door: &Door, managed: bool) -> Result<(), String> {
     }
 }
 
-/// The agent that was asked for, and what else is there. From here on root acts as the server's user.
+/// Creates the agent that was requested, and reads the other results. Root acts as the server's user from here
+/// on.
 async fn agent(args: &Args, answers: &Answers, done: &mut Done) -> Result<(), String> {
     let vault = args.place.vault()?;
     let agents = vault.agents().list().map_err(|e| e.to_string())?;

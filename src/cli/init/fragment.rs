@@ -1,4 +1,4 @@
-//! The settings that `init` writes: a file of its own in conf.d, so that what the owner wrote stays as it is.
+//! The settings that `init` writes, as a separate file in conf.d: the owner's own files stay unchanged.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,14 +9,14 @@ use toml::{Table, Value};
 use crate::config::{Resolved, Settings};
 use crate::sys::files;
 
-/// Its name: early in the order, so that other files there count more.
+/// The name of the file: early in the order, so later files override it.
 const NAME: &str = "10-init.toml";
 
-/// What it begins with.
+/// The header of the file.
 const HEAD: &str =
     "# Written by `gatewren init`, which changes it again. Files later in the order count more.\n";
 
-/// A key with the value that it is to have.
+/// A key with its wanted value.
 pub type Wish = (&'static str, Value);
 
 /// The file beside these settings.
@@ -26,7 +26,7 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Beside this settings file.
+    /// Returns the file beside this settings file.
     pub fn beside(settings: &Path) -> Self {
         let folder = settings.parent().unwrap_or(Path::new("")).join("conf.d");
         Self {
@@ -35,13 +35,13 @@ impl Fragment {
         }
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Has the keys be so; those that had to be changed. Where the settings would not be good, or another file counts
-    /// more, everything is as before.
+    /// Sets the keys; returns those that had to be changed. Restores the file if the settings would be invalid,
+    /// or if another file overrides it.
     pub fn write(&self, wishes: &[Wish]) -> Result<Vec<&'static str>, String> {
         let (_, resolved) = self.resolved()?;
         let missing: Vec<&Wish> = wishes
@@ -100,7 +100,7 @@ impl Fragment {
         }
     }
 
-    /// As a whole or not at all: a server that reads meanwhile finds the old one or the new one.
+    /// Replaces the file atomically: a server that reads it gets the old or the new one.
     fn replace(&self, text: &str) -> Result<(), String> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         files::public_dir(folder)
@@ -120,7 +120,7 @@ impl Fragment {
     }
 }
 
-/// Whether a key has the value already.
+/// Whether a key already has the value.
 fn holds(resolved: &[Resolved], (key, value): &Wish) -> bool {
     let found = resolved.iter().find(|one| one.key == *key);
     let table: Option<Table> =
@@ -128,7 +128,7 @@ fn holds(resolved: &[Resolved], (key, value): &Wish) -> bool {
     table.and_then(|mut table| table.remove("value")).as_ref() == Some(value)
 }
 
-/// Puts a value at `section.name`, or at `name`.
+/// Inserts a value at `section.name`, or at `name`.
 fn put(table: &mut Table, key: &str, value: Value) {
     let Some((section, name)) = key.split_once('.') else {
         table.insert(key.to_owned(), value);

@@ -1,4 +1,4 @@
-//! `gatewren init`: from a package that was installed to a server that a first client can be told of.
+//! `gatewren init`: sets up an installed package as a server that clients can connect to.
 
 mod answers;
 mod authority;

@@ -1,4 +1,4 @@
-//! Has systemd listen where it was asked for, and the service take what was changed.
+//! Makes systemd listen on the wanted address, and makes the service apply the changes.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,10 +8,10 @@ use super::super::program::done;
 use super::super::units::UnitState;
 use super::answers::Listen;
 
-/// The port is the socket's; what changes it without editing the package's file (systemd.unit(5)).
+/// The socket unit has the port; this drop-in changes it without editing the package's file (systemd.unit(5)).
 const DROP_IN: &str = "/etc/systemd/system/gatewren.socket.d/10-init.conf";
 
-/// What is started, in this order.
+/// The units to start, in this order.
 const STARTED: [&str; 3] = [
     "gatewren.socket",
     "gatewren-helper.socket",
@@ -24,7 +24,7 @@ pub async fn is_installed() -> bool {
     unit.is_some_and(|unit| unit.is_installed())
 }
 
-/// Has the socket listen there; whether it did not before.
+/// Makes the socket listen there; returns whether that is a change.
 pub async fn listen(listen: Listen) -> Result<bool, String> {
     let path = Path::new(DROP_IN);
     let text = format!(
@@ -46,7 +46,7 @@ pub async fn listen(listen: Listen) -> Result<bool, String> {
     if listens().await {
         return Ok(true);
     }
-    // Somebody else has the port: as it was before, which worked.
+    // The port is in use: restore the old configuration, which worked.
     let back = match before {
         Some(before) => fs::write(path, before),
         None => fs::remove_file(path),
@@ -62,7 +62,7 @@ pub async fn listen(listen: Listen) -> Result<bool, String> {
     ))
 }
 
-/// A socket that is in use by its service is only opened anew when both stop.
+/// Reopens the socket. systemd does that only if both the socket and its service are stopped.
 async fn listens() -> bool {
     done("systemctl", &["daemon-reload"]).await;
     done(
@@ -73,7 +73,7 @@ async fn listens() -> bool {
     done("systemctl", &["start", "gatewren.socket"]).await
 }
 
-/// Starts what does not run, with the box from now on, and has what runs read the settings again.
+/// Starts and enables the units if they do not run, else makes the service reload its settings.
 pub async fn take(changed: bool) -> Result<bool, String> {
     let unit = UnitState::of("gatewren.service").await.unwrap_or_default();
     let ran = unit.is_active();

@@ -1,4 +1,4 @@
-//! What a person types after `gatewren job`, and where it goes.
+//! The arguments of `gatewren job`, and their dispatch to the subcommands.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use super::super::{
 use super::way::Way;
 use super::{follow, print};
 
-/// Look at what goes on in the background, and end it.
+/// List, follow and cancel background jobs.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -32,56 +32,56 @@ pub struct Args {
 enum What {
     /// List the jobs of all agents, the newest first
     List {
-        /// Only those of this agent: its id or its name
+        /// Only jobs of this agent: its id or its name
         #[arg(long)]
         agent: Option<String>,
-        /// Only those that run
+        /// Only running jobs
         #[arg(long)]
         running: bool,
     },
-    /// Show how a job stands
+    /// Show the state of a job
     Get {
-        /// Its id, or the beginning of it
+        /// The id of the job, or a unique prefix of it
         #[arg(value_name = "ID")]
         job: String,
     },
-    /// Wait until a job has ended, and say how
+    /// Wait until a job has ended, and print its state
     ///
-    /// Exits with 0 when it was done, with 4 when it has failed, was killed or is lost, with 3 when it still runs after
-    /// the time, with 1 when there is none.
+    /// Exits with 0 if it is done, with 4 if it has failed, was killed or is lost, with 3 if it still runs after
+    /// the timeout, with 1 if it does not exist.
     Wait {
-        /// Its id, or the beginning of it
+        /// The id of the job, or a unique prefix of it
         #[arg(value_name = "ID")]
         job: String,
-        /// Seconds to wait; until it has ended when absent
+        /// The timeout in seconds; none if absent
         #[arg(long, value_name = "SECONDS")]
         timeout: Option<u64>,
     },
-    /// Print what a job has printed
+    /// Print the output of a job
     ///
-    /// With --json an object for each piece, as `job_output` answers it.
+    /// With --json, prints one object for each piece, as `job_output` returns it.
     Output {
-        /// Its id, or the beginning of it
+        /// The id of the job, or a unique prefix of it
         #[arg(value_name = "ID")]
         job: String,
-        /// Where to begin, in bytes
+        /// The offset to start from, in bytes
         #[arg(long, value_name = "BYTES", default_value_t = 0)]
         offset: u64,
-        /// Go on until it has ended
+        /// Continue until the job has ended
         #[arg(long, short)]
         follow: bool,
     },
-    /// End a job with everything that it has started
+    /// Kill a job with all its child processes
     ///
-    /// Exits with 0 when it was ended, with 3 when it had ended before, with 1 when nothing could be done.
+    /// Exits with 0 if it was killed, with 3 if it had already ended, with 1 if nothing could be done.
     Cancel {
-        /// Its id, or the beginning of it
+        /// The id of the job, or a unique prefix of it
         #[arg(value_name = "ID")]
         job: String,
     },
 }
 
-/// Runs the command; the helper must run, the server need not.
+/// Runs the command; it needs the helper, but not the server.
 pub fn run(args: &Args) -> ExitCode {
     let runtime = match runtime::build() {
         Ok(runtime) => runtime,

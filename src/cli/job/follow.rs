@@ -1,4 +1,4 @@
-//! `gatewren job wait`, `output` and `cancel`: what takes its time.
+//! `gatewren job wait`, `output` and `cancel`: the commands that take time.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -14,24 +14,24 @@ use super::way::{Owned, Way};
 use crate::backends::{JobStanding, neutralise};
 use crate::deeds::Deed;
 
-/// Its time is over, or it had ended before.
+/// Exit code: the timeout has passed, or the job had already ended.
 const PAST: u8 = 3;
 
-/// It has ended, and did not go well.
+/// Exit code: the job has ended without success.
 const NOT_DONE: u8 = 4;
 
-/// One question to the helper takes no longer; then it is asked again.
+/// The maximum duration of one request to the helper; then it is repeated.
 const TURN: Duration = Duration::from_mins(10);
 
-/// Between two looks at what is being printed, and at a helper that does not wait.
+/// The pause between two requests for output, and to a helper that returns early.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Bytes of output that are asked for at once.
+/// The number of bytes of output in one request.
 const PIECE: u32 = 40 * 1024;
 
 const RUNNING: &str = "running";
 
-/// Waits until a job has ended, and says how.
+/// Waits until a job has ended, and prints its state.
 pub async fn wait(way: &Way, named: &str, seconds: Option<u64>, json: bool) -> ExitCode {
     let (owner, mut job) = match way.one(named).await {
         Ok(found) => found,
@@ -60,7 +60,7 @@ pub async fn wait(way: &Way, named: &str, seconds: Option<u64>, json: bool) -> E
     }
 }
 
-/// What a state is as an exit status.
+/// The exit code of a state.
 fn ended(job: &JobStanding) -> ExitCode {
     match job.state {
         "done" => ExitCode::SUCCESS,
@@ -77,7 +77,7 @@ fn tell(way: &Way, one: &Owned, json: bool) -> ExitCode {
     }))
 }
 
-/// Ends a job, on record.
+/// Cancels a job; the audit records it.
 pub async fn cancel(way: &Way, named: &str, json: bool) -> ExitCode {
     let (owner, job) = match way.one(named).await {
         Ok(found) => found,
@@ -104,7 +104,7 @@ pub async fn cancel(way: &Way, named: &str, json: bool) -> ExitCode {
     }
 }
 
-/// Prints what a job has printed, from a place on, and what it prints until it has ended if it is followed.
+/// Prints the output of a job from an offset on; with `follow`, continues until the job has ended.
 pub async fn output(way: &Way, named: &str, offset: u64, follow: bool, json: bool) -> ExitCode {
     let (_, job) = match way.one(named).await {
         Ok(found) => found,
@@ -123,13 +123,13 @@ pub async fn output(way: &Way, named: &str, offset: u64, follow: bool, json: boo
         } else {
             if piece.skipped_bytes > 0 {
                 let skipped = piece.skipped_bytes;
-                // Not among what the job printed.
+                // To standard error, separate from the job's output.
                 let _ = writeln!(io::stderr(), "gatewren: {skipped} bytes are kept no more");
             }
             write!(io::stdout(), "{}", neutralise(&piece.output))
         };
         if written.and_then(|()| io::stdout().flush()).is_err() {
-            // Whoever read it has stopped reading.
+            // The reader closed the pipe.
             return ExitCode::FAILURE;
         }
         if piece.truncated && !stands_still {

@@ -1,4 +1,4 @@
-//! `gatewren job`: what agents have begun that goes on without them.
+//! `gatewren job`: shows and cancels the background jobs that agents have started.
 
 mod entry;
 mod follow;

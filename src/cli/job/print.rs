@@ -1,4 +1,4 @@
-//! How a job is written for its owner: its command is an agent's, and may not move the cursor.
+//! Prints a job for the owner. Its command is an agent's text, which may not move the cursor.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use super::super::inbox::Desk;
 use super::way::Owned;
 use crate::deeds::plain;
 
-/// Characters of a command in a line; the rest is cut.
+/// The maximum number of characters of a command in a line; the rest is cut.
 const IN_A_LINE: usize = 60;
 
-/// What the cells of a line are.
+/// The column headings of a list.
 pub const HEAD: [&str; 7] = ["id", "state", "began", "agent", "tool", "about", "command"];
 
-/// A job in a line.
+/// A job as a row.
 pub fn cells(desk: &Desk, (owner, job): &Owned) -> [String; 7] {
     let container = job.container.as_ref().map(ToString::to_string);
     let command = plain(job.command.as_deref().unwrap_or("-"));
@@ -27,7 +27,7 @@ pub fn cells(desk: &Desk, (owner, job): &Owned) -> [String; 7] {
     ]
 }
 
-/// A job as JSON: what `job_get` says of it, and whose it is.
+/// A job as JSON: the fields of `job_get`, and its agent.
 pub fn as_json(desk: &Desk, (owner, job): &Owned) -> Value {
     let mut value = json!(job);
     if let Some(object) = value.as_object_mut() {
@@ -37,7 +37,7 @@ pub fn as_json(desk: &Desk, (owner, job): &Owned) -> Value {
     value
 }
 
-/// All of a job, a line for each thing that is known.
+/// A job in full, one field a line.
 pub fn page(desk: &Desk, one: &Owned) -> String {
     let value = as_json(desk, one);
     let lines = value.as_object().into_iter().flatten();
@@ -50,7 +50,7 @@ pub fn page(desk: &Desk, one: &Owned) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// How it stands, in a line.
+/// The state of a job, in a line.
 pub fn said(desk: &Desk, (owner, job): &Owned) -> String {
     let how = match (job.exit_code, job.signal, job.killed_because, &job.error) {
         (Some(code), ..) => format!(", exit code {code}"),

@@ -1,4 +1,4 @@
-//! The way to the helper that keeps the jobs: the one of systemd, or the one that a server has started itself.
+//! Connects to the helper that has the jobs: systemd's, or the one that a server has started itself.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;
@@ -13,24 +13,25 @@ use crate::config::Settings;
 use crate::helper_client::Helper;
 use crate::sys::Requester;
 
-/// What the helper's log and the audit say who asked.
+/// The requester's name in the helper's log and in the audit.
 const REFERENCE: &str = "gatewren job";
 
-/// The jobs, and the names of the agents whose they are.
+/// The jobs, and the names of the agents that own them.
 pub struct Way {
     /// The open vault.
     pub desk: Desk,
     jobs: Jobs,
     _stop: watch::Sender<bool>,
-    /// Kept open, for the helper's address may go through it.
+    /// Kept open, because the helper's address may lead through it.
     _directory: Option<File>,
 }
 
-/// A job and whose it is.
+/// A job and the id of its agent.
 pub type Owned = (String, JobStanding);
 
 impl Way {
-    /// To the helper of that gatewren. The helper serves its front's user alone, as which root acts from here on.
+    /// Connects to the helper of that gatewren. The helper serves only its front's user, so root acts as that
+    /// user from here on.
     pub fn open(place: &Place) -> Result<Self, String> {
         let settings = place.settings()?;
         let vault = place.file("vault.db")?;
@@ -46,14 +47,14 @@ impl Way {
         })
     }
 
-    /// Everybody's jobs.
+    /// The jobs of all agents.
     pub fn all(&self) -> JobsView<'_> {
         self.jobs.of_everybody(REFERENCE)
     }
 
-    /// The job with this id, or the only one whose id begins so.
+    /// Returns the job with this id, or the only one whose id has this prefix.
     pub async fn one(&self, named: &str) -> Result<Owned, String> {
-        /// Shorter beginnings are more often a slip than a choice.
+        /// Shorter prefixes are more often a typing error than intended.
         const LEAST: usize = 4;
         let digits = named.strip_prefix("job_").unwrap_or(named);
         let begins = |(_, job): &Owned| {
@@ -75,7 +76,7 @@ impl Way {
     }
 }
 
-/// The socket of the helper of that gatewren, and what must be kept open for it.
+/// The socket of that gatewren's helper, and the directory that must stay open for it.
 pub fn helper_of(
     place: &Place,
     settings: &Settings,
@@ -88,8 +89,8 @@ pub fn helper_of(
     Ok((settings.helper.socket.clone(), None))
 }
 
-/// The socket of a helper that a server has started: the newest, for what is older was left behind. Its path goes
-/// through the open directory, for a socket's path may have 107 bytes only.
+/// The socket of a helper that a server has started: the newest, because older ones were left behind. Its path
+/// leads through the open directory, because the path of a socket is limited to 107 bytes.
 fn started(directory: &Path) -> Result<(PathBuf, Option<File>), String> {
     let none = || {
         "there is no helper; start gatewren-helper.socket, or the server whose directory was named"

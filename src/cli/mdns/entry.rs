@@ -1,4 +1,4 @@
-//! What a person types after `gatewren mdns`, and what comes of it.
+//! The arguments of `gatewren mdns`, and its output.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::app::certificate;
 use crate::http::Tls;
 use crate::sys::{Holder, as_owner_of};
 
-/// Make the server known on the local network, with the pin of its certificate.
+/// Announce the server on the local network, with the pin of its certificate.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -21,7 +21,7 @@ pub struct Args {
     #[command(flatten)]
     place: Place,
 
-    /// Where avahi-daemon looks for services
+    /// The directory where avahi-daemon looks for services
     #[arg(long, value_name = "DIR", global = true, default_value = FOLDER)]
     services: PathBuf,
 
@@ -34,16 +34,16 @@ pub struct Args {
 enum What {
     /// Announce it as _https._tcp and _mcp._tcp, in /etc/avahi/services/gatewren.service
     ///
-    /// Whoever is on the network can then see that it is here, at which port, which revisions of MCP it speaks, and the
-    /// pin of its certificate, which is no secret. After a change of port, or of a certificate by hand, run it again.
+    /// Every machine on the network can then see the server, its port, its revisions of MCP, and the pin of its
+    /// certificate, which is not secret. Run it again after a change of the port, or of the certificate by hand.
     Enable,
-    /// Announce it no more
+    /// Stop announcing it
     Disable,
-    /// Say whether it is announced, as what, and whether avahi-daemon runs
+    /// Show whether it is announced, with which values, and whether avahi-daemon runs
     Show,
 }
 
-/// Runs the command; 1 when it could not be done.
+/// Runs the command; exits with 1 if it failed.
 pub fn run(args: &Args) -> ExitCode {
     conclude(act(args))
 }
@@ -71,7 +71,7 @@ fn act(args: &Args) -> Result<String, String> {
     }
 }
 
-/// What there is to tell of the server, and whether nobody but this box reaches it.
+/// The values to announce, and whether only this host reaches the server.
 fn told(place: &Place) -> Result<(Told, bool), String> {
     let settings = place.settings_there()?;
     let source = certificate(&settings).map_err(|e| e.to_string())?;
@@ -82,7 +82,7 @@ fn told(place: &Place) -> Result<(Told, bool), String> {
         format!("cannot read {directory}: {cause}; start gatewren once, and run this as root")
     })?;
     let bound = holder.and_then(|holder| holder.address);
-    // What it has bound is what counts: systemd may have given it another port than the settings name.
+    // The bound address counts: systemd may have passed a socket with another port than in the settings.
     let bound = bound.or_else(|| settings.listen.first().copied());
     let Some(bound) = bound else {
         return Err("no address is listened on; set `listen`".to_owned());
@@ -92,7 +92,7 @@ fn told(place: &Place) -> Result<(Told, bool), String> {
     Ok((Told { port, pin }, bound.ip().is_loopback()))
 }
 
-/// In words or JSON. Of `show`, a change is one that is still to be told.
+/// The result as text or JSON. For `show`, `changed` means that the file is out of date.
 fn said(
     args: &Args,
     file: &ServiceFile,

@@ -1,4 +1,4 @@
-//! `gatewren mdns`: makes the server known on the local network, through avahi-daemon.
+//! `gatewren mdns`: announces the server on the local network, through avahi-daemon.
 
 mod entry;
 mod service;

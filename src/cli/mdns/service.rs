@@ -1,4 +1,4 @@
-//! The file by which avahi-daemon announces the server, and whose it is.
+//! The file with which avahi-daemon announces the server.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,19 +8,19 @@ use crate::http::Pin;
 use crate::protocol::Version;
 use crate::sys::{files, process};
 
-/// Where avahi-daemon looks (avahi.service(5)); it sees a change by itself.
+/// The directory that avahi-daemon watches (avahi.service(5)).
 pub const FOLDER: &str = "/etc/avahi/services";
 
-/// The name there.
+/// The name of the file there.
 const NAME: &str = "gatewren.service";
 
-/// A line of each file of ours: no other is written over or removed.
+/// A line in each file of ours: other files are never overwritten or removed.
 const MARK: &str = "By `gatewren mdns enable`; `gatewren mdns disable` takes it away.";
 
-/// The largest file of ours.
+/// The maximum size of our file.
 const MAX_BYTES: usize = 16 << 10;
 
-/// What is told of the server: its port, and the pin of its certificate.
+/// What is announced: the server's port, and the pin of its certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Told {
     pub port: u16,
@@ -38,7 +38,7 @@ impl Told {
         ]
     }
 
-    /// As avahi.service(5) wants it. Nothing in it needs escapes: digits, dates, base64.
+    /// The file in the format of avahi.service(5). Nothing in it needs escaping: digits, dates, base64.
     pub fn text(&self) -> String {
         let records = self.records();
         let records = records.map(|record| format!("    <txt-record>{record}</txt-record>\n"));
@@ -57,7 +57,7 @@ impl Told {
     }
 }
 
-/// The file, whether it is there or not.
+/// The file, whether it exists or not.
 pub struct ServiceFile(PathBuf);
 
 impl ServiceFile {
@@ -69,7 +69,7 @@ impl ServiceFile {
         &self.0
     }
 
-    /// What stands there; none where it is not there. One that others wrote is an error.
+    /// Reads the file; `None` if it does not exist. A file that another program wrote is an error.
     pub fn read(&self) -> Result<Option<String>, String> {
         let bytes = match files::read_bounded(&self.0, MAX_BYTES) {
             Ok(bytes) => bytes,
@@ -86,7 +86,7 @@ impl ServiceFile {
         ))
     }
 
-    /// Writes it; whether something changed.
+    /// Writes the file; returns whether it changed.
     pub fn write(&self, text: &str) -> Result<bool, String> {
         if self.read()?.is_some_and(|old| old == text) {
             return Ok(false);
@@ -98,7 +98,7 @@ impl ServiceFile {
         Ok(true)
     }
 
-    /// Removes it; whether it was there.
+    /// Removes the file; returns whether it existed.
     pub fn remove(&self) -> Result<bool, String> {
         if self.read()?.is_none() {
             return Ok(false);
@@ -113,10 +113,10 @@ impl ServiceFile {
     }
 }
 
-/// Where the server is announced, tells its new pin; whether that was another one.
+/// Updates the pin if the server is announced; returns whether the pin changed.
 pub fn follow_pin(pin: Pin) -> Result<bool, String> {
     let file = ServiceFile::in_folder(Path::new(FOLDER));
-    // One of somebody else's is nothing that a new certificate has to do with.
+    // A file of another program is none of our business.
     let Ok(Some(text)) = file.read() else {
         return Ok(false);
     };
@@ -129,7 +129,7 @@ pub fn follow_pin(pin: Pin) -> Result<bool, String> {
     file.write(&Told { port, pin }.text())
 }
 
-/// What of avahi-daemon is there.
+/// The state of avahi-daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Avahi {
     pub installed: bool,
@@ -146,7 +146,7 @@ impl Avahi {
         }
     }
 
-    /// What it does, or what is to be done so that it does.
+    /// What avahi-daemon does, or the command that makes it announce the server.
     pub fn words(self) -> &'static str {
         match self {
             Self { running: true, .. } => "avahi-daemon runs, and announces it",

@@ -1,10 +1,10 @@
-//! The key that proves who wrote a revision, from the vault beside the state.
+//! The key that proves who wrote a revision, read from the vault beside the state.
 
 use std::path::Path;
 
 use crate::vault::AuditReader;
 
-/// The key; none for who may not read the vault, and before a server has made it.
+/// Returns the key; `None` if this user may not read the vault, or the server has not created the key yet.
 pub fn author_key(state: &Path) -> Option<[u8; 32]> {
     let vault = AuditReader::open(&state.with_file_name("vault.db")).ok()?;
     vault.state_author_key().ok().flatten()

@@ -1,4 +1,4 @@
-//! `gatewren state blame`: who wrote what stands in the document.
+//! `gatewren state blame`: shows who wrote each value of the document.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::deeds::plain;
 use crate::state::{History, Pointer, Writing};
 use crate::sys::rfc3339;
 
-/// The most values that are told one by one; the others are counted.
+/// The maximum number of values to list; the others are counted.
 const MAX_LEAVES: usize = 10_000;
 
-/// Says it for every value at `pointer` and below.
+/// Returns the author of every value at `pointer` and below.
 pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String> {
     let history = History::open(file).map_err(|e| e.to_string())?;
     let key = author_key(file);

@@ -1,4 +1,4 @@
-//! `gatewren state log` and `export --log`: the revisions that are kept.
+//! `gatewren state log` and `export --log`: print the stored revisions.
 
 use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
@@ -10,10 +10,10 @@ use super::author_key::author_key;
 use super::print;
 use crate::state::{Entry, Filter, History, Pointer};
 
-/// Which revisions of the log.
+/// Filters for the log.
 #[derive(Debug, clap::Args)]
 pub struct Which {
-    /// Only those after this revision
+    /// Only revisions after this one
     #[arg(
         long,
         value_name = "REVISION",
@@ -21,15 +21,15 @@ pub struct Which {
         hide_default_value = true
     )]
     since: u64,
-    /// At most so many, the newest
+    /// The maximum number of revisions, the newest first
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// Only those of this actor: observer, owner, agent:ID or local:PROGRAM
+    /// Only revisions of this actor: observer, owner, agent:ID or local:PROGRAM
     #[arg(long)]
     actor: Option<String>,
 }
 
-/// The revisions that touch `pointer`, the newest first.
+/// Returns the revisions that touch `pointer`, the newest first.
 pub fn log(file: &Path, pointer: &Pointer, which: &Which, json: bool) -> Result<String, String> {
     let history = History::open(file).map_err(|e| e.to_string())?;
     let history = match author_key(file) {
@@ -60,7 +60,7 @@ pub fn log(file: &Path, pointer: &Pointer, which: &Which, json: bool) -> Result<
     Ok(entries.iter().map(text).collect::<Vec<_>>().join("\n"))
 }
 
-/// Prints all of the log as JSON lines, the oldest first, without holding it in memory.
+/// Prints the whole log as JSON lines, the oldest first, without holding it in memory.
 pub fn export(file: &Path) -> ExitCode {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut written = Ok(());
@@ -76,7 +76,7 @@ pub fn export(file: &Path) -> ExitCode {
     match (walked, written.and_then(|()| out.flush())) {
         (Ok(()), Ok(())) => ExitCode::SUCCESS,
         (Err(error), _) => fail(&error),
-        // Whoever read it has stopped reading.
+        // The reader closed the pipe.
         (Ok(()), Err(_)) => ExitCode::FAILURE,
     }
 }

@@ -1,4 +1,4 @@
-//! `gatewren state check`: is the database as its rules say?
+//! `gatewren state check`: checks that the database follows its rules.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,10 +9,10 @@ use super::super::say::{conclude, fail};
 use crate::deeds::plain;
 use crate::state::{Checkup, checkup};
 
-/// The database contradicts its rules; 1 means that it could not be looked at, 2 a wrong command line.
+/// Exit code: the database breaks its rules. 1 means that it could not be checked, 2 a wrong command line.
 const WRONG: u8 = 3;
 
-/// Exits with 0 when all is well, with 3 when something is wrong, with 1 when nobody can say.
+/// Exits with 0 if all is well, with 3 if something is wrong, with 1 if the check failed.
 pub fn run(file: &Path, json: bool) -> ExitCode {
     let checkup = match checkup(file) {
         Ok(checkup) => checkup,

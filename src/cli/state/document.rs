@@ -1,4 +1,4 @@
-//! `gatewren state get`, `at` and `export`: the document, or a part of it, at one revision.
+//! `gatewren state get`, `at` and `export`: print the document, or a part of it, at one revision.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use serde_json::json;
 use crate::state::{Document, History, Pointer};
 use crate::sys::rfc3339;
 
-/// What stands at `pointer` now.
+/// The current value at `pointer`.
 pub fn get(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String> {
     let history = History::open(file).map_err(|e| e.to_string())?;
     let document = history.document().map_err(|e| e.to_string())?;
     part(&history, &document, pointer, json)
 }
 
-/// What stood at `pointer` at `revision`.
+/// The value at `pointer` at `revision`.
 pub fn at(file: &Path, revision: u64, pointer: &Pointer, json: bool) -> Result<String, String> {
     let history = History::open(file).map_err(|e| e.to_string())?;
     let document = history.at(revision).map_err(|e| e.to_string())?;

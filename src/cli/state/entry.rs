@@ -1,4 +1,4 @@
-//! What a person types after `gatewren state`, and where it goes.
+//! The arguments of `gatewren state`, and their dispatch to the subcommands.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use super::super::{place::Place, say::conclude};
 use super::{blame, changes, check, document, patch, watch};
 use crate::state::Pointer;
 
-/// Read, change and follow the document that describes the box.
+/// Read, change and follow the document that describes the host.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -17,63 +17,63 @@ pub struct Args {
     #[command(flatten)]
     place: Place,
 
-    /// Print JSON: one object, or one a line for what may be many
+    /// Print JSON: one object, or one a line where there may be many
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Print what stands at a JSON Pointer
+    /// Print the value at a JSON Pointer
     Get(Where),
     /// Apply a JSON Patch (RFC 6902: add, remove, replace, test) from standard input as one revision
     Patch(patch::Args),
-    /// Print each revision that touches a place, as it comes, until Ctrl-C
+    /// Print each new revision that touches a path, until Ctrl-C
     Watch {
         #[command(flatten)]
         place: Where,
-        /// Begin after this revision and not with the next one
+        /// Start after this revision instead of the current one
         #[arg(long, value_name = "REVISION")]
         since: Option<u64>,
     },
-    /// Print the revisions that touch a place, the newest first
+    /// Print the revisions that touch a path, the newest first
     Log {
         #[command(flatten)]
         place: Where,
         #[command(flatten)]
         which: changes::Which,
     },
-    /// Say which revision wrote each value last, when, and on whose behalf
+    /// Show which revision wrote each value last, when, and on whose behalf
     Blame(Where),
-    /// Print what stood at a JSON Pointer at a revision
+    /// Print the value at a JSON Pointer at a revision
     At {
-        /// Which revision
+        /// The revision
         revision: u64,
         #[command(flatten)]
         place: Where,
     },
-    /// Say whether the database is as its rules say; nothing is changed
+    /// Check that the database follows its rules; nothing is changed
     Check,
     /// Print the whole document with its revision as one JSON object
     Export {
-        /// As it was at this revision
+        /// Print it as of this revision
         #[arg(long, value_name = "REVISION")]
         at: Option<u64>,
-        /// Print the log in its place: every kept revision, the oldest first, a JSON object a line
+        /// Print the log instead: every stored revision, the oldest first, one JSON object a line
         #[arg(long, conflicts_with = "at")]
         log: bool,
     },
 }
 
-/// A place in the document.
+/// A path in the document.
 #[derive(Debug, clap::Args)]
 pub struct Where {
-    /// Where, such as /public/packageData; everything when absent
+    /// The path, such as /public/packageData; the whole document if absent
     #[arg(default_value = "", value_name = "POINTER", value_hint = ValueHint::Other)]
     pub pointer: Pointer,
 }
 
-/// Runs the command; 1 when it could not be done.
+/// Runs the command; exits with 1 if it failed.
 pub fn run(args: &Args) -> ExitCode {
     let Args { what, place, json } = args;
     let (file, json) = match place.file("state.db") {

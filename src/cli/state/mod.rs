@@ -1,4 +1,4 @@
-//! `gatewren state`: the document that describes the box, as it is and as it was.
+//! `gatewren state`: reads and changes the document that describes the host, and its history.
 
 mod author_key;
 mod blame;

@@ -1,4 +1,4 @@
-//! `gatewren state patch`: one revision, written as any program may write one.
+//! `gatewren state patch`: writes one revision, in the way that any program may.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -8,18 +8,18 @@ use serde_json::json;
 use super::author_key::author_key;
 use crate::state::{Actor, Author, Patch, apply_once};
 
-/// On whose behalf.
+/// The author of the revision.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The program on whose behalf; the owner when absent
+    /// The program that the revision is attributed to; the owner if absent
     #[arg(long = "as", value_name = "PROGRAM")]
     program: Option<String>,
-    /// What led to it, for those who read the log
+    /// The reason, for readers of the log
     #[arg(long, value_name = "TEXT")]
     cause: Option<String>,
 }
 
-/// What is read from standard input at most; a patch that long is refused by the document anyway.
+/// The maximum number of bytes to read from standard input; the document rejects a longer patch anyway.
 const MAX_INPUT_BYTES: u64 = 8 << 20;
 
 /// Applies the patch on standard input to the database in `file`.

@@ -1,16 +1,16 @@
-//! How a revision is written for a person.
+//! Prints a revision for a person.
 
 use crate::deeds::plain;
 use crate::state::{Operation, Revision};
 use crate::sys::rfc3339;
 
-/// The most operations of a revision that are written; the others are counted.
+/// The maximum number of operations of a revision to print; the others are counted.
 const MAX_OPERATIONS: usize = 20;
 
-/// The most characters of a value; the rest is cut.
+/// The maximum number of characters of a value; the rest is cut.
 const MAX_VALUE: usize = 100;
 
-/// The revision in a line, and each of its operations in a further one.
+/// The revision as a line, and each of its operations as a further one.
 pub fn revision(revision: &Revision, refused: Option<&str>) -> String {
     let mut lines = vec![format!(
         "{}  {}  {}",
@@ -28,7 +28,7 @@ pub fn revision(revision: &Revision, refused: Option<&str>) -> String {
     lines.join("\n")
 }
 
-/// Who wrote something, with what led to it.
+/// The author of a revision, with the cause.
 pub fn who(actor: &str, cause: Option<&str>) -> String {
     let actor = plain(actor);
     cause.map_or_else(

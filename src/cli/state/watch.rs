@@ -1,4 +1,4 @@
-//! `gatewren state watch`: what others write, as they write it.
+//! `gatewren state watch`: prints new revisions of other programs.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -14,18 +14,18 @@ use super::super::{runtime, say::fail};
 use super::print;
 use crate::state::{News, Pointer, Tail};
 
-/// How often the file is looked at: a look at nothing new takes some microseconds.
+/// How often to poll the file: a poll without new revisions takes some microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Why it ended before it was told to.
+/// Why it ended without a signal.
 enum End {
-    /// Whoever read it has stopped reading.
+    /// The reader closed the pipe.
     Unread,
-    /// It cannot go on.
+    /// An error.
     Failed(String),
 }
 
-/// Prints each revision that touches `pointer` until a signal ends it, with 0.
+/// Prints each revision that touches `pointer`, until a signal ends it with exit code 0.
 pub fn run(file: &Path, pointer: &Pointer, since: Option<u64>, json: bool) -> ExitCode {
     let tail = Tail::open(file, pointer.clone(), since).map_err(failed);
     let watched = tail.and_then(|tail| {
@@ -49,7 +49,7 @@ async fn watch(mut tail: Tail, pointer: &Pointer, json: bool) -> Result<(), End>
             _ = interrupt.recv() => return Ok(()),
             _ = terminate.recv() => return Ok(()),
             _ = looks.tick() => {
-                // One piece a look, so that a signal is heard between them.
+                // Yields after each piece, so that signals are handled between them.
                 while let Some(news) = tail.next().map_err(failed)? {
                     let text = if json { lines(&news, &tail, pointer) } else { told(&news, &tail) };
                     print(&text).map_err(|_| End::Unread)?;

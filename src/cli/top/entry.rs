@@ -1,4 +1,4 @@
-//! What a person types after `gatewren top`, and the loop that draws.
+//! The arguments of `gatewren top`, and the loop that draws.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -18,14 +18,14 @@ use super::view::View;
 use crate::sys::{now_ms, terminal_size};
 use crate::vault::Glance;
 
-/// The page of a terminal that does not say how large it is.
+/// The size to use if the terminal does not report its own: rows and columns.
 const USUAL_SIZE: (usize, usize) = (24, 80);
 
-/// Another page, so that what was there before is there again afterwards, and no cursor on it.
+/// Switches to the alternate screen, which keeps the old content for later, and hides the cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// Home; each line wipes what is left of the one before it, and the last all that is below.
+/// Moves the cursor home; each line clears its rest, and the last one everything below.
 const HOME: &str = "\x1b[H";
 const WIPE_LINE: &str = "\x1b[K\r\n";
 const WIPE_REST: &str = "\x1b[J";
@@ -34,19 +34,19 @@ const NOTES: &str = "\
 It reads the audit, as gatewren audit list does, and draws anew until Ctrl-C. Where standard output is no
 terminal it prints one page and ends. Calls are seen that began among the newest 20000 rows of the audit.";
 
-/// See in the terminal what is called, what runs and what waits.
+/// Show in the terminal which calls run, wait and have ended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
-    /// Seconds between two looks
+    /// Seconds between two updates
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
 
-    /// Print one page and end
+    /// Print one page and exit
     #[arg(long)]
     once: bool,
 
-    /// Print one page as a JSON object and end
+    /// Print one page as a JSON object and exit
     #[arg(long)]
     json: bool,
 
@@ -54,7 +54,7 @@ pub struct Args {
     place: Place,
 }
 
-/// Runs the command; no server need run.
+/// Runs the command; it needs no running server.
 pub fn run(args: &Args) -> ExitCode {
     let opened = args.place.file("vault.db");
     let opened = opened.and_then(|file| Glance::open(&file).map_err(words));
@@ -107,7 +107,7 @@ async fn draw(glance: &Glance, mut view: View, every: Duration) -> Result<(), St
     }
 }
 
-/// The page of our own; dropping it shows again what was there.
+/// The alternate screen; dropping it restores the old content.
 struct Screen;
 
 impl Screen {
@@ -118,7 +118,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // There is nobody to tell.
+        // An error cannot be reported here.
         let _ = print(LEAVE);
     }
 }

@@ -1,4 +1,4 @@
-//! `gatewren top`: what is called, what runs and what waits, as it happens.
+//! `gatewren top`: shows live which calls run, wait and have ended.
 
 mod entry;
 mod page;

@@ -1,4 +1,4 @@
-//! The page: a head, what runs, what waits, what ended; as lines that fit a terminal, or as JSON.
+//! The page: a header and the running, pending and ended calls, as lines that fit a terminal or as JSON.
 
 use serde_json::{Value, json};
 
@@ -7,19 +7,19 @@ use crate::deeds::plain;
 use crate::sys::rfc3339;
 use crate::vault::Step;
 
-/// Columns before the last one, which takes the rest of the line.
+/// The widths of all columns but the last, which takes the rest of the line.
 const WIDTHS: [usize; 4] = [9, 12, 20, 15];
 
-/// No line is so narrow that nothing could be read.
+/// The minimum width of a line; a narrower one would be unreadable.
 const LEAST_WIDTH: usize = 40;
 
-/// What ended is shown in so many lines at least, however much runs.
+/// The minimum number of lines for ended calls, however many calls run.
 const LEAST_ENDED: usize = 5;
 
-/// What ended is shown in so many lines at most where there is no terminal that bounds it, and as JSON.
+/// The maximum number of ended calls if no terminal limits the page, and in JSON.
 const MOST_ENDED: usize = 20;
 
-/// The lines of a page of so many rows and columns; nothing in them is obeyed by a terminal.
+/// The lines of a page of this many rows and columns; they contain no control characters for the terminal.
 pub fn page(view: &View, now: u64, (rows, columns): (usize, usize)) -> Vec<String> {
     let mut lines = vec![head(view, now), String::new()];
     let room = rows.saturating_sub(lines.len() + 3 + LEAST_ENDED);
@@ -68,7 +68,7 @@ fn head(view: &View, now: u64) -> String {
     )
 }
 
-/// A part of the page; what does not fit is counted.
+/// A section of the page; rows that do not fit are counted.
 fn section(lines: &mut Vec<String>, title: &str, mut rows: Vec<String>, most: usize) {
     if rows.is_empty() {
         return;
@@ -111,7 +111,7 @@ fn age(now: u64, since_ms: i64) -> String {
     span(now.saturating_sub(u64::try_from(since_ms).unwrap_or(0)))
 }
 
-/// A time span in two units at most.
+/// A time span in at most two units.
 fn span(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
@@ -128,7 +128,7 @@ fn clock(ms: i64) -> String {
     text.get(11..19).unwrap_or(&text).to_owned()
 }
 
-/// The same as one object.
+/// The page as a JSON object.
 pub fn as_json(view: &View, now: u64) -> Value {
     let moment = |ms: i64| rfc3339(u64::try_from(ms).unwrap_or(0));
     let step = |step: &Step| {

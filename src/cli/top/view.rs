@@ -1,54 +1,54 @@
-//! What is known of the calls: those that run, those that ended last, and how many there were.
+//! The state of the calls: running, recently ended, and their rate.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::vault::{Glance, Step, VaultError, Waiting};
 
-/// Calls that ended are remembered up to this number, and no longer than a minute but for the newest.
+/// The maximum number of ended calls to remember. All but the newest are forgotten after a minute.
 const MOST_ENDED: usize = 20_000;
 
-/// The newest are kept however old they are: as many as a tall terminal shows.
+/// The newest calls that are kept whatever their age: as many as a tall terminal shows.
 const SHOWN: usize = 100;
 
-/// For how long rates are counted.
+/// The period of the rates.
 const MINUTE_MS: u64 = 60_000;
 
-/// Calls that run at once; further ones are not told of.
+/// The maximum number of running calls; further ones are not shown.
 const MOST_OPEN: usize = 10_000;
 
-/// All of it, as of the last look.
+/// Everything, as of the last look.
 #[derive(Debug, Default)]
 pub struct View {
     /// The number of the last row that was read.
     seen: i64,
-    /// By the number of the row that began it: the oldest first.
+    /// Running calls by the number of the row that began them, so the oldest is first.
     open: BTreeMap<i64, Step>,
     /// The row that began a call, by the call's id.
     begun: BTreeMap<String, i64>,
-    /// The newest last: how each began, and how it ended.
+    /// Ended calls, the newest last: the row that began each, and the row that ended it.
     ended: VecDeque<(Step, Step)>,
     names: BTreeMap<String, String>,
     waiting: (Vec<Waiting>, i64),
 }
 
-/// How many there were in the last minute.
+/// The counts of the last minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rate {
     /// Calls that ended.
     pub calls: usize,
-    /// Those of them that did not end well.
+    /// Calls that ended without success.
     pub failed: usize,
-    /// How long half of them took at most, in milliseconds.
+    /// The median duration, in milliseconds.
     pub median_ms: i64,
 }
 
 impl View {
-    /// Reads what is new.
+    /// Reads the new rows.
     pub fn look(&mut self, glance: &Glance, now: u64) -> Result<(), VaultError> {
         let steps = glance.since(self.seen)?;
         let is_gap = steps.first().is_some_and(|first| first.seq > self.seen + 1);
         if is_gap && self.seen > 0 {
-            // Some were passed over, and with them the ends of calls.
+            // Some rows were skipped, perhaps with the ends of calls.
             self.open.clear();
             self.begun.clear();
         }
@@ -56,7 +56,7 @@ impl View {
             self.seen = step.seq;
             self.take(step);
         }
-        // What an earlier server left open was cut off with it.
+        // Calls that an earlier server left open ended with it.
         let from = glance.run_after()?;
         self.open.retain(|seq, _| *seq > from);
         self.begun.retain(|_, seq| *seq > from);
@@ -88,27 +88,27 @@ impl View {
         }
     }
 
-    /// The calls that run, the oldest first.
+    /// The running calls, the oldest first.
     pub fn open(&self) -> impl ExactSizeIterator<Item = &Step> {
         self.open.values()
     }
 
-    /// The calls that ended, the newest first.
+    /// The ended calls, the newest first.
     pub fn ended(&self) -> impl Iterator<Item = (&Step, &Step)> {
         self.ended.iter().rev().map(|(begun, end)| (begun, end))
     }
 
-    /// What waits for the owner, and how much there is of it.
+    /// The pending changes, and their total number.
     pub fn waiting(&self) -> (&[Waiting], i64) {
         (&self.waiting.0, self.waiting.1)
     }
 
-    /// What an agent is called, or its id where it is none that is known.
+    /// The name of an agent, or its id if it is unknown.
     pub fn name<'a>(&'a self, agent: &'a str) -> &'a str {
         self.names.get(agent).map_or(agent, String::as_str)
     }
 
-    /// How many calls there were.
+    /// The counts of the last minute.
     pub fn rate(&self, now: u64) -> Rate {
         let old = now.saturating_sub(MINUTE_MS);
         let recent = || self.ended.iter().filter(|(_, end)| at(end) >= old);
@@ -128,7 +128,7 @@ fn at(step: &Step) -> u64 {
     u64::try_from(step.at_ms).unwrap_or(0)
 }
 
-/// Whether what came of a call is what its caller wanted, or goes on.
+/// Whether a call ended as its caller wanted, or continues in the background.
 fn is_well(end: &Step) -> bool {
     end.ended
         .as_ref()
