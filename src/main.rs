@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// What ships is built with musl, whose own allocator is slow and takes one lock for all threads. Every release has it,
-/// so that what is measured of one holds for what ships.
+/// Releases are built with musl, whose own allocator is slow and uses one lock for all threads. Every release
+/// build has this one, so measurements of one hold for the others.
 #[cfg(not(debug_assertions))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,4 +1,4 @@
-//! Keeps the audit as long as the settings say, and no longer.
+//! Trims the audit to the age and size of the settings.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use tokio::time::sleep;
 use crate::config::Live;
 use crate::vault::{AuditRetention, Vault};
 
-/// How often it is looked at.
+/// How often the audit is checked.
 const LOOK: Duration = Duration::from_hours(1);
 
-/// Between two trimmings, where one was not enough: calls are written meanwhile.
+/// The pause between two trims, if one was not enough: calls are written in between.
 const BREATH: Duration = Duration::from_millis(200);
 
-/// Trims the audit from its oldest end, for as long as the server runs.
+/// Trims the audit from its oldest end, while the server runs.
 pub async fn keep(vault: Vault, mut live: Live) {
     loop {
         live.mark_unchanged();

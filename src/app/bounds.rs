@@ -1,4 +1,4 @@
-//! What the helper's owner switches on or off while the server runs: clients, and the owner's commands, are told.
+//! Announces changes of `helper.toml`'s switches while the server runs: to clients, and to the owner's commands.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::dispatch::Engine;
 use crate::registry::{Catalog, Scope, Tool};
 use crate::vault::{OfferedTool, Vault};
 
-/// Tells of every change, for as long as it runs.
+/// Announces every change, while it runs.
 pub async fn announce(engine: Arc<Engine>, vault: Vault, bounds: Bounds) {
     let mut changes = bounds.changes();
     loop {
@@ -24,7 +24,7 @@ pub async fn announce(engine: Arc<Engine>, vault: Vault, bounds: Bounds) {
     }
 }
 
-/// What a policy looks at in each tool, and why it is not there if it is not.
+/// The properties of each tool that a policy checks, and the reason if the tool is off.
 pub fn offered(catalog: &Catalog) -> Vec<OfferedTool> {
     let offered = |tool: &Arc<Tool>| OfferedTool {
         name: tool.name().to_owned(),

@@ -1,4 +1,4 @@
-//! Builds the house: the one place that knows every room.
+//! Builds the server: the only module that uses all others.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -45,13 +45,13 @@ use crate::vault::{STATE_AUTHOR_KEY, Vault, VaultError, hex};
 /// Where the helper is.
 #[derive(Debug, Clone)]
 pub enum HelperPlan {
-    /// It listens here; systemd runs it.
+    /// systemd runs it; it listens here.
     Socket(PathBuf),
-    /// We start it ourselves.
+    /// It is our child process.
     Child {
         /// The directory of its socket.
         directory: PathBuf,
-        /// The owner's file that bounds it; when absent it is a trial, which only the standard file bounds.
+        /// The owner's policy file for it; `None` for a trial, which only the standard file limits.
         policy: Option<PathBuf>,
     },
 }
@@ -59,17 +59,17 @@ pub enum HelperPlan {
 /// What to build.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Every setting.
+    /// All settings.
     pub settings: Settings,
-    /// Where they were read, and are read again on SIGHUP; none where no file was.
+    /// The file that they were read from, and that SIGHUP reads again; `None` without a file.
     pub file: Option<PathBuf>,
     /// Where the helper is.
     pub helper: HelperPlan,
-    /// The address that clients use, as bound; none for the one client on standard input and output.
+    /// The bound address that clients use; `None` for the one client on standard input and output.
     pub address: Option<SocketAddr>,
 }
 
-/// Builds a house: its stores, its certificate, its helper, what stands on them, and its door.
+/// Builds a server: its stores, its certificate, its helper, the backends and tools, and its guard.
 pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let Plan {
         settings,
@@ -82,7 +82,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let lock = directory::take(&settings.state_dir, address)?;
     let directory = settings.state_dir.clone();
     let stop = watch::Sender::new(false);
-    // First, so that it is there when it is asked.
+    // First, so that the helper runs before it gets requests.
     let (child, helper) = start_helper(helper, &settings)?;
     let bounds = followed(&helper, &stop);
     let (vault, state) = stores(&settings, &helper).await?;
@@ -103,7 +103,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let catalog = catalog.map_err(failed)?;
     guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
     let inbox = inbox((&vault, &state), &live)?;
-    // Whoever comes in sees what there is, and does not see it change a moment later.
+    // Wait for the helper's first answer: otherwise the first client would see the tools change a moment later.
     bounds.asked().await;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
@@ -130,19 +130,19 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     Ok(house)
 }
 
-/// What the owner's page measures.
+/// The backends that the owner's page measures with.
 fn measured(helper: &Helper) -> (Arc<Host>, Lxc) {
     let helper = helper.on_behalf_of(Requester::Owner);
     (Arc::new(Host::new(helper.clone())), Lxc::new(helper))
 }
 
-/// What keeps the state true to the box.
+/// The observer, which keeps the state in sync with the host.
 fn observer(state: &State, systemd: &Systemd, helper: &Helper, live: &Live) -> Observer {
     let (units, lxc) = (Units::new(systemd, live.clone()), Lxc::new(helper.clone()));
     Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units)
 }
 
-/// What the tools act on.
+/// The backends of the tools.
 pub fn backends(
     systemd: Systemd,
     helper: Helper,
@@ -172,14 +172,14 @@ pub fn backends(
     }
 }
 
-/// Where proposals wait.
+/// The inbox with the proposals.
 fn inbox((vault, state): (&Vault, &State), live: &Live) -> Result<Inbox, BuildError> {
     let agents = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
     let limits = live.read(|settings| inbox_limits(&settings.inbox));
     Ok(Inbox::new(agents, state.clone(), limits))
 }
 
-/// What answers, with the tasks and changes of the last run put to rest before there are any of this one.
+/// Builds the engine. Ends the tasks and changes that the last run left open, before this run creates any.
 async fn engine(
     catalog: Catalog,
     vault: &Vault,
@@ -204,7 +204,7 @@ async fn engine(
     })))
 }
 
-/// What the helper does on this box, followed until the house stops.
+/// The helper's capabilities, updated until the server stops.
 fn followed(helper: &Helper, stop: &watch::Sender<bool>) -> Bounds {
     let bounds = Bounds::unknown();
     let (known, helper, mut stop) = (bounds.clone(), helper.clone(), stop.subscribe());
@@ -217,7 +217,7 @@ fn followed(helper: &Helper, stop: &watch::Sender<bool>) -> Bounds {
     bounds
 }
 
-/// Has the ends of jobs written into the audit until the house stops.
+/// Starts writing the ends of jobs into the audit, until the server stops.
 fn recording_ends(
     helper: &Helper,
     (vault, state): (&Vault, &State),
@@ -234,7 +234,8 @@ fn recording_ends(
     });
 }
 
-/// The vault and the state: the helper notes the vault's audit, and the vault's key seals the state's revisions.
+/// Opens the vault and the state. The helper logs the vault's audit head, and a key of the vault seals the
+/// state's revisions.
 async fn stores(settings: &Settings, helper: &Helper) -> Result<(Vault, State), BuildError> {
     let vault = open_vault(&settings.state_dir.join("vault.db")).await?;
     send_audit_head(helper, &vault);
@@ -243,7 +244,7 @@ async fn stores(settings: &Settings, helper: &Helper) -> Result<(Vault, State), 
     Ok((vault, state))
 }
 
-/// Has the helper note where the audit ends, in its own log, with each operation.
+/// Makes the helper log the end of the audit with each operation.
 fn send_audit_head(helper: &Helper, vault: &Vault) {
     let head = vault.audit().head_source();
     helper.send_audit_head(move || {
@@ -257,7 +258,7 @@ fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {
     Tls::load(source).map(Arc::new).map_err(failed)
 }
 
-/// Who comes in, and the sessions of those who did.
+/// Builds the guard, and the sessions of admitted clients.
 async fn door(
     vault: &Vault,
     state: &State,
@@ -292,7 +293,7 @@ fn state(settings: &Settings) -> Result<State, BuildError> {
     )
 }
 
-/// The vault, in which a run begins.
+/// Opens the vault, and begins a run in its audit.
 async fn open_vault(path: &Path) -> Result<Vault, BuildError> {
     let vault = Vault::open(path).map_err(|error| match error {
         VaultError::Newer { .. } | VaultError::Damaged { .. } | VaultError::Foreign { .. } => {
@@ -344,7 +345,7 @@ fn site(
     }
 }
 
-/// Puts engine, guard and sessions behind a socket. Where there is an owner, programs may ask for access.
+/// Puts engine, guard and sessions behind a socket. With an owner, programs may also request access.
 pub fn serving(
     engine: &Arc<Engine>,
     (guard, sessions): (Arc<Guard>, Arc<Sessions>),

@@ -1,8 +1,8 @@
-//! Why there is no house, and whether trying again helps.
+//! Why the server cannot be built, and whether a retry helps.
 
 use std::fmt;
 
-/// Why the house cannot be built, in one sentence with what to do.
+/// Why the server cannot be built, in one sentence with what to do.
 #[derive(Debug)]
 pub struct BuildError {
     words: String,
@@ -11,7 +11,7 @@ pub struct BuildError {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
-    /// Trying again may help.
+    /// A retry may help.
     Passing,
     InUse,
     Lasting,
@@ -26,7 +26,7 @@ impl fmt::Display for BuildError {
 impl std::error::Error for BuildError {}
 
 impl BuildError {
-    /// From whatever went wrong.
+    /// Creates an error that a retry may fix.
     pub fn new(cause: impl fmt::Display) -> Self {
         Self {
             words: cause.to_string(),
@@ -34,7 +34,7 @@ impl BuildError {
         }
     }
 
-    /// Another process keeps its state where this one should.
+    /// Another process uses the same state directory.
     pub fn in_use(cause: impl fmt::Display) -> Self {
         Self {
             words: cause.to_string(),
@@ -42,7 +42,7 @@ impl BuildError {
         }
     }
 
-    /// From what goes wrong again however often it is tried, until somebody mends it.
+    /// Creates an error that no retry fixes: a person has to.
     pub fn lasting(cause: impl fmt::Display) -> Self {
         Self {
             words: cause.to_string(),
@@ -50,12 +50,12 @@ impl BuildError {
         }
     }
 
-    /// Whether another process keeps its state where this one should.
+    /// Whether another process uses the same state directory.
     pub fn is_in_use(&self) -> bool {
         self.kind == Kind::InUse
     }
 
-    /// Whether it goes wrong again until somebody mends it.
+    /// Whether no retry fixes it.
     pub fn is_lasting(&self) -> bool {
         self.kind == Kind::Lasting
     }

@@ -1,4 +1,4 @@
-//! What this box offers: one table of tools and resources over what they stand on.
+//! The catalog of this host: one table of tools and resources over their backends and stores.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use crate::state::{Notifications, State, Ui, Views};
 use crate::toolsets::{self, StateResources, WithOutputs};
 use crate::vault::Vault;
 
-/// What a model is told of this server first.
+/// The server's instructions, which a client gives to its model first.
 const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
 
-/// What tools stand on.
+/// The backends of the tools.
 pub struct Backends {
     /// LXC's containers.
     pub lxc: Lxc,
-    /// The machine.
+    /// The host.
     pub host: Host,
     /// Commands.
     pub shell: Shell,
-    /// Commands that go on after their call.
+    /// Commands that continue after their call.
     pub jobs: Jobs,
     /// The host's files.
     pub files: Files,
-    /// Who may log in over SSH.
+    /// SSH keys.
     pub ssh: Ssh,
     /// The network around the host.
     pub network: Network,
@@ -38,52 +38,52 @@ pub struct Backends {
     pub storage: Storage,
     /// Restarts and shutdowns.
     pub power: Power,
-    /// What the host is called, and where it is.
+    /// The host's name, time and other settings.
     pub settings: Setup,
-    /// What apt could upgrade.
+    /// Upgrades by apt.
     pub updates: Updates,
-    /// What fwupd could renew.
+    /// Firmware updates by fwupd.
     pub firmware: Firmware,
     /// Backups of containers and directories.
     pub backups: Backups,
-    /// What of it the helper does at all.
+    /// The helper's capabilities.
     pub bounds: Bounds,
-    /// What runs.
+    /// Running processes.
     pub processes: Processes,
-    /// What stands in journals.
+    /// The journal.
     pub journal: Journal,
     /// systemd's units.
     pub units: SystemdUnits,
-    /// What waits for the state to show a change.
+    /// Waits until the state shows a change.
     pub observer: ObserverHandle,
-    /// The owner's channels.
+    /// The owner's notification channels.
     pub courier: Courier,
 }
 
 /// Which rows of the tables become tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
-    /// Those that this machine has programs and hardware for.
+    /// Those that this machine has the programs and hardware for.
     OfThisMachine,
-    /// Every one.
+    /// All of them.
     All,
 }
 
 impl Rows {
-    /// Whether rows are among them that stand on something which is found here, or is not.
+    /// Whether to include rows that need something; `found` is whether this machine has it.
     fn have(self, found: bool) -> bool {
         found || self == Self::All
     }
 }
 
-/// What reaches the owner, while there is a channel that agents may send to.
+/// Adds the tools that notify the owner; they exist while there is a channel that agents may use.
 fn add_channels(catalog: &mut Catalog, courier: Courier, rows: Rows) -> Result<(), CatalogError> {
     let asked = courier.clone();
     let set = toolsets::notify(Arc::new(courier));
     catalog.add(set.while_there(Arc::new(move || rows.have(asked.is_open_to_agents()))))
 }
 
-/// What of the host's settings there is to be set here.
+/// Adds the tools for those settings of the host that exist here.
 fn add_settings(
     catalog: &mut Catalog,
     settings: Arc<Setup>,
@@ -104,7 +104,7 @@ fn add_settings(
     Ok(())
 }
 
-/// Everything that clients may ask for on this box.
+/// Everything that clients may use on this host.
 pub fn catalog(
     stores: (&State, &Vault, Arc<SessionDesk>),
     on: Backends,
@@ -113,7 +113,7 @@ pub fn catalog(
     catalog_of(stores, on, (Rows::OfThisMachine, dialect))
 }
 
-/// The same of these rows.
+/// The same for the given rows.
 pub fn catalog_of(
     (state, vault, sessions): (&State, &Vault, Arc<SessionDesk>),
     on: Backends,
@@ -159,7 +159,7 @@ pub fn catalog_of(
     Ok(catalog)
 }
 
-/// What stands on the box.
+/// Adds the tools that use the host.
 fn on_backends(catalog: &mut Catalog, on: Backends, rows: Rows) -> Result<(), CatalogError> {
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
@@ -205,7 +205,7 @@ fn add_containers(
     catalog.add(toolsets::container_logs(lxc, journal))
 }
 
-/// What stands on programs and hardware that a box may lack.
+/// Adds the tools for programs and hardware that a host may lack.
 fn add_hardware(
     catalog: &mut Catalog,
     (network, storage): (Network, Storage),
@@ -229,7 +229,7 @@ fn add_hardware(
     catalog.add(toolsets::storage(storage, rows.have(Storage::has_health())))
 }
 
-/// What stands on what this server keeps itself.
+/// Adds the tools that use this server's own stores.
 fn on_stores(
     catalog: &mut Catalog,
     (state, vault, sessions): (&State, &Vault, Arc<SessionDesk>),

@@ -1,4 +1,4 @@
-//! Between the guard and the authorization server: who comes to which part of it, and with what.
+//! Connects the guard with the authorization server: which request gets to which of its endpoints.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use crate::oauth::{
     MAX_BODY, OAuth, SignedInOwner, Site, resource_metadata, server_metadata, sign_in, step_inside,
 };
 
-/// A part of the authorization server.
+/// An endpoint of the authorization server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// What is at `/connect/mcp`.
+    /// The metadata of the resource at `/connect/mcp`.
     Resource,
-    /// What is where.
+    /// The metadata of the authorization server.
     Server,
-    /// Where the owner is asked.
+    /// The authorization endpoint, where the owner decides.
     Authorize,
-    /// Where tokens are given.
+    /// The token endpoint.
     Token,
-    /// Where they are taken back.
+    /// The revocation endpoint.
     Revoke,
-    /// Where programs register.
+    /// The registration endpoint for clients.
     Register,
 }
 
-/// The authorization server and who guards it.
+/// The authorization server and its guard.
 pub struct Connect {
-    /// Who comes in.
+    /// Checks requests.
     pub guard: Arc<Guard>,
-    /// What answers.
+    /// Answers requests.
     pub oauth: OAuth,
 }
 
 impl Connect {
-    /// Whether it answers, by the settings.
+    /// Whether the settings enable it.
     pub fn is_on(&self) -> bool {
         self.oauth.is_on()
     }
 
-    /// Answers a request to one of its parts.
+    /// Answers a request to one of its endpoints.
     pub async fn answer(
         &self,
         part: Part,
@@ -73,7 +73,7 @@ impl Connect {
         })
     }
 
-    /// The owner sees who asks, and decides; anybody else is shown where the owner signs in.
+    /// Shows the owner who requests access, and takes the decision. Others get the sign-in page.
     async fn authorize(
         &self,
         request: Request<Upload>,

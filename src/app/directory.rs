@@ -1,4 +1,4 @@
-//! The state directory: ours, private, and for one server at a time.
+//! The state directory: private, and used by one server at a time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::build_error::BuildError;
 use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
 
-/// What root makes in the directory of a service's user, that user could not write any more.
+/// Files that root creates in the directory of a service's user would not be writable for that user any more.
 fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
     let owner = files::owner(directory).map_err(BuildError::new)?;
     if owner == own_uid() {
@@ -20,8 +20,8 @@ fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
     )))
 }
 
-/// The directory for us alone, with a note of where we are reached: two servers that keep the same state would each undo
-/// what the other has seen.
+/// Locks the directory for this process, and notes its address there. Two servers with the same state would each
+/// undo what the other has observed.
 pub fn take(directory: &Path, address: Option<SocketAddr>) -> Result<DirectoryLock, BuildError> {
     files::private_dir(directory).map_err(BuildError::new)?;
     must_be_ours(directory)?;

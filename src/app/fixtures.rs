@@ -1,4 +1,4 @@
-//! The reference fixtures behind the same guard, transport and engine as the house, and nothing of the box.
+//! The reference fixtures behind the same guard, transport and engine as the server, without access to the host.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,25 +28,25 @@ use crate::http::Tls;
 use crate::sys::{Secret, random_bytes};
 use crate::transport::Sessions;
 
-/// A fixture becomes a task soon: what it does takes seconds at most, and is there to be a task.
+/// Fixtures become tasks soon: they take seconds at most, and some exist to become a task.
 const TASK_AFTER: Duration = Duration::from_millis(200);
 
-/// What to serve the fixtures behind.
+/// How to serve the fixtures.
 #[derive(Debug)]
 pub struct FixturePlan {
-    /// The address as bound; none for the one client on standard input and output.
+    /// The bound address; `None` for the one client on standard input and output.
     pub address: Option<SocketAddr>,
-    /// Whether they are served over HTTP+SSE too.
+    /// Whether to serve HTTP+SSE too.
     pub http_sse: bool,
-    /// The directory of the authority's files; plain HTTP when absent.
+    /// The directory of the authority's files; plain HTTP if `None`.
     pub tls: Option<PathBuf>,
-    /// The token that callers need; everybody comes in when absent.
+    /// The token that callers need; if `None`, callers are not authenticated.
     pub token: Option<Secret>,
 }
 
-/// Fixtures that can be served.
+/// Fixtures that are ready to be served.
 pub struct Fixtures {
-    /// Where clients reach them.
+    /// The URL for clients.
     pub url: String,
     pub(super) engine: Arc<Engine>,
     pub(super) serving: Arc<Serving>,
@@ -54,7 +54,7 @@ pub struct Fixtures {
 }
 
 impl Fixtures {
-    /// Builds them. Sessions and sealed state end with the process: their keys are random.
+    /// Builds the fixtures. Sessions and sealed state end with the process, because their keys are random.
     pub fn build(plan: FixturePlan) -> Result<Self, BuildError> {
         let mut settings = Settings {
             state_dir: plan.tls.clone().unwrap_or_default(),
@@ -100,7 +100,7 @@ impl Fixtures {
     }
 }
 
-/// Serves fixtures until SIGTERM or SIGINT; `announce` is called when they are served.
+/// Serves fixtures until SIGTERM or SIGINT; calls `announce` when they are served.
 pub async fn run_fixtures(
     fixtures: Fixtures,
     sockets: Vec<TcpListener>,

@@ -1,4 +1,4 @@
-//! The paths, the door that each stands behind, and one request's way through.
+//! The table of paths, their access rules, and how one request is served.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,12 +34,11 @@ enum Surface {
     Owner,
 }
 
-/// A path: its name, its door, what answers there, and the methods that it takes.
+/// A path: its name, its access rule, what answers there, and the allowed methods.
 type Row = (&'static str, Door, Surface, &'static str);
 
-/// Every path that answers. What is not here is a plain 404 in JSON: clients that hold a token look for
-/// OAuth metadata under `/.well-known`, and anything but a 404 there misleads them. So what belongs to OAuth has
-/// `connect` in its path.
+/// Every path that answers. All others get a plain 404 in JSON: clients that have a token look for OAuth metadata
+/// under `/.well-known`, and anything but a 404 there misleads them. So the paths of OAuth contain `connect`.
 #[rustfmt::skip]
 const PATHS: &[Row] = &[
     ("/mcp",             Door::Agent, Surface::Mcp,       "POST, GET, DELETE, OPTIONS"),
@@ -57,7 +56,7 @@ const PATHS: &[Row] = &[
     ("/connect/register",  Door::Open,    Surface::OAuth(Part::Register),  "POST, OPTIONS"),
     ("/connect/revoke",    Door::Open,    Surface::OAuth(Part::Revoke),    "POST, OPTIONS"),
     ("/.well-known/oauth-protected-resource/connect/mcp", Door::Open, Surface::OAuth(Part::Resource), "GET, HEAD, OPTIONS"),
-    // By RFC 8414, and as clients look for what knows OpenID.
+    // The path of RFC 8414, and those where clients that know OpenID look.
     ("/.well-known/oauth-authorization-server/connect",   Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
     ("/.well-known/openid-configuration/connect",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
     ("/connect/.well-known/openid-configuration",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
@@ -65,28 +64,28 @@ const PATHS: &[Row] = &[
     ("/owner",           Door::Owner, Surface::Owner,     "GET, HEAD, POST"),
 ];
 
-/// What the paths of the owner's pages begin with.
+/// The prefix of the owner's pages.
 const OWNERS: &str = "/owner/";
 
 /// Everything behind the socket.
 pub struct Front {
-    /// Who comes in.
+    /// Authenticates and checks requests.
     pub guard: Arc<Guard>,
-    /// What answers at `/mcp`.
+    /// Answers at `/mcp`.
     pub endpoint: Arc<Endpoint>,
-    /// What answers at `/sse` and `/message`, where the owner has turned that on.
+    /// Answers at `/sse` and `/message`, if the owner has enabled that.
     pub http_sse: HttpSse,
-    /// What answers to programs that ask for access; absent where nobody is let in by a token of the owner's.
+    /// Answers programs that request access; `None` without an owner.
     pub connect: Option<Connect>,
-    /// What gives tokens for codes; none where there is no owner.
+    /// Exchanges codes for tokens; `None` without an owner.
     pub pairing: Option<Pairing>,
-    /// The owner's pages; none where there is no owner.
+    /// The owner's pages; `None` without an owner.
     pub site: Option<Site>,
-    /// What a scrape is told beside what is counted; none where nothing is kept.
+    /// The gauges that a scrape gets besides the counters; `None` without stores.
     pub scrape: Option<Scrape>,
     /// The settings in force.
     pub live: Live,
-    /// What is counted.
+    /// The counters.
     pub metrics: Arc<Metrics>,
 }
 
@@ -97,7 +96,7 @@ impl Front {
         let origin = request.headers().get(ORIGIN).cloned();
         let (head, body) = request.into_parts();
         if let Err(refusal) = self.guard.greet(&head, peer) {
-            // A page of an origin that was refused may not even read why.
+            // A page of a rejected origin may not even read the reason.
             return self.refuse(&refusal, peer);
         }
         let request = Request::from_parts(head, body);
@@ -120,7 +119,7 @@ impl Front {
         }
         match door {
             Door::Open | Door::Consent => match surface {
-                // Apart: what is rare makes no other request larger.
+                // Boxed: rare requests do not make the future of the others larger.
                 Surface::Login => Box::pin(self.guard.login(request, peer)).await,
                 Surface::Logout => Box::pin(self.guard.logout(request, peer)).await,
                 Surface::Pair => Box::pin(self.paired(request, peer)).await,
@@ -130,9 +129,9 @@ impl Front {
                     open(surface, &request)
                 }
             },
-            // Apart: pages are rare too.
+            // Boxed: pages are rare too.
             Door::Owner => Ok(Box::pin(self.page(request, peer)).await),
-            // Apart: a scrape is rare as well.
+            // Boxed: scrapes are rare as well.
             Door::Metrics => Box::pin(self.scraped(request, peer)).await,
             Door::Agent | Door::Connect => {
                 let admitted = self.guard.admit(door, request, peer).await?;
@@ -161,7 +160,7 @@ impl Front {
         connect.answer(part, request, peer).await
     }
 
-    /// One of the owner's pages; what the chain refuses is said by a page as well.
+    /// Answers with one of the owner's pages; a rejection by the guard is shown as a page too.
     async fn page(&self, request: Request<Upload>, peer: SocketAddr) -> Response<Body> {
         let visit = self.guard.visit(request, peer).await;
         match (visit, &self.site) {
@@ -182,7 +181,7 @@ impl Front {
         }
     }
 
-    /// What answers a request's path and takes its method.
+    /// Finds the row for a request's path and method.
     fn find(&self, request: &Request<Upload>) -> Result<(Door, Surface, &'static str), Refusal> {
         let path = request.uri().path();
         let path = if path.starts_with(OWNERS) {
@@ -197,7 +196,7 @@ impl Front {
         };
         let method = request.method().as_str();
         if *surface == Surface::Home && !methods.contains(method) {
-            // Clients of old revisions try it, and are to hear what they heard before there was a page.
+            // Clients of old revisions try other methods here; they get the same 404 as before this page existed.
             return Err(nothing());
         }
         if methods.split(", ").any(|known| known == method) {
@@ -207,7 +206,7 @@ impl Front {
         }
     }
 
-    /// Whether a path answers here.
+    /// Whether a path is enabled here.
     fn offers(&self, door: Door, surface: Surface) -> bool {
         if door == Door::Connect || matches!(surface, Surface::OAuth(_)) {
             return self.connect.as_ref().is_some_and(Connect::is_on);
@@ -223,8 +222,8 @@ impl Front {
         }
     }
 
-    /// The metrics in Prometheus' text format, for whoever may look at nothing else, or for an agent that may see
-    /// everything: they name tools and agents that not everybody may know of, and count what all do.
+    /// The metrics in Prometheus' text format, for the metrics token or for an agent that may see everything.
+    /// They name tools and agents that others may not know, and count the calls of all.
     async fn scraped(
         &self,
         request: Request<Upload>,
@@ -265,7 +264,7 @@ impl Front {
     }
 }
 
-/// A preflight, or somebody who wants to know the methods.
+/// Answers a preflight, or a plain OPTIONS request for the methods.
 fn options(request: &Request<Upload>, methods: &'static str) -> Response<Body> {
     if request.headers().contains_key(ORIGIN) {
         return preflight(request.headers(), methods);
@@ -285,7 +284,7 @@ fn open(surface: Surface, request: &Request<Upload>) -> Result<Response<Body>, R
     Ok(json_response(StatusCode::OK, body.to_string().into_bytes()))
 }
 
-/// Browsers are led to the owner's pages; for everybody else there is nothing.
+/// Redirects browsers to the owner's pages; other clients get a 404.
 fn home(request: &Request<Upload>) -> Result<Response<Body>, Refusal> {
     let accepts = request.headers().get_all(ACCEPT).iter();
     let mut accepts = accepts.filter_map(|value| value.to_str().ok());

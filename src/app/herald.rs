@@ -1,4 +1,4 @@
-//! Sends notifications to the owner's channels, and tries again where that fails.
+//! Sends notifications to the owner's channels, and retries failed ones.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::deeds::reached_at;
 use crate::state::{Document, Kept, Notifications, State};
 use crate::sys::now_ms;
 
-/// One channel is sent no more within an hour; the rest waits. A container that dies and comes back all the time is no
-/// reason for a thousand messages.
+/// The maximum number of messages to one channel in an hour; the rest waits. A container that crashes and
+/// restarts all the time should not cause a thousand messages.
 const AN_HOUR: u32 = 60;
 
-/// How long nothing is looked at while nothing changes.
+/// The maximum pause while nothing changes.
 const IDLE: Duration = Duration::from_hours(1);
 
-/// The word for a change of the state, where a notification has its level.
+/// The occasion of a change of the state; a notification has its level there.
 const STATE: &str = "state";
 
-/// What is sent, and where it is kept.
+/// The queue of messages, and what it is filled from.
 struct Herald {
     live: Live<Settings>,
     state: State,
-    /// The document that was looked at last.
+    /// The document of the last check.
     known: Arc<Document>,
     notifications: Notifications,
     outbox: Outbox,
@@ -38,8 +38,8 @@ struct Herald {
     file: PathBuf,
 }
 
-/// Sends what there is to tell of, for as long as it runs. What comes up from this call on is told, however late the
-/// work begins.
+/// Sends notifications, while it runs. Everything from the call of this function on is sent, even if the future
+/// is polled later.
 pub fn send_notifications(
     state: State,
     live: Live<Settings>,
@@ -84,7 +84,7 @@ async fn sending(mut herald: Herald, mut bell: watch::Receiver<u64>, mut changed
     }
 }
 
-/// As it was kept. At the first start what is there already is not told.
+/// Loads the stored queue. On the first start, existing notifications are not sent.
 fn opened(file: &Path, notifications: &Notifications, revision: u64) -> Outbox {
     let kept = Outbox::load(file).unwrap_or_else(|cause| {
         tracing::error!(cause, "what is to be sent is forgotten");
@@ -96,13 +96,13 @@ fn opened(file: &Path, notifications: &Notifications, revision: u64) -> Outbox {
         seen: newest,
         ..Outbox::default()
     });
-    // A state that was made anew begins its numbers anew. Those of other programs may be larger than any revision.
+    // A new state database starts its numbers again. Numbers of other programs may be larger than any revision.
     outbox.seen = outbox.seen.min(revision.max(newest));
     outbox
 }
 
 impl Herald {
-    /// Takes what is new, for each channel that is told of it.
+    /// Queues new notifications for each channel that is configured for them.
     fn collect(&mut self) {
         let settings = self.live.now();
         let seen = self.outbox.seen;
@@ -120,7 +120,7 @@ impl Herald {
         }
     }
 
-    /// Takes what has changed in the state, for each channel that watches it.
+    /// Queues changes of the state for each channel that watches them.
     fn collect_changes(&mut self) {
         let document = self.state.document();
         let known = std::mem::replace(&mut self.known, document.clone());
@@ -146,7 +146,7 @@ impl Herald {
         }
     }
 
-    /// Sends what is due.
+    /// Sends messages that are due.
     async fn send(&mut self) {
         while let Some(entry) = self.outbox.due(now_ms()) {
             let settings = self.live.now();
@@ -190,7 +190,7 @@ impl Herald {
     }
 }
 
-/// What a notification is to those who are told.
+/// The kind of a notification, which channels are configured by.
 fn occasion(one: &Kept) -> Option<Occasion> {
     if one.change().is_some() {
         return Some(Occasion::Inbox);
@@ -199,7 +199,7 @@ fn occasion(one: &Kept) -> Option<Occasion> {
 }
 
 fn entry(channel: &str, one: &Kept, occasion: Occasion) -> Entry {
-    /// Other programs may write notifications too.
+    /// Limited, because other programs may write notifications too.
     const MOST: usize = 500;
     let text = |key: &str| {
         let text = one.value.get(key).and_then(Value::as_str).unwrap_or("");
@@ -251,13 +251,13 @@ fn message(entry: &Entry, address: &str) -> Message {
         },
         container: entry.container.clone(),
         at_ms: entry.at_ms,
-        // What an earlier gatewren has kept names no page.
+        // Entries that an earlier gatewren has stored have no page.
         link: (!entry.page.is_empty()).then(|| format!("https://{address}{}", entry.page)),
     }
 }
 
-/// The owner's page that tells more. Other programs may write notifications too, so that an id is taken for one only if
-/// it can be.
+/// The owner's page with the details. Other programs may write notifications too, so the id is checked before it
+/// is used in a path.
 fn page(one: &Kept) -> String {
     let is_id =
         |id: &&str| id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');

@@ -1,4 +1,4 @@
-//! The house: everything that a running gatewren holds.
+//! The running server and its background tasks.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,31 +30,31 @@ use crate::sys::{DirectoryLock, Hints, hold_few_program_pages, rfc3339};
 use crate::telemetry::Notify;
 use crate::vault::Vault;
 
-/// So often the box's names and addresses are looked at although no hint of the kernel tells of a change.
+/// How often the host's names and addresses are checked without a notification by the kernel.
 const LOOK: Duration = Duration::from_mins(10);
 
-/// The same where the kernel gives no hints.
+/// The same if the kernel sends no notifications.
 const LOOK_UNHINTED: Duration = Duration::from_secs(30);
 
-/// Between two looks: what changes together is looked at together.
+/// The pause between two checks, so that simultaneous changes are handled together.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// So often the certificate is looked at although nothing has changed, because it expires.
+/// How often the certificate is checked without a change, because it expires.
 const RENEWAL: Duration = Duration::from_hours(12);
 
 /// A running gatewren.
 pub struct House {
-    /// Where clients reach it; `stdio` when it has but the one that started it.
+    /// The URL for clients; `stdio` if the only client is the one that started it.
     pub url: String,
-    /// What it was told, as it was last told.
+    /// The settings in force.
     pub in_force: InForce,
-    /// Where that is read again; nowhere when it was not read from a file.
+    /// The file that a reload reads; `None` if the settings were not read from a file.
     pub(super) file: Option<PathBuf>,
     /// What the last reload has left for the owner to do.
     pub(super) note: Mutex<Option<String>>,
-    /// The box as a document.
+    /// The host as a document.
     pub state: State,
-    /// What is remembered and secret.
+    /// Agents, keys, the audit, and other stored secrets.
     pub vault: Vault,
     /// Answers calls.
     pub engine: Arc<Engine>,
@@ -62,9 +62,9 @@ pub struct House {
     pub serving: Arc<Serving>,
     /// The service manager.
     pub notify: Arc<Notify>,
-    /// Turned true to stop.
+    /// Set to true to stop.
     pub stop: watch::Sender<bool>,
-    /// What the helper does on this box.
+    /// The helper's capabilities.
     pub(super) bounds: Bounds,
     pub(super) courier: Courier,
     pub(super) _lock: DirectoryLock,
@@ -73,7 +73,7 @@ pub struct House {
 }
 
 impl House {
-    /// Starts what runs beside the connections.
+    /// Starts the background tasks.
     pub fn start_workers(&self, workers: &mut JoinSet<()>) {
         if let Some(observer) = lock(&self.observer).take() {
             let mut stop = self.stop.subscribe();
@@ -106,7 +106,7 @@ impl House {
         ));
     }
 
-    /// Follows the box's names and addresses, and takes the certificate that fits them now.
+    /// Updates the host's names and addresses, and loads the certificate that fits them.
     pub fn refresh(&self) {
         let settings = self.in_force.now();
         self.answer_to(&settings);
@@ -126,8 +126,8 @@ impl House {
         }
     }
 
-    /// Takes the hosts and origins of these settings, and the names of a certificate that the owner has given: whoever
-    /// gave it said that they are this box's.
+    /// Applies the hosts and origins of these settings, and the names of a certificate of the owner's: by
+    /// installing it, the owner declared them to be this host's names.
     pub(super) fn answer_to(&self, settings: &Settings) {
         let mut hosts = hosts(settings);
         let given = self.serving.tls.iter();
@@ -141,7 +141,7 @@ impl House {
         self.serving.front.guard.set_hosts(hosts);
     }
 
-    /// Ends the helper that this house started, if it did, with everything that it runs.
+    /// Stops the helper that this server started, if any, with everything that it runs.
     pub async fn close_helper(&self) {
         let helper = lock(&self.helper).take();
         if let Some(helper) = helper {
@@ -150,7 +150,7 @@ impl House {
     }
 }
 
-/// What the certificate holds for and until when.
+/// The names in the certificate and when it expires.
 pub fn certificate_words(tls: &Tls) -> String {
     let subjects: Vec<String> = tls.subjects().iter().map(ToString::to_string).collect();
     let expires_ms = u64::try_from(tls.expires())
@@ -159,7 +159,7 @@ pub fn certificate_words(tls: &Tls) -> String {
     format!("{} until {}", subjects.join(" "), rfc3339(expires_ms))
 }
 
-/// Keeps names, addresses and certificate as the box is, for as long as it runs.
+/// Keeps names, addresses and certificate up to date, while it runs.
 pub async fn follow(house: Arc<House>) {
     let hints = Hinted::new();
     let known = || {
@@ -181,7 +181,7 @@ pub async fn follow(house: Arc<House>) {
     }
 }
 
-/// What tells that names or addresses may have changed. Where the kernel does not, the time does.
+/// Notifications that names or addresses may have changed; without them, a timer is used.
 struct Hinted {
     network: Option<Hints>,
     name: Option<Hints>,
@@ -196,7 +196,7 @@ impl Hinted {
         }
     }
 
-    /// Waits for the next look. A storm of changes is looked at once a second.
+    /// Waits for the next check. Even with many changes, checks are at least a second apart.
     async fn next(&self) {
         tokio::time::sleep(SETTLE).await;
         let hinted = self.network.is_some() && self.name.is_some();
@@ -224,7 +224,7 @@ async fn told(hints: Option<&Hints>) {
     }
 }
 
-/// Where the certificate comes from and what it is to hold for now.
+/// The source of the certificate, and the names that it must have now.
 pub fn certificate(settings: &Settings) -> Result<TlsSource, InvalidSubject> {
     if let (TlsMode::Files, Some(cert), Some(key)) = (
         settings.tls.mode,

@@ -1,4 +1,4 @@
-//! Has the owner hear of what agents propose: a notification for each change that waits, seen once it waits no more.
+//! Notifies the owner of proposals: one notification for each pending change, marked as seen when it is decided.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use crate::config::Reach;
 use crate::state::{Author, Change as Mark, Kept, Notice, Notifications, State};
 use crate::vault::{Change, ChangeStatus, Vault};
 
-/// Where what a change rests on says which container it is about.
+/// The prefix of paths that name the container of a change.
 const CONTAINERS: &str = "/public/packageData/";
 
-/// Tells of each, for as long as it runs.
+/// Adds the notifications, while it runs.
 pub async fn tell_of_changes(vault: Vault, state: State) {
     let notifications = Notifications::new(state);
     let mut bell = vault.changes().bell();
-    // Notifications are bounded, so that an old one may be gone while its change waits: it is not told twice.
+    // Notifications are limited, so an old one may be gone while its change is pending: it is not added twice.
     let mut told = BTreeSet::new();
     loop {
         bell.mark_unchanged();
@@ -60,7 +60,8 @@ async fn look(notifications: &Notifications, waiting: &[Change], told: &mut BTre
     }
 }
 
-/// No argument of the call stands in it, no reason and no name of an agent: others may see it who reach the container.
+/// It contains no argument of the call, no reason and no agent's name: others who may access the container can
+/// read it.
 fn notice(change: &Change) -> Notice {
     let mut places = change.rests_on.iter();
     let container = places.find_map(|place| {

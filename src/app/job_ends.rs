@@ -1,4 +1,4 @@
-//! Writes the ends of jobs into the audit: they come when the calls that began them are long over.
+//! Writes the ends of jobs into the audit: they happen long after the calls that started the jobs.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -12,25 +12,26 @@ use crate::config::Risk;
 use crate::state::{Author, Notice, Notifications, State};
 use crate::vault::{AuditReader, AuditWanted, Entry, Outcome, Promise, Vault, VaultError};
 
-/// What the end of a job is called in the audit.
+/// The tool name of the end of a job in the audit.
 const JOB_END: &str = "job_end";
 
-/// The pause before the helper is asked again after it went away.
+/// The pause before the helper is asked again after it disconnected.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// So many ends are known to have been written: more than a helper keeps jobs. Older ones are not told again.
+/// The number of recorded ends to remember: more than a helper keeps jobs. The helper does not report older ones
+/// again.
 const KNOWN: u32 = 1000;
 
-/// Writes down each end that the helper tells of and that is not written yet, for as long as it is awaited.
+/// Records each end that the helper reports and that is not recorded yet, while it runs.
 pub async fn record_job_ends(jobs: Jobs, (vault, state): (Vault, State), file: PathBuf) {
     let notifications = Notifications::new(state);
     let mut written = None;
     loop {
-        // What is wrong with the helper is said by whoever needs it.
+        // Errors of the helper are reported by the code that needs it.
         if let Ok(mut ends) = jobs.ends().await {
             while let Some(end) = ends.next().await {
                 let id = end.standing.job.to_string();
-                // A start has better things to do than to read the audit for what mostly never comes.
+                // Read on demand: at most starts no job has ended, and reading the audit takes time.
                 let known = match &mut written {
                     Some(known) => known,
                     None => written.insert(known(file.clone()).await),
@@ -53,7 +54,7 @@ pub async fn record_job_ends(jobs: Jobs, (vault, state): (Vault, State), file: P
     }
 }
 
-/// The jobs whose ends stand in the audit.
+/// The jobs with an end in the audit.
 async fn known(file: PathBuf) -> VecDeque<String> {
     let read = tokio::task::spawn_blocking(move || read_known(&file)).await;
     read.unwrap_or_default()
@@ -77,7 +78,7 @@ fn read_known(file: &Path) -> VecDeque<String> {
         .collect()
 }
 
-/// Has the owner hear of a job that failed, unless its agent had it ended.
+/// Notifies the owner of a job that failed, unless its agent cancelled it.
 async fn tell(notifications: &Notifications, end: &JobEnd) {
     let standing = &end.standing;
     if standing.state == "done" || standing.killed_because == Some("cancelled") {

@@ -1,4 +1,4 @@
-//! From ready to stopped: reload, drain, and how it ends.
+//! The life cycle of the server: ready, reload, drain, exit.
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
@@ -18,10 +18,10 @@ use crate::dispatch::Engine;
 use crate::http::{ListenError, bind, inherit};
 use crate::sys::inherited_sockets;
 
-/// The sockets to listen on: those that systemd hands over, and these addresses as far as they are not among them.
+/// Opens the sockets to listen on: those that systemd passes, and those of the addresses that they do not cover.
 ///
-/// Beside what systemd hands over the default address means nothing: whoever has moved the port in the .socket unit
-/// would have the old one open as well.
+/// If systemd passes sockets, the default address is ignored: otherwise an owner who has moved the port in the
+/// .socket unit would have the old port open as well.
 pub async fn open_sockets(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, ListenError> {
     let mut sockets = Vec::new();
     for handed_over in inherited_sockets() {
@@ -40,11 +40,12 @@ pub async fn open_sockets(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, 
     Ok(sockets)
 }
 
-/// The most connections that [`turn_away`] closes: more than the kernel keeps waiting, `net.core.somaxconn`.
+/// The maximum number of connections that [`turn_away`] closes: more than the kernel queues,
+/// `net.core.somaxconn`.
 const MOST_TURNED_AWAY: usize = 8192;
 
-/// Closes the connections that wait, before an end that no further start would mend: left alone, they would have
-/// systemd start us again at once, for as long as they wait. Each later one has it try once.
+/// Closes the waiting connections before an exit that a restart would not fix. Otherwise systemd would start us
+/// again at once, as long as they wait. Each later connection makes systemd try once.
 pub fn turn_away(sockets: Vec<TcpListener>) {
     for socket in sockets.into_iter().filter_map(|s| s.into_std().ok()) {
         for _ in 0..MOST_TURNED_AWAY {
@@ -55,20 +56,20 @@ pub fn turn_away(sockets: Vec<TcpListener>) {
     }
 }
 
-/// Whether whoever connects to `address` comes to the socket that is bound to `bound`.
+/// Whether a connection to `address` arrives at the socket bound to `bound`.
 fn covers(bound: &SocketAddr, address: &SocketAddr) -> bool {
     let everywhere = match bound.ip() {
-        // Unless told otherwise, the kernel gives it the connections over IPv4 as well (ipv6(7)).
+        // Unless configured otherwise, an IPv6 wildcard socket also gets IPv4 connections (ipv6(7)).
         IpAddr::V6(ip) => ip.is_unspecified(),
         IpAddr::V4(ip) => ip.is_unspecified() && address.is_ipv4(),
     };
     bound.port() == address.port() && (everywhere || bound.ip() == address.ip())
 }
 
-/// Runs a house until it is told to stop; `announce` is called when it serves.
+/// Runs a server until a signal stops it; calls `announce` when it serves.
 ///
-/// The first SIGTERM or SIGINT drains: no new connections, streams get their end, calls finish or are
-/// killed by their class; exit 0. A second one, or the end of the drain's time, is exit 1.
+/// The first SIGTERM or SIGINT drains: no new connections, streams get their end, calls finish or are killed by
+/// their class; exit 0. A second one, or the drain's timeout, is exit 1.
 pub async fn run(
     house: House,
     sockets: Vec<TcpListener>,
@@ -91,7 +92,7 @@ pub async fn run(
     workers.spawn(watchdog::watch(house.clone()));
     workers.spawn(follow(house.clone()));
     workers.spawn(house.serving.front.endpoint.clone().keep_sessions());
-    // The address comes first: who acts on READY=1 may rely on having been told where.
+    // The address comes first: a program that acts on READY=1 may rely on it.
     announce(&house);
     house.notify.status(&format!("serving {}", house.url));
     house.notify.ready();
@@ -116,7 +117,7 @@ pub async fn run(
     ExitCode::FAILURE
 }
 
-/// Waits until everything has ended: false when the drain's time is over, or a second signal came.
+/// Waits until everything has ended; false on the drain's timeout or a second signal.
 pub async fn drained(
     serving: &Serving,
     engine: &Engine,
@@ -133,7 +134,7 @@ pub async fn drained(
     }
 }
 
-/// Waits until it is told to stop once more.
+/// Waits for another signal to stop.
 pub async fn told_again(signals: &mut Signals) {
     while signals.next().await != Asked::Stop {}
 }
@@ -149,7 +150,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_is_turned_away() {
         let socket = net::TcpListener::bind("127.0.0.1:0").unwrap();
-        // As systemd does, which keeps the socket open.
+        // Like systemd, which keeps the socket open.
         let ours = socket.try_clone().unwrap();
         ours.set_nonblocking(true).unwrap();
         let connect = || net::TcpStream::connect(socket.local_addr().unwrap()).unwrap();

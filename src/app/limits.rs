@@ -1,11 +1,11 @@
-//! What the settings bound, in the words of those who keep the bounds.
+//! Converts limits of the settings into those of other modules.
 
 use crate::config::{Inbox, StateLog, Tasks};
 use crate::dispatch::{InboxLimits, TaskLimits};
 use crate::state::Retention;
 use crate::vault::{ChangeRoom, TaskRoom};
 
-/// How much agents may propose.
+/// The limits of proposals.
 pub fn inbox_limits(inbox: &Inbox) -> InboxLimits {
     InboxLimits {
         expires: inbox.expires,
@@ -16,7 +16,7 @@ pub fn inbox_limits(inbox: &Inbox) -> InboxLimits {
     }
 }
 
-/// When calls become tasks, and how many there may be.
+/// When calls become tasks, and the limits of tasks.
 pub fn task_limits(tasks: &Tasks) -> TaskLimits {
     TaskLimits {
         after: tasks.after,

@@ -1,10 +1,10 @@
-//! The names and addresses that are this box's own.
+//! The names and addresses of this host.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::sys::{host_name, interface_addresses};
 
-/// The names: those of the settings, or the system's, always with `localhost`.
+/// The names: those of the settings, or else the system's, always with `localhost`.
 pub fn box_names(configured: &[String]) -> Vec<String> {
     let mut names = configured.to_vec();
     if names.is_empty()

@@ -1,4 +1,4 @@
-//! `POST /pair`: a one-time code for an agent's token.
+//! `POST /pair`: exchanges a one-time code for an agent's token.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::guard::{Guard, Refusal, own_origin};
 use crate::http::{Body, Tls, Upload, json as json_response};
 use crate::vault::Vault;
 
-/// The largest body that is read.
+/// The maximum size of a body, in bytes.
 const MAX_BYTES: usize = 1024;
 
-/// What a client sends.
+/// The body of a request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
     code: String,
 }
 
-/// Gives tokens for codes.
+/// Exchanges codes for tokens.
 pub struct Pairing {
-    /// Who comes.
+    /// Limits requests.
     pub guard: Arc<Guard>,
-    /// Where the codes are.
+    /// The store of the codes.
     pub vault: Vault,
-    /// What clients are to know us by; none where a proxy is what they see.
+    /// The certificate that clients pin; `None` without TLS.
     pub tls: Option<Arc<Tls>>,
 }
 
 impl Pairing {
-    /// Gives the token of the agent that a code is for. A code that never was, one that was used and one whose time is
-    /// over are refused alike; each try is charged to its address.
+    /// Returns the token of the agent that a code is for. Unknown, used and expired codes are rejected with the
+    /// same error; each try is charged to its address.
     pub async fn answer(
         &self,
         request: Request<Upload>,

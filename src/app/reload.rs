@@ -1,4 +1,4 @@
-//! `systemctl reload`: the settings are read again, and what they say is in force from then on.
+//! `systemctl reload`: reads the settings again and applies them.
 
 use std::sync::PoisonError;
 
@@ -9,7 +9,7 @@ use crate::guard::Edge;
 use crate::telemetry;
 
 impl House {
-    /// Does what SIGHUP asks for. Streams, sessions and calls go on; where anything is wrong, nothing is changed.
+    /// Handles SIGHUP. Streams, sessions and calls continue; on an error, nothing is changed.
     pub fn reload(&self) {
         self.notify.reloading();
         let note = match self.read_again() {
@@ -24,7 +24,7 @@ impl House {
         self.notify.ready();
     }
 
-    /// How it goes, in one line.
+    /// The status in one line.
     pub fn status(&self) -> String {
         let connections = self.serving.metrics.connections_open();
         let revision = self.state.document().revision;
@@ -39,7 +39,7 @@ impl House {
         words
     }
 
-    /// Reads the settings again. What can fail comes before what takes effect.
+    /// Reads the settings again. Steps that can fail come before those that take effect.
     fn read_again(&self) -> Result<Change, String> {
         let now = self.in_force.now();
         let read = match &self.file {
@@ -65,13 +65,13 @@ impl House {
         self.in_force.replace(settings.clone());
         self.adopt(settings);
         if settings.notify != now.notify {
-            // An agent may have more to send to, or nothing.
+            // Agents may have another set of channels now.
             self.engine.catalog.tell_tools_changed();
         }
         Ok(change)
     }
 
-    /// Tells those who do not ask for the settings in force by themselves; the start does it too.
+    /// Applies the settings to parts that do not read the settings in force themselves; also called at the start.
     pub(super) fn adopt(&self, settings: &Settings) {
         let front = &self.serving.front;
         self.answer_to(settings);
@@ -87,7 +87,7 @@ impl House {
     }
 }
 
-/// Says in the log what a reload has changed, and what is still to be done.
+/// Logs what a reload has changed; returns what is left to do.
 fn told(change: &Change) -> Option<String> {
     let changed = match change.changed.as_slice() {
         [] => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! What a scrape of the metrics is told beside what was counted: how things stand now.
+//! The metrics that are measured during a scrape, in addition to the counters.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,21 +15,21 @@ use crate::sys::now_ms;
 use crate::telemetry::{Exposition, Metrics};
 use crate::vault::{AuditReader, Chain, ChangeStatus, Vault};
 
-/// More agents are not named on the page; their calls are counted all the same.
+/// The maximum number of agents with a name on the page; the calls of others are counted all the same.
 const MAX_AGENTS: usize = 512;
 
-/// The helper is asked for its jobs; when it has not answered by then, the page goes without them.
+/// The timeout for asking the helper for its jobs; after it, the page has no jobs.
 const JOBS_BOUND: Duration = Duration::from_secs(2);
 
-/// So old may be what is told of the audit's chain before it is looked at again, and only if somebody scrapes: a look
-/// reads every row.
+/// How old the verification of the audit's chain may get. It is repeated only on a scrape, because it reads every
+/// row.
 const CHAIN_AGE: Duration = Duration::from_hours(6);
 
-/// What there is to look at.
+/// The sources of the metrics.
 pub struct Scrape {
     vault: Vault,
     state: State,
-    /// None for plain HTTP on loopback.
+    /// `None` for plain HTTP on loopback.
     tls: Option<Arc<Tls>>,
     jobs: Jobs,
     /// The vault's file.
@@ -37,17 +37,17 @@ pub struct Scrape {
     chain: Arc<Mutex<ChainSeen>>,
 }
 
-/// What a look at the audit's chain has found.
+/// The result of the last verification of the audit's chain.
 #[derive(Debug, Default)]
 struct ChainSeen {
-    /// Whether every row was as it was written, and when that was seen, in milliseconds since 1970.
+    /// Whether every row was as it was written, and when that was checked, in milliseconds since 1970.
     found: Option<(bool, u64)>,
-    /// When the last look was begun.
+    /// When the last verification began.
     begun: Option<Instant>,
 }
 
 impl Scrape {
-    /// Looks at these, and at the audit in the state directory.
+    /// Measures these, and the audit in the state directory.
     pub fn new(
         (vault, state): (&Vault, &State),
         (helper, stop): (&Helper, &watch::Sender<bool>),
@@ -63,7 +63,7 @@ impl Scrape {
         }
     }
 
-    /// The page.
+    /// Returns the page.
     pub async fn page(&self, metrics: &Metrics) -> String {
         self.look_at_chain();
         let mut page = Exposition::default();
@@ -93,7 +93,7 @@ impl Scrape {
         page.into_text()
     }
 
-    /// What cannot be read is left out: a value that is not known is not 0.
+    /// Values that cannot be read are left out: an unknown value is not 0.
     fn render_vault(&self, page: &mut Exposition) {
         if let Ok(open) = self.vault.changes().list(true) {
             let waits = |status| status == ChangeStatus::Pending;
@@ -144,7 +144,7 @@ impl Scrape {
         );
     }
 
-    /// Has the chain looked at beside all else, if that is long ago.
+    /// Starts verifying the chain in the background, if the last time is long ago.
     fn look_at_chain(&self) {
         {
             let mut seen = lock(&self.chain);

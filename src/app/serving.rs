@@ -1,4 +1,4 @@
-//! The accept loops: sockets in, connections served, all of them gone at the end.
+//! The accept loops: they accept connections, serve them, and wait for all of them at the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::http::{
 };
 use crate::telemetry::{Beat, Heartbeat, Metrics};
 
-/// What serves connections.
+/// Serves connections.
 pub struct Serving {
     /// Answers requests.
     pub front: Arc<Front>,
-    /// Absent for plain HTTP on loopback.
+    /// `None` for plain HTTP on loopback.
     pub tls: Option<Arc<Tls>>,
-    /// Bounds and time-outs among the settings in force.
+    /// The settings in force, with the limits and timeouts.
     pub live: Live,
-    /// Counts.
+    /// The counters.
     pub metrics: Arc<Metrics>,
-    /// Stamped by the accept loops.
+    /// Updated by the accept loops.
     pub heartbeat: Arc<Heartbeat>,
 }
 
@@ -59,13 +59,13 @@ impl Serving {
     ) {
         let server = self.server(&stop);
         let (mut asked, mut live) = (self.heartbeat.questions(), self.live.clone());
-        // Kept while it waits for room: further ones wait in the kernel's queue.
+        // The accepted connection that waits for room; further ones wait in the kernel's queue.
         let mut accepted = None;
         loop {
             self.heartbeat.beat(Beat::AcceptLoop);
             let connected = tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
-                // Whoever asks wants the beat at the top of the loop.
+                // The question asks for the beat at the top of the loop.
                 Ok(()) = asked.changed() => continue,
                 () = live.changed() => continue,
                 connected = self.admit(&socket, &mut accepted, &connections) => connected,
@@ -83,7 +83,7 @@ impl Serving {
         }
     }
 
-    /// Accepts the next connection and waits until there is room for it. `None` when it was closed at once.
+    /// Accepts the next connection and waits until there is room for it. Returns `None` if it was closed at once.
     async fn admit(
         &self,
         socket: &TcpListener,
@@ -129,7 +129,7 @@ impl Serving {
         }
     }
 
-    /// How long a stop waits for what is running.
+    /// How long a stop waits for running calls.
     pub fn drain(&self) -> Duration {
         self.live.read(|settings| settings.limits.drain)
     }
@@ -142,7 +142,7 @@ impl Serving {
     }
 }
 
-/// The accept loops and the connections that they opened.
+/// The accept loops and their connections.
 pub struct Accepting {
     loops: JoinSet<()>,
     all_gone: mpsc::Receiver<()>,
@@ -152,7 +152,7 @@ impl Accepting {
     /// Waits until the loops and every connection have ended.
     pub async fn gone(mut self) {
         while self.loops.join_next().await.is_some() {}
-        // Nothing is ever sent: it ends when the last connection has dropped its end.
+        // Nothing is ever sent: `recv` returns when the last connection has dropped its sender.
         while self.all_gone.recv().await.is_some() {}
     }
 }

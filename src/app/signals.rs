@@ -1,10 +1,10 @@
-//! Signals as events: stop, reload.
+//! Signals as events: stop and reload.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a signal asks for.
+/// The event of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// SIGTERM or SIGINT.
@@ -13,7 +13,7 @@ pub enum Asked {
     Reload,
 }
 
-/// The signals that are listened for.
+/// The signals that are handled.
 pub struct Signals {
     term: Signal,
     int: Signal,
@@ -21,7 +21,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Starts listening.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             term: signal(SignalKind::terminate())?,
@@ -30,7 +30,7 @@ impl Signals {
         })
     }
 
-    /// The next one.
+    /// Waits for the next event.
     pub async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.term.recv() => Asked::Stop,

@@ -1,4 +1,4 @@
-//! One client on standard input and output: it has started us, is served alone, and its end is ours.
+//! Serves one client on standard input and output: it started this process, which ends with its connection.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::dispatch::Engine;
 use crate::sys::Secret;
 use crate::transport::{Ended, serve_stdio};
 
-/// Serves the holder of this token until its pipe closes, or SIGTERM or SIGINT.
+/// Serves the holder of this token until its pipe closes, or until SIGTERM or SIGINT.
 pub async fn run_stdio(house: House, token: &Secret) -> ExitCode {
     let mut workers = JoinSet::new();
     house.start_workers(&mut workers);
@@ -35,7 +35,7 @@ pub async fn run_stdio(house: House, token: &Secret) -> ExitCode {
     code
 }
 
-/// Serves fixtures to whoever started us, until its pipe closes, or SIGTERM or SIGINT.
+/// Serves fixtures to the process that started this one, until its pipe closes, or until SIGTERM or SIGINT.
 #[cfg(feature = "everything")]
 pub async fn run_fixtures_stdio(fixtures: Fixtures) -> ExitCode {
     let talk = Talk {
@@ -47,12 +47,12 @@ pub async fn run_fixtures_stdio(fixtures: Fixtures) -> ExitCode {
     talk.run(None).await
 }
 
-/// What talking to one client takes.
+/// The context of one client's connection.
 struct Talk<'a> {
     serving: &'a Serving,
     engine: &'a Arc<Engine>,
     stop: &'a watch::Sender<bool>,
-    /// What was begun and outlives its client may take so long to its end.
+    /// How long running calls may take to end after their client is gone.
     drain: Duration,
 }
 

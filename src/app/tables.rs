@@ -1,4 +1,4 @@
-//! The tables of what can be asked for, on no box in particular: for the reference, and to be compared with it.
+//! The tables of all tools, resources and prompts, independent of the host: for the reference and its tests.
 
 use std::io;
 use std::path::Path;
@@ -22,13 +22,13 @@ use crate::sys::{files, random_bytes};
 use crate::transport::Sessions;
 use crate::vault::Vault;
 
-/// Every tool, resource and prompt that some box may have, over stores that are empty and gone, and no helper.
+/// Every tool, resource and prompt that a host may have. Its stores are empty and deleted, and it has no helper.
 pub fn tables() -> Result<Catalog, BuildError> {
     let name = u64::from_ne_bytes(random_bytes().map_err(BuildError::new)?);
     let scratch = std::env::temp_dir().join(format!("gatewren-tables-{name:016x}"));
     files::private_dir(&scratch).map_err(BuildError::new)?;
     let catalog = over(&scratch);
-    // What is open stays open, without a name.
+    // Open files stay usable after their names are removed.
     let removed = std::fs::remove_dir_all(&scratch);
     match removed {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(BuildError::new(cause)),
@@ -75,7 +75,7 @@ mod tests {
     use crate::protocol::check_dialect;
     use crate::registry::{Tool, complaints};
 
-    /// The tools by their toolsets.
+    /// The tools by toolset.
     fn toolsets(catalog: &Catalog) -> BTreeMap<&'static str, Vec<&Tool>> {
         let mut sets: BTreeMap<_, Vec<&Tool>> = BTreeMap::new();
         for tool in catalog.tools() {
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(found, [""; 0]);
     }
 
-    /// Words by which a description says what it gives, and what of it may not be had.
+    /// Words with which a description states what the tool returns, and what can go wrong.
     const GIVES: &[&str] = &[
         "answer", "count", "describe", "find", "list", "measure", "read", "return", "say", "show",
         "tell",

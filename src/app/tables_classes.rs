@@ -1,5 +1,5 @@
-//! Holds each tool's class to what the tool makes possible: an agent that may only read and write runs no code of its
-//! choice.
+//! Tests that each tool's class fits what the tool makes possible: an agent that may only read and write runs no
+//! code of its choice.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,10 @@ use super::tables::tables;
 use crate::config::{Mode, Policy, Preset, Risk};
 use crate::policy::mode;
 
-/// Why no tool of class read, scan or write has the box, or a container, run code that the caller chose. A tool that places
-/// bytes which a root process executes is of class persist; a tool that starts any program is of class disrupt or
-/// execute. `tests/it/container_reading.rs` calls each of these tools about a container in which every program is a trap.
+/// Why no tool of class read, scan or write makes the host or a container run code that the caller chose. A tool
+/// that places bytes which a root process executes is of class persist. A tool that starts any program is of
+/// class disrupt or execute. `tests/it/container_reading.rs` calls each of these tools about a container in which
+/// every program is a trap.
 #[rustfmt::skip]
 const NO_CODE: &[(&str, &[&str])] = &[
     ("returns what gatewren keeps in its own databases", &[
@@ -53,7 +54,7 @@ const NO_CODE: &[(&str, &[&str])] = &[
     ("sends a text to the owner's channels", &["notify_send"]),
 ];
 
-/// Tools that lead to code, and the class that each has for it.
+/// Tools that lead to code, with the class that each has for that reason.
 #[rustfmt::skip]
 const CODE: &[(Risk, &[&str])] = &[
     // A command of the caller's.
@@ -63,7 +64,7 @@ const CODE: &[(Risk, &[&str])] = &[
         "backup_target_add", "container_config_set", "container_file_write", "file_write", "ssh_key_add",
         "ssh_key_remove", "unit_enable",
     ]),
-    // Programs that others made, of which the caller chooses one.
+    // Programs that others made; the caller chooses one of them.
     (Risk::Disrupt, &[
         "backup_restore", "container_create", "container_rebuild", "container_restart",
         "container_snapshot_restore", "firmware_update", "tunnel_up", "unit_restart", "unit_start", "update_apply",

@@ -1,4 +1,4 @@
-//! Compares the names and parameters of the `StartOS` dialect with those that `StartOS` has.
+//! Compares the names and parameters of the `StartOS` dialect with those of `StartOS`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::tables::tables;
 use crate::registry::Tool;
 
-/// Its tools, with the parameters of each.
+/// The tools of `StartOS`, with the parameters of each.
 const THEIRS: &str = include_str!("../../tests/golden/startos-parameters.txt");
 
-/// What has no counterpart here, and why.
+/// The tools without a counterpart here, with the reason.
 const WITHOUT: &[(&str, &[&str])] = &[
     (
         "credentials never pass a model",
@@ -128,7 +128,7 @@ fn a_password_is_refused_and_what_has_no_use_is_left_aside() {
     assert!(bare.is_empty(), "by our own name something must be named");
     Tool::translate(repair.alias("disk.repair"), &mut bare).unwrap();
     assert_eq!(bare, read(r#"{"path":"/"}"#));
-    // By our own name nothing is read otherwise.
+    // Under our own name, parameters are not translated.
     let mut ours = read(r#"{"target":"nas","serverId":"x"}"#);
     Tool::translate(tool.alias("backup_target_mount"), &mut ours).unwrap();
     assert!(ours.contains_key("serverId"));

@@ -12,7 +12,7 @@ use crate::vault::{Vault, VaultError};
 /// How often tokens are checked while no agent changes.
 const CHECK_EVERY: Duration = Duration::from_hours(6);
 
-/// Warns of each token, for as long as it runs.
+/// Adds a warning for each token, while it runs.
 pub async fn warn_of_expiring_tokens(vault: Vault, state: State) {
     let notifications = Notifications::new(state);
     let mut agents = vault.agents().changes();
@@ -33,7 +33,7 @@ async fn check(vault: &Vault, notifications: &Notifications) -> Result<(), Vault
         let Some(expires_ms) = expires_soon(&agent, now_ms()) else {
             continue;
         };
-        // Noted first: a crash in between loses one of the warnings, and doctor still has it.
+        // Recorded first: a crash in between loses one of the warnings, which doctor still has.
         if !vault.token_warnings().begin(&agent.id, expires_ms).await? {
             continue;
         }
@@ -47,7 +47,7 @@ async fn check(vault: &Vault, notifications: &Notifications) -> Result<(), Vault
     Ok(())
 }
 
-/// It does not name the agent: other agents may read it.
+/// The notification does not name the agent: other agents may read it.
 fn notice(expires_ms: u64) -> Notice {
     Notice {
         container: None,

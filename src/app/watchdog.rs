@@ -1,4 +1,4 @@
-//! Signs of life for the service manager, given only when the parts that matter have shown some.
+//! Sends watchdog keep-alives to the service manager, only while all important parts respond.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use crate::dispatch::{Call, Context};
 use crate::protocol::{Id, Params};
 use crate::telemetry::Beat;
 
-/// How often the parts are asked when no service manager sets the pace.
+/// How often the parts are checked if no service manager sets the interval.
 const PACE: Duration = Duration::from_secs(15);
 
-/// Gives signs of life for as long as the house stands.
+/// Sends keep-alives while the server runs.
 pub async fn watch(house: Arc<House>) {
     let pace = pace(house.notify.watchdog());
     loop {
         let since = Instant::now();
         house.serving.heartbeat.ask();
-        // A part that hangs must not hang its examiner.
+        // Bounded, so that a part that hangs does not block this loop.
         let _ = tokio::time::timeout(pace, examine(&house)).await;
         tokio::time::sleep(pace.saturating_sub(since.elapsed())).await;
         let missing: Vec<&str> = house
@@ -40,7 +40,7 @@ pub async fn watch(house: Arc<House>) {
     }
 }
 
-/// Three signs in the time that the service manager waits for one: a late one does no harm.
+/// Three keep-alives in the service manager's timeout, so a late one does no harm.
 fn pace(limit: Option<Duration>) -> Duration {
     limit.map_or(PACE, |limit| limit / 3)
 }
@@ -56,7 +56,7 @@ async fn examine(house: &House) {
     }
 }
 
-/// A call as a client makes it.
+/// A call like a client's.
 fn probe() -> Call {
     Call {
         id: Id::Number(0),

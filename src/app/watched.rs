@@ -1,25 +1,25 @@
-//! What has changed at the places of the state that a channel is told of.
+//! Finds changes at the paths of the state that a channel watches.
 
 use serde_json::{Map, Value};
 
 use crate::config::Watched;
 
-/// So many changes of one rule are told at one look; those beyond are counted.
+/// The maximum number of changes of one rule in one check; those beyond are counted.
 pub const MOST: usize = 20;
 
-/// So much of a value is told.
+/// The maximum number of characters of a value.
 const SHOWN: usize = 200;
 
-/// A place whose value is another one now.
+/// A path with a changed value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
-    /// Where, as a JSON Pointer.
+    /// The path, as a JSON Pointer.
     pub place: String,
-    /// What stands there, and what stood there.
+    /// The new and the old value.
     pub words: String,
 }
 
-/// The places of a rule that differ, the first few, and how many more there are.
+/// The first paths of a rule that differ, and how many more there are.
 pub fn moved(rule: &Watched, before: &Value, after: &Value) -> (Vec<Moved>, usize) {
     let segments: Vec<String> = rule.segments().collect();
     let mut all = Vec::new();
@@ -68,7 +68,7 @@ fn look(
     }
 }
 
-/// The members of both, each once.
+/// The keys of both, each once.
 fn keys(before: Option<&Value>, after: Option<&Value>) -> Vec<String> {
     let none = Map::new();
     let members = |value: Option<&Value>| {

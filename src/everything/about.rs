@@ -1,6 +1,6 @@
-//! What a client and its model are told of these fixtures first.
+//! The introduction to these fixtures, for a client and its model.
 
-/// The instructions, and the answer of the tool `about`.
+/// The instructions, and the result of the tool `about`.
 pub const ABOUT: &str = "\
 Fixtures for testing MCP clients: every tool, prompt and resource shows one feature of the protocol, and none of \
 them reads or changes anything of the machine that it runs on.

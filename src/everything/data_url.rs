@@ -1,21 +1,21 @@
-//! `data:` URLs (RFC 2397), the only ones that a fixture opens: none of them goes out on the network.
+//! `data:` URLs (RFC 2397), the only ones that a fixture opens: fixtures send no requests to the network.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// A longer URL is refused.
+/// The maximum length of a URL; a longer one is rejected.
 pub const MAX_BYTES: usize = 1 << 20;
 
 /// Why a URL was not opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataUrlError {
-    /// It is of another scheme.
+    /// It has another scheme.
     Scheme,
     /// It is too long.
     Length,
-    /// It has no comma, or its base64 is none.
+    /// It has no comma, or its base64 is invalid.
     Form,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for DataUrlError {
     }
 }
 
-/// The bytes that a URL holds.
+/// Returns the bytes in a URL.
 pub fn bytes(url: &str) -> Result<Vec<u8>, DataUrlError> {
     let (scheme, rest) = url.split_once(':').ok_or(DataUrlError::Scheme)?;
     if !scheme.eq_ignore_ascii_case("data") {
@@ -49,7 +49,7 @@ pub fn bytes(url: &str) -> Result<Vec<u8>, DataUrlError> {
     }
 }
 
-/// `%41` is `A`; a percent sign that no two digits follow stands for itself.
+/// Decodes percent escapes: `%41` is `A`; a percent sign without two hex digits is kept.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

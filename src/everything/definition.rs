@@ -1,5 +1,5 @@
-//! The fixtures put together: what the conformance suite looks for and what the reference server of the MCP
-//! project offers, by their names.
+//! The catalog of all fixtures: those of the conformance suite, and those of the MCP project's reference server,
+//! by their names.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
 
-/// A catalog of fixtures, which every transport can serve.
+/// Returns a catalog of fixtures, which every transport can serve.
 pub fn catalog() -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(Implementation {
         name: "gatewren-everything".to_owned(),
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_first_tool_is_one_that_anybody_may_call() {
-        // The suite sends its mangled headers with a call of the first tool, without arguments.
+        // The suite sends its invalid headers with a call of the first tool, without arguments.
         let catalog = catalog().unwrap();
         let first = catalog.tools().next().unwrap();
         assert_eq!(first.name(), "about");

@@ -5,7 +5,7 @@ use crate::protocol::{Resource, ResourceContents};
 const BASE: &str = "demo://resource/static/document/";
 const MIME_TYPE: &str = "text/markdown";
 
-/// Name, what it is about, and the text.
+/// Name, subject, and text.
 type Document = (&'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -19,7 +19,7 @@ const DOCUMENTS: [Document; 7] = [
     ("structure.md",    "Which file holds which fixture",          include_str!("documents/structure.md")),
 ];
 
-/// All of them as they are listed.
+/// The list of documents.
 pub fn list() -> Vec<Resource> {
     let resource = |(name, description, _): &Document| Resource {
         uri: format!("{BASE}{name}"),
@@ -31,7 +31,7 @@ pub fn list() -> Vec<Resource> {
     DOCUMENTS.iter().map(resource).collect()
 }
 
-/// The document that a URI names.
+/// Returns the document with this URI.
 pub fn find(uri: &str) -> Option<ResourceContents> {
     let wanted = uri.strip_prefix(BASE)?;
     let (_, _, text) = DOCUMENTS.iter().find(|(name, ..)| *name == wanted)?;

@@ -1,4 +1,4 @@
-//! Resources that are made when they are read: text and bytes, one for each number.
+//! Resources that are created on each read: text and bytes, one for each number.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,18 +14,18 @@ const BLOB: &str = "demo://resource/dynamic/blob/";
 /// Which of the two families.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum Family {
-    /// Read as text.
+    /// Resources with text.
     #[default]
     Text,
-    /// Read as base64.
+    /// Resources with base64.
     Blob,
 }
 
 impl Family {
-    /// Both, in the order in which they are completed.
+    /// Both, in the order of completions.
     pub const ALL: [Self; 2] = [Self::Text, Self::Blob];
 
-    /// Its name, as arguments have it.
+    /// The name that arguments use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "Text",
@@ -33,7 +33,7 @@ impl Family {
         }
     }
 
-    /// The type of its members.
+    /// The media type of its resources.
     pub fn mime_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain",
@@ -41,17 +41,17 @@ impl Family {
         }
     }
 
-    /// Its template: the URI with the variable `resourceId`.
+    /// The URI template with the variable `resourceId`.
     pub fn template(self) -> String {
         format!("{}{{resourceId}}", self.base())
     }
 
-    /// Where a member is read.
+    /// The URI of a resource.
     pub fn uri(self, id: u64) -> String {
         format!("{}{id}", self.base())
     }
 
-    /// A member, made now.
+    /// A resource, created now.
     pub fn member(self, id: u64) -> ResourceContents {
         let (hour, minute, second) = OffsetDateTime::now_utc().time().as_hms();
         let words = format!(
@@ -84,7 +84,7 @@ pub fn id(text: &str) -> Option<u64> {
     text.parse().ok().filter(|id| *id > 0)
 }
 
-/// The member that a URI names.
+/// Returns the resource with this URI.
 pub fn find(uri: &str) -> Option<ResourceContents> {
     Family::ALL.into_iter().find_map(|family| {
         let id = id(uri.strip_prefix(family.base())?)?;
@@ -92,7 +92,7 @@ pub fn find(uri: &str) -> Option<ResourceContents> {
     })
 }
 
-/// Both families as they are listed.
+/// The list of templates.
 pub fn templates() -> Vec<ResourceTemplate> {
     let template = |family: Family, name: &str, description: &str| ResourceTemplate {
         uri_template: family.template(),

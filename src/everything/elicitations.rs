@@ -1,26 +1,26 @@
-//! What the fixtures ask a client for, and how its answers read.
+//! The fixtures' requests to a client, and the parsing of its responses.
 
 use serde_json::{Value, json};
 
 use crate::protocol::{Inputs, RpcError};
 use crate::registry::Cx;
 
-/// The method behind a form.
+/// The method of forms.
 pub const FORM: &str = "elicitation/create";
 
-/// The method behind a completion of the client's model.
+/// The method of completions by the client's model.
 pub const SAMPLE: &str = "sampling/createMessage";
 
-/// The method behind the client's roots.
+/// The method of the client's roots.
 pub const ROOTS: &str = "roots/list";
 
-/// A form: what the person reads, its fields by name, and which of them must be filled in.
+/// A form: its message to the person, its fields by name, and which of them are required.
 pub fn form(message: &str, fields: &Value, required: &[&str]) -> Value {
     let schema = json!({ "type": "object", "properties": fields, "required": required });
     json!({ "message": message, "requestedSchema": schema })
 }
 
-/// A form with the one field `name`.
+/// A form with the single field `name`.
 pub fn name_form() -> Value {
     let fields = json!({ "name": { "type": "string", "title": "Name" } });
     form("What is your name?", &fields, &["name"])
@@ -34,7 +34,7 @@ pub fn sample(prompt: &str) -> Value {
     })
 }
 
-/// The whole answer under a key, if it has the shape that answers to this method have.
+/// The whole response with this key, if it has the shape of responses to this method.
 pub fn answered<'a>(inputs: &'a Inputs, key: &str, method: &str) -> Option<&'a Value> {
     let answer = inputs.responses.get(key)?;
     let fits = match method {
@@ -48,8 +48,8 @@ pub fn answered<'a>(inputs: &'a Inputs, key: &str, method: &str) -> Option<&'a V
     fits.then_some(answer)
 }
 
-/// What the person did with a form, and the fields as it came back; `None` when there is no such
-/// answer, or one that is no answer to a form.
+/// The person's action on a form, with the fields as returned; `None` if there is no response with this key, or
+/// if it is not one to a form.
 pub fn form_answer(inputs: &Inputs, key: &str) -> Option<String> {
     let answer = inputs.responses.get(key)?;
     match answer.get("action").and_then(Value::as_str)? {
@@ -67,7 +67,7 @@ pub fn accepted_text(inputs: &Inputs, key: &str, field: &str) -> Option<String> 
     Some(text.to_owned())
 }
 
-/// Whether a form came back unfilled.
+/// Whether the person declined or cancelled a form.
 pub fn refused(inputs: &Inputs, key: &str) -> bool {
     let answer = inputs.responses.get(key);
     let action = answer.and_then(|a| a.get("action")).and_then(Value::as_str);
@@ -94,7 +94,7 @@ pub fn root_uris(inputs: &Inputs, key: &str) -> Option<Vec<String>> {
     uris.map(|uri| uri.map(str::to_owned)).collect()
 }
 
-/// An error unless the client samples: the fixture does nothing with it, but could not do without.
+/// Fails unless the client supports sampling: the fixture does not use it, but requires it.
 pub fn needs_sampling(cx: &Cx) -> Result<(), RpcError> {
     if cx.capabilities().sampling() {
         Ok(())

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::elicitations::form;
 
-/// A form of every kind of field, of which only the name must be filled in.
+/// A form with every kind of field; only the name is required.
 pub fn every_field() -> Value {
     let mut fields = texts_and_numbers();
     if let (Some(fields), Value::Object(choices)) = (fields.as_object_mut(), choices()) {
@@ -13,7 +13,7 @@ pub fn every_field() -> Value {
     form("Please fill in these fields:", &fields, &["name"])
 }
 
-/// A form of three fields, of which only the name must be filled in.
+/// A form with three fields; only the name is required.
 pub fn few_fields() -> Value {
     let fields = json!({
         "name": { "type": "string", "title": "Name", "description": "What you are called" },

@@ -1,4 +1,4 @@
-//! Resources that tools make: kept in memory, by name, until newer ones push them out.
+//! Resources that tools create: kept in memory by name, until newer ones replace them.
 
 use std::collections::VecDeque;
 
@@ -6,20 +6,22 @@ use crate::protocol::{Resource, ResourceContents};
 
 const BASE: &str = "demo://resource/session/";
 
-/// So many are kept; one more, and the oldest goes.
+/// The maximum number of resources; one more removes the oldest.
 const MAX_KEPT: usize = 16;
 
-/// A longer name is refused.
+/// The maximum length of a name; a longer one is rejected.
 const MAX_NAME: usize = 100;
 
-/// What tools have made, oldest first.
+/// The resources that tools have created, oldest first.
 ///
-/// A stateless client has no session, so these belong to the server: whoever knows the name reads them.
+/// A stateless client has no session, so these belong to the server: every client that knows a name can read the
+/// resource.
 #[derive(Default)]
 pub struct Kept(VecDeque<(Resource, String)>);
 
 impl Kept {
-    /// Keeps bytes, as base64, under a name; another resource of that name goes. Gives back how it is listed.
+    /// Stores bytes, as base64, under a name, and replaces an older resource with that name. Returns its entry in
+    /// the list.
     pub fn keep(&mut self, name: &str, mime_type: &str, blob: String) -> Resource {
         let resource = Resource {
             uri: format!("{BASE}{name}"),
@@ -36,19 +38,19 @@ impl Kept {
         resource
     }
 
-    /// All of them as they are listed.
+    /// The list of these resources.
     pub fn list(&self) -> impl Iterator<Item = Resource> {
         self.0.iter().map(|(resource, _)| resource.clone())
     }
 
-    /// The one that a URI names.
+    /// Returns the resource with this URI.
     pub fn find(&self, uri: &str) -> Option<ResourceContents> {
         let (resource, blob) = self.0.iter().find(|(resource, _)| resource.uri == uri)?;
         Some(contents(resource, blob.clone()))
     }
 }
 
-/// A kept resource with its bytes in place.
+/// The contents of a stored resource.
 pub fn contents(resource: &Resource, blob: String) -> ResourceContents {
     ResourceContents {
         uri: resource.uri.clone(),
@@ -58,7 +60,7 @@ pub fn contents(resource: &Resource, blob: String) -> ResourceContents {
     }
 }
 
-/// Whether a resource may have this name: it stands in its URI as it is.
+/// Whether a resource may have this name, which is part of its URI without escaping.
 pub fn is_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(plain)

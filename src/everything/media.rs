@@ -1,15 +1,15 @@
-//! A picture and a sound, small enough to stand in the source.
+//! A picture and a sound, small enough for the source code.
 
 use crate::protocol::{Annotations, Content};
 
-/// Four by four pixels of brown.
+/// A picture of four by four brown pixels.
 pub const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR42mPoirKBIwbiOADZIxIB7gIAcQAAAABJRU5ErkJggg==";
 
 /// Two milliseconds of a tone, 8 kHz, 8 bits, mono.
 const WAV: &str =
     "UklGRjQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YRAAAACAoLCggGBQYICgsKCAYFBg";
 
-/// The picture as a block.
+/// The picture as a content block.
 pub fn picture() -> Content {
     Content::Image {
         data: PNG.to_owned(),
@@ -18,7 +18,7 @@ pub fn picture() -> Content {
     }
 }
 
-/// The picture as a block with hints.
+/// The picture as a content block with annotations.
 pub fn annotated_picture(annotations: Annotations) -> Content {
     Content::Image {
         data: PNG.to_owned(),
@@ -27,7 +27,7 @@ pub fn annotated_picture(annotations: Annotations) -> Content {
     }
 }
 
-/// The sound as a block.
+/// The sound as a content block.
 pub fn sound() -> Content {
     Content::Audio {
         data: WAV.to_owned(),

@@ -1,4 +1,4 @@
-//! Prompts: without arguments, with them, with content in place, and one that asks first.
+//! Prompts: without arguments, with arguments, with embedded content, and one that first asks the person.
 
 use serde_json::{Map, Value, json};
 
@@ -11,12 +11,13 @@ use crate::protocol::{
 };
 use crate::registry::{BoxFuture, Completion, Cx, PromptAnswer, PromptRow, Reference, Result};
 
-/// What arguments of [`WITH_ARGUMENTS`] can be completed to.
+/// The completions for arguments of [`WITH_ARGUMENTS`].
 const VALUES: [&str; 4] = ["paris", "party", "test", "testValue1"];
 
 const WITH_ARGUMENTS: &str = "test_prompt_with_arguments";
 
-/// The prompts, as a table: name, what it is, its arguments with their meaning, and what writes it.
+/// The prompts, as a table: name, description, arguments with their descriptions, and the function that writes
+/// it.
 #[rustfmt::skip]
 pub fn rows() -> Vec<PromptRow> {
     vec![
@@ -30,7 +31,7 @@ pub fn rows() -> Vec<PromptRow> {
     ]
 }
 
-/// Values for an argument of a prompt.
+/// Completions for an argument of a prompt.
 pub fn complete(asked: &Completion) -> Vec<String> {
     if asked.reference != Reference::Prompt(WITH_ARGUMENTS.to_owned()) {
         return Vec::new();
@@ -54,12 +55,12 @@ fn definition(name: &str, description: &str, arguments: &[(&str, &str)]) -> Prom
     }
 }
 
-/// A prompt that is written from its arguments alone.
+/// A prompt that depends only on its arguments.
 fn plain(definition: Prompt, write: fn(&Map<String, Value>) -> Vec<PromptMessage>) -> PromptRow {
     row(definition, move |arguments, _| Ok(write(arguments)))
 }
 
-/// A prompt whose messages this writes.
+/// A prompt with messages written by this function.
 pub fn row(
     definition: Prompt,
     write: impl Fn(&Map<String, Value>, &Cx) -> Result<Vec<PromptMessage>> + Send + Sync + 'static,
@@ -127,17 +128,17 @@ fn asking(_: &Map<String, Value>, cx: &Cx) -> Result<Vec<PromptMessage>> {
     Err(InputRequired::new().ask(KEY, FORM, question).into())
 }
 
-/// An argument that is a text; empty when absent.
+/// An argument as text; empty if absent.
 pub fn text<'a>(given: &'a Map<String, Value>, name: &str) -> &'a str {
     given.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Words of the person.
+/// A text from the user.
 pub fn says(words: impl Into<String>) -> PromptMessage {
     shows(Content::text(words))
 }
 
-/// Content from the person.
+/// Content from the user.
 pub fn shows(content: Content) -> PromptMessage {
     PromptMessage {
         role: Role::User,

@@ -1,4 +1,4 @@
-//! Prompts with titles, with optional and dependent arguments, and with a resource made for them.
+//! Prompts with titles, with optional and dependent arguments, and with a resource created for them.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::registry::{Completion, PromptRow, Reference, Result, ToolError};
 const COMPLETABLE: &str = "completable-prompt";
 const RESOURCE: &str = "resource-prompt";
 
-/// Who works where.
+/// The departments and their employees.
 const DEPARTMENTS: [(&str, [&str; 3]); 4] = [
     ("Engineering", ["Alice", "Bob", "Charlie"]),
     ("Sales", ["David", "Eve", "Frank"]),
@@ -20,8 +20,8 @@ const DEPARTMENTS: [(&str, [&str; 3]); 4] = [
     ("Support", ["John", "Kim", "Lee"]),
 ];
 
-/// The prompts, as a table: name, title, what it is, its arguments (with their meaning, and whether they must be
-/// given), and what writes it.
+/// The prompts, as a table: name, title, description, arguments (with their descriptions, and whether they are
+/// required), and the function that writes it.
 #[rustfmt::skip]
 pub fn rows() -> Vec<PromptRow> {
     vec![
@@ -96,7 +96,7 @@ fn resource(given: &Map<String, Value>) -> Result<Vec<PromptMessage>> {
     ])
 }
 
-/// Values for an argument of a prompt.
+/// Completions for an argument of a prompt.
 pub fn complete(asked: &Completion) -> Vec<String> {
     let Reference::Prompt(prompt) = &asked.reference else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Something that is done every few seconds for each client that has switched it on.
+//! An action that is repeated every few seconds for each client that has switched it on.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use tokio::time::{Instant, interval};
 
-/// How far two beats are apart.
+/// The interval.
 pub const EVERY: Duration = Duration::from_secs(5);
 
-/// Who does not switch it off is switched off after this.
+/// When it is switched off automatically.
 pub const LASTS: Duration = Duration::from_mins(10);
 
-/// So many clients can have it on; more are refused.
+/// The maximum number of clients that can have it on; more are rejected.
 const MAX_CLIENTS: usize = 256;
 
-/// What is done for one client; the number counts the beats.
+/// The action for one client; the number counts the repetitions.
 type Beat = dyn Fn(&str, usize) + Send + Sync;
 
-/// The clients that have it on, and what is done for each of them.
+/// The clients that have it on, and the action for each of them.
 pub struct Pulse {
     beat: Box<Beat>,
     on: Mutex<On>,
@@ -26,25 +26,25 @@ pub struct Pulse {
 
 #[derive(Default)]
 struct On {
-    /// Until when, by client.
+    /// When it ends, by client.
     clients: BTreeMap<String, Instant>,
-    /// Whether a task beats.
+    /// Whether a task is running.
     beating: bool,
 }
 
-/// What switching came to.
+/// The result of switching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switched {
-    /// It is on now, and the first beat comes at once.
+    /// It is on now; the first repetition comes at once.
     On,
     /// It is off now.
     Off,
-    /// Too many others have it on.
+    /// Too many other clients have it on.
     Refused,
 }
 
 impl Pulse {
-    /// Nobody has it on yet.
+    /// Creates it, switched off for all clients.
     pub fn new(beat: impl Fn(&str, usize) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
             beat: Box::new(beat),
@@ -69,7 +69,7 @@ impl Pulse {
         Switched::On
     }
 
-    /// Does it once for everybody; whether anybody is left.
+    /// Runs the action once for each client; returns whether any is left.
     fn beat(&self, count: usize) -> bool {
         let clients: Vec<String> = {
             let mut on = self.lock();

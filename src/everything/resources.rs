@@ -1,4 +1,4 @@
-//! Resources: texts, bytes, one to be watched, families of them, and what tools have made.
+//! Resources: text, bytes, one to subscribe to, families of resources, and those that tools have created.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,15 +9,15 @@ use super::{documents, dynamic, kept::Kept, media::PNG};
 use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError, Template};
 use crate::registry::{BoxFuture, Completion, Reference, ResourceSource, Viewer};
 
-/// The resource whose changes a tool triggers when it is told no other.
+/// The default resource of the tool that triggers changes.
 pub const WATCHED: &str = "test://watched-resource";
 
 const FAMILY: &str = "test://template/{id}/data";
 
-/// Members of the family that completion offers; every other can be read just as well.
+/// Members of the family that completion offers; any other can be read as well.
 const IDS: [&str; 3] = ["1", "12", "123"];
 
-/// So many URIs are known to have changed apart; beyond, all are said to have changed.
+/// The maximum number of URIs with a recorded change; beyond it, all are reported as changed.
 const MAX_CHANGED: usize = 64;
 
 /// URI, name, description, type.
@@ -32,14 +32,14 @@ const ROWS: [Row; 3] = [
 
 /// The fixtures' resources.
 pub struct Fixtures {
-    /// Rings with the number of changes so far.
+    /// Sends the number of changes so far.
     bell: watch::Sender<u64>,
     changes: Mutex<Changes>,
     kept: Mutex<Kept>,
     family: Template,
 }
 
-/// At which count what has changed last.
+/// The count of the last change, for all resources and for single ones.
 #[derive(Default)]
 struct Changes {
     all: u64,
@@ -47,7 +47,7 @@ struct Changes {
 }
 
 impl Fixtures {
-    /// All of them.
+    /// Creates all of them.
     pub fn new() -> Self {
         Self {
             bell: watch::Sender::new(0),
@@ -57,7 +57,7 @@ impl Fixtures {
         }
     }
 
-    /// Says of one resource that it has changed.
+    /// Reports one resource as changed.
     pub fn touch(&self, uri: &str) {
         self.ring(|changes, count| {
             changes.single.insert(uri.to_owned(), count);
@@ -68,12 +68,12 @@ impl Fixtures {
         });
     }
 
-    /// Says of every resource that it has changed.
+    /// Reports every resource as changed.
     pub fn touch_all(&self) {
         self.ring(|changes, count| changes.all = count);
     }
 
-    /// Keeps bytes, as base64, as a resource of this name.
+    /// Stores bytes, as base64, as a resource with this name.
     pub fn keep(&self, name: &str, mime_type: &str, blob: String) -> Resource {
         let resource = lock(&self.kept).keep(name, mime_type, blob);
         self.touch(&resource.uri);
@@ -176,7 +176,7 @@ impl ResourceSource for Fixtures {
     }
 }
 
-/// Values for the variables of the families.
+/// Completions for the variables of the families.
 pub fn complete(asked: &Completion) -> Vec<String> {
     let Reference::Template(template) = &asked.reference else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Calls of several rounds: what was asked, and the state that is carried between.
+//! Calls with several rounds: their questions, and the state in between.
 
 use serde_json::{Value, json};
 
@@ -19,23 +19,23 @@ pub fn ask_name() -> InputRequired {
     and_name(InputRequired::new())
 }
 
-/// The same question beside others.
+/// Adds the same question to others.
 pub fn and_name(asked: InputRequired) -> InputRequired {
     asked.ask(NAME, FORM, name_form())
 }
 
-/// Asks the model beside other questions.
+/// Adds a question to the model to others.
 pub fn and_model(asked: InputRequired) -> InputRequired {
     let prompt = "What is the capital of France? Answer in one word.";
     asked.ask(MODEL, SAMPLE, sample(prompt))
 }
 
-/// Asks for the roots beside other questions.
+/// Adds a request for the roots to others.
 pub fn and_roots(asked: InputRequired) -> InputRequired {
     asked.ask(PLACES, ROOTS, json!({}))
 }
 
-/// How many rounds the state says were answered before this one.
+/// The number of earlier rounds, according to the state.
 pub fn round(inputs: &Inputs) -> u64 {
     let state = inputs.state.as_ref();
     state
@@ -44,7 +44,7 @@ pub fn round(inputs: &Inputs) -> u64 {
         .unwrap_or(0)
 }
 
-/// State that says so.
+/// The state after a round.
 pub fn after_round(round: u64) -> Value {
     json!({ "round": round })
 }

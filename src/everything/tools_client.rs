@@ -1,4 +1,4 @@
-//! Tools that need the client for something: its roots, its model, its person by form or by URL.
+//! Tools that need something from the client: its roots, its model, or its person by form or by URL.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,23 +16,23 @@ use super::{
 use crate::protocol::{Content, InputRequired, RpcError, code};
 use crate::registry::{Answer, Caller, Cx, Interruption, Result, Risk, ToolError, Toolset};
 
-/// The questions' only key; each tool here asks one.
+/// The only key of a question, because each tool here asks one.
 const KEY: &str = "answer";
 
-/// So many errors that ask for a visit to a URL are remembered; beyond, all are forgotten.
+/// The maximum number of errors with a URL to visit that are remembered; beyond it, all are forgotten.
 const MAX_SENT_AWAY: usize = 256;
 
-/// Where a client goes that is told by an error to visit a URL first.
+/// The URL in the error that makes a client visit a URL first.
 const FIRST_STOP: &str = "https://modelcontextprotocol.io";
 
-/// What the questions stand on.
+/// The state of these tools.
 #[derive(Default)]
 pub struct Client {
-    /// Calls that were answered with an error which asks for a visit to a URL: their next one goes on.
+    /// Calls that were answered with an error that requires a visit to a URL: their next call continues.
     sent_away: Mutex<BTreeSet<String>>,
 }
 
-/// The group, as a table.
+/// The toolset, as a table.
 #[rustfmt::skip]
 pub fn tools() -> Toolset<Client> {
     Toolset::over(Arc::new(Client::default()))
@@ -45,7 +45,7 @@ pub fn tools() -> Toolset<Client> {
         .answering("trigger-url-elicitation", Risk::Read, url).titled("URL elicitation")
 }
 
-/// Lists the client's roots. They are asked for in every call, so a change of them is never missed.
+/// List the client's roots. They are requested in every call, so a change is never missed.
 #[derive(Deserialize, JsonSchema)]
 struct Roots {}
 
@@ -78,13 +78,13 @@ fn root_line((index, root): (usize, &Value)) -> String {
     format!("{}. {name}\n   URI: {uri}", index + 1)
 }
 
-/// Has the client's model answer a prompt.
+/// Ask the client's model to answer a prompt.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Sampling {
     /// The prompt.
     prompt: String,
-    /// How long the answer may be, in tokens.
+    /// The maximum length of the answer, in tokens.
     #[serde(default = "hundred")]
     max_tokens: u64,
 }
@@ -98,8 +98,8 @@ async fn sampling(_: Arc<Client>, asked_for: Sampling, cx: Cx) -> Result<Answer>
     Ok(Answer::text(format!("LLM sampling result: \n{answer:#}")))
 }
 
-/// Has the client's model answer a prompt. The client of 2025-11-25 could run this as a task of its own, which no
-/// later revision knows; here the call waits for the answer.
+/// Ask the client's model to answer a prompt. A client of 2025-11-25 could run this as its own task, which later
+/// revisions do not have; here the call waits for the answer.
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 struct SamplingAsync(Sampling);
@@ -118,7 +118,7 @@ fn sample(asked_for: &Sampling) -> Value {
     })
 }
 
-/// Asks the person with a form that has a field of every kind.
+/// Ask the person with a form that has a field of every kind.
 #[derive(Deserialize, JsonSchema)]
 struct Elicitation {}
 
@@ -144,8 +144,8 @@ async fn elicitation(_: Arc<Client>, Elicitation {}: Elicitation, cx: Cx) -> Res
     Ok(Answer::of(content))
 }
 
-/// Asks the person with a short form. The client of 2025-11-25 could run this as a task of its own, which no later
-/// revision knows; here the call waits for the answer.
+/// Ask the person with a short form. A client of 2025-11-25 could run this as its own task, which later revisions
+/// do not have; here the call waits for the answer.
 #[derive(Deserialize, JsonSchema)]
 struct ElicitationAsync {}
 
@@ -158,19 +158,19 @@ async fn elicitation_async(
     Ok(at_once(&answer))
 }
 
-/// Sends the person to a URL: by a question, or by an error that a client of 2025-11-25 understands.
+/// Send the person to a URL: by a question, or by an error that a client of 2025-11-25 understands.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Visit {
-    /// Where the person goes.
+    /// The URL to visit.
     url: String,
-    /// What the person reads before.
+    /// The message that the person reads before.
     #[serde(default = "open_it")]
     message: String,
-    /// What the visit is called in 2025-11-25; a random UUID when absent.
+    /// The id of the visit in 2025-11-25; a random UUID if absent.
     elicitation_id: Option<String>,
-    /// In 2025-11-25, answer the first such call with the error -32042, which names a URL to visit first; the
-    /// same call again asks as usual. Later revisions have no such error, so there it changes nothing.
+    /// In 2025-11-25, answer the first such call with the error -32042, which has a URL to visit first; the same
+    /// call again asks as usual. Later revisions have no such error, so it has no effect there.
     #[serde(default)]
     error_path: bool,
 }
@@ -190,7 +190,7 @@ async fn url(client: Arc<Client>, asked_for: Visit, cx: Cx) -> Result<Answer> {
     let answer = asked(&cx, FORM, || {
         let mut params =
             json!({ "mode": "url", "url": asked_for.url, "message": asked_for.message });
-        // Only revisions with sessions name a visit.
+        // Only revisions with sessions have an id for a visit.
         if let (Some(id), true, Some(params)) =
             (&asked_for.elicitation_id, session, params.as_object_mut())
         {
@@ -205,7 +205,7 @@ async fn url(client: Arc<Client>, asked_for: Visit, cx: Cx) -> Result<Answer> {
     Ok(Answer::of(vec![Content::text(words), raw(&answer)]))
 }
 
-/// What a person may be sent to; anything else could run as a script at the client.
+/// Whether a person may be sent to this URL; other schemes could run as a script in the client.
 fn is_web_address(url: &str) -> bool {
     let parsed = url.parse::<Uri>().ok();
     parsed.is_some_and(|uri| {
@@ -215,7 +215,7 @@ fn is_web_address(url: &str) -> bool {
 }
 
 impl Client {
-    /// An error for the first call of its kind, nothing for the next.
+    /// Fails for the first call of its kind, but not for the next.
     fn send_away_once(&self, cx: &Cx, asked_for: &Visit) -> Result<()> {
         if !cx.capabilities().elicitation_url() {
             return Ok(());
@@ -252,7 +252,7 @@ fn visit_first() -> RpcError {
         .with_data(json!({ "elicitations": [visit] }))
 }
 
-/// The client's answer to the one question of a call; asks if it has not answered yet.
+/// Returns the client's response to the only question of a call; asks if there is none yet.
 fn asked(cx: &Cx, method: &'static str, params: impl FnOnce() -> Value) -> Result<Value> {
     match answered(cx.inputs(), KEY, method) {
         Some(answer) => Ok(answer.clone()),

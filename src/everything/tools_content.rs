@@ -1,4 +1,4 @@
-//! Tools that answer with each kind of content, and one that fails.
+//! Tools that return each kind of content, and one that fails.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::media::{picture, sound};
 use crate::protocol::{Content, ResourceContents};
 use crate::registry::{Answer, Cx, Result, Risk, ToolError, Toolset};
 
-/// Content stands on nothing.
+/// These tools have no state.
 pub struct Samples;
 
-/// The group, as a table.
+/// The toolset, as a table.
 pub fn tools() -> Toolset<Samples> {
     Toolset::over(Arc::new(Samples))
         .answering("test_simple_text", Risk::Read, text)
@@ -24,7 +24,7 @@ pub fn tools() -> Toolset<Samples> {
         .answering("test_error_handling", Risk::Read, error)
 }
 
-/// Answers with one block of text.
+/// Return one block of text.
 #[derive(Deserialize, JsonSchema)]
 struct Text {}
 
@@ -32,7 +32,7 @@ async fn text(_: Arc<Samples>, Text {}: Text, _: Cx) -> Result<Answer> {
     Ok(Answer::text("This is a simple text response for testing."))
 }
 
-/// Answers with a link to a resource.
+/// Return a link to a resource.
 #[derive(Deserialize, JsonSchema)]
 struct Link {}
 
@@ -45,7 +45,7 @@ async fn link(_: Arc<Samples>, Link {}: Link, _: Cx) -> Result<Answer> {
     }]))
 }
 
-/// Answers with one picture.
+/// Return one picture.
 #[derive(Deserialize, JsonSchema)]
 struct Image {}
 
@@ -53,7 +53,7 @@ async fn image(_: Arc<Samples>, Image {}: Image, _: Cx) -> Result<Answer> {
     Ok(Answer::of(vec![picture()]))
 }
 
-/// Answers with one sound.
+/// Return one sound.
 #[derive(Deserialize, JsonSchema)]
 struct Audio {}
 
@@ -61,7 +61,7 @@ async fn audio(_: Arc<Samples>, Audio {}: Audio, _: Cx) -> Result<Answer> {
     Ok(Answer::of(vec![sound()]))
 }
 
-/// Answers with a resource's contents in place.
+/// Return the contents of a resource.
 #[derive(Deserialize, JsonSchema)]
 struct Embedded {}
 
@@ -74,7 +74,7 @@ async fn embedded(_: Arc<Samples>, Embedded {}: Embedded, _: Cx) -> Result<Answe
     )]))
 }
 
-/// Answers with text, a picture and a resource's contents.
+/// Return text, a picture and the contents of a resource.
 #[derive(Deserialize, JsonSchema)]
 struct Mixed {}
 
@@ -90,7 +90,7 @@ async fn mixed(_: Arc<Samples>, Mixed {}: Mixed, _: Cx) -> Result<Answer> {
     ]))
 }
 
-/// Fails, always, in its own terms: a result with `isError`.
+/// Fail always with a tool error: a result with `isError`.
 #[derive(Deserialize, JsonSchema)]
 struct Error {}
 

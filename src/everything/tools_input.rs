@@ -1,4 +1,4 @@
-//! Tools that need the client for something, once: its person, its model, or a capability.
+//! Tools that need something from the client once: its person, its model, or a capability.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use super::elicitations::{
 use crate::protocol::InputRequired;
 use crate::registry::{Answer, Cx, Interruption, Result, Risk, Toolset};
 
-/// The questions' only key; each tool here asks one.
+/// The only key of a question, because each tool here asks one.
 const KEY: &str = "answer";
 
-/// Questions stand on nothing.
+/// These tools have no state.
 pub struct Questions;
 
-/// The group, as a table.
+/// The toolset, as a table.
 pub fn tools() -> Toolset<Questions> {
     Toolset::over(Arc::new(Questions))
         .answering("test_sampling", Risk::Read, sampling)
@@ -29,7 +29,7 @@ pub fn tools() -> Toolset<Questions> {
         .answering("test_missing_capability", Risk::Read, missing_capability)
 }
 
-/// Has the client's model answer a prompt.
+/// Ask the client's model to answer a prompt.
 #[derive(Deserialize, JsonSchema)]
 struct Sampling {
     /// The prompt.
@@ -43,10 +43,10 @@ async fn sampling(_: Arc<Questions>, asked: Sampling, cx: Cx) -> Result<Answer> 
     }
 }
 
-/// Asks the person for a user name and an e-mail address.
+/// Ask the person for a user name and an e-mail address.
 #[derive(Deserialize, JsonSchema)]
 struct Elicitation {
-    /// What the person reads.
+    /// The message that the person reads.
     message: String,
 }
 
@@ -60,7 +60,7 @@ async fn elicitation(_: Arc<Questions>, asked: Elicitation, cx: Cx) -> Result<An
     })
 }
 
-/// Asks the person with a form whose fields are filled in already, one of each type.
+/// Ask the person with a form that has default values, one field of each type.
 #[derive(Deserialize, JsonSchema)]
 struct Defaults {}
 
@@ -77,7 +77,7 @@ async fn defaults(_: Arc<Questions>, Defaults {}: Defaults, cx: Cx) -> Result<An
     })
 }
 
-/// Asks the person to choose, with each form that a choice can have.
+/// Ask the person to choose, with each kind of choice that a form can have.
 #[derive(Deserialize, JsonSchema)]
 struct Enums {}
 
@@ -104,8 +104,8 @@ async fn enums(_: Arc<Questions>, Enums {}: Enums, cx: Cx) -> Result<Answer> {
     })
 }
 
-/// Reports progress, then asks the person for a name: in 2026-07-28 the question is the result, and no
-/// request of its own on the stream.
+/// Report progress, then ask the person for a name. In 2026-07-28 the question is the result, not a request on
+/// the stream.
 #[derive(Deserialize, JsonSchema)]
 struct Streaming {}
 
@@ -115,7 +115,7 @@ async fn streaming(_: Arc<Questions>, Streaming {}: Streaming, cx: Cx) -> Result
     ask_form(&cx, "User response", name_form)
 }
 
-/// Needs a client that declares `sampling`, and says so when it does not.
+/// Require a client that declares `sampling`, and fail with an error that names it otherwise.
 #[derive(Deserialize, JsonSchema)]
 struct MissingCapability {}
 
@@ -128,7 +128,7 @@ async fn missing_capability(
     Ok(Answer::text("The client declares sampling."))
 }
 
-/// Asks with a form; once it has come back, in whatever way, says how.
+/// Asks with a form; once there is a response, returns it as text.
 fn ask_form(cx: &Cx, words: &str, form: impl FnOnce() -> Value) -> Result<Answer> {
     match form_answer(cx.inputs(), KEY) {
         Some(answer) => Ok(Answer::text(format!("{words}: {answer}"))),

@@ -8,10 +8,10 @@ use tokio::sync::broadcast::Sender;
 
 use crate::registry::{Answer, Cx, ListChange, Result, Risk, Toolset};
 
-/// Where changes of lists are announced.
+/// The channel for changes of lists.
 pub struct Lists(Sender<ListChange>);
 
-/// The group, as a table.
+/// The toolset, as a table.
 pub fn tools(lists: Sender<ListChange>) -> Toolset<Lists> {
     Toolset::over(Arc::new(Lists(lists)))
         .answering("test_trigger_tool_change", Risk::Read, tools_changed)
@@ -23,7 +23,7 @@ pub fn tools(lists: Sender<ListChange>) -> Toolset<Lists> {
         )
 }
 
-/// Tells everybody who listens that the list of tools has changed. It stays as it is.
+/// Announce to all subscribers that the list of tools has changed, without changing it.
 #[derive(Deserialize, JsonSchema)]
 struct ToolsChanged {}
 
@@ -31,7 +31,7 @@ async fn tools_changed(lists: Arc<Lists>, ToolsChanged {}: ToolsChanged, _: Cx) 
     Ok(announce(&lists, ListChange::Tools))
 }
 
-/// Tells everybody who listens that the list of prompts has changed. It stays as it is.
+/// Announce to all subscribers that the list of prompts has changed, without changing it.
 #[derive(Deserialize, JsonSchema)]
 struct PromptsChanged {}
 
@@ -43,7 +43,7 @@ async fn prompts_changed(
     Ok(announce(&lists, ListChange::Prompts))
 }
 
-/// Tells everybody who listens that the list of resources has changed. It stays as it is.
+/// Announce to all subscribers that the list of resources has changed, without changing it.
 #[derive(Deserialize, JsonSchema)]
 struct ResourcesChanged {}
 
@@ -56,7 +56,7 @@ async fn resources_changed(
 }
 
 fn announce(lists: &Lists, change: ListChange) -> Answer {
-    // An error only says that nobody listens.
+    // An error means that there are no subscribers.
     let heard = lists.0.send(change).unwrap_or(0);
     Answer::text(format!("Told {heard} listeners."))
 }

@@ -1,4 +1,4 @@
-//! Tools that say something on the way: progress, log messages, and that their client may come back later.
+//! Tools that send messages before their result: progress, log messages, and a request to reconnect later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tokio::time::sleep;
 use crate::protocol::Level;
 use crate::registry::{Answer, Cx, Result, Risk, Toolset};
 
-/// What stands between two notes, so that a client sees them come one by one.
+/// The pause between two messages, so that a client receives them one by one.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Notes stand on nothing.
+/// These tools have no state.
 pub struct Notes;
 
-/// The group, as a table.
+/// The toolset, as a table.
 pub fn tools() -> Toolset<Notes> {
     Toolset::over(Arc::new(Notes))
         .answering("test_tool_with_progress", Risk::Read, progress)
@@ -26,7 +26,7 @@ pub fn tools() -> Toolset<Notes> {
         .answering("test_reconnection", Risk::Read, reconnection)
 }
 
-/// Reports progress 0, 50 and 100 of 100, then ends.
+/// Report progress 0, 50 and 100 of 100, then return.
 #[derive(Deserialize, JsonSchema)]
 struct Progress {}
 
@@ -39,7 +39,7 @@ async fn progress(_: Arc<Notes>, Progress {}: Progress, cx: Cx) -> Result<Answer
     Ok(Answer::text("Progress was reported three times."))
 }
 
-/// Logs three messages of severity info, then ends.
+/// Log three messages of severity info, then return.
 #[derive(Deserialize, JsonSchema)]
 struct Logging {}
 
@@ -56,7 +56,7 @@ async fn logging(_: Arc<Notes>, Logging {}: Logging, cx: Cx) -> Result<Answer> {
     Ok(Answer::text("Three messages were logged."))
 }
 
-/// Logs one message of each severity; a client hears those that it asked for, and none if it did not ask.
+/// Log one message of each severity; a client receives those that it asked for, and none if it did not ask.
 #[derive(Deserialize, JsonSchema)]
 struct EveryLevel {}
 
@@ -68,8 +68,8 @@ async fn every_level(_: Arc<Notes>, EveryLevel {}: EveryLevel, cx: Cx) -> Result
     Ok(Answer::text("One message of each severity was logged."))
 }
 
-/// Closes the stream of its response before it answers: the client comes back for the answer. Where a client
-/// cannot come back, it just answers.
+/// Close the stream of the response before the result: the client reconnects for the result. If a client cannot
+/// reconnect, return the result as usual.
 #[derive(Deserialize, JsonSchema)]
 struct Reconnection {}
 

@@ -1,4 +1,4 @@
-//! Tools that answer from their arguments alone: text, sums, data, annotations, a picture.
+//! Tools with results that depend only on their arguments: text, sums, data, annotations, a picture.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::{about::ABOUT, media};
 use crate::protocol::{Annotations, Content, Role};
 use crate::registry::{Answer, Cx, Result, Risk, Toolset};
 
-/// Plain answers stand on nothing.
+/// These tools have no state.
 pub struct Plain;
 
-/// The group, as a table.
+/// The toolset, as a table.
 #[rustfmt::skip]
 pub fn tools() -> Toolset<Plain> {
     Toolset::over(Arc::new(Plain))
@@ -26,7 +26,7 @@ pub fn tools() -> Toolset<Plain> {
         .answering("get-env", Risk::Read, environment).titled("Environment")
 }
 
-/// Says what this server is for. Takes no arguments and changes nothing, so anybody may call it.
+/// Describe this server. Takes no arguments and changes nothing, so every client may call it.
 #[derive(Deserialize, JsonSchema)]
 struct About {}
 
@@ -34,10 +34,10 @@ async fn about(_: Arc<Plain>, About {}: About, _: Cx) -> Result<Answer> {
     Ok(Answer::text(ABOUT))
 }
 
-/// Says what it was told.
+/// Return the given message.
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
-    /// What to say.
+    /// The message to return.
     message: String,
 }
 
@@ -61,7 +61,7 @@ async fn sum(_: Arc<Plain>, Sum { a, b }: Sum, _: Cx) -> Result<Answer> {
     )))
 }
 
-/// Answers with the weather of a city as data, which the tool's outputSchema describes, and as text.
+/// Return the weather of a city as data, which the tool's outputSchema describes, and as text.
 #[derive(Deserialize, JsonSchema)]
 struct Place {
     /// The city.
@@ -81,7 +81,7 @@ enum City {
 struct Weather {
     /// Degrees Celsius.
     temperature: f64,
-    /// In words.
+    /// The conditions in words.
     conditions: &'static str,
     /// Percent.
     humidity: f64,
@@ -100,13 +100,13 @@ async fn weather(_: Arc<Plain>, asked: Place, _: Cx) -> Result<Answer> {
     })?)
 }
 
-/// Answers with a message whose annotations say whom it is for and how much it matters.
+/// Return a message with annotations for its audience and its priority.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Annotated {
-    /// What the message tells, and so how it is annotated.
+    /// The kind of message, which decides its annotations.
     message_type: MessageType,
-    /// Whether a picture follows, with annotations of its own.
+    /// Whether a picture follows, with its own annotations.
     #[serde(default)]
     include_image: bool,
 }
@@ -151,7 +151,7 @@ fn hints(priority: f64, audience: Vec<Role>) -> Annotations {
     }
 }
 
-/// Answers with a picture between two texts.
+/// Return a picture between two texts.
 #[derive(Deserialize, JsonSchema)]
 struct TinyImage {}
 
@@ -163,8 +163,8 @@ async fn tiny_image(_: Arc<Plain>, TinyImage {}: TinyImage, _: Cx) -> Result<Ans
     ]))
 }
 
-/// Says what the server runs on, as JSON. The variables that it was started with are not told: they may
-/// hold secrets.
+/// Return the server's name, version and platform as JSON. Its environment variables are not returned: they may
+/// contain secrets.
 #[derive(Deserialize, JsonSchema)]
 struct Environment {}
 

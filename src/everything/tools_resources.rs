@@ -1,4 +1,4 @@
-//! Tools that answer with resources: links to them, their contents in place, one made from bytes.
+//! Tools that return resources: links to them, their contents, and one created from bytes.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::registry::{
 
 const GZIP: &str = "application/gzip";
 
-/// At most so many links in one answer.
+/// The maximum number of links in one result.
 const MAX_LINKS: u64 = 10;
 
-/// The resources, and where a changed list of them is announced.
+/// The resources, and the channel for changes of their list.
 pub struct Shelf {
     fixtures: Arc<Fixtures>,
     lists: Sender<ListChange>,
 }
 
-/// The group, as a table.
+/// The toolset, as a table.
 #[rustfmt::skip]
 pub fn tools(fixtures: Arc<Fixtures>, lists: Sender<ListChange>) -> Toolset<Shelf> {
     Toolset::over(Arc::new(Shelf { fixtures, lists }))
@@ -42,10 +42,10 @@ pub fn tools(fixtures: Arc<Fixtures>, lists: Sender<ListChange>) -> Toolset<Shel
         .answering("test_trigger_resource_update", Risk::Write, update)
 }
 
-/// Answers with links to resources, of which every second is text and every second bytes.
+/// Return links to resources, alternately with text and with bytes.
 #[derive(Deserialize, JsonSchema)]
 struct Links {
-    /// How many, 1 to 10.
+    /// The number of links, 1 to 10.
     #[serde(default = "three")]
     #[schemars(range(min = 1, max = 10))]
     count: u64,
@@ -78,14 +78,14 @@ async fn links(_: Arc<Shelf>, Links { count }: Links, _: Cx) -> Result<Answer> {
     Ok(Answer::of(content))
 }
 
-/// Answers with a resource's contents between two texts, the second of which says where it is read.
+/// Return the contents of a resource between two texts; the second one has its URI.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Referred {
     /// Text or bytes.
     #[serde(default)]
     resource_type: Family,
-    /// Its number, above zero.
+    /// The number of the resource, above zero.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     resource_id: u64,
@@ -115,18 +115,18 @@ async fn reference(_: Arc<Shelf>, asked: Referred, _: Cx) -> Result<Answer> {
     ]))
 }
 
-/// Compresses the bytes of a data: URL with gzip. The result is a resource, kept in memory until newer ones push it
-/// out; every client of this server can read it.
+/// Compress the bytes of a data: URL with gzip. The result is a resource, kept in memory until newer ones replace
+/// it; every client of this server can read it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Gzip {
-    /// What the result is called: letters, digits, dots, hyphens and underscores.
+    /// The name of the result: letters, digits, dots, hyphens and underscores.
     #[serde(default = "file_name")]
     name: String,
     /// A data: URL of at most 1 MiB. Nothing is fetched from the network.
     #[serde(default = "sample")]
     data: String,
-    /// A link to the result, or the result in place.
+    /// Whether to return a link to the result or its contents.
     #[serde(default)]
     output_type: Output,
 }
@@ -155,7 +155,7 @@ async fn gzip(shelf: Arc<Shelf>, asked: Gzip, _: Cx) -> Result<Answer> {
     let bytes = data_url::bytes(&asked.data).map_err(|cause| ToolError::new(cause.to_string()))?;
     let blob = STANDARD.encode(compressed(&bytes)?);
     let resource = shelf.fixtures.keep(&asked.name, GZIP, blob.clone());
-    // Whether anybody listens is not this tool's business.
+    // An error means that there are no subscribers.
     let _ = shelf.lists.send(ListChange::Resources);
     Ok(Answer::of(vec![match asked.output_type {
         Output::ResourceLink => link(resource),
@@ -181,7 +181,7 @@ fn link(resource: Resource) -> Content {
     }
 }
 
-/// Says to everybody who is subscribed to a resource that it has changed. It stays as it is.
+/// Announce to all subscribers of a resource that it has changed, without changing it.
 #[derive(Deserialize, JsonSchema)]
 struct Update {
     /// The resource.

@@ -1,4 +1,4 @@
-//! Tools whose calls take several rounds: each case that `input_required` can have.
+//! Tools with calls of several rounds: each case of `input_required`.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::{
 use crate::protocol::InputRequired;
 use crate::registry::{Answer, Cx, Result, Risk, Toolset};
 
-/// Rounds stand on nothing: what is to be known in the next one travels with the client.
+/// These tools have no state: the state between rounds is sent to the client and back.
 pub struct Rounds;
 
-/// The group, as a table.
+/// The toolset, as a table.
 #[rustfmt::skip]
 pub fn tools() -> Toolset<Rounds> {
     Toolset::over(Arc::new(Rounds))
@@ -30,7 +30,7 @@ pub fn tools() -> Toolset<Rounds> {
         .answering("test_input_required_result_capabilities", Risk::Read, capabilities)
 }
 
-/// Asks the person for a name and greets it.
+/// Ask the person for a name, and return a greeting.
 #[derive(Deserialize, JsonSchema)]
 struct Elicitation {}
 
@@ -41,7 +41,7 @@ async fn elicitation(_: Arc<Rounds>, Elicitation {}: Elicitation, cx: Cx) -> Res
     Ok(Answer::text(greeting))
 }
 
-/// Asks the client's model for the capital of France.
+/// Ask the client's model for the capital of France.
 #[derive(Deserialize, JsonSchema)]
 struct Sampling {}
 
@@ -52,7 +52,7 @@ async fn sampling(_: Arc<Rounds>, Sampling {}: Sampling, cx: Cx) -> Result<Answe
     }
 }
 
-/// Asks the client for its roots.
+/// Ask the client for its roots.
 #[derive(Deserialize, JsonSchema)]
 struct ListRoots {}
 
@@ -63,7 +63,7 @@ async fn list_roots(_: Arc<Rounds>, ListRoots {}: ListRoots, cx: Cx) -> Result<A
     }
 }
 
-/// Asks the person to confirm, and finds again what it had remembered when it asked.
+/// Ask the person to confirm, and check the state that was sent with the question.
 #[derive(Deserialize, JsonSchema)]
 struct RequestState {}
 
@@ -71,7 +71,7 @@ async fn request_state(_: Arc<Rounds>, RequestState {}: RequestState, cx: Cx) ->
     confirmed_with_state(&cx)
 }
 
-/// The same again: a client that alters the state between the rounds gets an error.
+/// The same: a client that alters the state between the rounds gets an error.
 #[derive(Deserialize, JsonSchema)]
 struct TamperedState {}
 
@@ -93,7 +93,7 @@ fn confirmed_with_state(cx: &Cx) -> Result<Answer> {
         .into())
 }
 
-/// Asks for a name, for the capital of France and for the roots, all at once.
+/// Ask for a name, for the capital of France and for the roots, all at once.
 #[derive(Deserialize, JsonSchema)]
 struct MultipleInputs {}
 
@@ -115,7 +115,7 @@ async fn multiple_inputs(
     )))
 }
 
-/// Asks for a name, then for a colour, then ends: two rounds, with a state of their own each.
+/// Ask for a name, then for a colour, then end: two rounds, each with its own state.
 #[derive(Deserialize, JsonSchema)]
 struct MultiRound {}
 
@@ -135,7 +135,7 @@ async fn multi_round(_: Arc<Rounds>, MultiRound {}: MultiRound, cx: Cx) -> Resul
     }
 }
 
-/// Asks only for what the client declares that it can give: a name, the capital of France, the roots.
+/// Ask only for what the client declares: a name, the capital of France, the roots.
 #[derive(Deserialize, JsonSchema)]
 struct Capabilities {}
 
@@ -160,7 +160,7 @@ async fn capabilities(_: Arc<Rounds>, Capabilities {}: Capabilities, cx: Cx) -> 
     Ok(Answer::text("Everything that was asked for is there."))
 }
 
-/// What the answer to the question for a name comes to, once there is one.
+/// The greeting, once the question for a name is answered.
 fn greeting(cx: &Cx) -> Option<String> {
     if refused(cx.inputs(), NAME) {
         return Some("Hello, whoever you are!".to_owned());

@@ -1,4 +1,4 @@
-//! Tools whose input schemas say more than most.
+//! Tools with unusual input schemas.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use crate::registry::{Answer, Cx, Result, Risk, Toolset};
 
-/// Schemas stand on nothing.
+/// These tools have no state.
 pub struct Schemas;
 
-/// The group, as a table.
+/// The toolset, as a table.
 pub fn tools() -> Toolset<Schemas> {
     Toolset::over(Arc::new(Schemas))
         .answering("json_schema_2020_12_tool", Risk::Read, rich)
@@ -19,7 +19,7 @@ pub fn tools() -> Toolset<Schemas> {
         .answering("test_header_parameter", Risk::Read, header)
 }
 
-/// Has an input schema of JSON Schema 2020-12 that clients must take, and servers send, as it is.
+/// Use an input schema of JSON Schema 2020-12 that servers must send, and clients must accept, unchanged.
 #[derive(Deserialize, JsonSchema)]
 struct Rich {
     #[serde(flatten)]
@@ -58,7 +58,7 @@ fn rich_schema() -> Value {
     })
 }
 
-/// Has a parameter that clients of 2026-07-28 repeat in the header Mcp-Param-Region.
+/// Use a parameter that clients of 2026-07-28 repeat in the header Mcp-Param-Region.
 #[derive(Deserialize, JsonSchema)]
 struct Header {
     /// Any text.

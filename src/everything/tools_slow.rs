@@ -1,4 +1,4 @@
-//! Tools that take their time and say how far they have come.
+//! Tools that take time and report progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use super::elicitations::{FORM, form};
 use crate::protocol::InputRequired;
 use crate::registry::{Answer, Cx, Result, Risk, ToolError, Toolset};
 
-/// A call may be told to take so long, in seconds.
+/// The maximum duration of a call, in seconds.
 const MAX_SECONDS: f64 = 600.0;
 
-/// And in so many steps.
+/// The maximum number of steps.
 const MAX_STEPS: u32 = 1_000;
 
-/// What a stage of the research takes.
+/// The duration of a stage of the research.
 const STAGE: Duration = Duration::from_secs(1);
 
 const STAGES: [&str; 4] = [
@@ -28,13 +28,13 @@ const STAGES: [&str; 4] = [
     "Writing the report",
 ];
 
-/// The key of the question what a topic means.
+/// The key of the question about the meaning of a topic.
 const MEANING: &str = "interpretation";
 
-/// Time stands on nothing.
+/// These tools have no state.
 pub struct Slow;
 
-/// The group, as a table.
+/// The toolset, as a table.
 #[rustfmt::skip]
 pub fn tools() -> Toolset<Slow> {
     Toolset::over(Arc::new(Slow))
@@ -42,14 +42,14 @@ pub fn tools() -> Toolset<Slow> {
         .answering("simulate-research-query", Risk::Read, research).titled("Research query").offers_task().offers_task()
 }
 
-/// Takes its time, in steps, and reports progress after each.
+/// Run for a while, in steps, and report progress after each.
 #[derive(Deserialize, JsonSchema)]
 struct Long {
-    /// Seconds, at most 600.
+    /// The duration in seconds, at most 600.
     #[serde(default = "ten")]
     #[schemars(range(min = 0, max = 600))]
     duration: f64,
-    /// Steps, 1 to 1000.
+    /// The number of steps, 1 to 1000.
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000))]
     steps: u32,
@@ -78,11 +78,11 @@ async fn long(_: Arc<Slow>, Long { duration, steps }: Long, cx: Cx) -> Result<An
     )))
 }
 
-/// Plays a research of four stages, a second each. It asks the person first what an ambiguous topic means. For
-/// clients that know of tasks it is one.
+/// Simulate research in four stages of a second each. First asks the person about the meaning of an ambiguous
+/// topic. For clients that support tasks, the call is a task.
 #[derive(Deserialize, JsonSchema)]
 struct Research {
-    /// What to look into.
+    /// The topic of the research.
     topic: String,
     /// Whether the topic has several meanings, so that the person must choose; for clients that show forms.
     #[serde(default)]
@@ -106,7 +106,7 @@ async fn research(_: Arc<Slow>, asked: Research, cx: Cx) -> Result<Answer> {
     Ok(Answer::text(report(&topic, meaning.as_deref())))
 }
 
-/// What the person says that the topic means.
+/// Asks the person for the meaning of the topic.
 async fn meaning(topic: &str, cx: &Cx) -> Result<String> {
     let message = format!("\"{topic}\" has several meanings. Which one is it?");
     let fields =

@@ -1,4 +1,4 @@
-//! Tools whose calls become tasks: by taking long, by asking on the way, or always.
+//! Tools with calls that become tasks: because they take long, ask on the way, or always.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use super::{
 use crate::protocol::{InputRequired, RpcError, code};
 use crate::registry::{Answer, Cx, Result, Risk, ToolError, Toolset};
 
-/// How long the jobs take that are there to end badly.
+/// The duration of the jobs that fail.
 const JOB: Duration = Duration::from_secs(1);
 
-/// Jobs stand on nothing.
+/// These tools have no state.
 pub struct Jobs;
 
-/// The group, as a table.
+/// The toolset, as a table.
 #[rustfmt::skip]
 pub fn tools() -> Toolset<Jobs> {
     Toolset::over(Arc::new(Jobs))
@@ -34,10 +34,10 @@ pub fn tools() -> Toolset<Jobs> {
         .answering("test_tool_with_task", Risk::Read, with_task).requires_task()
 }
 
-/// Greets; never a task.
+/// Return a greeting; never a task.
 #[derive(Deserialize, JsonSchema)]
 struct Greet {
-    /// Whom.
+    /// The name to greet.
     #[serde(default)]
     name: String,
 }
@@ -46,13 +46,13 @@ async fn greet(_: Arc<Jobs>, asked: Greet, _: Cx) -> Result<Answer> {
     Ok(Answer::text(format!("Hello, {}!", asked.name)))
 }
 
-/// Takes as long as it is told; a task unless that is no time at all.
+/// Run for the given time; a task unless that is 0.
 #[derive(Deserialize, JsonSchema)]
 struct SlowCompute {
-    /// Seconds, at most an hour.
+    /// The duration in seconds, at most an hour.
     #[serde(default)]
     seconds: u32,
-    /// Comes back with the answer.
+    /// Text that is returned with the result.
     #[serde(default)]
     label: String,
 }
@@ -64,7 +64,7 @@ async fn slow_compute(_: Arc<Jobs>, asked: SlowCompute, _: Cx) -> Result<Answer>
     Ok(Answer::text(words))
 }
 
-/// Fails after a second, in its own terms; always a task.
+/// Fail after a second with a tool error; always a task.
 #[derive(Deserialize, JsonSchema)]
 struct FailingJob {}
 
@@ -73,7 +73,7 @@ async fn failing_job(_: Arc<Jobs>, FailingJob {}: FailingJob, _: Cx) -> Result<A
     Err(ToolError::new("This job fails, as it is meant to.").into())
 }
 
-/// Ends with an error of the protocol after a second.
+/// Fail after a second with a protocol error.
 #[derive(Deserialize, JsonSchema)]
 struct ProtocolErrorJob {}
 
@@ -87,11 +87,11 @@ async fn protocol_error_job(
     Err(RpcError::new(code::INTERNAL, words).into())
 }
 
-/// Asks the person before it deletes a file, and deletes nothing. Where the client knows of tasks, the
-/// task waits for the answer.
+/// Ask the person before deleting a file, but delete nothing. If the client supports tasks, the task waits for
+/// the answer.
 #[derive(Deserialize, JsonSchema)]
 struct ConfirmDelete {
-    /// What would be deleted.
+    /// The file that would be deleted.
     #[serde(default)]
     filename: String,
 }
@@ -115,12 +115,12 @@ async fn confirm_delete(_: Arc<Jobs>, asked: ConfirmDelete, cx: Cx) -> Result<An
     Ok(Answer::text(format!("{filename:?} {words}.")))
 }
 
-/// Asks the person two things at once, to be answered together or one by one.
+/// Ask the person two questions at once, to be answered together or one by one.
 #[derive(Deserialize, JsonSchema)]
 struct MultiInput {}
 
 async fn multi_input(_: Arc<Jobs>, MultiInput {}: MultiInput, cx: Cx) -> Result<Answer> {
-    // The suite answers both forms with both fields, so neither insists on its own.
+    // The suite answers both forms with both fields, so neither has required fields.
     let name = json!({ "name": { "type": "string", "title": "Name" } });
     let confirm = json!({ "confirm": { "type": "boolean", "title": "Go on" } });
     let asked = InputRequired::new()
@@ -130,7 +130,7 @@ async fn multi_input(_: Arc<Jobs>, MultiInput {}: MultiInput, cx: Cx) -> Result<
     Ok(Answer::text(format!("Both were answered: {answers}")))
 }
 
-/// Asks for a name before it becomes a task, and greets it as the task's result.
+/// Ask for a name before the call becomes a task, and return a greeting as the task's result.
 #[derive(Deserialize, JsonSchema)]
 struct WithTask {}
 

@@ -1,4 +1,4 @@
-//! Tools that switch something on which goes on after the call: updates of resources, log messages.
+//! Tools that switch on something that continues after the call: updates of resources, log messages.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::registry::{Answer, Caller, Cx, Result, Risk, SessionLog, ToolError, T
 
 const LOGGER: &str = "toggle-simulated-logging";
 
-/// What can be switched on.
+/// The state of both switches.
 pub struct Toggles {
     updates: Arc<Pulse>,
     logs: Arc<Pulse>,
 }
 
-/// The group, as a table.
+/// The toolset, as a table.
 pub fn tools(fixtures: Arc<Fixtures>, logs: Sender<SessionLog>) -> Toolset<Toggles> {
     let toggles = Toggles {
         updates: Pulse::new(move |_, _| fixtures.touch_all()),
         logs: Pulse::new(move |session, count| {
-            // Whether that session listens is not this tool's business.
+            // An error means that there are no subscribers.
             let _ = logs.send(log(session, count));
         }),
     };
@@ -48,8 +48,8 @@ fn log(session: &str, count: usize) -> SessionLog {
     }
 }
 
-/// Says every five seconds, to everybody who is subscribed to a resource, that it has changed; called again, it
-/// stops. They stay as they are. After ten minutes it stops by itself.
+/// Report to all subscribers every five seconds that their resource has changed; called again, stop. The
+/// resources stay unchanged. It stops by itself after ten minutes.
 #[derive(Deserialize, JsonSchema)]
 struct Updates {}
 
@@ -59,9 +59,9 @@ async fn updates(toggles: Arc<Toggles>, Updates {}: Updates, cx: Cx) -> Result<A
     switched(toggles.updates.switch(client), "simulated resource updates")
 }
 
-/// Sends the session a log message every five seconds, of another severity each time; called again, it stops. A
-/// client hears those at or above the level that it has set. After ten minutes it stops by itself.
-/// Without a session, as in 2026-07-28, it logs one message of each severity while it is called, and no more.
+/// Send the session a log message every five seconds, each time of another severity; called again, stop. A client
+/// receives those at or above the level that it has set. It stops by itself after ten minutes. Without a session,
+/// as in 2026-07-28, it logs only one message of each severity, during the call.
 #[derive(Deserialize, JsonSchema)]
 struct Logging {}
 

@@ -1,11 +1,11 @@
-//! `Accept` (RFC 9110 section 12.5.1): what the client has excluded is never sent, what it named is.
+//! `Accept` (RFC 9110 section 12.5.1): media types that the client has excluded are never sent, named ones are.
 
 use hyper::header::ACCEPT;
 
 use super::input::headers;
 use crate::transport::Accepts;
 
-/// Lines of headers.
+/// Input: header lines.
 pub fn says_what_a_client_takes(data: &[u8]) {
     let headers = headers(data);
     let accepts = Accepts::read(&headers);
@@ -60,7 +60,7 @@ pub fn says_what_a_client_takes(data: &[u8]) {
     }
 }
 
-/// A media range, and whether its weight is more than nothing.
+/// A media range, and whether its weight is above 0.
 fn range(item: &str) -> (String, bool) {
     let mut pieces = item.split(';').map(str::trim);
     let name = pieces.next().unwrap_or_default().to_ascii_lowercase();

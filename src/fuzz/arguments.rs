@@ -1,4 +1,4 @@
-//! Arguments of tools: taken exactly if they fit the schema that the tool is listed with.
+//! Arguments of tools: accepted exactly if they fit the schema in the tool list.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -12,7 +12,7 @@ use crate::helper_client::Helper;
 use crate::registry::Tool;
 use crate::toolsets;
 
-/// Tools of the box that need no state to be listed; none of them is run.
+/// Tools that need no state to be listed; none of them is run.
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let nobody = || Helper::connect_to(PathBuf::from("/nonexistent/helper.sock"));
     let (_, stop) = watch::channel(false);
@@ -32,7 +32,7 @@ pub fn fit_the_schema(data: &[u8]) {
     let (Some(tool), Ok(mut arguments)) = (tool, arguments) else {
         return;
     };
-    // Some clients add it to every call, whatever the schema says.
+    // Some clients add it to every call, against the schema.
     arguments.remove("toolCallId");
     let schema = &tool.definition().input_schema;
     let taken = tool.check_arguments(arguments.clone()).is_ok();
@@ -40,13 +40,13 @@ pub fn fit_the_schema(data: &[u8]) {
     if fits(&arguments) {
         assert!(taken, "{name:?} is listed as taking {arguments:?}");
     } else if taken {
-        // Null is taken for absent, where that may be.
+        // Null means absent, where a value may be absent.
         arguments.retain(|_, value| !value.is_null());
         assert!(fits(&arguments), "{name:?} takes {arguments:?}");
     }
 }
 
-/// JSON Schema 2020-12, as much of it as our schemas use; a further keyword has to be added here.
+/// JSON Schema 2020-12, limited to the keywords of our schemas; a new keyword has to be added here.
 fn fits(value: &Value, schema: &Value) -> bool {
     let Value::Object(keywords) = schema else {
         return schema != &Value::Bool(false);
@@ -96,7 +96,7 @@ fn is_a(value: &Value, kind: &Value) -> bool {
     }
 }
 
-/// The one pattern that our schemas have.
+/// The only pattern in our schemas.
 fn is_like(text: &str, pattern: &Value) -> bool {
     assert_eq!(pattern, "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$");
     let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

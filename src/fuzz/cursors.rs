@@ -1,11 +1,11 @@
-//! Cursors: those that this server gave for a list lead on in it, and every other one is refused.
+//! Cursors: those that this server issued for a list continue it, and every other one is rejected.
 
 use super::input::{parts, text};
 use crate::protocol::{code, page};
 
 const LIST: &str = "tools/list";
 
-/// First part: how long the list is; second part: a cursor.
+/// First part: the length of the list; second part: a cursor.
 pub fn are_our_own(data: &[u8]) {
     let [length, cursor] = parts(data);
     let length = text(length).and_then(|length| length.parse::<u16>().ok());
@@ -37,7 +37,7 @@ pub fn are_our_own(data: &[u8]) {
     }
 }
 
-/// Every cursor on the way through a list; on it each entry stands once, in order.
+/// Every cursor of a list, in order; asserts that each entry appears once, in order.
 fn walk(all: &[u16]) -> Vec<String> {
     let mut given: Vec<String> = Vec::new();
     let mut seen = Vec::new();

@@ -1,15 +1,15 @@
-//! Event ids, as they come back in `Last-Event-ID`: read exactly as written, and by nothing else.
+//! Event ids, as clients return them in `Last-Event-ID`: parsed exactly as written, and nothing else is accepted.
 
 use super::input::text;
 use crate::transport::EventId;
 
-/// A header's value.
+/// Input: a header value.
 pub fn are_our_own(data: &[u8]) {
     let Some(given) = text(data) else { return };
     if let Ok(id) = given.parse::<EventId>() {
         assert_eq!(id.to_string(), given, "an id has one spelling");
     }
-    // Any numbers make an id that can stand in an event and in a header.
+    // Any numbers make an id that is valid in an event and in a header.
     let mut numbers = data.chunks(8).map(|bytes| {
         let number = |number: u64, byte: &u8| (number << 8) | u64::from(*byte);
         bytes.iter().fold(0, number)

@@ -1,10 +1,11 @@
-//! The frames on the helper's socket: however the bytes arrive, the same frames come out, and none beyond the bound.
+//! The frames on the helper's socket: however the bytes are split, the same frames are decoded, and none beyond
+//! the limit.
 
 use serde_json::Value;
 
 use crate::exec::{Decoder, Frame, Request};
 
-/// First byte: how the rest is cut; the rest: bytes from the socket.
+/// First byte: how the rest is split; the rest: bytes from the socket.
 pub fn come_out_as_they_went_in(data: &[u8]) {
     let Some((&cut, bytes)) = data.split_first() else {
         return;
@@ -26,7 +27,7 @@ pub fn come_out_as_they_went_in(data: &[u8]) {
     request(bytes, &pieces);
 }
 
-/// What a decoder makes of pieces, and whether it then gave up.
+/// The frames that a decoder returns for the pieces, and whether it then failed.
 fn frames(pieces: &[&[u8]]) -> (Vec<Frame>, bool) {
     let mut decoder = Decoder::default();
     let mut frames = Vec::new();
@@ -65,7 +66,7 @@ fn request(bytes: &[u8], pieces: &[&[u8]]) {
     says_nothing_else(bytes, &request);
 }
 
-/// Everything in a request's JSON has a meaning: a member that is not read is one that somebody relies on.
+/// Asserts that every member of a request's JSON is read: the sender relies on a member that is ignored.
 fn says_nothing_else(bytes: &[u8], request: &Request) {
     let read = serde_json::to_value(request).unwrap_or_default();
     let payload = bytes.get(5..).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `Mcp-Name` and `Mcp-Param-*` values (2026-07-28, value encoding): what is taken is what the body says.
+//! `Mcp-Name` and `Mcp-Param-*` values (2026-07-28, value encoding): a value is accepted only if it equals the
+//! body's.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 use super::input::{parts, text};
 use crate::protocol::{decode_header_value, matches_argument};
 
-/// First part: a header value as it came; second part: an argument as JSON.
+/// First part: a header value as received; second part: an argument as JSON.
 pub fn mean_their_arguments(data: &[u8]) {
     let [raw, argument] = parts(data);
     let Some(raw) = text(raw) else { return };
@@ -36,7 +37,7 @@ pub fn mean_their_arguments(data: &[u8]) {
     }
 }
 
-/// As the specification has clients write a value into a header.
+/// Encodes a value for a header, as the specification requires of clients.
 pub fn encoded(value: &str) -> Cow<'_, str> {
     let visible = value.bytes().all(|b| matches!(b, b' '..=b'~' | b'\t'));
     let padded = value.trim_matches([' ', '\t']) != value;
@@ -47,7 +48,7 @@ pub fn encoded(value: &str) -> Cow<'_, str> {
     format!("=?base64?{}?=", STANDARD.encode(value)).into()
 }
 
-/// What a client writes for an argument: text as it is, integers in decimals, `true` and `false`.
+/// The text that a client writes for an argument: strings unchanged, integers in decimal, `true` and `false`.
 fn as_text(argument: &Value) -> Option<String> {
     match argument {
         Value::String(text) => Some(text.clone()),
@@ -57,7 +58,7 @@ fn as_text(argument: &Value) -> Option<String> {
     }
 }
 
-/// What a value stands for, if it can be read.
+/// Decodes a value, if it is valid.
 pub fn decoded_by_the_book(raw: &str) -> Option<String> {
     let value = raw.trim_matches([' ', '\t']);
     let inner = value
@@ -104,7 +105,7 @@ fn sextet(byte: u8) -> Option<u32> {
     Some(value.into())
 }
 
-/// Whether a decoded value says what an argument is; integers are compared as numbers, exactly.
+/// Whether a decoded value equals an argument; integers are compared as numbers, exactly.
 pub fn says(value: &str, argument: &Value) -> bool {
     match argument {
         Value::String(text) => value == text,
@@ -117,7 +118,7 @@ pub fn says(value: &str, argument: &Value) -> bool {
     }
 }
 
-/// An integer in decimals, `42` or `-42.0`: its sign and its digits without leading zeros.
+/// A decimal integer, `42` or `-42.0`: its sign, and its digits without leading zeros.
 fn digits(text: &str) -> Option<(bool, &str)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let (negative, whole) = match whole.strip_prefix('-') {

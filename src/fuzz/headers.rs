@@ -1,4 +1,4 @@
-//! The headers of a stateless request (2026-07-28): a request comes through only if they say what its body says.
+//! The headers of a stateless request (2026-07-28): a request is accepted only if they match its body.
 
 use std::sync::LazyLock;
 
@@ -10,14 +10,14 @@ use super::input::{headers, parts};
 use crate::protocol::{Body, Message, Request, code, read};
 use crate::transport::check_headers;
 
-/// What the called tool's schema marks: header name, and the way to the argument.
+/// The marks in the called tool's schema: header name, and path of the argument.
 static MARKED: LazyLock<Vec<(String, Vec<String>)>> = LazyLock::new(|| {
     [("Region", "region"), ("Count", "count"), ("On", "deep.on")]
         .map(|(header, way)| (header.into(), way.split('.').map(str::to_owned).collect()))
         .into()
 });
 
-/// First part: lines of headers; second part: a request.
+/// First part: header lines; second part: a request.
 pub fn agree_with_the_body(data: &[u8]) {
     let [head, body] = parts(data);
     let Ok(Body::Single(Message::Request(request))) = read(body) else {
@@ -58,7 +58,7 @@ fn parameter<'a>(request: &'a Request, field: &str) -> Option<&'a str> {
     request.params.get(field).and_then(Value::as_str)
 }
 
-/// The arguments that are there and repeated, with their headers' names.
+/// The arguments that are present and repeated, with the names of their headers.
 fn repeated(request: &Request) -> Vec<(String, &Value)> {
     let arguments = request.params.get("arguments").filter(|a| a.is_object());
     let (Some(arguments), "tools/call") = (arguments, &*request.method) else {
@@ -72,7 +72,7 @@ fn repeated(request: &Request) -> Vec<(String, &Value)> {
     marked.collect()
 }
 
-/// Whether each header that must be there is, once, and says what the body says.
+/// Whether each required header is present once and matches the body.
 fn agrees(headers: &HeaderMap, request: &Request) -> bool {
     let decoded = |name: &str| match one(headers, name) {
         Ok(Some(raw)) => decoded_by_the_book(raw).map(Some).ok_or(Unreadable),
@@ -90,11 +90,11 @@ fn agrees(headers: &HeaderMap, request: &Request) -> bool {
     one(headers, "mcp-method") == Ok(Some(&*request.method)) && named && said
 }
 
-/// It stands twice, or holds other than visible ASCII.
+/// The header appears twice, or contains other characters than visible ASCII.
 #[derive(PartialEq)]
 struct Unreadable;
 
-/// A header's one value, if it is there.
+/// The single value of a header, if present.
 fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Unreadable> {
     let values: Vec<&HeaderValue> = headers.get_all(name).iter().collect();
     let text = match values.as_slice() {
@@ -107,7 +107,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Unread
     Ok(Some(text.trim_matches([' ', '\t'])))
 }
 
-/// The headers that a conforming client sends; a method that no header can carry has none.
+/// The headers that a conforming client sends; `None` for a method that no header can represent.
 fn written_by_a_client(request: &Request) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     let method = &*request.method;
@@ -123,7 +123,7 @@ fn written_by_a_client(request: &Request) -> Option<HeaderMap> {
             Value::String(text) => encoded(text).into_owned(),
             Value::Bool(_) => argument.to_string(),
             Value::Number(number) if !number.is_f64() => number.to_string(),
-            // Arguments that are against the schema have no header.
+            // Arguments that violate the schema have no header.
             _ => return None,
         };
         headers.insert(HeaderName::try_from(header).ok()?, value.parse().ok()?);

@@ -1,4 +1,5 @@
-//! Host and Origin: whoever comes through named one of the box's names or addresses, and nothing beside it.
+//! Host and Origin: a request is accepted only if it names one of the host's names or addresses, and nothing
+//! else.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -19,7 +20,7 @@ static OURS: LazyLock<Hosts> = LazyLock::new(|| Hosts {
     origins: vec![LISTED.to_owned()],
 });
 
-/// First part: the target of a request; second part: lines of headers.
+/// First part: the target of a request; second part: header lines.
 pub fn let_in_our_names_alone(data: &[u8]) {
     let [target, lines] = parts(data);
     let Some(target) = text(target) else { return };
@@ -75,7 +76,7 @@ fn all<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h [u8]> {
     values.map(hyper::header::HeaderValue::as_bytes).collect()
 }
 
-/// RFC 3986 section 3.2.2, a host with an optional port, that is one of ours.
+/// Whether a host with an optional port (RFC 3986 section 3.2.2) is one of ours.
 fn is_ours(authority: &[u8]) -> bool {
     let Some(authority) = text(authority) else {
         return false;
@@ -99,6 +100,6 @@ fn is_ours(authority: &[u8]) -> bool {
 
 fn is_port(text: &str) -> bool {
     let digits = text.strip_prefix(':').unwrap_or_default();
-    // RFC 3986 has a port of no digits.
+    // RFC 3986 allows a port without digits.
     text.is_empty() || text == ":" || (!digits.starts_with('+') && digits.parse::<u16>().is_ok())
 }

@@ -4,7 +4,8 @@ use std::str;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// The first `N` parts of the bytes, which blank lines divide; what is missing is empty, the last has the rest.
+/// Returns the first `N` parts of the bytes, divided by blank lines. Missing parts are empty; the last one has
+/// the rest.
 pub fn parts<const N: usize>(data: &[u8]) -> [&[u8]; N] {
     let mut rest = data;
     let mut parts = [data; N];
@@ -21,12 +22,12 @@ pub fn parts<const N: usize>(data: &[u8]) -> [&[u8]; N] {
     parts
 }
 
-/// Bytes as text, if they are.
+/// The bytes as text, if they are valid UTF-8.
 pub fn text(data: &[u8]) -> Option<&str> {
     str::from_utf8(data).ok()
 }
 
-/// Lines `name: value` as headers; lines that can be none are left out, as hyper would have refused them.
+/// Parses lines `name: value` as headers; invalid lines are skipped, because hyper would have rejected them.
 pub fn headers(data: &[u8]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for line in data.split(|b| *b == b'\n') {

@@ -1,12 +1,12 @@
-//! JSON-RPC: what is read is what stands there, what is refused has a reason, what is written is read again.
+//! JSON-RPC: messages are parsed exactly, rejections have a reason, and written messages can be parsed again.
 
 use serde_json::{Map, Value, json};
 
 use crate::protocol::{Body, Id, Message, Response, RpcError, code, key, read};
 
-/// A body is read exactly as JSON-RPC 2.0 and MCP have it, and no other body is taken.
+/// A body is parsed exactly as JSON-RPC 2.0 and MCP specify, and no other body is accepted.
 pub fn reads_messages(data: &[u8]) {
-    // Another reader: it takes the last of equal keys, and nests deeper.
+    // A different parser: it accepts duplicate keys (the last one wins) and deeper nesting.
     let seen = serde_json::from_slice::<Value>(data).ok();
     match (read(data), seen) {
         (Ok(Body::Single(message)), Some(value)) => stands_there(&message, &value),
@@ -21,7 +21,7 @@ pub fn reads_messages(data: &[u8]) {
     }
 }
 
-/// A message says what its JSON says, and is read again from what we write of it.
+/// Asserts that a message equals its JSON, and that its serialization parses to the same message.
 fn stands_there(message: &Message, value: &Value) {
     assert!(is_message(value), "{value} was read as {message:?}");
     let written = match message {
@@ -61,7 +61,7 @@ fn stands_there(message: &Message, value: &Value) {
     }
 }
 
-/// Every parameter stands there as it came, and every key of `_meta` that is read.
+/// Asserts that every parameter is kept as received, and every key of `_meta` that is read.
 fn says_the_same(written: Option<&Value>, params: &Value) {
     let parted = |params: Option<&Value>| {
         let mut members = params
@@ -85,7 +85,7 @@ fn says_the_same(written: Option<&Value>, params: &Value) {
     }
 }
 
-/// An answer is one message with the request's id, of the same type.
+/// Asserts that a response is one message with the request's id, of the same type.
 fn is_answered(id: &Id, result: &Map<String, Value>) {
     let error = RpcError::invalid_params("x").with_data(json!(result));
     for outcome in [Ok(result), Err(&error)] {
@@ -104,7 +104,7 @@ fn is_answered(id: &Id, result: &Map<String, Value>) {
     }
 }
 
-/// A refusal has the code that the standard gives it, and the id of whoever waits for an answer.
+/// Asserts that a rejection has the code of the standard, and the id of a request that waits for a response.
 fn is_rightly_refused(id: Option<&Id>, error: &RpcError, seen: Option<&Value>) {
     let Some(value) = seen else {
         assert_eq!((id, error.code), (None, code::PARSE), "this is no JSON");
@@ -140,7 +140,7 @@ fn is_rightly_refused(id: Option<&Id>, error: &RpcError, seen: Option<&Value>) {
     }
 }
 
-/// JSON-RPC 2.0 sections 4 and 5, with MCP's narrowing (ids are never null, parameters are an object).
+/// JSON-RPC 2.0 sections 4 and 5, with MCP's restrictions (ids are never null, parameters are an object).
 fn is_message(value: &Value) -> bool {
     let Value::Object(members) = value else {
         return false;

@@ -1,4 +1,4 @@
-//! stdio: what a client writes falls into its lines, wherever the reads fall, and a long one costs no memory.
+//! stdio: a client's bytes are split into lines, wherever the reads fall, and a long line costs no memory.
 
 use std::future::Future as _;
 use std::pin::pin;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::transport::lines_of;
 
-/// First byte: how much is read at once; second byte: the longest line; the rest: what the client writes.
+/// First byte: the size of a read; second byte: the maximum line length; the rest: the client's bytes.
 pub fn are_cut_at_newlines(data: &[u8]) {
     let [piece, longest, written @ ..] = data else {
         return;
@@ -14,12 +14,12 @@ pub fn are_cut_at_newlines(data: &[u8]) {
     let (piece, longest) = (usize::from(*piece).max(1), usize::from(*longest));
     let mut reading = pin!(lines_of(written, piece, longest));
     let mut cx = Context::from_waker(Waker::noop());
-    // Bytes in memory are always there.
+    // Bytes in memory are always ready.
     let Poll::Ready(found) = reading.as_mut().poll(&mut cx) else {
         panic!("it waits for what is there");
     };
     let mut wanted: Vec<_> = written.split(|b| *b == b'\n').collect();
-    // Behind the last newline there is a line only if something stands there.
+    // After the last newline there is a line only if it is not empty.
     if wanted.last().is_some_and(|last| last.is_empty()) {
         wanted.pop();
     }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 #![expect(
     clippy::panic,
-    reason = "what does not hold is a finding, and the fuzzer knows a finding by its panic"
+    reason = "a violated property is a finding, and the fuzzer detects a finding by its panic"
 )]
 
 mod accept;

@@ -1,4 +1,5 @@
-//! Container names and the patterns of `helper.toml`: a name is never an option or a path, a pattern means what it says.
+//! Container names and the patterns of `helper.toml`: a name is never an option or a path, a pattern matches
+//! exactly.
 
 use std::str::FromStr as _;
 
@@ -32,7 +33,7 @@ pub fn mean_what_they_say(data: &[u8]) {
     }
 }
 
-/// Which ends of the name each piece of the pattern can reach, a row for a piece.
+/// Dynamic programming: for each piece of the pattern, the prefixes of the name that it can end at.
 fn covers(pattern: &[u8], name: &[u8]) -> bool {
     let mut reached = vec![false; name.len() + 1];
     if let Some(start) = reached.first_mut() {

@@ -1,4 +1,5 @@
-//! Patches (RFC 6902): done whole or not at all, taken back exactly, and the same when read again from the log.
+//! Patches (RFC 6902): applied completely or not at all, undone exactly, and the same when read again from the
+//! log.
 
 use serde_json::{Map, Number, Value};
 
@@ -29,7 +30,7 @@ pub fn change_whole_or_nothing(data: &[u8]) {
     assert_eq!(result, document, "taken back, or never done");
 }
 
-/// Two documents, and a place.
+/// Input parts: two documents, and a path.
 pub fn lead_from_one_to_the_other(data: &[u8]) {
     let [old, new, place] = parts(data);
     let (Some(old), Some(new)) = (object(old), object(new)) else {
@@ -50,12 +51,12 @@ pub fn lead_from_one_to_the_other(data: &[u8]) {
     }
 }
 
-/// Putting a value at a place makes it stand there, unless something in between is no object.
+/// Asserts that a value put at a path is found there, unless a parent on the path is not an object.
 fn written_there(old: &Value, value: &Value, place: &Pointer) {
     let mut changed = old.clone();
     let patch = Patch::new(put(old, place, Some(value.clone())));
     if patch.apply(&mut changed).is_ok() {
-        // An index behind a list's end, or `-`, names another element once it is there.
+        // An index after the end of a list, or `-`, names another element once the value is there.
         let inserted = patch
             .operations()
             .iter()
@@ -75,7 +76,7 @@ fn written_there(old: &Value, value: &Value, place: &Pointer) {
     }
 }
 
-/// A document as deep as ours may be.
+/// A document within our depth limit.
 fn object(data: &[u8]) -> Option<Value> {
     let value: Value = serde_json::from_slice(data).ok()?;
     (value.is_object() && depth(&value) <= 100).then_some(value)
@@ -89,7 +90,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The log holds patches as text, and after a restart the document is what they say.
+/// The log stores patches as text, and the document is rebuilt from them after a restart.
 fn is_read_again(patch: &Patch) {
     let written = serde_json::to_string(patch).unwrap_or_default();
     assert_eq!(Patch::parse(&written).as_ref(), Ok(patch), "{written}");
@@ -100,7 +101,7 @@ fn survives_the_log(document: &Value) {
     assert_eq!(again.as_ref(), Some(document), "read again, it is another");
 }
 
-/// RFC 6902 section 4, written for clearness alone; nothing if one operation cannot be done.
+/// RFC 6902 section 4, written only for clarity; `None` if one operation fails.
 fn by_the_book(document: &Value, patch: &Patch) -> Option<Value> {
     let mut document = document.clone();
     for operation in patch.operations() {
@@ -124,7 +125,7 @@ fn by_the_book(document: &Value, patch: &Patch) -> Option<Value> {
     Some(document)
 }
 
-/// Our two bounds: the document is an object, and 100 deep.
+/// Our two limits: the document is an object, and at most 100 levels deep.
 fn fits(path: &Pointer, value: &Value) -> Option<()> {
     let at_root = path.tokens().is_empty();
     let fits = path.tokens().len() + depth(value) <= 100 && (!at_root || value.is_object());
@@ -189,7 +190,7 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// A number without a fraction, exactly: two large ones can be alike as floats and yet differ.
+/// A number without a fraction, exactly: two different large integers can be equal as floats.
 fn whole(number: &Number) -> Option<i128> {
     let digits = match number.as_f64() {
         Some(float) if number.is_f64() => format!("{float:.0}"),

@@ -1,4 +1,4 @@
-//! JSON pointers (RFC 6901): each prints itself, and finds what another reader of the standard finds.
+//! JSON pointers (RFC 6901): each prints as it was parsed, and finds what another implementation finds.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub fn print_and_find_themselves(data: &[u8]) {
     }
 }
 
-/// RFC 6901 section 3, and the two bounds.
+/// RFC 6901 section 3, and our two limits.
 fn is_pointer(text: &str) -> bool {
     let escapes = text
         .split('~')
@@ -37,7 +37,7 @@ fn is_pointer(text: &str) -> bool {
     begins && escapes && bounded
 }
 
-/// Percent-decoding is that of RFC 3986 section 2.1, and comes first.
+/// Asserts that percent-decoding follows RFC 3986 section 2.1, and comes first.
 fn from_a_path(path: &str) {
     let bytes = path.as_bytes();
     let mut decoded = Vec::new();

@@ -1,4 +1,4 @@
-//! Results in the shape of each stateful revision: nothing newer gets through, nothing that it knows is lost.
+//! Results in the shape of each stateful revision: no newer field is sent, no known field is lost.
 
 use serde_json::{Map, Value};
 
@@ -80,7 +80,7 @@ fn objects(list: Option<&Value>) -> impl Iterator<Item = &Map<String, Value>> {
     items.into_iter().flatten().filter_map(Value::as_object)
 }
 
-/// Codes of the stateless revision alone reach no session.
+/// Asserts that error codes which only the stateless revision has are not sent in a session.
 fn error(method: &str, data: &Value) {
     let codes = [
         code::HEADER_MISMATCH,

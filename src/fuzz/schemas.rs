@@ -1,4 +1,4 @@
-//! `x-mcp-header` in a tool's schema (2026-07-28): a tool that a client would drop is refused here.
+//! `x-mcp-header` in a tool's schema (2026-07-28): a tool that a client would drop is rejected here.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::protocol::header_parameters;
 
-/// A tool's schema.
+/// Input: a tool's schema.
 pub fn mark_their_headers(data: &[u8]) {
     let Ok(schema) = serde_json::from_slice::<Value>(data) else {
         return;
@@ -30,7 +30,7 @@ pub fn mark_their_headers(data: &[u8]) {
 /// One annotation.
 struct Mark<'s> {
     name: &'s Value,
-    /// Through `properties` alone; nothing if something else is on the way, or if it is the root's.
+    /// The path, through `properties` only; `None` if it has other keywords, or for the root.
     way: Option<Vec<String>>,
     kind: Option<&'s str>,
 }
@@ -51,7 +51,7 @@ fn are_valid(marks: &[Mark<'_>]) -> bool {
     })
 }
 
-/// Every annotation in a schema; in data too, where a client might still take it for one.
+/// Collects every annotation in a schema, also in data, where a client might mistake it for one.
 fn collect<'s>(schema: &'s Value, mut way: Option<&mut Vec<String>>, marks: &mut Vec<Mark<'s>>) {
     let Value::Object(keywords) = schema else {
         if let Value::Array(schemas) = schema {

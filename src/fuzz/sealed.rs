@@ -1,4 +1,5 @@
-//! State and session ids that clients carry: opened exactly as sealed, by whom they were sealed for, unchanged.
+//! State and session ids that clients return: opened exactly as sealed, only for the same caller, and only
+//! unchanged.
 
 use ring::hmac;
 use serde_json::{Map, Value, json};
@@ -10,7 +11,8 @@ use crate::transport::Claims;
 
 const KEY: [u8; 32] = [7; 32];
 
-/// Parts: who, another one, what was asked as parameters in JSON, other parameters, the state in JSON, a forgery.
+/// Input parts: a caller, another caller, the request's parameters as JSON, other parameters, the state as JSON,
+/// a forgery.
 pub fn request_state(data: &[u8]) {
     let [who, other, asked, otherwise, state, forged] = parts(data);
     let (Some(who), Some(other)) = (text(who), text(other)) else {
@@ -37,7 +39,7 @@ pub fn request_state(data: &[u8]) {
     }
 }
 
-/// Two requests have the same digest exactly if they ask for the same.
+/// Asserts that two requests have the same digest exactly if they request the same.
 fn is_of_the_salient_alone(one: &Map<String, Value>, other: &Map<String, Value>, digest: &str) {
     let salient = |params: &Map<String, Value>| {
         let mut params = params.clone();
@@ -53,13 +55,13 @@ fn is_of_the_salient_alone(one: &Map<String, Value>, other: &Map<String, Value>,
     assert_eq!(digest_of("tools/call", &salient(one).into()), digest);
 }
 
-/// Parts: an agent, another one, the capabilities that the client declares, a forgery.
+/// Input parts: an agent, another agent, the capabilities that the client declares, a forgery.
 pub fn session_ids(data: &[u8]) {
     let [agent, other, declared, forged] = parts(data);
     let (Some(agent), Some(other)) = (text(agent), text(other)) else {
         return;
     };
-    // Agents' ids are ours, and short.
+    // Agents' ids are issued by us, and short.
     let agent: String = agent.chars().take(64).collect();
     let key = hmac::Key::new(hmac::HMAC_SHA256, &KEY);
     if let Some(forged) = text(forged) {
@@ -95,7 +97,7 @@ pub fn session_ids(data: &[u8]) {
     }
 }
 
-/// What a client can be asked for that declares this in a session of this revision.
+/// The requests that a client supports, given the capabilities that it declares in a session of this revision.
 fn expected(version: Version, declared: &Map<String, Value>) -> [bool; 4] {
     let [sampling, roots, form, url] = askable(&ClientCapabilities::new(declared.clone()));
     match version {
@@ -105,7 +107,7 @@ fn expected(version: Version, declared: &Map<String, Value>) -> [bool; 4] {
     }
 }
 
-/// For which of our requests a client can be asked.
+/// Which of our requests a client supports.
 fn askable(client: &ClientCapabilities) -> [bool; 4] {
     let requests = [
         ("sampling/createMessage", json!({})),
@@ -120,7 +122,8 @@ fn object(data: &[u8]) -> Map<String, Value> {
     serde_json::from_slice(data).unwrap_or_default()
 }
 
-/// Texts that differ from a sealed one: in a bit where a byte pair of `choice` points, shorter, longer.
+/// Texts that differ from a sealed one: with one flipped bit, at the position that each byte pair of `choice`
+/// gives, shortened, or extended.
 fn alterations(sealed: &str, choice: &[u8]) -> Vec<String> {
     let mut altered = vec![
         format!("{sealed}="),
@@ -143,7 +146,7 @@ fn alterations(sealed: &str, choice: &[u8]) -> Vec<String> {
         altered.extend(String::from_utf8(bytes));
         altered.extend(sealed.get(..at).map(str::to_owned));
     }
-    // Changing case or marks can leave a text as it was.
+    // Changing case or characters can leave a text unchanged.
     altered.retain(|text| text != sealed);
     altered
 }

@@ -1,15 +1,15 @@
-//! What is written into the audit: no token and no password of ours, and of a bounded size.
+//! Text in the audit: contains no token and no password of ours, and has a limited size.
 
 use serde_json::{Value, json};
 
 use super::input::{parts, text};
 use crate::telemetry::{redact, redact_text};
 
-/// A token as the owner gives it out, and a part of it that alone would give it away.
+/// A token as issued by the owner, and a part of it that would be enough to identify it.
 const TOKEN: &str = "gw_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdEabcdef";
 const MIDDLE: &str = "KlMnOpQrStUvWxYz";
 
-/// Parts: a text, more of it, JSON.
+/// Input parts: a text, more text, JSON.
 pub fn are_not_written_down(data: &[u8]) {
     let [before, after, value] = parts(data);
     let (Some(before), Some(after)) = (text(before), text(after)) else {
@@ -17,7 +17,7 @@ pub fn are_not_written_down(data: &[u8]) {
     };
     let said = format!("{before}{TOKEN}{after}");
     let written = redact_text(&said);
-    // Unless the text around it says it too.
+    // Unless the surrounding text contains it too.
     if !before.contains(MIDDLE) && !after.contains(MIDDLE) {
         assert!(!written.contains(MIDDLE), "{said:?} became {written:?}");
     }

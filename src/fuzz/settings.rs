@@ -1,9 +1,10 @@
-//! The settings files: what is taken can be written down and read again, what is refused says where and what.
+//! The settings files: accepted ones can be written and read again, rejected ones are reported with place and
+//! reason.
 
 use super::input::text;
 use crate::config::{HelperPolicy, Settings};
 
-/// The text of `gatewren.toml`, and of `helper.toml`.
+/// Input: the text of `gatewren.toml` and of `helper.toml`.
 pub fn are_read_or_explained(data: &[u8]) {
     let Some(text) = text(data) else { return };
     match Settings::from_text(text) {
@@ -17,7 +18,7 @@ pub fn are_read_or_explained(data: &[u8]) {
             assert!(!error.problems().is_empty());
             for problem in error.problems() {
                 assert!(!problem.message.is_empty());
-                // One line each, and no control codes for a terminal.
+                // One line each, and no control characters for a terminal.
                 assert!(!problem.message.contains(char::is_control), "{problem}");
                 assert!(
                     problem.line.is_none_or(|line| (1..=lines).contains(&line)),

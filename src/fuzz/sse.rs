@@ -1,4 +1,4 @@
-//! Server-sent events (WHATWG HTML 9.2): what is sent is what a strict reader of the standard takes out.
+//! Server-sent events (WHATWG HTML 9.2): a strict parser of the standard reads exactly what was sent.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::input::{parts, text};
 use crate::http::{EventSender, events};
 use crate::protocol::Notification;
 
-/// How long a client is told to wait; any time will do.
+/// The retry time for clients; any time will do.
 const RETRY: Duration = Duration::from_secs(1);
 
 static RUNTIME: LazyLock<Option<Runtime>> =
@@ -22,7 +22,7 @@ pub fn is_read_as_it_was_meant(data: &[u8]) {
     let (Some(id), Ok(params)) = (text(id), serde_json::from_slice(params)) else {
         return;
     };
-    // Ids are our own: a revision, a stream, a count.
+    // Ids are issued by us: a revision, a stream, a count.
     let ours = |c: char| c.is_ascii_graphic();
     let id = Some(id).filter(|id| !id.is_empty() && id.chars().all(ours));
     let note = Notification::new("notifications/message", params);
@@ -37,7 +37,7 @@ pub fn is_read_as_it_was_meant(data: &[u8]) {
     assert_eq!(read(&bytes).as_ref(), Some(&wanted), "{bytes:?}");
 }
 
-/// Everything that a stream says, as bytes.
+/// Everything that a stream sends, as bytes.
 fn sent(id: Option<String>, message: String) -> Option<Vec<u8>> {
     let response = {
         let _time = RUNTIME.as_ref()?.enter();
@@ -63,7 +63,7 @@ fn event(id: &str, kind: &str, data: &str) -> Event {
     (id.to_owned(), kind.to_owned(), data.to_owned())
 }
 
-/// The standard's reader (9.2.6), but nothing for a stream that says what no field is, or breaks off.
+/// The standard's parser (9.2.6), except that it returns `None` for an unknown field or an incomplete stream.
 fn read(bytes: &[u8]) -> Option<Vec<Event>> {
     let stream = text(bytes)?;
     let stream = stream.strip_prefix('\u{feff}').unwrap_or(stream);

@@ -1,4 +1,4 @@
-//! The table of targets: each takes any bytes, and panics where what it promises does not hold.
+//! The table of targets: each accepts any bytes, and panics if its property does not hold.
 
 use super::{
     accept, arguments, cursors, event_ids, frames, header_values, headers, hosts, jsonrpc, lines,
@@ -9,7 +9,7 @@ use super::{
 pub struct Target {
     /// The name of the target and of its archive in `tests/fuzz/corpus`.
     pub name: &'static str,
-    /// What it promises for any bytes; it panics if that does not hold.
+    /// The property that holds for any bytes; it panics if it does not.
     pub property: fn(&[u8]),
 }
 

@@ -1,4 +1,4 @@
-//! URI templates (RFC 6570, `{name}` and `{+name}`): what a match found makes the URI again.
+//! URI templates (RFC 6570, `{name}` and `{+name}`): the values of a match expand to the same URI.
 
 use super::input::{parts, text};
 use crate::protocol::Template;
@@ -16,7 +16,7 @@ pub fn find_what_was_put_in(data: &[u8]) {
     if let Some(found) = parsed.matches(uri) {
         is_a_way_to_make(&pieces, uri, &found);
     }
-    // A value that looks like nothing in the template must be found again, whatever stands around it.
+    // A value without characters of the template must be found again, whatever surrounds it.
     let plain = !value.is_empty()
         && value
             .bytes()
@@ -46,7 +46,7 @@ enum Piece<'t> {
     Variable { name: &'t str, slashes: bool },
 }
 
-/// A template in pieces; nothing for what RFC 6570 does not know or we do not serve.
+/// The pieces of a template; `None` if RFC 6570 does not know it or we do not support it.
 fn pieces(template: &str) -> Option<Vec<Piece<'_>>> {
     let mut pieces = Vec::new();
     let mut rest = template;

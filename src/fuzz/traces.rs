@@ -1,11 +1,11 @@
-//! Trace context (W3C): what is taken for a trace can be written into a log line and looked up by.
+//! Trace context (W3C): every accepted trace id is safe in a log line and can be searched for.
 
 use serde_json::{Map, json};
 
 use super::input::text;
 use crate::protocol::TraceParent;
 
-/// A `traceparent`.
+/// Input: a `traceparent`.
 pub fn are_what_the_w3c_has(data: &[u8]) {
     let Some(given) = text(data) else { return };
     let params = Map::from_iter([("_meta".to_owned(), json!({ "traceparent": given }))]);
@@ -15,8 +15,8 @@ pub fn are_what_the_w3c_has(data: &[u8]) {
     assert_eq!(read, wanted, "{given:?}");
 }
 
-/// W3C Trace Context, sections 3.2.2 and 4.3: lower-case digits at fixed places; what a later version adds stands
-/// behind a further dash.
+/// W3C Trace Context, sections 3.2.2 and 4.3: lower-case digits at fixed positions; additions of a later version
+/// follow another dash.
 fn by_the_book(text: &str) -> Option<(String, String)> {
     let bytes = text.as_bytes();
     let dashes = [2, 35, 52].map(|at| bytes.get(at)) == [Some(&b'-'); 3];
