@@ -35,7 +35,7 @@
 //! - Imports run downwards only; a test has the table (`tests/it/house_rules.rs`).
 //! - [`protocol`] does no I/O and never panics on any bytes.
 //! - [`dispatch`] knows only the stateless shape; the stateful era is implemented in [`transport`].
-//! - [`registry`] knows no HTTP and no store; no tool decides who may call it.
+//! - [`registry`] depends on neither HTTP nor stores; no tool decides who may call it.
 //! - Only [`policy`] creates permits; only [`sys`] has unsafe code; only [`helper`] starts processes for callers,
 //!   and it does not trust the front.
 //! - A call that cannot be written into the audit is not run.

@@ -1,4 +1,4 @@
-//! Connects the guard with the authorization server: which request gets to which of its endpoints.
+//! Checks requests to the authorization server, and routes them to its endpoints.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_hours(1);
 /// The occasion of a change of the state; a notification has its level there.
 const STATE: &str = "state";
 
-/// The queue of messages, and what it is filled from.
+/// The queue of messages, and its sources.
 struct Herald {
     live: Live<Settings>,
     state: State,

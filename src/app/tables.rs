@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(found, [""; 0]);
     }
 
-    /// Words with which a description states what the tool returns, and what can go wrong.
+    /// Words that show that a description states the tool's result, and its failures.
     const GIVES: &[&str] = &[
         "answer", "count", "describe", "find", "list", "measure", "read", "return", "say", "show",
         "tell",

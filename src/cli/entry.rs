@@ -51,7 +51,7 @@ enum Commands {
     Mdns(mdns::Args),
     /// List the owner's notification channels, and test them.
     Notify(notify::Args),
-    /// Manage the token with which Prometheus reads the metrics.
+    /// Manage the token for Prometheus.
     Metrics(metrics::Args),
     /// Show in the terminal which calls run, wait and have ended.
     Top(top::Args),
@@ -61,11 +61,11 @@ enum Commands {
     Cert(cert::Args),
     /// Check the settings, and report what to fix.
     Check(check::Args),
-    /// Show whether the server runs, who uses it, and what is pending.
+    /// Show whether the server runs, who uses it, and pending changes.
     Status(status::Args),
     /// Check everything that can be wrong, and suggest fixes.
     Doctor(doctor::Args),
-    /// Print a settings file with every key, commented out at its default.
+    /// Print the reference: settings with their defaults, or the tools and resources for clients.
     Describe(describe::Args),
     /// Read and change the document that describes the host.
     State(state::Args),

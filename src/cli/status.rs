@@ -1,4 +1,4 @@
-//! `gatewren status`: shows whether the server runs, who uses it, and what is pending for the owner.
+//! `gatewren status`: shows whether the server runs, who uses it, and changes that wait for the owner.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use crate::vault::{Agent, AuditReader, AuditWanted, Vault};
 /// Exit code: the server does not answer; the same as of `systemctl status`.
 const NOT_SERVING: u8 = 3;
 
-/// Show whether the server runs, who uses it, and what is pending.
+/// Show whether the server runs, who uses it, and pending changes.
 ///
 /// Exits with 0 if it answers and with 3 if it does not. Agents, inbox and calls are shown to root and to the
 /// server's own user.

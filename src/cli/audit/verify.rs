@@ -22,7 +22,7 @@ struct Found {
     anchors: Result<Compared, &'static str>,
 }
 
-/// Exits with 0 if every row is as it was written, with 3 if one is not, with 4 if the rows contradict the
+/// Exits with 0 if every row is as it was written, with 3 if one is not. Exits with 4 if the rows contradict the
 /// helper's log, with 1 if the audit cannot be read.
 pub fn run(audit: &AuditReader, gathered: &Gathered, json: bool) -> ExitCode {
     let found = match look(audit, gathered) {

@@ -25,7 +25,7 @@ const UPDATE: &str = "/usr/sbin/update-ca-certificates";
 /// The name of the file in that directory.
 const ENTRY: &str = "gatewren.crt";
 
-/// What to print, and in which form.
+/// The system to print instructions for, or the form of the certificate.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only this system: debian, fedora, macos, windows, node, python, codex, android, iphone or firefox

@@ -33,9 +33,9 @@ enum What {
     Show(look::WhichShown),
     /// Approve changes: each runs once, exactly as proposed
     ///
-    /// Exits with 0 if all were approved, with 3 if one could not be (it was already decided on, has expired, or
-    /// is not what was proposed), with 1 if nothing could be done. With --wait it exits with 4 if one was
-    /// approved but not applied.
+    /// Exits with 0 if all were approved, with 3 if one could not be, with 1 if nothing could be done. A change
+    /// cannot be approved if it was already decided on, has expired, or differs from the proposal. With --wait it
+    /// exits with 4 if one was approved but not applied.
     Approve(decide::Approve),
     /// Reject changes that have not started
     ///

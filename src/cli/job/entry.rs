@@ -47,8 +47,8 @@ enum What {
     },
     /// Wait until a job has ended, and print its state
     ///
-    /// Exits with 0 if it is done, with 4 if it has failed, was killed or is lost, with 3 if it still runs after
-    /// the timeout, with 1 if it does not exist.
+    /// Exits with 0 if it is done, with 4 if it has failed, was killed or is lost. Exits with 3 if it still runs
+    /// after the timeout, with 1 if it does not exist.
     Wait {
         /// The id of the job, or a unique prefix of it
         #[arg(value_name = "ID")]

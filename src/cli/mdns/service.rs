@@ -20,7 +20,7 @@ const MARK: &str = "By `gatewren mdns enable`; `gatewren mdns disable` takes it 
 /// The maximum size of our file.
 const MAX_BYTES: usize = 16 << 10;
 
-/// What is announced: the server's port, and the pin of its certificate.
+/// The announced values: the server's port, and the pin of its certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Told {
     pub port: u16,
@@ -116,7 +116,7 @@ impl ServiceFile {
 /// Updates the pin if the server is announced; returns whether the pin changed.
 pub fn follow_pin(pin: Pin) -> Result<bool, String> {
     let file = ServiceFile::in_folder(Path::new(FOLDER));
-    // A file of another program is none of our business.
+    // Files of other programs are not changed.
     let Ok(Some(text)) = file.read() else {
         return Ok(false);
     };
