@@ -51,7 +51,7 @@ pub fn answer(tool: &Tool) -> Vec<Member> {
 }
 
 /// Further facts about a tool, in a line: its class, the class that it needs in helper.toml, its names in
-/// StartOS.
+/// `StartOS`.
 pub fn remarks(tool: &Tool) -> String {
     let mut said = vec![format!("class {}", tool.risk())];
     said.extend(
