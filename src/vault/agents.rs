@@ -1,4 +1,4 @@
-//! The agents: who may come in, by which token, allowed what.
+//! The agents: their tokens and their permissions.
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
@@ -11,59 +11,59 @@ use super::shared::Shared;
 use crate::config::Preset;
 use crate::sys::{now_ms, random_bytes};
 
-/// Agents that are not revoked; at it, [`Agents::add`] refuses.
+/// The limit of agents that are not revoked. At the limit [`Agents::add`] refuses.
 const MAX_AGENTS: i64 = 1000;
 
-/// An agent as the vault knows it. Times are milliseconds since 1970.
+/// An agent as stored in the vault. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// Its id, `agent_` and 16 hexadecimal digits; never used again for another.
+    /// The id: `agent_` and 16 hexadecimal digits. An id is never reused.
     pub id: String,
-    /// What its owner calls it.
+    /// The name that the owner gave it.
     pub name: String,
     /// The SHA-256 of its token.
     pub token_sha256: [u8; 32],
-    /// What it may do.
+    /// The preset of its policy.
     pub preset: Preset,
-    /// What differs from the preset, as a JSON object.
+    /// The differences from the preset, as a JSON object.
     pub overrides: String,
-    /// The space that it is kept in; `*` is the whole box, and none lets nobody in.
+    /// The space that limits what the agent can see. `*` is the whole host; `None` denies access.
     pub space: Option<String>,
     /// When it was added.
     pub created_ms: u64,
-    /// When its token ends by itself.
+    /// When the token expires; `None` if it never does.
     pub expires_ms: Option<u64>,
-    /// When it was revoked.
+    /// When it was revoked; `None` if it was not.
     pub revoked_ms: Option<u64>,
-    /// When it was last seen, to about a minute.
+    /// When the agent last sent a request, accurate to about a minute.
     pub last_used_ms: Option<u64>,
 }
 
 impl Agent {
-    /// Whether its token still lets it in: it was not revoked, and its time is not over.
+    /// Returns whether the token is valid: neither revoked nor expired.
     pub fn comes_in(&self) -> bool {
         self.revoked_ms.is_none() && self.expires_ms.is_none_or(|expires| expires > now_ms())
     }
 }
 
-/// An agent to be added.
+/// An agent to add.
 #[derive(Debug, Clone)]
 pub struct NewAgent {
-    /// What its owner calls it.
+    /// The name that the owner gives it.
     pub name: String,
     /// The SHA-256 of its token.
     pub token_sha256: [u8; 32],
-    /// What it may do.
+    /// The preset of its policy.
     pub preset: Preset,
-    /// What differs from the preset, as a JSON object; `{}` for nothing.
+    /// The differences from the preset, as a JSON object; `{}` for none.
     pub overrides: String,
-    /// The space that it is kept in; `*` is the whole box.
+    /// The space that limits what the agent can see. `*` is the whole host.
     pub space: Option<String>,
-    /// When its token ends by itself, in milliseconds since 1970.
+    /// When the token expires, in milliseconds since 1970; `None` if it never does.
     pub expires_ms: Option<u64>,
 }
 
-/// The door to the table.
+/// Access to the table of agents.
 pub struct Agents<'a>(&'a std::sync::Arc<Shared>);
 
 const COLUMNS: &str = "id, name, token_sha256, preset, overrides, space, created_ms, expires_ms, \
@@ -74,7 +74,7 @@ impl<'a> Agents<'a> {
         Self(shared)
     }
 
-    /// Adds an agent; its token is good when the answer comes.
+    /// Adds an agent. Its token is valid once this returns.
     pub async fn add(&self, new: NewAgent) -> Result<Agent, VaultError> {
         let agent = Agent {
             id: format!("agent_{:016x}", u64::from_be_bytes(random_bytes()?)),
@@ -99,15 +99,17 @@ impl<'a> Agents<'a> {
         }
     }
 
-    /// Writes what its owner can change of an agent: name, token, policy, space and expiry. False if the row is no
-    /// longer as `before` says, or was revoked: nothing is changed then, and whoever asks looks again.
+    /// Writes the fields that the owner can change: name, token, policy, space and expiry.
+    ///
+    /// Returns false and changes nothing if the row no longer equals `before` or the agent was revoked. The caller
+    /// then has to read the row again.
     pub async fn replace(&self, before: &Agent, after: &Agent) -> Result<bool, VaultError> {
         let (before, after) = (before.clone(), after.clone());
         let work = move |connection: &Connection| update(connection, &before, &after);
         self.change("change an agent", work).await
     }
 
-    /// Ends an agent's access; false if there is no such agent, or it was ended before.
+    /// Revokes an agent. Returns false if there is no such agent or it was revoked before.
     pub async fn revoke(&self, id: &str) -> Result<bool, VaultError> {
         let id = id.to_owned();
         self.change("revoke an agent", move |connection| {
@@ -120,7 +122,7 @@ impl<'a> Agents<'a> {
         .await
     }
 
-    /// Notes that an agent was seen, some time soon. Call it at most once a minute for each.
+    /// Records asynchronously that an agent was used. Call it at most once a minute for each agent.
     pub fn touch(&self, id: &str, at_ms: u64) {
         let id = id.to_owned();
         let work = move |connection: &Connection| {
@@ -132,7 +134,7 @@ impl<'a> Agents<'a> {
         self.0.writer.leave_or_forget("note an agent's use", work);
     }
 
-    /// All agents, revoked and expired ones too, the oldest first.
+    /// Returns all agents, oldest first, including revoked and expired ones.
     pub fn list(&self) -> Result<Vec<Agent>, VaultError> {
         let query = format!("SELECT {COLUMNS} FROM agent ORDER BY created_ms, id");
         self.0.read("list the agents", |connection| {
@@ -143,8 +145,8 @@ impl<'a> Agents<'a> {
         })
     }
 
-    /// A number that changes whenever the agents may have changed, also through another process
-    /// (noticed within a second). It changes only after the commit.
+    /// Returns a counter that changes whenever the agents may have changed. Changes by another process are noticed
+    /// within a second. The counter changes only after the commit.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.agent_changes.subscribe()
     }
@@ -161,7 +163,7 @@ impl<'a> Agents<'a> {
     }
 }
 
-/// False if there are too many.
+/// Returns false if the limit is reached.
 pub(super) fn insert(connection: &Connection, agent: &Agent) -> Result<bool, rusqlite::Error> {
     let count = "SELECT count(*) FROM agent WHERE revoked_ms IS NULL";
     let there: i64 = connection.query_row(count, [], |row| row.get(0))?;
@@ -185,7 +187,7 @@ pub(super) fn insert(connection: &Connection, agent: &Agent) -> Result<bool, rus
     Ok(true)
 }
 
-/// False if the row is not as it was.
+/// Returns false if the row no longer equals `before`.
 fn update(connection: &Connection, before: &Agent, after: &Agent) -> Result<bool, rusqlite::Error> {
     let changed = connection.execute(
         "UPDATE agent SET name = ?2, token_sha256 = ?3, preset = ?4, overrides = ?5, space = ?6, expires_ms = ?7

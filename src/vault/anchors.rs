@@ -1,4 +1,5 @@
-//! Compares the audit with the rows that the helper has noted: finds rows that were cut off or rewritten later.
+//! Compares the audit with the rows that the helper has recorded, to find rows that were cut off or rewritten
+//! later.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,10 @@ use super::checkpoint;
 use super::checkpoint::hex;
 use super::row::to_column;
 
-/// The most anchors that are compared; at it the one with the lowest number goes, so that the newest are kept.
+/// The limit of anchors to compare. Beyond it the anchor with the lowest row number is dropped, so the newest stay.
 const MAX_ANCHORS: usize = 200_000;
 
-/// Rows of the audit as they were when the helper noted them, in a log that the front cannot change.
+/// Rows of the audit as the helper recorded them, in a log that the front cannot change.
 #[derive(Debug, Clone, Default)]
 pub struct Anchors(BTreeMap<AnchorKey, u64>);
 
@@ -22,14 +23,14 @@ struct AnchorKey {
     sha256: String,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Compared {
-    /// How many anchors name a row that is as it was.
+    /// The number of anchors whose row is unchanged.
     pub good: u64,
-    /// How many name a row that was trimmed since; these cannot be compared.
+    /// The number of anchors whose row was trimmed since. These cannot be compared.
     pub trimmed: u64,
-    /// The anchor with the lowest number that names a row which is not there, or is another.
+    /// The contradicted anchor with the lowest row number: its row is missing or differs.
     pub first: Option<Discrepancy>,
 }
 
@@ -38,7 +39,7 @@ pub struct Compared {
 pub struct Discrepancy {
     /// The row's number.
     pub seq: u64,
-    /// When the helper noted it, in milliseconds since 1970.
+    /// When the helper recorded it, in milliseconds since 1970.
     pub at_ms: u64,
     /// How the audit contradicts it.
     pub kind: DiscrepancyKind,
@@ -54,7 +55,7 @@ pub enum DiscrepancyKind {
 }
 
 impl DiscrepancyKind {
-    /// The kind in one word.
+    /// Returns the kind as a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cut => "cut",
@@ -64,7 +65,7 @@ impl DiscrepancyKind {
 }
 
 impl Anchors {
-    /// Adds one line of the helper's log: the row `seq` had the hash `sha256` (64 hexadecimal digits) at `at_ms`
+    /// Adds one line of the helper's log: row `seq` had the hash `sha256` (64 hexadecimal digits) at `at_ms`
     /// milliseconds since 1970.
     pub fn add(&mut self, seq: u64, sha256: &str, at_ms: u64) {
         let key = AnchorKey {
@@ -78,15 +79,15 @@ impl Anchors {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no anchors.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Compares every anchor with the row that it names.
+/// Compares each anchor with the row that it names.
 pub(super) fn compare(connection: &Connection, anchors: &Anchors) -> rusqlite::Result<Compared> {
-    // One transaction, so that a concurrent trimming is seen as a whole or not at all.
+    // One transaction: a concurrent trim is visible either completely or not at all.
     let transaction = connection.unchecked_transaction()?;
     let checkpoint = checkpoint::find(&transaction)?.map(|(checkpoint, _)| checkpoint);
     let trimmed = checkpoint
@@ -97,7 +98,7 @@ pub(super) fn compare(connection: &Connection, anchors: &Anchors) -> rusqlite::R
     let mut compared = Compared::default();
     for (key, at_ms) in &anchors.0 {
         let known = match &checkpoint {
-            // The last row that was trimmed has left its hash; those before it have not.
+            // The checkpoint keeps the hash of the last trimmed row. The hashes of earlier rows are gone.
             Some(checkpoint) if key.seq == checkpoint.through => Some(hex(&checkpoint.sha256)),
             Some(checkpoint) if key.seq < checkpoint.through => {
                 compared.trimmed += 1;
@@ -143,7 +144,7 @@ mod tests {
     use super::*;
     use crate::sys::Scratch;
 
-    /// A vault with ten calls, and the head of its audit after each, as the helper would have noted them.
+    /// A vault with ten calls, and the head of its audit after each call, as the helper would have recorded it.
     async fn anchored(scratch: &Scratch) -> (Vault, Anchors) {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let head = vault.audit().head_source();
@@ -193,7 +194,7 @@ mod tests {
         audit.compare(anchors).unwrap()
     }
 
-    /// The audit's triggers, put back after `work` as they were.
+    /// Runs `work` without the audit's triggers, then creates them again.
     fn without_triggers(path: &std::path::Path, work: impl Fn(&Connection)) {
         let other = Connection::open(path).unwrap();
         let triggers =
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(found.first, Some(expected));
     }
 
-    /// Changes a row, and makes every hash from there on valid again.
+    /// Changes a row, and recomputes each hash from that row on.
     fn rewrite(other: &Connection, seq: i64) {
         let columns = HASHED.join(", ");
         let set = format!("UPDATE audit SET tool = 'whoami' WHERE seq = {seq}");

@@ -1,4 +1,4 @@
-//! The audit: before a call runs what it is about to do, after it what came of it.
+//! The audit: records the intent before a call runs and the outcome after it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,19 +19,19 @@ use super::shared::Shared;
 use super::tail::ChainHead;
 use super::writer::Unplaced;
 
-/// The row of `meta` that says which row of the audit was the last before this run of the server.
+/// The row of `meta` with the number of the last audit row before this run of the server.
 pub(super) const RUN_AFTER: &str = "audit_run_after";
 
 /// When the intent counts as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// When it would survive a power cut: for whatever changes something.
+    /// When it is on the disk and survives a power cut. For calls that change something.
     Committed,
-    /// When it has its place in the queue: for what only reads.
+    /// When it is in the queue. For calls that only read.
     Queued,
 }
 
-/// The door to the table.
+/// Access to the table.
 pub struct Audit<'a> {
     shared: &'a Shared,
 }
@@ -45,7 +45,8 @@ impl<'a> Audit<'a> {
         self.shared
     }
 
-    /// A server begins to run here: what has no outcome now was cut off with the run before.
+    /// Marks the start of a run of the server. A call without an outcome at this point was interrupted by the end
+    /// of the previous run.
     pub async fn begin_run(&self) -> Result<(), VaultError> {
         let work = |connection: &Connection| {
             let (next, _) = chain::end(connection)?;
@@ -62,7 +63,7 @@ impl<'a> Audit<'a> {
         Ok(())
     }
 
-    /// Writes down what is about to be done; nothing may run before the answer comes.
+    /// Records the intent of a call. The call must not run before this returns.
     pub async fn intent(&self, entry: Entry<'_>, promise: Promise) -> Result<AuditId, VaultError> {
         let id = AuditId::new(self.shared.ids.next());
         let record = Record::of_intent(&id, &entry);
@@ -72,7 +73,8 @@ impl<'a> Audit<'a> {
                 let (doing, durability) = ("write to the audit", Durability::Power);
                 let tail = Arc::clone(&self.shared.trail.tail);
                 let work = move |connection: &Connection| append(connection, &tail, &record);
-                // Apart, as is what waits for a place: what only reads would carry the room for it.
+                // Boxed, as is the wait for a slot below. Otherwise the future of a read-only call would reserve
+                // space for it.
                 Box::pin(writer.write(doing, durability, work, |()| ())).await?;
             }
             Promise::Queued => match writer.leave_now(Row::new(&self.shared.trail, record)) {
@@ -84,22 +86,22 @@ impl<'a> Audit<'a> {
         Ok(id)
     }
 
-    /// Writes down what came of a call, some time soon. It never waits, so that it can also be said
-    /// where a call was dropped; there are no more of these than calls at once.
+    /// Queues the outcome of a call. It never waits, so it can also run in `drop`. The number of concurrent calls
+    /// bounds the number of queued outcomes.
     pub fn outcome(&self, id: &AuditId, outcome: Outcome) -> Result<(), VaultError> {
         let record = Record::of_outcome(id, outcome);
         let row = Row::new(&self.shared.trail, record);
         self.shared.writer.leave_row_uncounted(row)
     }
 
-    /// Returns a function that gives the head of the audit. It works after the vault is closed, and gives none before
-    /// this process has written a row that a power cut cannot take back.
+    /// Returns a function that returns the head of the audit. It also works after the vault is closed. It returns
+    /// `None` until this process has written a row that survives a power cut.
     pub fn head_source(&self) -> impl Fn() -> Option<ChainHead> + Send + Sync + 'static {
         let tail = Arc::clone(&self.shared.trail.tail);
         move || tail.durable()
     }
 
-    /// Looks at every row, as [`super::audit_reader::AuditReader::verify`] does.
+    /// Verifies each row, like [`super::audit_reader::AuditReader::verify`].
     #[cfg(test)]
     pub fn verify(&self) -> Result<Chain, VaultError> {
         let path = &self.shared.trail.path;
@@ -154,7 +156,7 @@ mod tests {
         }
     }
 
-    /// A vault with three calls, that is six rows, and a second connection to its file.
+    /// A vault with three calls (six rows), and a second connection to its file.
     async fn six_rows(scratch: &Scratch) -> (Vault, Connection) {
         let path = scratch.join("vault.db");
         let vault = Vault::open(&path).unwrap();
@@ -176,7 +178,7 @@ mod tests {
         (vault, Connection::open(path).unwrap())
     }
 
-    /// What is found after somebody has worked on the file.
+    /// Runs `sql` on the file of six rows, and returns the result of the verification.
     async fn after(sql: &str) -> Chain {
         let scratch = Scratch::new();
         let (vault, other) = six_rows(&scratch).await;
@@ -441,7 +443,7 @@ mod tests {
         assert_eq!(ours.audit().verify().unwrap(), intact(12));
     }
 
-    /// Three calls' outcomes, of which the group that carries them loses some.
+    /// Writes the outcomes of three calls in one group, in which `spoil` makes some writes fail.
     async fn in_one_group(spoil: &'static str) -> (Vault, Scratch) {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();

@@ -1,4 +1,4 @@
-//! A call as the audit tells it: the row before it and the row after it, joined.
+//! A call as recorded in the audit: its intent row joined with its outcome row.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
@@ -9,86 +9,86 @@ use super::audit_columns;
 use super::checkpoint::hex;
 use super::exact::Exact;
 
-/// Which calls are wanted; what is absent does not matter.
+/// A filter for calls. An absent field matches every call.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Of the agent with this id or name.
+    /// The agent's id or name.
     pub agent: Option<String>,
-    /// Of this tool.
+    /// The tool's name.
     pub tool: Option<String>,
-    /// About this container, unit or pointer.
+    /// The target: a container, unit or JSON Pointer.
     pub target: Option<String>,
-    /// So decided.
+    /// The decision.
     pub decision: Option<String>,
-    /// So ended.
+    /// The outcome; `unknown` matches calls without one.
     pub outcome: Option<String>,
-    /// Begun at this time or later, in milliseconds since 1970.
+    /// The earliest start, in milliseconds since 1970.
     pub since_ms: Option<i64>,
-    /// Begun before this time.
+    /// The end of the period (exclusive), in milliseconds since 1970.
     pub until_ms: Option<i64>,
-    /// At most so many.
+    /// The maximum number of calls to return.
     pub limit: u32,
 }
 
 /// A call. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditCall {
-    /// The number of the row before it.
+    /// The number of its intent row.
     pub seq: i64,
     /// Its id in the audit.
     pub call: String,
-    /// The reference of its request, as the journal and the client have it.
+    /// The reference of its request, as shown in the journal and to the client.
     pub request: Option<String>,
-    /// When it was to begin.
+    /// When the intent was recorded.
     pub at_ms: i64,
     /// The agent's id.
     pub agent: Option<String>,
-    /// What the agent is called now.
+    /// The agent's current name.
     pub agent_name: Option<String>,
-    /// Which of its tokens.
+    /// The token's identifier: part of its hash, no secret.
     pub token: Option<String>,
-    /// Its space.
+    /// The agent's space.
     pub space: Option<String>,
-    /// Its session.
+    /// The session's id.
     pub session: Option<String>,
-    /// From where.
+    /// The address that the request came from.
     pub address: Option<String>,
     /// The tool.
     pub tool: Option<String>,
-    /// The tool's class of risk.
+    /// The tool's risk class.
     pub risk: Option<String>,
-    /// What it is about.
+    /// The target of the call.
     pub target: Option<String>,
     /// The arguments without their secrets, as JSON.
     pub arguments: Option<String>,
-    /// The SHA-256 of the arguments as they came.
+    /// The SHA-256 of the arguments as received.
     pub arguments_sha256: Option<String>,
     /// Where the exact arguments are.
     pub exact: Exact,
-    /// What the policy says of such calls.
+    /// The mode that the policy sets for such calls.
     pub mode: Option<String>,
-    /// What was decided of this one.
+    /// The decision about this call.
     pub decision: Option<String>,
-    /// The change of the inbox that it carries out.
+    /// The change of the inbox that this call applies.
     pub change: Option<String>,
-    /// The row after it, if there is one.
+    /// The outcome row, if there is one.
     pub ended: Option<AuditEnd>,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditEnd {
     /// The number of the row.
     pub seq: i64,
-    /// When it was written.
+    /// When it was recorded.
     pub at_ms: i64,
-    /// One word.
+    /// The outcome as one word.
     pub outcome: Option<String>,
-    /// How long the call took.
+    /// The duration of the call.
     pub duration_ms: Option<i64>,
-    /// The revision of the state before it.
+    /// The revision of the state before the call.
     pub revision_before: Option<i64>,
-    /// The revision of the state that shows what it did.
+    /// The revision of the state that includes the effect of the call.
     pub revision: Option<i64>,
 }
 
@@ -100,7 +100,7 @@ const CALLS: &str = "SELECT i.*, agent.name AS agent_name, o.seq AS end_seq, o.a
         LEFT JOIN agent ON agent.id = i.agent
     WHERE i.kind = 'intent'";
 
-/// The calls that are wanted, the newest first.
+/// Returns the matching calls, newest first.
 pub(super) fn list(connection: &Connection, wanted: &Wanted) -> rusqlite::Result<Vec<AuditCall>> {
     let query = format!(
         "{}
@@ -123,7 +123,7 @@ pub(super) fn list(connection: &Connection, wanted: &Wanted) -> rusqlite::Result
     statement.query_map(values, read)?.collect()
 }
 
-/// The newest call of this id, of this request, or with a row of this number.
+/// Returns the newest call with this call id, this request reference, or a row of this number.
 pub(super) fn find(connection: &Connection, name: &str) -> rusqlite::Result<Option<AuditCall>> {
     let query = format!(
         "{} AND (i.call = ?1 OR i.request = ?1 OR i.seq = ?2 OR o.seq = ?2) ORDER BY i.seq DESC LIMIT 1",
@@ -181,7 +181,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AuditCall> {
     })
 }
 
-/// A text also where somebody has put bytes that are none: a row that was altered can still be looked at.
+/// Reads a text even if someone put invalid UTF-8 into the column, so that an altered row can still be shown.
 fn text(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -189,7 +189,7 @@ fn text(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<String>> {
     })
 }
 
-/// A value of a row as JSON: bytes become hexadecimal digits.
+/// Converts a column's value to JSON. Bytes become hexadecimal digits.
 pub(super) fn as_json(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,

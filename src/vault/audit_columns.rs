@@ -1,10 +1,10 @@
-//! The columns of the audit, in the order in which hashes cover them and exports show them.
+//! The columns of the audit, in the order in which hashes cover them and exports list them.
 
 use std::collections::HashSet;
 
 use rusqlite::Connection;
 
-/// The format of the rows that are written.
+/// The row format that is written now.
 pub(super) const FORMAT: i64 = 3;
 
 /// The columns that a row's hash covers.
@@ -34,7 +34,7 @@ pub(super) const HASHED: [&str; 23] = [
     "exact",
 ];
 
-/// How many of them the hash of a row covers; nothing for a format that nobody has written.
+/// Returns how many of [`HASHED`] the hash of a row covers; `None` for an unknown format.
 pub(super) fn hashed(format: i64) -> Option<usize> {
     match format {
         1 => Some(17),
@@ -44,10 +44,10 @@ pub(super) fn hashed(format: i64) -> Option<usize> {
     }
 }
 
-/// The other columns.
+/// The columns that the hash does not cover.
 pub(super) const UNHASHED: [&str; 3] = ["format", "previous_sha256", "sha256"];
 
-/// Whether the vault is of a version that has this column.
+/// Returns whether the vault's schema version has this column.
 pub(super) fn has(connection: &Connection, column: &str) -> rusqlite::Result<bool> {
     known(connection).map(|known| known.contains(column))
 }
@@ -58,7 +58,7 @@ fn known(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     known.collect()
 }
 
-/// All of them for a SELECT, also from a vault that was made before there were so many.
+/// Returns the column list for a SELECT. It also works for a vault whose schema has fewer columns.
 pub(super) fn all(connection: &Connection) -> rusqlite::Result<String> {
     let known = known(connection)?;
     let columns = HASHED.iter().chain(&UNHASHED).map(|name| match *name {

@@ -1,4 +1,4 @@
-//! What the audit is told of a call: who is about to do what, and what came of it.
+//! The contents of the audit's rows: the intent of a call and its outcome.
 
 use std::fmt;
 
@@ -7,48 +7,49 @@ use super::ids::Id;
 /// A call that is about to run.
 #[derive(Debug, Clone)]
 pub struct Entry<'a> {
-    /// The id of the agent that calls.
+    /// The id of the calling agent.
     pub agent: &'a str,
-    /// What tells its token from its other ones, and is no secret.
+    /// The identifier of its token: part of its hash, no secret.
     pub token: Option<&'a str>,
-    /// The space that it is kept in.
+    /// The agent's space.
     pub space: Option<&'a str>,
-    /// The session it calls in, in the eras that have them.
+    /// The session, in the protocol revisions that have sessions.
     pub session: Option<&'a str>,
-    /// The id that its request has in our log.
+    /// The id of the request in our log.
     pub request: Option<&'a str>,
-    /// Where it calls from.
+    /// The address that the request came from.
     pub address: &'a str,
     /// The tool.
     pub tool: &'a str,
-    /// The tool's class of risk.
+    /// The tool's risk class.
     pub risk: &'a str,
-    /// The exact arguments: the row keeps their redacted form and their hash, and seals them if redaction changes them.
+    /// The exact arguments. The row keeps their redacted form and their hash. If redaction changes them, the exact
+    /// form is sealed.
     pub arguments: &'a serde_json::Value,
-    /// What it is about, such as a container's name.
+    /// The target of the call, such as a container's name.
     pub target: Option<&'a str>,
-    /// What the policy says of such a call: one of its modes.
+    /// The mode that the policy sets for such a call.
     pub mode: Option<&'a str>,
-    /// What was decided of this one.
+    /// The decision about this call.
     pub decision: &'a str,
-    /// The change of the inbox that it carries out.
+    /// The change of the inbox that this call applies.
     pub change: Option<&'a str>,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
-    /// One word, such as `ok`, `failed`, `refused`, `cancelled`.
+    /// The outcome as one word, such as `ok`, `failed`, `refused`, `cancelled`.
     pub status: &'static str,
-    /// How long it took.
+    /// The duration of the call.
     pub duration_ms: u64,
-    /// The revision of the state before it; those that it caused come after this one.
+    /// The revision of the state before the call. Revisions that the call caused are higher.
     pub revision_before: Option<u64>,
-    /// The revision of the state that shows what it did.
+    /// The revision of the state that includes the effect of the call.
     pub revision: Option<u64>,
 }
 
-/// Joins the two rows of a call: 32 hexadecimal digits.
+/// The id that joins the two rows of a call: 32 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AuditId(Id);
 
@@ -57,9 +58,9 @@ impl AuditId {
         Self(id)
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
-        // They are digits.
+        // The bytes are ASCII digits.
         str::from_utf8(&self.0).unwrap_or_default()
     }
 }

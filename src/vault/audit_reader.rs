@@ -1,4 +1,4 @@
-//! The audit looked at from outside: never written, beside a running server, without one, on a read-only disk.
+//! Read-only access to the audit: with or without a running server, and on a read-only disk.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::exact::{self, Exact, ExactError, ExactStanding, SealedArguments};
 use super::keys::{self, STATE_AUTHOR_KEY};
 use super::open;
 
-/// The audit of a vault that is only read.
+/// The audit of a vault that is opened read-only.
 pub struct AuditReader {
     path: PathBuf,
     connection: Connection,
@@ -26,27 +26,27 @@ pub struct AuditReader {
 /// A line of an export.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
-    /// The first: what the rows follow on.
+    /// The first line: the position and hash that the first row continues from.
     Beginning(Beginning),
-    /// A row with all its columns; bytes are hexadecimal digits.
+    /// A row with all its columns. Bytes are hexadecimal digits.
     Row(Map<String, Value>),
 }
 
-/// What an export says before its rows, so that somebody else can verify them.
+/// The header of an export, with which others can verify its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beginning {
-    /// The number of the row before the first.
+    /// The number of the row before the first exported row.
     pub after: i64,
-    /// The hash that the first row follows on.
+    /// The hash that the first row continues from.
     pub sha256: [u8; 32],
-    /// The highest number that a row ever had.
+    /// The highest row number that was ever assigned.
     pub last: i64,
-    /// What was trimmed, and whether its seal is good.
+    /// The checkpoint of the trimmed rows, and whether its seal is valid.
     pub checkpoint: Option<(Checkpoint, bool)>,
 }
 
 impl AuditReader {
-    /// Opens the vault at `path` for reading alone.
+    /// Opens the vault at `path` read-only.
     pub fn open(path: &Path) -> Result<Self, VaultError> {
         Ok(Self {
             connection: open::looking(path)?,
@@ -54,30 +54,31 @@ impl AuditReader {
         })
     }
 
-    /// Looks at the checkpoint and at every row, and says which is the first that was altered, moved or taken
-    /// away.
+    /// Verifies the checkpoint and each row, and returns the first row that was altered, moved or removed.
     pub fn verify(&self) -> Result<Chain, VaultError> {
         chain::verify(&self.connection).map_err(|cause| self.said(&cause))
     }
 
-    /// Compares the rows with those that the helper has noted. [`AuditReader::verify`] checks that the rows agree with
-    /// each other; this finds a chain that was rewritten as a whole, and an end that was cut off.
+    /// Compares the rows with those that the helper has recorded. [`AuditReader::verify`] checks that the rows are
+    /// consistent with each other. This check also finds a chain that was rewritten as a whole, and an end that was
+    /// cut off.
     pub fn compare(&self, anchors: &Anchors) -> Result<Compared, VaultError> {
         anchors::compare(&self.connection, anchors).map_err(|cause| self.said(&cause))
     }
 
-    /// The calls that are wanted, the newest first.
+    /// Returns the matching calls, newest first.
     pub fn calls(&self, wanted: &Wanted) -> Result<Vec<AuditCall>, VaultError> {
         audit_call::list(&self.connection, wanted).map_err(|cause| self.said(&cause))
     }
 
-    /// The call with this id, this reference of its request, or this number of one of its rows; the newest if
-    /// there are several.
+    /// Returns the call with this call id, this request reference, or a row of this number. If several match,
+    /// returns the newest.
     pub fn call(&self, name: &str) -> Result<Option<AuditCall>, VaultError> {
         audit_call::find(&self.connection, name).map_err(|cause| self.said(&cause))
     }
 
-    /// The exact arguments of a call, sealed; nothing where its row shows them, or none are kept.
+    /// Returns the sealed exact arguments of a call. Returns `None` if its row shows them, or if they were not
+    /// kept.
     pub fn sealed_arguments(
         &self,
         call: &AuditCall,
@@ -93,18 +94,18 @@ impl AuditReader {
         found.map(Some).map_err(|cause| self.said(&cause))
     }
 
-    /// How many calls have sealed arguments, and whether their keys are there.
+    /// Returns how many calls have sealed arguments, and whether the keys are present.
     pub fn exact_standing(&self) -> Result<ExactStanding, VaultError> {
         exact::standing(&self.connection).map_err(|cause| self.said(&cause))
     }
 
-    /// The key that seals what the server writes into the state; none before a server has made one.
+    /// Returns the key that seals the server's writes to the state; `None` before a server has made one.
     pub fn state_author_key(&self) -> Result<Option<[u8; 32]>, VaultError> {
         keys::find(&self.connection, STATE_AUTHOR_KEY).map_err(|cause| self.said(&cause))
     }
 
-    /// The last row that was written before the server that ran last, or runs now, had begun: a call up to it
-    /// that has no outcome never gets one.
+    /// Returns the last row before the start of the newest run of the server. A call up to this row that has no
+    /// outcome never gets one.
     pub fn run_after(&self) -> Result<i64, VaultError> {
         let note = "SELECT value FROM meta WHERE key = ?1";
         let noted: Result<Option<String>, _> = self
@@ -115,15 +116,15 @@ impl AuditReader {
         Ok(noted.and_then(|text| text.parse().ok()).unwrap_or(0))
     }
 
-    /// Hands over what the rows follow on, then every row, the oldest first, until `take` has enough. They begin
-    /// after row `after`, which must still be there, or with the first that is kept.
+    /// Passes the [`Beginning`] and then each row, oldest first, to `take` until it breaks. The rows begin after
+    /// row `after`, which must still exist, or with the oldest row.
     pub fn rows(
         &self,
         after: Option<i64>,
         mut take: impl FnMut(Line) -> ControlFlow<()>,
     ) -> Result<(), VaultError> {
         let said = |cause| self.said(&cause);
-        // One transaction, so that what is said before the rows holds for them.
+        // One transaction, so that the header matches the rows.
         let transaction = self.connection.unchecked_transaction().map_err(said)?;
         let beginning = beginning(&transaction, after).map_err(said)?;
         let beginning = beginning.ok_or(VaultError::NoSuchRow(after.unwrap_or_default()))?;
@@ -160,7 +161,7 @@ fn each(
     Ok(())
 }
 
-/// What the rows after `after` follow on; nothing if that row is not there.
+/// Returns the position that the rows after `after` continue from; `None` if that row does not exist.
 fn beginning(connection: &Connection, after: Option<i64>) -> rusqlite::Result<Option<Beginning>> {
     let checkpoint = checkpoint::find(connection)?;
     let trimmed = checkpoint

@@ -1,4 +1,4 @@
-//! A row of the audit on its way into the table: its columns, its number, its hashes.
+//! A row of the audit before it is inserted: its columns, its number and its hashes.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use super::tail::Tail;
 use crate::sys::now_ms;
 use crate::telemetry::{redact, redact_text};
 
-/// A row but for its number and its hashes.
+/// A row without its number and its hashes.
 pub(super) struct Record {
     at_ms: u64,
     kind: &'static str,
@@ -31,7 +31,7 @@ pub(super) struct Record {
     unsealed: Option<Box<Unsealed>>,
 }
 
-/// The columns that are texts of the call's.
+/// The text columns of a call.
 #[derive(Clone, Copy)]
 enum Column {
     Agent,
@@ -49,7 +49,7 @@ enum Column {
     Change,
 }
 
-/// A row's texts in one piece of memory: a call's first row has up to thirteen.
+/// The texts of a row in a single allocation. The first row of a call has up to thirteen.
 #[derive(Default)]
 struct Texts {
     all: String,
@@ -60,7 +60,7 @@ impl Texts {
     fn put(&mut self, column: Column, text: &str) {
         let begin = self.all.len();
         self.all.push_str(text);
-        // They are shorter than a request, which is shorter than these numbers say.
+        // The texts are shorter than a request, and a request is shorter than `u32::MAX`.
         let ends = (u32::try_from(begin), u32::try_from(self.all.len()));
         if let ((Ok(begin), Ok(end)), Some(place)) = (ends, self.places.get_mut(column as usize)) {
             *place = Some((begin, end));
@@ -75,7 +75,7 @@ impl Texts {
 }
 
 impl Record {
-    /// The row before a call.
+    /// Makes the intent row of a call.
     pub(super) fn of_intent(id: &AuditId, entry: &Entry<'_>) -> Self {
         let Kept {
             shown: arguments,
@@ -112,7 +112,7 @@ impl Record {
         }
     }
 
-    /// The row after it.
+    /// Makes the outcome row of a call.
     pub(super) fn of_outcome(id: &AuditId, outcome: Outcome) -> Self {
         Self {
             at_ms: now_ms(),
@@ -142,7 +142,7 @@ impl Record {
         together
     }
 
-    /// The values for the columns of [`HASHED`].
+    /// Returns the values for the columns of [`HASHED`].
     fn values<'r>(&'r self, seq: i64, exact: Option<&'r str>) -> [ValueRef<'r>; HASHED.len()] {
         let text = |column| self.texts.get(column);
         let number = |number: Option<i64>| number.map_or(ValueRef::Null, ValueRef::Integer);
@@ -175,9 +175,9 @@ impl Record {
     }
 }
 
-/// The arguments of a call as the audit keeps them.
+/// The arguments of a call as stored in the audit.
 struct Kept {
-    /// A text without secrets.
+    /// The arguments without secrets, as text.
     shown: Cow<'static, str>,
     /// The hash of the exact arguments.
     sha256: [u8; 32],
@@ -212,13 +212,13 @@ fn kept(arguments: &Value) -> Kept {
     }
 }
 
-/// The columns are those of [`HASHED`] in their order, the two hashes and the format.
+/// The columns of [`HASHED`] in their order, then the two hashes and the format.
 const INSERT: &str = "INSERT INTO audit (seq, at_ms, call, kind, agent, session, request, address, tool, risk,
         arguments, arguments_sha256, target, decision, outcome, duration_ms, revision, token, space, mode,
         change, revision_before, exact, previous_sha256, sha256, format)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-/// Adds a row behind the last one, and seals the exact arguments if the row does not show them; both or neither.
+/// Appends a row, and seals the exact arguments if the row does not show them. Either both are written or neither.
 pub(super) fn append(
     connection: &Connection,
     tail: &Tail,
@@ -234,7 +234,8 @@ pub(super) fn append(
     let added = exact::keep(connection, record.call.as_str(), unsealed)
         .and_then(|exact| insert(connection, tail, record, Some(&exact)));
     if added.is_err() {
-        // Where the whole transaction was undone there is no savepoint any more; the first error counts.
+        // If SQLite rolled back the whole transaction, the savepoint is gone and this fails. Only the first error
+        // counts.
         let _ = run("ROLLBACK TO exact");
         let _ = run("RELEASE exact");
         return added;

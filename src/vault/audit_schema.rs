@@ -1,8 +1,9 @@
-//! What the audit's tables became when its rows could be trimmed and told more.
+//! The schema version of the audit that adds trimming and further columns.
 
-/// Rows of the first format stay as they were written and keep their hashes; `format` says which columns a
-/// row's hash covers. A row goes only if the newest checkpoint covers it, and a checkpoint comes only by way
-/// of a function that no connection has but the one that is trimming: elsewhere the statement fails.
+/// Rows of the first format stay unchanged and keep their hashes; `format` determines which columns the hash of a
+/// row covers. A row can only be deleted if the newest checkpoint covers it. Deleting a row and inserting a
+/// checkpoint need an SQL function that only a connection which is trimming has. On any other connection the
+/// statement fails.
 pub(super) const SCHEMA: &str = "
 ALTER TABLE audit ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE audit ADD COLUMN token TEXT;

@@ -1,4 +1,4 @@
-//! The chain through the audit: each row's hash covers the hash of the row before it.
+//! The hash chain of the audit: the hash of each row covers the hash of the row before it.
 
 use ring::digest::{SHA256, digest};
 use rusqlite::types::{Value, ValueRef};
@@ -8,46 +8,46 @@ use super::audit_columns::{self, HASHED, hashed};
 use super::checkpoint::{self, Checkpoint};
 use super::exact;
 
-/// What the hash of the first row covers in place of a row before it.
+/// The previous hash of the first row.
 pub(super) const BEGINNING: [u8; 32] = [0; 32];
 
-/// What a look at every row found.
+/// The result of verifying all rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chain {
-    /// Every row is as it was written, in its order, and none is missing.
+    /// Each row is unchanged and in its place, and none is missing.
     Intact {
-        /// How many rows there are.
+        /// The number of rows.
         rows: u64,
-        /// How many there were before them, as the checkpoint vouches for.
+        /// The number of trimmed rows before them, according to the checkpoint.
         trimmed: u64,
     },
-    /// The first row that is not.
+    /// The first row that is not intact.
     Broken {
-        /// Its number.
+        /// The row's number.
         seq: u64,
-        /// What is wrong with it.
+        /// The fault of the row.
         fault: Fault,
     },
 }
 
-/// What can be wrong with a row.
+/// A fault of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not there.
+    /// The row is missing.
     Missing,
-    /// It does not follow on the row before it.
+    /// The row does not continue from the row before it.
     Misplaced,
-    /// It is not what was written.
+    /// The row's content was altered.
     Altered,
-    /// It is the last one that was trimmed, and what says so is not what was written, or is told nowhere in
-    /// the audit.
+    /// The row is the last trimmed one, and the checkpoint that records it was altered or is not recorded in the
+    /// audit.
     Checkpoint,
-    /// Its sealed arguments are missing or were altered.
+    /// The row's sealed arguments are missing or were altered.
     Exact,
 }
 
 impl Fault {
-    /// What is wrong, in a word.
+    /// Returns the fault as a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -59,13 +59,13 @@ impl Fault {
     }
 }
 
-/// The SHA-256 of a row: its format, the hash before it, then each value with its type and length.
+/// Returns the SHA-256 of a row: its format, the previous hash, then each value with its type and length.
 pub(super) fn hash<'a>(
     format: i64,
     previous: &[u8; 32],
     values: impl IntoIterator<Item = ValueRef<'a>>,
 ) -> [u8; 32] {
-    // In one piece: fed in its fifty parts, the digest takes a quarter more instructions.
+    // One buffer: feeding the digest with fifty parts takes a quarter more instructions.
     let mut row = Vec::with_capacity(1024);
     row.extend_from_slice(format!("gatewren audit {format}\n").as_bytes());
     row.extend_from_slice(previous);
@@ -88,9 +88,9 @@ pub(super) fn hash<'a>(
     sha256
 }
 
-/// The number for the next row, and the hash that it follows on.
+/// Returns the number for the next row and the hash that it continues from.
 ///
-/// The number is one more than any row ever had, so that a row taken from the end leaves a gap.
+/// The number is one higher than any row ever had, so removing a row from the end leaves a gap.
 pub(super) fn end(connection: &Connection) -> Result<(i64, [u8; 32]), rusqlite::Error> {
     let last = connection
         .prepare_cached("SELECT sha256 FROM audit ORDER BY seq DESC LIMIT 1")?
@@ -99,12 +99,12 @@ pub(super) fn end(connection: &Connection) -> Result<(i64, [u8; 32]), rusqlite::
     Ok((highest(connection)? + 1, last.unwrap_or(BEGINNING)))
 }
 
-/// The number of the last row that is there; none where there is none.
+/// Returns the number of the last existing row, if any.
 pub(super) fn last(connection: &Connection) -> Result<Option<i64>, rusqlite::Error> {
     connection.query_row("SELECT max(seq) FROM audit", [], |row| row.get(0))
 }
 
-/// The highest number that a row ever had.
+/// Returns the highest row number that was ever assigned.
 pub(super) fn highest(connection: &Connection) -> Result<i64, rusqlite::Error> {
     let highest = connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'audit'")?
@@ -113,20 +113,20 @@ pub(super) fn highest(connection: &Connection) -> Result<i64, rusqlite::Error> {
     Ok(highest.unwrap_or(0))
 }
 
-/// What the first kept row follows on.
+/// The position that the first kept row continues from.
 pub(super) struct Start {
     /// The number of the row before it.
     pub trimmed: i64,
-    /// When that was trimmed, in milliseconds since 1970; 0 if nothing ever was.
+    /// When that row was trimmed, in milliseconds since 1970; 0 if nothing was ever trimmed.
     pub at_ms: i64,
     sha256: [u8; 32],
     checkpoint: Option<Checkpoint>,
 }
 
-/// A number and what is wrong with the row that has it, or should have it.
+/// A row number, and the fault of the existing or missing row with this number.
 type Broken = (i64, Fault);
 
-/// What the kept rows follow on, if its seal is good.
+/// Returns the start of the kept rows, or the fault if the checkpoint's seal is invalid.
 pub(super) fn start(connection: &Connection) -> Result<Result<Start, Broken>, rusqlite::Error> {
     let Some((checkpoint, good)) = checkpoint::find(connection)? else {
         return Ok(Ok(Start {
@@ -147,7 +147,7 @@ pub(super) fn start(connection: &Connection) -> Result<Result<Start, Broken>, ru
     }))
 }
 
-/// Whether the audit itself tells of the checkpoint, which somebody who has read its key could have sealed.
+/// Checks that the audit records the checkpoint in a row too: anyone who has read the key could forge the seal.
 pub(super) fn told(
     connection: &Connection,
     start: &Start,
@@ -160,9 +160,9 @@ pub(super) fn told(
     }
 }
 
-/// Looks at the checkpoint and at every row in its order.
+/// Verifies the checkpoint and each row in order.
 pub(super) fn verify(connection: &Connection) -> Result<Chain, rusqlite::Error> {
-    // One transaction, so that rows written meanwhile are not half seen.
+    // One transaction, so that concurrent writes are not seen partially.
     let transaction = connection.unchecked_transaction()?;
     let start = match start(&transaction)? {
         Ok(start) => start,
@@ -188,7 +188,8 @@ pub(super) fn verify(connection: &Connection) -> Result<Chain, rusqlite::Error> 
     })
 }
 
-/// The first row with sealed arguments that are missing or altered. The hashes in the rows were verified before.
+/// Returns the first row whose sealed arguments are missing or altered. The hashes in the rows were verified
+/// before.
 fn unsealed_row(connection: &Connection) -> Result<Option<i64>, rusqlite::Error> {
     if !audit_columns::has(connection, "exact")? {
         return Ok(None);
@@ -205,8 +206,7 @@ fn unsealed_row(connection: &Connection) -> Result<Option<i64>, rusqlite::Error>
     Ok(None)
 }
 
-/// Goes from row to row as far as `through`; the number and the hash of the last one if all are as they were
-/// written.
+/// Verifies the rows up to `through`. Returns the number and the hash of the last one if all are unchanged.
 pub(super) fn walk(
     connection: &Connection,
     start: &Start,
@@ -227,13 +227,13 @@ pub(super) fn walk(
     Ok(Ok((last, previous)))
 }
 
-/// The row's hash if it is the expected one, else what is wrong with which number.
+/// The row's hash if the row is the expected one; otherwise the row number and the fault.
 type Checked = Result<[u8; 32], Broken>;
 
 fn fault(row: &Row<'_>, expected: i64, previous: &[u8; 32]) -> Result<Checked, rusqlite::Error> {
     let seq: i64 = row.get("seq")?;
     if seq != expected {
-        // What was trimmed and has come back is as foreign as what follows on a gap.
+        // A trimmed row that was put back is treated like a row after a gap.
         return Ok(Err((expected, Fault::Missing)));
     }
     let values = (0..HASHED.len())
@@ -254,7 +254,7 @@ fn fault(row: &Row<'_>, expected: i64, previous: &[u8; 32]) -> Result<Checked, r
     Ok(Ok(sha256))
 }
 
-/// The values that the hash covers, if the format is known and the others are empty.
+/// Returns the values that the hash covers, if the format is known and the other values are null.
 fn covered(format: i64, values: &[Value]) -> Option<&[Value]> {
     let (covered, rest) = values.split_at_checked(hashed(format)?)?;
     rest.iter()

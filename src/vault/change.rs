@@ -1,4 +1,4 @@
-//! A change that an agent proposes: what it would do, how it stands, and what it is bound to.
+//! A change that an agent proposes: the call, its status, and the state that it depends on.
 
 use ring::digest::{Context, SHA256, digest};
 use rusqlite::Row;
@@ -8,31 +8,31 @@ use serde_json::{Map, Value};
 use super::error::UnknownStatus;
 use super::row::{from_column, from_optional};
 
-/// How a change stands.
+/// The status of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeStatus {
-    /// It waits for the owner.
+    /// It waits for the owner's decision.
     Pending,
-    /// The owner has approved it; it has not begun.
+    /// The owner has approved it; it has not started.
     Approved,
-    /// It runs.
+    /// It is running.
     Running,
-    /// It was done.
+    /// It was applied.
     Applied,
-    /// It was begun and failed, or could not be begun.
+    /// It was started and failed, or could not be started.
     Failed,
-    /// The owner has refused it.
+    /// The owner has rejected it.
     Rejected,
-    /// Its time was over before it began.
+    /// It expired before it started.
     Expired,
-    /// The agent took it back, or is an agent no more.
+    /// The agent withdrew it, or the agent was revoked.
     Withdrawn,
-    /// The server ended while it ran: it may have been done in part or whole, and is never run again.
+    /// The server ended while the change was running. It may be partly or completely done, and is never run again.
     Unknown,
 }
 
 impl ChangeStatus {
-    /// All of them, in the order of a change's life.
+    /// All statuses, in the order of a change's life.
     pub const ALL: [Self; 9] = [
         Self::Pending,
         Self::Approved,
@@ -45,7 +45,7 @@ impl ChangeStatus {
         Self::Unknown,
     ];
 
-    /// The word that stands for it in the vault, in answers and on the command line.
+    /// Returns the word for it in the vault, in answers and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -60,52 +60,54 @@ impl ChangeStatus {
         }
     }
 
-    /// Whether something can still come of it.
+    /// Returns whether the change is not finished yet.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::Approved | Self::Running)
     }
 }
 
-/// A change as the vault knows it. Times are milliseconds since 1970.
+/// A change as stored in the vault. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Its id, `chg_` and 16 hexadecimal digits.
+    /// The id: `chg_` and 16 hexadecimal digits.
     pub id: String,
-    /// The agent that proposes it.
+    /// The agent that proposed it.
     pub agent: String,
-    /// The space that this agent was kept in then.
+    /// The space of the agent at that time.
     pub space: String,
-    /// The tool that would run.
+    /// The tool to run.
     pub tool: String,
-    /// What it is about, such as a container's name.
+    /// The target, such as a container's name.
     pub target: Option<String>,
-    /// The exact arguments as canonical JSON: keys sorted, no spaces. Not redacted: they are what would run.
+    /// The exact arguments as canonical JSON: keys sorted, no spaces. They are not redacted, because the call runs
+    /// with them.
     pub arguments: String,
     /// The SHA-256 of [`Self::arguments`].
     pub arguments_sha256: [u8; 32],
-    /// The JSON Pointers of what it rests on in the state: moved since [`Self::revision`], it is asked anew.
+    /// The JSON Pointers of the parts of the state that it depends on. If one of them changes after
+    /// [`Self::revision`], the owner is asked again.
     pub rests_on: Vec<String>,
-    /// The revision of the state that it was proposed, or asked anew, at.
+    /// The revision of the state when it was proposed or the owner was last asked.
     pub revision: u64,
-    /// Why, in the agent's own words.
+    /// The reason that the agent gave.
     pub reason: Option<String>,
     /// When it was proposed.
     pub created_ms: u64,
-    /// From when on it is begun no more.
+    /// When it expires. An expired change is not started.
     pub expires_ms: u64,
     /// When it last changed.
     pub updated_ms: u64,
-    /// How it stands.
+    /// The status.
     pub status: ChangeStatus,
-    /// The revision at which an approved change was found to rest on something that had moved.
+    /// The revision at which a dependency of the approved change was found to have changed.
     pub moved: Option<u64>,
-    /// Who has decided on it.
+    /// Who decided on it.
     pub decided_by: Option<String>,
-    /// When.
+    /// When that was.
     pub decided_ms: Option<u64>,
-    /// What they said to it.
+    /// The note of the person who decided.
     pub note: Option<String>,
-    /// What is to be said of how it stands.
+    /// An explanation of the status.
     pub words: Option<String>,
     /// The result of the call, as JSON.
     pub result: Option<String>,
@@ -113,44 +115,45 @@ pub struct Change {
     pub proposed_in: Option<String>,
     /// The audit id of the call that ran it.
     pub ran_in: Option<String>,
-    /// Grows with every change of any row: what is larger is newer.
+    /// Grows with each update of any row: a higher serial is newer.
     pub serial: u64,
 }
 
-/// What an agent proposes.
+/// A change to propose.
 #[derive(Debug, Clone)]
 pub struct NewChange {
     /// The agent.
     pub agent: String,
-    /// The space that it is kept in.
+    /// The space of the agent.
     pub space: String,
     /// The tool.
     pub tool: String,
-    /// What it is about.
+    /// The target.
     pub target: Option<String>,
     /// The arguments.
     pub arguments: Map<String, Value>,
-    /// The JSON Pointers of what it rests on in the state.
+    /// The JSON Pointers of the parts of the state that it depends on.
     pub rests_on: Vec<String>,
     /// The revision of the state.
     pub revision: u64,
-    /// Why, in the agent's own words.
+    /// The reason that the agent gave.
     pub reason: Option<String>,
-    /// From when on it is begun no more, in milliseconds since 1970.
+    /// When it expires, in milliseconds since 1970. An expired change is not started.
     pub expires_ms: u64,
     /// The audit id of the call that proposes it.
     pub proposed_in: Option<String>,
 }
 
 impl Change {
-    /// The arguments, if they are those that were proposed.
+    /// Returns the arguments, if their hash is the one that was proposed.
     pub fn proven_arguments(&self) -> Option<Map<String, Value>> {
         let proven = sha256(&self.arguments) == self.arguments_sha256;
         let arguments = proven.then(|| serde_json::from_str(&self.arguments));
         arguments.and_then(Result::ok)
     }
 
-    /// What an approval is bound to: a digest of everything that decides what would run, for whom, on what.
+    /// Returns the digest that an approval is bound to. It covers everything that determines the call: arguments,
+    /// agent, space, tool and state.
     pub fn binding(&self) -> [u8; 32] {
         let mut context = Context::new(&SHA256);
         let revision = self.revision.to_string();
@@ -163,7 +166,7 @@ impl Change {
             &revision,
         ];
         for part in parts.into_iter().chain(&self.rests_on) {
-            // The length before each keeps two parts from being read as others.
+            // The length prefix prevents two different lists of parts from having the same encoding.
             context.update(&(part.len() as u64).to_be_bytes());
             context.update(part.as_bytes());
         }
@@ -171,15 +174,15 @@ impl Change {
     }
 }
 
-/// Arguments as canonical JSON (as RFC 8785 has it: keys sorted, no spaces), with their SHA-256.
+/// Returns the arguments as canonical JSON (RFC 8785: keys sorted, no spaces) with their SHA-256.
 pub(super) fn canonical(arguments: Map<String, Value>) -> (String, [u8; 32]) {
-    // The map keeps its keys sorted, at every depth.
+    // `serde_json::Map` keeps its keys sorted at every depth.
     let text = Value::Object(arguments).to_string();
     let sha256 = sha256(&text);
     (text, sha256)
 }
 
-/// The SHA-256 of arguments as canonical JSON: the same for the same arguments, however they were written.
+/// Returns the SHA-256 of arguments as canonical JSON. Spacing and key order in the request do not matter.
 pub fn arguments_sha256(arguments: &Map<String, Value>) -> [u8; 32] {
     canonical(arguments.clone()).1
 }
@@ -188,7 +191,7 @@ fn sha256(text: &str) -> [u8; 32] {
     whole(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
-/// A SHA-256 as an array; it has no other length.
+/// Converts a SHA-256 to an array. The length is always 32.
 fn whole(digest: &[u8]) -> [u8; 32] {
     digest.try_into().unwrap_or_default()
 }
@@ -234,7 +237,7 @@ fn unreadable(cause: impl std::error::Error + Send + Sync + 'static) -> rusqlite
 
 #[cfg(test)]
 impl Change {
-    /// One that waits, without a target, for a test.
+    /// A pending change without a target, for tests.
     pub fn waiting(id: &str, tool: &str, arguments: String) -> Self {
         Self {
             id: id.into(),

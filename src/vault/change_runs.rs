@@ -1,4 +1,4 @@
-//! From an approval to what came of it: a change begins once, and what became of it is written down.
+//! From approval to result: each approved change starts at most once, and its result is recorded.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -8,37 +8,37 @@ use super::error::VaultError;
 use super::row::to_column;
 use crate::sys::now_ms;
 
-/// How long a change is kept after its end.
+/// How long a finished change is kept.
 pub const KEPT_MS: u64 = 30 * 24 * 3_600_000;
 
-/// The most changes of one agent that are kept after their end; beyond it its oldest go.
+/// The limit of finished changes that are kept for each agent. Beyond it the oldest are deleted.
 const MAX_ENDED: u32 = 256;
 
-/// Said of a change whose row is not the one that was approved.
+/// The explanation for a change whose row differs from the approved one.
 const ALTERED: &str = "What stands in the vault is not what the owner approved. Nothing was done.";
 
-/// Said of a change that ran when the server ended.
+/// The explanation for a change that was running when the server ended.
 const UNKNOWN: &str = "The server ended while this ran. It may have been done in part or whole; it is not run \
                        again. Look at its target before it is proposed anew.";
 
-/// An approved change that was begun, which happens once: without it nothing approved runs.
+/// Proof that an approved change was started, which happens once. No approved change runs without it.
 #[derive(Debug)]
 #[must_use = "what became of it has to be written down"]
 pub struct Begun(Change);
 
 impl Begun {
-    /// The change as it was approved.
+    /// Returns the change as it was approved.
     pub fn change(&self) -> &Change {
         &self.0
     }
 }
 
-/// What became of a change that was begun.
+/// The result of a change that was started.
 #[derive(Debug, Clone)]
 pub struct ChangeEnd {
-    /// Whether it was done.
+    /// Whether it was applied.
     pub applied: bool,
-    /// What is to be said of it.
+    /// An explanation of the result.
     pub words: Option<String>,
     /// The result of the call, as JSON.
     pub result: Option<String>,
@@ -47,15 +47,17 @@ pub struct ChangeEnd {
 }
 
 impl Changes<'_> {
-    /// The approved changes, in the order in which they were approved.
+    /// Returns the approved changes, in the order of their approval.
     pub fn approved(&self) -> Result<Vec<Change>, VaultError> {
         let mut approved = self.listed("status = 'approved'", None)?;
         approved.sort_by_key(|change| change.serial);
         Ok(approved)
     }
 
-    /// Marks an approved change as running, durably: only then may it run. Nothing when it is approved no more,
-    /// or its time is over; one whose row is not what was approved has failed.
+    /// Durably marks an approved change as running. Only then may it run.
+    ///
+    /// Returns `None` if it is no longer approved or has expired. If the row differs from the approved one, the
+    /// change fails.
     pub async fn begin(&self, id: &str) -> Result<Option<Begun>, VaultError> {
         let id = id.to_owned();
         let work = move |connection: &Connection| {
@@ -85,7 +87,7 @@ impl Changes<'_> {
         self.change("begin a change", work).await
     }
 
-    /// Writes down what became of a change that was begun.
+    /// Records the result of a change that was started.
     pub async fn end(&self, begun: Begun, end: ChangeEnd) -> Result<(), VaultError> {
         let work = move |connection: &Connection| {
             let status = if end.applied {
@@ -110,14 +112,14 @@ impl Changes<'_> {
         self.change("end a change", work).await
     }
 
-    /// Ends an approved change that cannot be begun, and says why.
+    /// Ends an approved change that cannot be started, with the reason.
     pub async fn refuse(&self, id: &str, words: String) -> Result<(), VaultError> {
         let id = id.to_owned();
         let work = move |connection: &Connection| fail(connection, &id, &words);
         self.change("refuse a change", work).await
     }
 
-    /// Puts an approved change before the owner again, because what it rests on moved up to this revision.
+    /// Asks the owner again about an approved change, because a dependency changed up to the revision `moved`.
     pub async fn ask_again(&self, id: &str, moved: u64, words: String) -> Result<(), VaultError> {
         let id = id.to_owned();
         let work = move |connection: &Connection| {
@@ -133,7 +135,8 @@ impl Changes<'_> {
         self.change("ask for a change again", work).await
     }
 
-    /// Says of all changes that a server which is no more left running that nobody knows; how many there were.
+    /// Sets the status `unknown` for all changes that an earlier run of the server left running. Returns their
+    /// number.
     pub async fn end_abandoned(&self) -> Result<usize, VaultError> {
         let work = |connection: &Connection| {
             let now = to_column(now_ms());
@@ -145,7 +148,7 @@ impl Changes<'_> {
         self.change("end the changes of the last run", work).await
     }
 
-    /// Withdraws what an agent that is no more has proposed.
+    /// Withdraws the open proposals of a revoked agent.
     pub async fn withdraw_all(&self, agent: &str, words: String) -> Result<usize, VaultError> {
         let agent = agent.to_owned();
         let work = move |connection: &Connection| {
@@ -158,8 +161,8 @@ impl Changes<'_> {
         self.change("withdraw an agent's changes", work).await
     }
 
-    /// Ends the changes whose time is over, and takes away those that ended long ago. When the next one's time is
-    /// over, in milliseconds since 1970.
+    /// Expires overdue changes, and deletes those that finished long ago. Returns when the next change expires, in
+    /// milliseconds since 1970.
     pub async fn sweep(&self) -> Result<Option<u64>, VaultError> {
         let due = self.0.read("look for old changes", |connection| {
             connection
@@ -188,7 +191,7 @@ impl Changes<'_> {
     }
 }
 
-/// Now, since when a change may have ended, and how many of an agent may have.
+/// Returns the current time, the oldest end time that is kept, and the limit of finished changes for each agent.
 fn bounds() -> (i64, i64, u32) {
     let now = now_ms();
     (
@@ -206,7 +209,7 @@ fn sweep(connection: &Connection) -> Result<(), rusqlite::Error> {
          WHERE status IN ('pending', 'approved') AND expires_ms <= ?1",
         [now],
     )?;
-    // The newest row stays: the numbers of later ones go on from it.
+    // The newest row stays, because later serials continue from it.
     let ended = "status NOT IN ('pending', 'approved', 'running')";
     connection.execute(
         &format!(

@@ -1,4 +1,4 @@
-//! The inbox's table: proposals come in, are looked at, decided on and taken back.
+//! The table of the inbox: adds, lists, approves, rejects and withdraws proposals.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::row::{from_column, to_column};
 use super::shared::Shared;
 use crate::sys::{now_ms, random_bytes};
 
-/// The most changes that a list has; of more, the newest.
+/// The maximum number of changes in a list. The newest are listed.
 const MAX_LISTED: u32 = 1000;
 
 /// The part of the schema's fourth version.
@@ -50,69 +50,69 @@ CREATE INDEX change_agent ON change (agent, status);
 CREATE INDEX change_serial ON change (serial);
 ";
 
-/// How many changes may be open at once.
+/// The limits of open changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeRoom {
-    /// Of one agent.
+    /// The limit for one agent.
     pub per_agent: u32,
-    /// Of all agents.
+    /// The limit for all agents together.
     pub total: u32,
 }
 
-/// What came of a proposal.
+/// The result of a proposal.
 #[derive(Debug)]
 pub enum Added {
-    /// It is in the inbox.
+    /// It was added to the inbox.
     New(Change),
-    /// The same proposal of the same agent waits there already.
+    /// The agent has the same proposal pending already.
     Same(Change),
-    /// There are as many as there may be.
+    /// The limit of open changes is reached.
     NoRoom,
 }
 
-/// What an owner says to a change.
+/// The owner's decision on a change.
 #[derive(Debug, Clone)]
 pub struct Decision {
     /// Who decides.
     pub by: String,
-    /// What they say to it.
+    /// An optional note.
     pub note: Option<String>,
 }
 
-/// What came of a decision, or of taking a change back.
+/// The result of a decision or a withdrawal.
 #[derive(Debug)]
 pub enum Ruling {
-    /// It holds; the change as it stands now.
+    /// It was recorded; contains the updated change.
     Done(Box<Change>),
-    /// The change is not one that this can be said of any more.
+    /// The change has a status that does not allow it any more.
     Past(ChangeStatus),
-    /// The row is not the one that was shown, or its arguments are not those that were proposed.
+    /// The row differs from the one that was shown, or its arguments from those that were proposed.
     Altered,
     /// There is no such change.
     Absent,
 }
 
-/// The door to the table.
+/// Access to the table.
 pub struct Changes<'a>(pub(super) &'a Arc<Shared>);
 
-/// The columns that a list has.
+/// The columns of a list: all but the result.
 const BUT_RESULT: &str = "id, agent, space, tool, target, arguments, arguments_sha256, rests_on, revision, reason,
      created_ms, expires_ms, updated_ms, status, moved, decided_by, decided_ms, note, words, proposed_in, ran_in, serial";
 
-/// What every transition does beside setting the status.
+/// The assignments of each transition in addition to the status.
 pub(super) const NOTED: &str =
     "updated_ms = ?2, serial = (SELECT coalesce(max(serial), 0) + 1 FROM change)";
 
 impl Changes<'_> {
-    /// Adds a proposal, which is there for good when the answer comes. The same one again, while it waits, is
-    /// the one that is there.
+    /// Adds a proposal, which is durable once this returns. An equal proposal that is still pending is returned
+    /// instead of adding a second one.
     pub async fn add(&self, new: NewChange, room: ChangeRoom) -> Result<Added, VaultError> {
         let id = format!("chg_{:016x}", u64::from_be_bytes(random_bytes()?));
         let work = move |connection: &Connection| add(connection, &id, new, room);
         self.change("add a change", work).await
     }
 
-    /// Approves a change as it was shown: `seen` is its [`Change::binding`] then.
+    /// Approves a change as it was shown: `seen` is its [`Change::binding`] at that time.
     pub async fn approve(
         &self,
         id: &str,
@@ -142,7 +142,7 @@ impl Changes<'_> {
         self.change("approve a change", work).await
     }
 
-    /// Refuses a change that has not begun.
+    /// Rejects a change that has not started.
     pub async fn reject(&self, id: &str, decision: Decision) -> Result<Ruling, VaultError> {
         let id = id.to_owned();
         let work = move |connection: &Connection| {
@@ -156,7 +156,7 @@ impl Changes<'_> {
         self.change("reject a change", work).await
     }
 
-    /// Takes back an agent's own change that has not begun; another agent's is as if it were not there.
+    /// Withdraws an agent's own change that has not started. A change of another agent is treated as absent.
     pub async fn withdraw(&self, agent: &str, id: &str) -> Result<Ruling, VaultError> {
         let (agent, id) = (agent.to_owned(), id.to_owned());
         let work = move |connection: &Connection| {
@@ -174,19 +174,19 @@ impl Changes<'_> {
         self.change("withdraw a change", work).await
     }
 
-    /// A change, whoever's it is.
+    /// Returns a change of any agent.
     pub fn get(&self, id: &str) -> Result<Option<Change>, VaultError> {
         self.0
             .read("find a change", |connection| find(connection, id))
     }
 
-    /// An agent's change; another agent's is as if it were not there.
+    /// Returns a change of this agent. A change of another agent is treated as absent.
     pub fn get_of(&self, agent: &str, id: &str) -> Result<Option<Change>, VaultError> {
         let found = self.get(id)?;
         Ok(found.filter(|change| change.agent == agent))
     }
 
-    /// The serial of the row that changed last; 0 where there is none.
+    /// Returns the serial of the row that changed last; 0 if there is none.
     pub fn newest(&self) -> Result<u64, VaultError> {
         self.0.read("look at the changes", |connection| {
             connection
@@ -195,7 +195,7 @@ impl Changes<'_> {
         })
     }
 
-    /// The agents of which something waits or runs.
+    /// Returns the agents with open changes.
     pub fn open_agents(&self) -> Result<Vec<String>, VaultError> {
         let query = format!("SELECT DISTINCT agent FROM change WHERE {OPEN}");
         self.0.read("list the agents of changes", |connection| {
@@ -206,18 +206,18 @@ impl Changes<'_> {
         })
     }
 
-    /// All changes without their results, the newest first; those that are open, if only they are asked for.
+    /// Returns all changes, or only the open ones, without their results, newest first.
     pub fn list(&self, only_open: bool) -> Result<Vec<Change>, VaultError> {
         self.listed(if only_open { OPEN } else { "TRUE" }, None)
     }
 
-    /// An agent's changes without their results, the newest first; those that are open, if only they are asked for.
+    /// Returns an agent's changes, or only the open ones, without their results, newest first.
     pub fn list_of(&self, agent: &str, only_open: bool) -> Result<Vec<Change>, VaultError> {
         self.listed(if only_open { OPEN } else { "TRUE" }, Some(agent))
     }
 
-    /// A number that changes whenever a change or a grant may have changed, also through another process
-    /// (noticed within a second). It changes only after the commit.
+    /// Returns a counter that changes whenever a change or a grant may have changed. Changes by another process are
+    /// noticed within a second. The counter changes only after the commit.
     pub fn bell(&self) -> watch::Receiver<u64> {
         self.0.inbox_changes.subscribe()
     }
@@ -227,7 +227,7 @@ impl Changes<'_> {
         which: &str,
         agent: Option<&str>,
     ) -> Result<Vec<Change>, VaultError> {
-        // Results are large, and nobody looks at many.
+        // Results are large, and a list does not need them.
         let query = format!(
             "SELECT {BUT_RESULT}, NULL AS result FROM change WHERE {which} AND (?1 IS NULL OR agent = ?1)
              ORDER BY created_ms DESC, serial DESC LIMIT {MAX_LISTED}"
@@ -252,7 +252,7 @@ impl Changes<'_> {
     }
 }
 
-/// Changes of which something can still come.
+/// The changes that are not finished.
 const OPEN: &str = "status IN ('pending', 'approved', 'running')";
 
 pub(super) fn find(connection: &Connection, id: &str) -> Result<Option<Change>, rusqlite::Error> {
@@ -262,12 +262,12 @@ pub(super) fn find(connection: &Connection, id: &str) -> Result<Option<Change>, 
         .optional()
 }
 
-/// What a guarded update means that has changed so many rows.
+/// Interprets a guarded update that changed `done` rows.
 fn ruling(connection: &Connection, id: &str, done: usize) -> Result<Ruling, rusqlite::Error> {
     Ok(match find(connection, id)? {
         None => Ruling::Absent,
         Some(change) if done > 0 => Ruling::Done(Box::new(change)),
-        // What waits past its time has expired, though nobody has written that down yet.
+        // A pending row that the update did not match has expired, even if the sweep has not recorded it yet.
         Some(change) if change.status == ChangeStatus::Pending => {
             Ruling::Past(ChangeStatus::Expired)
         }
@@ -552,7 +552,7 @@ mod tests {
         assert_eq!(changes.end_abandoned().await.unwrap(), 0);
     }
 
-    /// Eight openings of the file stand for eight processes: none shares anything with another.
+    /// Opens the file eight times to simulate eight processes: they share nothing.
     #[test]
     fn of_many_who_approve_or_begin_at_once_one_does() {
         let (vault, scratch) = vault();

@@ -1,4 +1,4 @@
-//! The checkpoint of the audit: what was trimmed, sealed with a key of the vault's own.
+//! The checkpoint of the audit: which rows were trimmed, sealed with a key of the vault.
 
 use ring::hmac;
 use rusqlite::{Connection, OptionalExtension as _, Row};
@@ -6,34 +6,34 @@ use serde_json::json;
 
 use super::keys;
 
-/// The key that seals.
+/// The name of the key that seals it.
 pub(super) const KEY: &str = "audit-checkpoint";
 
-/// The tool that the audit names where rows were trimmed; no tool of a client can have a space in its name.
+/// The tool name in the audit's row about a trim. Names of clients' tools cannot contain a space.
 pub(super) const TOOL: &str = "audit trim";
 
-/// Where the kept rows follow on.
+/// The position that the kept rows continue from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The number of the last row that was trimmed; as rows have no gaps, also how many were trimmed in all.
+    /// The number of the last trimmed row. Rows have no gaps, so it is also the total number of trimmed rows.
     pub through: i64,
-    /// That row's hash, which the first kept row follows on.
+    /// The hash of that row, which the first kept row continues from.
     pub sha256: [u8; 32],
-    /// How many rows the last trimming took.
+    /// The number of rows that the last trim removed.
     pub rows: i64,
-    /// When, in milliseconds since 1970.
+    /// When that was, in milliseconds since 1970.
     pub at_ms: i64,
-    /// The call in the audit that says so too.
+    /// The call in the audit that records the trim too.
     pub call: String,
 }
 
 impl Checkpoint {
-    /// What that call has as its arguments.
+    /// Returns the arguments of that call.
     pub(super) fn arguments(&self) -> serde_json::Value {
         json!({ "through": self.through, "sha256": hex(&self.sha256), "rows": self.rows })
     }
 
-    /// Takes the place of the one before. Refused but inside a trimming.
+    /// Replaces the previous checkpoint. The triggers reject this outside of a trim.
     pub(super) fn write(&self, connection: &Connection, key: &[u8; 32]) -> rusqlite::Result<()> {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key);
         let seal = hmac::sign(&key, &self.sealed_bytes());
@@ -53,7 +53,7 @@ impl Checkpoint {
         connection.execute(older, [self.through]).map(drop)
     }
 
-    /// The call comes last: it alone has no fixed length.
+    /// The call comes last, because it is the only part without a fixed length.
     fn sealed_bytes(&self) -> Vec<u8> {
         let mut bytes = b"gatewren audit checkpoint 1\n".to_vec();
         for number in [self.through, self.rows, self.at_ms] {
@@ -65,12 +65,13 @@ impl Checkpoint {
     }
 }
 
-/// A checkpoint as it stands in the table, and whether its seal is ours.
+/// A checkpoint as stored in the table, and whether its seal is valid.
 pub(super) type Found = Option<(Checkpoint, bool)>;
 
-/// The checkpoint, if rows were ever trimmed. More than one is none with a good seal.
+/// Returns the checkpoint, if rows were ever trimmed. If the table has more than one row, the seal counts as
+/// invalid.
 pub(super) fn find(connection: &Connection) -> rusqlite::Result<Found> {
-    // A vault that is only read may be of a time when nothing was trimmed.
+    // A vault that is opened read-only may have a schema without this table.
     let table = "SELECT 1 FROM sqlite_schema WHERE name = 'audit_checkpoint'";
     if !connection.prepare_cached(table)?.exists([])? {
         return Ok(None);
@@ -94,7 +95,7 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Found> {
     Ok(Some((checkpoint, good)))
 }
 
-/// Whether the audit itself tells of this checkpoint, in a row that it still has.
+/// Returns whether a row of the audit, which still exists, records this checkpoint.
 pub(super) fn is_told(connection: &Connection, checkpoint: &Checkpoint) -> rusqlite::Result<bool> {
     let told = "SELECT count(*) FROM audit
         WHERE call = ?1 AND kind = 'intent' AND tool = ?2 AND arguments = ?3";
@@ -118,7 +119,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<(i64, Checkpoint, [u8; 32])> {
     Ok((row.get("count")?, checkpoint, row.get("seal")?))
 }
 
-/// Bytes as hexadecimal digits.
+/// Returns the bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] = [
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',

@@ -1,4 +1,4 @@
-//! The thread that writes: what waits together is committed together.
+//! The writing thread: commits queued jobs in groups.
 
 use std::time::Duration;
 
@@ -7,27 +7,28 @@ use rusqlite::{Connection, ffi};
 use super::job::{Durability, Job, Todo};
 use super::queue::{Taken, Taker};
 
-/// After so many rows whoever else waits for this core has it: on a small box calls would wait for the whole group.
+/// After this many rows the thread yields its core. On a small host other calls would otherwise wait for the whole
+/// group.
 const ROWS_AT_ONCE: usize = 4;
 
-/// A larger group gives way to nobody: there is so much to write that it would pile up.
+/// The thread does not yield in a larger group, because the queue would grow.
 const LARGEST_GIVING_WAY: usize = 128;
 
-/// What the writing thread calls as it works.
+/// The callbacks of the writing thread.
 pub(super) struct Hooks {
-    /// After another process has written.
+    /// Runs after another process has written.
     pub elsewhere: Box<dyn Fn() + Send>,
-    /// Before a job that can no longer trust what earlier jobs have seen: another process has written, or rows were
-    /// undone.
+    /// Runs before a job that cannot rely on cached results of earlier jobs: another process has written, or rows
+    /// were rolled back.
     pub forget: Box<dyn Fn() + Send>,
-    /// After a commit that a power cut cannot take back.
+    /// Runs after a commit that survives a power cut.
     pub reached_disk: Box<dyn Fn() + Send>,
 }
 
-/// Runs jobs until nobody can send any more.
+/// Runs jobs until all senders are gone.
 ///
-/// Whether another process has written is looked at when it is told to, and every `look_every`. `version` is
-/// what [`data_version`] said when the vault was opened: what was written elsewhere since then is noticed.
+/// Checks on each hint, and every `look_every`, whether another process has written. `version` is the result of
+/// [`data_version`] when the vault was opened, so writes since then are noticed.
 pub(super) fn run(
     (connection, version): (&Connection, Option<i64>),
     (orders, look_every): (&Taker, Duration),
@@ -53,24 +54,25 @@ pub(super) fn run(
     }
 }
 
-/// The file as the thread knows it.
+/// The state of the file as the thread knows it.
 struct File<'a> {
     connection: &'a Connection,
     hooks: &'a Hooks,
-    /// What its commits are set to survive.
+    /// The durability that `PRAGMA synchronous` is set to.
     synchronous: Option<Durability>,
     /// Changes when another connection has committed.
     version: Option<i64>,
 }
 
 impl File<'_> {
-    /// One transaction for the group; a job that fails is undone alone. Without any it only looks.
+    /// Runs the group in one transaction. A failed job is rolled back without the others. An empty group only
+    /// checks for other writers.
     fn commit(&mut self, mut group: Vec<Job>) {
         if group.is_empty() {
             return self.look();
         }
         let begun = self.begin(&group);
-        // From here on nobody else can write before the commit.
+        // From here to the commit no other connection can write.
         self.look();
         let committed = begun
             .and_then(|()| self.work(&mut group))
@@ -79,7 +81,7 @@ impl File<'_> {
             (self.hooks.reached_disk)();
         }
         if committed.is_err() {
-            // Where no transaction stands open there is nothing to undo, and SQLite says so.
+            // Without an open transaction there is nothing to roll back, and SQLite returns an error.
             let _ = self.run("ROLLBACK");
             (self.hooks.forget)();
         }
@@ -107,10 +109,10 @@ impl File<'_> {
         self.run("BEGIN IMMEDIATE")
     }
 
-    /// Does the jobs and ends the transaction.
+    /// Runs the jobs and ends the transaction.
     fn work(&self, group: &mut [Job]) -> Result<(), rusqlite::Error> {
         if let [alone] = group {
-            // It needs no savepoint: the transaction is all that there is to undo.
+            // A single job needs no savepoint: rolling back the transaction is enough.
             if alone.work.run(self.connection) {
                 return self.run("COMMIT");
             }
@@ -139,7 +141,7 @@ impl File<'_> {
         self.run("COMMIT")
     }
 
-    /// A failure that takes the whole transaction with it leaves nothing to go on in.
+    /// Returns an error if a failure has rolled back the whole transaction.
     fn still_open(&self) -> Result<(), rusqlite::Error> {
         if self.connection.is_autocommit() {
             let code = ffi::Error::new(ffi::SQLITE_ABORT_ROLLBACK);
@@ -148,10 +150,10 @@ impl File<'_> {
         Ok(())
     }
 
-    /// Notices whether another process has written.
+    /// Checks whether another process has written.
     fn look(&mut self) {
         let version = data_version(self.connection);
-        // A file that cannot be asked may have changed.
+        // If the version cannot be read, the file may have changed.
         if self.version != version || version.is_none() {
             self.version = version;
             (self.hooks.forget)();
@@ -164,7 +166,7 @@ impl File<'_> {
     }
 }
 
-/// The number that the file's other writers change; one that cannot be asked for is none.
+/// Returns the number that changes with the writes of other connections; `None` if it cannot be read.
 pub(super) fn data_version(connection: &Connection) -> Option<i64> {
     connection
         .prepare_cached("PRAGMA data_version")

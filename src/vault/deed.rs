@@ -1,4 +1,4 @@
-//! What is done on a person's own word stands in the audit like a call: before it is done, and how it went.
+//! Actions of the owner in the audit: recorded like calls, before the action and after it.
 
 use serde_json::Value;
 
@@ -8,27 +8,28 @@ use super::error::VaultError;
 use crate::config::Risk;
 use crate::sys::now_ms;
 
-/// The decision that rows of deeds have: nobody else's.
+/// The decision in rows of owner actions. No other rows have it.
 const OWNER: &str = "owner";
 
-/// Something that a person is about to do, and no agent.
+/// An action of a person, not of an agent.
 #[derive(Debug, Clone)]
 pub struct Deed<'a> {
-    /// Who does it, such as `local:root` for whoever sits at the box.
+    /// Who does it, such as `local:root` for a user on the host.
     pub by: &'a str,
-    /// Where from: an address, or `local`.
+    /// The origin: an address, or `local`.
     pub from: &'a str,
-    /// What, such as `agent revoke`.
+    /// The action, such as `agent revoke`.
     pub what: &'a str,
-    /// What belongs to it; secrets are taken out.
+    /// The arguments. Secrets are redacted.
     pub arguments: &'a Value,
-    /// What it is about, such as an agent's id.
+    /// The target, such as an agent's id.
     pub target: Option<&'a str>,
     /// The change of the inbox that it decides on.
     pub change: Option<&'a str>,
 }
 
-/// A deed whose beginning is written. Dropped without an end it stays open in the audit, as one that was cut off.
+/// An action whose intent is recorded. If it is dropped, the audit shows the action without an outcome, like an
+/// interrupted call.
 #[derive(Debug)]
 #[must_use]
 pub struct Undertaking {
@@ -37,7 +38,7 @@ pub struct Undertaking {
 }
 
 impl Audit<'_> {
-    /// Writes down what is about to be done; it is done only when the answer has come.
+    /// Records the intent. The action must not run before this returns.
     pub async fn undertake(&self, deed: Deed<'_>) -> Result<Undertaking, VaultError> {
         let entry = Entry {
             agent: deed.by,
@@ -60,7 +61,7 @@ impl Audit<'_> {
         })
     }
 
-    /// Writes down how it went, in one word.
+    /// Records the outcome in one word.
     pub fn done(&self, undertaking: Undertaking, status: &'static str) -> Result<(), VaultError> {
         let Undertaking { id, began_ms } = undertaking;
         let outcome = Outcome {

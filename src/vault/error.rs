@@ -1,4 +1,4 @@
-//! Why the vault cannot be opened, read or written, and what to do.
+//! The errors of the vault, with advice on what to do.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,57 +7,57 @@ use rusqlite::ErrorCode;
 
 use crate::sys::{FileError, RandomError};
 
-/// What went wrong with the vault.
+/// An error of the vault.
 #[derive(Debug)]
 pub enum VaultError {
-    /// The file cannot be made, looked at or opened.
+    /// The file cannot be created, inspected or opened.
     File(FileError),
-    /// SQLite finds the file broken. It is left as it is.
+    /// SQLite reports a corrupt file. It is left unchanged.
     Damaged {
         /// The vault's file.
         path: PathBuf,
-        /// What SQLite says of it.
+        /// The message of SQLite.
         detail: String,
     },
-    /// A newer gatewren has written it.
+    /// A newer version of gatewren has written the file.
     Newer {
         /// The vault's file.
         path: PathBuf,
         /// The version of its schema.
         found: u32,
-        /// The newest version known here.
+        /// The newest version that this program knows.
         known: u32,
     },
-    /// A database of some other program.
+    /// A database of another program.
     Foreign {
-        /// The file that is no vault.
+        /// The file.
         path: PathBuf,
     },
     /// SQLite refused an operation.
     Refused {
-        /// What was to be done.
+        /// The operation.
         doing: &'static str,
-        /// What SQLite says.
+        /// The message of SQLite.
         cause: String,
     },
-    /// The audit was altered, so that nothing is taken out of it.
+    /// The audit was altered, so it is not trimmed.
     Tampered {
-        /// The first row that is not as it was written.
+        /// The first altered row.
         seq: u64,
     },
     /// The audit has no row with this number, or no longer.
     NoSuchRow(i64),
-    /// There are as many agents as there may be.
+    /// The limit of agents is reached.
     TooManyAgents,
-    /// There are as many grants as there may be.
+    /// The limit of grants is reached.
     TooManyGrants,
-    /// No random bytes for a key or an id.
+    /// The system returned no random bytes for a key or an id.
     Random(RandomError),
-    /// The writer has ended: gatewren is stopping.
+    /// The writing thread has ended, because gatewren is stopping.
     Stopped,
 }
 
-/// A word in the vault that stands for no status.
+/// An unknown status in the vault.
 #[derive(Debug)]
 pub(super) struct UnknownStatus(pub String);
 
@@ -70,7 +70,7 @@ impl fmt::Display for UnknownStatus {
 impl std::error::Error for UnknownStatus {}
 
 impl VaultError {
-    /// What an error of SQLite means for the vault at `path`.
+    /// Converts an SQLite error for the vault at `path`.
     pub(super) fn from_sqlite(path: &Path, doing: &'static str, cause: &rusqlite::Error) -> Self {
         match cause.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged {

@@ -45,21 +45,21 @@ CREATE TRIGGER audit_exact_shrinks AFTER DELETE ON audit_exact
     BEGIN UPDATE audit_exact_size SET bytes = bytes - length(OLD.sealed); END;
 ";
 
-/// The largest arguments that are sealed, in bytes of JSON: twice the limit of an operation of the helper. Of larger
-/// ones only the hash is kept; the row has [`TOO_LARGE`].
+/// The size limit for sealing, in bytes of JSON: twice the limit of an operation of the helper. For larger
+/// arguments only the hash is kept, and the row has [`TOO_LARGE`].
 const MAX_EXACT_BYTES: usize = 512 << 10;
 
-/// The limit of all sealed texts together, in bytes. At it nothing is sealed until rows are trimmed; the rows have
-/// [`NO_ROOM`].
+/// The limit of all sealed texts together, in bytes. At the limit nothing is sealed until rows are trimmed, and the
+/// rows have [`NO_ROOM`].
 const MAX_ALL_BYTES: i64 = 256 << 20;
 
-/// The purpose of the sealed text; a text that was sealed for another purpose does not open.
+/// The purpose of the sealed text (HPKE `info`). A text that was sealed for another purpose does not open.
 const INFO: &[u8] = b"gatewren audit exact arguments 1";
 
-/// Begins the column if there is a sealed text; its hash follows.
+/// The prefix of the column's value if there is a sealed text. Its hash follows.
 const SEALED: &str = "sealed:";
 
-/// Values of the column if redaction changed the arguments and nothing is sealed.
+/// The column's values if redaction changed the arguments and nothing is sealed.
 const NO_KEY: &str = "none: no owner key";
 const TOO_LARGE: &str = "none: too large";
 const NO_ROOM: &str = "none: no room";
@@ -67,16 +67,16 @@ const NO_ROOM: &str = "none: no room";
 /// Where the exact arguments of a call are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exact {
-    /// In the row itself: redaction changed nothing.
+    /// In the row: redaction changed nothing.
     Shown,
-    /// They are sealed; the hash is of the sealed text, 64 hexadecimal digits.
+    /// Sealed. Contains the hash of the sealed text, 64 hexadecimal digits.
     Sealed(String),
-    /// They are not kept; the text is the reason.
+    /// Not kept. Contains the reason.
     None(String),
 }
 
 impl Exact {
-    /// Reads the columns of a row.
+    /// Reads it from the columns of a row.
     pub(super) fn read(
         column: Option<&str>,
         arguments: Option<&str>,
@@ -114,16 +114,16 @@ impl Serialize for Exact {
     }
 }
 
-/// Exact arguments on their way to the writing thread.
+/// Exact arguments that the writing thread has to seal.
 pub(super) struct Unsealed {
-    /// The arguments as they came, as JSON.
+    /// The arguments as received, as JSON.
     pub text: Box<str>,
     /// Their SHA-256, which the row has too.
     pub sha256: [u8; 32],
 }
 
-/// Seals the exact arguments of a call, and returns the value of the row's column. Runs in the writing thread, in the
-/// transaction that writes the row.
+/// Seals the exact arguments of a call, and returns the value of the row's column. Runs in the writing thread, in
+/// the transaction that writes the row.
 pub(super) fn keep(
     connection: &Connection,
     call: &str,
@@ -143,7 +143,7 @@ pub(super) fn keep(
         return Ok(NO_ROOM.to_owned());
     }
     let refused = |cause: SealError| rusqlite::Error::ToSqlConversionFailure(Box::new(cause));
-    // An altered key may be an attacker's, who could open the text where the owner cannot.
+    // An altered key may be an attacker's key: the attacker could open the text and the owner could not.
     if !key.is_whole() {
         return Err(refused(SealError::Key));
     }
@@ -157,12 +157,12 @@ pub(super) fn keep(
     Ok(format!("{SEALED}{}", hash(&key.id, &text)))
 }
 
-/// The associated data of a sealed text: the hash that the opened text must have, and the call.
+/// Returns the associated data of a sealed text: the hash that the opened text must have, and the call.
 fn bound(call: &str, sha256: &[u8; 32]) -> Vec<u8> {
     [sha256, call.as_bytes()].concat()
 }
 
-/// The hash of a sealed text that its row has: of the key's id, the encapsulated key and the ciphertext.
+/// Returns the hash of a sealed text for its row. It covers the key's id, the encapsulated key and the ciphertext.
 fn hash(key: &str, text: &SealedText) -> String {
     let mut digest = Context::new(&SHA256);
     digest.update(key.as_bytes());
@@ -171,14 +171,14 @@ fn hash(key: &str, text: &SealedText) -> String {
     hex(digest.finish().as_ref())
 }
 
-/// Deletes the sealed arguments of the calls up to a row, which are deleted in the same transaction. Fails outside of
-/// a trimming.
+/// Deletes the sealed arguments of the calls up to a row. The caller deletes those rows in the same transaction.
+/// Fails outside of a trim.
 pub(super) fn trim(connection: &Connection, through: i64) -> rusqlite::Result<()> {
     let gone = "DELETE FROM audit_exact WHERE call IN (SELECT call FROM audit WHERE seq <= ?1)";
     connection.execute(gone, [through]).map(drop)
 }
 
-/// The exact arguments of one call, sealed.
+/// The sealed exact arguments of one call.
 pub struct SealedArguments {
     /// The key that they are sealed to.
     pub key: OwnerKey,
@@ -190,13 +190,13 @@ pub struct SealedArguments {
 /// Why sealed arguments cannot be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExactError {
-    /// The row has the hash of a sealed text, and the text is missing.
+    /// The row has the hash of a sealed text, but the text is missing.
     Missing,
     /// The sealed text is not the one that the row was written with.
     Altered,
-    /// The key that it is sealed to is missing, or is not the one it was.
+    /// The key that it is sealed to is missing or was altered.
     NoKey(String),
-    /// It does not open with this key, or to other arguments than the row was written with.
+    /// The text does not open with this key, or opens to other arguments than the row was written with.
     NotOpened,
 }
 
@@ -223,11 +223,11 @@ impl fmt::Display for ExactError {
 impl std::error::Error for ExactError {}
 
 impl SealedArguments {
-    /// The arguments as they came, as JSON.
+    /// Opens the arguments as received, as JSON.
     ///
     /// # Errors
-    /// [`ExactError::NotOpened`] when it is another call's text, was altered, or is not what the hash in the audit's
-    /// row is of.
+    /// [`ExactError::NotOpened`] if the text belongs to another call, was altered, or does not match the hash in
+    /// the audit's row.
     pub fn open(&self, key: &OpeningKey) -> Result<String, ExactError> {
         let opened = key.open(INFO, &bound(&self.call, &self.sha256), &self.text);
         let opened = opened.ok_or(ExactError::NotOpened)?;
@@ -238,8 +238,8 @@ impl SealedArguments {
     }
 }
 
-/// The sealed arguments of a call. Its row has the hashes of the exact arguments (`sha256`) and of the sealed text
-/// (`expected`).
+/// Returns the sealed arguments of a call. Its row has the hashes of the exact arguments (`sha256`) and of the
+/// sealed text (`expected`).
 pub(super) fn find(
     connection: &Connection,
     call: &str,
@@ -263,7 +263,7 @@ pub(super) fn find(
         }))
 }
 
-/// Whether the sealed text of a row is the one that it was written with.
+/// Returns whether the sealed text of a row is unchanged.
 pub(super) fn is_as_written(
     connection: &Connection,
     call: &str,
@@ -299,37 +299,37 @@ fn row(connection: &Connection, call: &str) -> rusqlite::Result<Option<ExactRow>
         .optional()
 }
 
-/// How many calls have sealed arguments, by key.
+/// The number of calls with sealed arguments, by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ExactStanding {
-    /// How many calls have sealed arguments.
+    /// The number of calls with sealed arguments.
     pub sealed: u64,
-    /// Keys with a password that was reset, and their calls.
+    /// Keys whose password was reset, with their calls.
     pub lost: Vec<LostKey>,
-    /// The number of calls by key, for keys that are missing or were altered.
+    /// The number of calls for each key that is missing or was altered.
     pub without_key: BTreeMap<String, u64>,
     /// Whether the key in use was altered.
     pub key_is_altered: bool,
 }
 
-/// A key with a password that was reset.
+/// A key whose password was reset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LostKey {
     /// The key's id.
     pub key: String,
-    /// How many calls are sealed to it.
+    /// The number of calls sealed to it.
     pub sealed: u64,
     /// When its password was reset, in milliseconds since 1970.
     pub lost_ms: u64,
 }
 
 impl ExactStanding {
-    /// Whether every key is there, lost ones included.
+    /// Returns whether each key is present. Lost keys count as present.
     pub fn is_whole(&self) -> bool {
         self.without_key.is_empty() && !self.key_is_altered
     }
 
-    /// A sentence for the owner about each problem.
+    /// Returns a sentence for the owner about each problem.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for lost in &self.lost {
@@ -352,10 +352,10 @@ impl ExactStanding {
     }
 }
 
-/// Looks at every key that something is sealed to.
+/// Checks each key that arguments are sealed to.
 pub(super) fn standing(connection: &Connection) -> rusqlite::Result<ExactStanding> {
     let mut standing = ExactStanding::default();
-    // A vault that is only read may be of a time when nothing was sealed.
+    // A vault that is opened read-only may have a schema without this table.
     let table = "SELECT 1 FROM sqlite_schema WHERE name = 'audit_exact'";
     if !connection.prepare(table)?.exists([])? {
         return Ok(standing);
@@ -402,7 +402,7 @@ mod tests {
     use super::*;
     use crate::sys::Scratch;
 
-    /// What hides behind the name of a secret, as an agent would send it.
+    /// A payload with a secret's name as key, as an agent would send it.
     fn payload() -> Value {
         json!({ "command": "eval \"$DB_PASSWORD\"", "env": { "DB_PASSWORD": "touch /tmp/taken" } })
     }
@@ -603,7 +603,7 @@ mod tests {
         ));
         assert_eq!(our.opened(&harmful, &key), Err(ExactError::Altered));
         assert_eq!(our.reader().verify().unwrap(), broken(1));
-        // Also where the row itself was made to fit.
+        // Also if the row itself was changed to match.
         let other = Connection::open(our.file()).unwrap();
         let moved = hash(
             &our.vault.owner().key().unwrap().unwrap().id,
@@ -697,11 +697,11 @@ mod tests {
         let words = standing.words().remove(0);
         let expected = "1 sealed entries cannot be opened: their key ";
         assert!(words.starts_with(expected), "{words}");
-        // Who finds the old password again has lost nothing.
+        // An owner who remembers the old password can still open the old arguments.
         assert!(our.opened(&before, &first).is_ok());
         assert_eq!(our.opened(&after, &first), Err(ExactError::NotOpened));
         assert!(our.opened(&after, &second).is_ok());
-        // A key that nothing was sealed to is not kept.
+        // A key that nothing was sealed to is deleted.
         our.new_key().await;
         our.new_key().await;
         let keys = "SELECT count(*) FROM owner_key";

@@ -1,4 +1,4 @@
-//! The vault looked at again and again from outside: what was called since, and what waits. It is never written.
+//! Read-only polling of the vault: the new calls and the pending changes.
 
 use std::path::{Path, PathBuf};
 
@@ -8,54 +8,54 @@ use super::audit::RUN_AFTER;
 use super::error::VaultError;
 use super::open;
 
-/// Rows of the audit that one look reads; what came before them is passed over.
+/// The maximum number of audit rows in one read. Earlier rows are skipped.
 const MOST_ROWS: i64 = 20_000;
 
-/// Changes that are told of; how many there are beside them is counted.
+/// The maximum number of pending changes in the list. The total is counted.
 const MOST_WAITING: i64 = 50;
 
-/// A vault that is looked at.
+/// A vault that is polled.
 pub struct Glance {
     path: PathBuf,
     connection: Connection,
 }
 
-/// A row of the audit, as far as it matters here. Times are milliseconds since 1970.
+/// The columns of an audit row that are needed here. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Its number.
+    /// The row's number.
     pub seq: i64,
     /// When it was written.
     pub at_ms: i64,
     /// The call's id.
     pub call: String,
-    /// What came of it, where it has ended; how long it took.
+    /// The outcome and the duration, in an outcome row.
     pub ended: Option<(String, i64)>,
-    /// The agent's id; only where it begins, as what follows.
+    /// The agent's id. Only intent rows have it, and likewise the fields below.
     pub agent: String,
     /// The tool.
     pub tool: String,
-    /// What it is about.
+    /// The target.
     pub target: Option<String>,
 }
 
-/// A change that waits for the owner.
+/// A change that waits for the owner's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     /// Its id.
     pub id: String,
     /// The agent's id.
     pub agent: String,
-    /// The tool that would run.
+    /// The tool to run.
     pub tool: String,
-    /// What it is about.
+    /// The target.
     pub target: Option<String>,
     /// When it was proposed, in milliseconds since 1970.
     pub since_ms: i64,
 }
 
 impl Glance {
-    /// Opens the vault at `path` for reading alone.
+    /// Opens the vault at `path` read-only.
     pub fn open(path: &Path) -> Result<Self, VaultError> {
         Ok(Self {
             connection: open::looking(path)?,
@@ -63,7 +63,7 @@ impl Glance {
         })
     }
 
-    /// The rows after this one, or the newest ones where there are too many; the oldest first.
+    /// Returns the rows after `seq`, oldest first. If there are too many, returns the newest.
     pub fn since(&self, seq: i64) -> Result<Vec<Step>, VaultError> {
         let query =
             "SELECT seq, at_ms, call, kind, agent, tool, target, outcome, duration_ms FROM audit
@@ -74,7 +74,7 @@ impl Glance {
         })
     }
 
-    /// The last row before the server that ran last, or runs now, had begun.
+    /// Returns the last row before the start of the newest run of the server.
     pub fn run_after(&self) -> Result<i64, VaultError> {
         let noted = self.read(|connection| {
             let note = "SELECT value FROM meta WHERE key = ?1";
@@ -84,7 +84,7 @@ impl Glance {
         Ok(noted.and_then(|text| text.parse().ok()).unwrap_or(0))
     }
 
-    /// The ids of the agents and what they are called.
+    /// Returns the id and the name of each agent.
     pub fn names(&self) -> Result<Vec<(String, String)>, VaultError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached("SELECT id, name FROM agent")?;
@@ -93,7 +93,7 @@ impl Glance {
         })
     }
 
-    /// What waits for the owner, the oldest first, and how much of it there is.
+    /// Returns the changes that wait for the owner, oldest first, and their total number.
     pub fn waiting(&self) -> Result<(Vec<Waiting>, i64), VaultError> {
         self.read(|connection| {
             let query = "SELECT id, agent, tool, target, created_ms FROM change

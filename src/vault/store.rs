@@ -1,4 +1,4 @@
-//! The vault itself: one open file, one writing thread, and the doors to its tables.
+//! The vault: one open file, one writing thread, and access to its tables.
 
 use std::path::Path;
 use std::sync::atomic::AtomicI64;
@@ -33,16 +33,16 @@ use super::tasks::Tasks;
 use super::token_warnings::TokenWarnings;
 use super::writer::Writer;
 
-/// An open vault; a clone is the same one. Dropping the last writes what waits and closes the file.
+/// An open vault. Clones share it. Dropping the last one writes what is queued and closes the file.
 #[derive(Clone)]
 pub struct Vault {
     pub(super) shared: Arc<Shared>,
 }
 
 impl Vault {
-    /// Opens the vault, or makes it (mode 0600) if there is none; its directory must exist.
+    /// Opens the vault, or creates it (mode 0600). Its directory must exist.
     ///
-    /// This checks the whole file and blocks while it does.
+    /// Checks the whole file, and blocks until that is done.
     pub fn open(path: &Path) -> Result<Self, VaultError> {
         let writing = open::writing(path, STEPS)?;
         let reading = open::reading(path)?;
@@ -77,7 +77,7 @@ impl Vault {
         Ok(Self { shared })
     }
 
-    /// Who may come in.
+    /// The agents.
     pub fn agents(&self) -> Agents<'_> {
         Agents::new(&self.shared)
     }
@@ -87,77 +87,77 @@ impl Vault {
         Owner::new(&self.shared)
     }
 
-    /// Agents that will be, once somebody brings the code for one.
+    /// Agents to be added when a client presents the pairing code.
     pub fn pairings(&self) -> Pairings<'_> {
         Pairings::new(&self.shared)
     }
 
-    /// Who is signed in with a cookie.
+    /// The logins, each with a cookie.
     pub fn logins(&self) -> Logins<'_> {
         Logins::new(&self.shared)
     }
 
-    /// Which programs asked for access over OAuth.
+    /// The programs that asked for access over OAuth.
     pub fn oauth_clients(&self) -> OauthClients<'_> {
         OauthClients::new(&self.shared)
     }
 
-    /// What they come in with.
+    /// The tokens of those programs.
     pub fn oauth_links(&self) -> OauthLinks<'_> {
         OauthLinks::new(&self.shared)
     }
 
-    /// What policies can speak of.
+    /// The tools that policies can refer to.
     pub fn offer(&self) -> Offer<'_> {
         Offer::new(&self.shared)
     }
 
-    /// Which sessions are open.
+    /// The open sessions.
     pub fn sessions(&self) -> Sessions<'_> {
         Sessions::new(&self.shared)
     }
 
-    /// What they are subscribed to.
+    /// The subscriptions of the sessions.
     pub fn subscriptions(&self) -> Subscriptions<'_> {
         Subscriptions::new(&self.shared)
     }
 
-    /// Calls whose results are asked for later.
+    /// Calls that were answered with a task.
     pub fn tasks(&self) -> Tasks<'_> {
         Tasks::new(&self.shared)
     }
 
-    /// What agents propose, and what the owner says to it.
+    /// The agents' proposals and the owner's decisions.
     pub fn changes(&self) -> Changes<'_> {
         Changes(&self.shared)
     }
 
-    /// What the owner has allowed for a while.
+    /// The owner's grants, which are limited in time.
     pub fn grants(&self) -> Grants<'_> {
         Grants::new(&self.shared)
     }
 
-    /// The token that is good for the metrics alone.
+    /// The token that only gives access to the metrics.
     pub fn metrics_token(&self) -> MetricsToken<'_> {
         MetricsToken::new(&self.shared)
     }
 
-    /// Which tokens the owner was warned of.
+    /// The tokens that the owner was warned about.
     pub fn token_warnings(&self) -> TokenWarnings<'_> {
         TokenWarnings::new(&self.shared)
     }
 
-    /// What was done, by whom.
+    /// The audit.
     pub fn audit(&self) -> Audit<'_> {
         Audit::new(&self.shared)
     }
 
-    /// A secret of the server's own, such as the key that signs session ids; made at its first use.
+    /// Returns a secret of the server, such as the key that signs session ids. It is made at its first use.
     pub async fn key(&self, name: &'static str) -> Result<[u8; 32], VaultError> {
         self.shared.key(name).await
     }
 
-    /// Goes once through the queue and the file: an answer means that the vault works.
+    /// Runs a job through the queue and the file. Success means that the vault works.
     pub async fn probe(&self) -> Result<(), VaultError> {
         let work = |connection: &Connection| {
             connection

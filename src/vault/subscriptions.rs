@@ -1,4 +1,4 @@
-//! What the sessions are subscribed to: one row a session and URI.
+//! The subscriptions of the sessions: one row per session and URI.
 
 use rusqlite::Connection;
 
@@ -9,15 +9,15 @@ use super::shared::Shared;
 /// A subscription of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
-    /// The session's name.
+    /// The session's id.
     pub session: String,
-    /// The resource.
+    /// The resource's URI.
     pub uri: String,
-    /// The newest revision when it was made: what came before it is not told.
+    /// The newest revision when it was made. Earlier revisions are not notified.
     pub since: u64,
 }
 
-/// The door to the table. How many rows a session may have is for its owner to bound.
+/// Access to the table. The caller limits the number of rows of a session.
 pub struct Subscriptions<'a>(&'a Shared);
 
 impl<'a> Subscriptions<'a> {
@@ -25,7 +25,7 @@ impl<'a> Subscriptions<'a> {
         Self(shared)
     }
 
-    /// Those of all sessions.
+    /// Returns the subscriptions of all sessions.
     pub fn list(&self) -> Result<Vec<Subscription>, VaultError> {
         self.0.read("list the subscriptions", |connection| {
             let row = |row: &rusqlite::Row<'_>| {
@@ -42,7 +42,8 @@ impl<'a> Subscriptions<'a> {
         })
     }
 
-    /// Adds one, unless it is there or its session is not. It is there after a restart when the answer comes.
+    /// Adds a subscription, unless it exists already or its session does not exist. It survives a restart once this
+    /// returns.
     pub async fn add(&self, added: Subscription) -> Result<(), VaultError> {
         let row = (added.session, added.uri, to_column(added.since));
         self.0
@@ -58,7 +59,7 @@ impl<'a> Subscriptions<'a> {
             .await
     }
 
-    /// Takes one away.
+    /// Removes a subscription.
     pub async fn remove(&self, session: &str, uri: &str) -> Result<(), VaultError> {
         let row = (session.to_owned(), uri.to_owned());
         self.0
@@ -72,7 +73,7 @@ impl<'a> Subscriptions<'a> {
     }
 }
 
-/// Takes those of one session away, as a part of other work.
+/// Removes the subscriptions of one session, as part of another job.
 pub(super) fn remove_all(connection: &Connection, session: &str) -> Result<(), rusqlite::Error> {
     connection
         .prepare_cached("DELETE FROM subscription WHERE session = ?1")?

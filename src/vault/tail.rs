@@ -1,4 +1,4 @@
-//! Where the audit's chain ends, remembered from row to row, so that no row has to ask for it.
+//! A cache of the end of the audit's chain, which saves a query for each row.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,10 +6,10 @@ use rusqlite::Connection;
 
 use super::chain;
 
-/// The number for the next row, and the hash that it follows on.
+/// The number for the next row, and the hash that it continues from.
 type End = (i64, [u8; 32]);
 
-/// The newest row of the audit that a power cut cannot take back.
+/// The newest row of the audit that survives a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainHead {
     /// The row's number, 1 or more.
@@ -18,7 +18,7 @@ pub struct ChainHead {
     pub sha256: [u8; 32],
 }
 
-/// The end of the chain as the writing thread left it; unknown until it was asked for.
+/// The end of the chain as the writing thread left it; unknown until the first query.
 #[derive(Default)]
 pub(super) struct Tail {
     end: Mutex<Option<End>>,
@@ -26,23 +26,23 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Where the next row belongs. Only right inside a transaction that nobody else can write beside.
+    /// Returns the end of the chain. Correct only in a transaction that excludes other writers.
     pub(super) fn end(&self, connection: &Connection) -> Result<End, rusqlite::Error> {
         let known = *lock(&self.end);
         known.map_or_else(|| chain::end(connection), Ok)
     }
 
-    /// A row was written there.
+    /// Records that a row was written.
     pub(super) fn grew(&self, seq: i64, sha256: [u8; 32]) {
         *lock(&self.end) = Some((seq + 1, sha256));
     }
 
-    /// Rows were undone, or somebody else may have written some.
+    /// Forgets the end, because rows were rolled back or another process may have written some.
     pub(super) fn forget(&self) {
         *lock(&self.end) = None;
     }
 
-    /// All rows that were added are on the disk.
+    /// Records that all added rows are on the disk.
     pub(super) fn reached_disk(&self) {
         let Some((next, sha256)) = *lock(&self.end) else {
             return;
@@ -52,7 +52,7 @@ impl Tail {
         }
     }
 
-    /// The newest row that is known to be on the disk; none before this process has written one.
+    /// Returns the newest row that is known to be on the disk; `None` before this process has written one.
     pub(super) fn durable(&self) -> Option<ChainHead> {
         *lock(&self.durable)
     }

@@ -1,4 +1,4 @@
-//! Tasks: calls whose results are asked for later, kept until their time is over.
+//! Tasks: calls whose results the client fetches later, kept until they expire.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -11,50 +11,50 @@ use crate::sys::now_ms;
 /// The status of a task that has not ended.
 pub const WORKING: &str = "working";
 
-/// A task as the vault knows it. Times are milliseconds since 1970.
+/// A task as stored in the vault. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRow {
-    /// Its id, which nobody can guess.
+    /// The id, which cannot be guessed.
     pub id: String,
-    /// The agent that made it, and the only one that it exists for.
+    /// The agent that made it. No other agent can see it.
     pub agent: String,
-    /// The tool that it is a call of.
+    /// The tool of the call.
     pub tool: String,
-    /// What the audit and the journal know that call by.
+    /// The reference of the call in the audit and the journal.
     pub request: String,
-    /// [`WORKING`], or the word for how it ended.
+    /// [`WORKING`], or the final status.
     pub status: String,
-    /// What belongs to its end, as JSON.
+    /// The data that belongs to the final status, as JSON.
     pub payload: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_ms: u64,
-    /// When it ended, or was made.
+    /// When it ended; until then the time of its creation.
     pub updated_ms: u64,
-    /// From when on it is gone.
+    /// When it expires.
     pub expires_ms: u64,
 }
 
-/// How a task ended.
+/// The end of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskEnd {
-    /// The word for it.
+    /// The final status.
     pub status: &'static str,
-    /// What belongs to it, as JSON.
+    /// The data that belongs to it, as JSON.
     pub payload: Option<String>,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
-/// How many tasks may be kept at once.
+/// The limits of stored tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskRoom {
-    /// Of one agent.
+    /// The limit for one agent.
     pub per_agent: u32,
-    /// Of all agents.
+    /// The limit for all agents together.
     pub total: u32,
 }
 
-/// The door to the table.
+/// Access to the table.
 pub struct Tasks<'a>(&'a Shared);
 
 const COLUMNS: &str =
@@ -65,8 +65,8 @@ impl<'a> Tasks<'a> {
         Self(shared)
     }
 
-    /// Adds a task, which is there for good when the answer comes; false, and nothing is added, when
-    /// there is no room. Those whose time is over make room first.
+    /// Adds a task, which is durable once this returns. Returns false and adds nothing if a limit is reached.
+    /// Expired tasks are deleted first.
     pub async fn add(&self, task: TaskRow, room: TaskRoom) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
             sweep(connection)?;
@@ -99,7 +99,7 @@ impl<'a> Tasks<'a> {
             .await
     }
 
-    /// Writes down how a task ended. What has ended, or is gone, stays as it is.
+    /// Records the end of a task. A task that has ended or expired stays unchanged.
     pub async fn end(&self, id: String, end: TaskEnd) -> Result<(), VaultError> {
         let work = move |connection: &Connection| {
             let ended = "UPDATE task SET status = ?2, payload = ?3, updated_ms = ?4
@@ -110,15 +110,17 @@ impl<'a> Tasks<'a> {
                 .execute((id, end.status, end.payload, at_ms))?;
             Ok(())
         };
-        // A client that has seen the end must see the same one after a power cut.
+        // A client that has seen the end must see the same end after a power cut.
         let writer = &self.0.writer;
         writer
             .write("end a task", Durability::Power, work, |()| ())
             .await
     }
 
-    /// Ends all tasks that a server which is no more left running; how many there were. One with a payload already
-    /// has completed with it: its work goes on elsewhere, and that is what is to be said of it.
+    /// Ends all tasks that an earlier run of the server left running. Returns their number.
+    ///
+    /// A task that already has a payload gets the status `completed`: its work continues elsewhere, and the payload
+    /// is its result.
     pub async fn end_abandoned(&self, end: TaskEnd) -> Result<usize, VaultError> {
         let work = move |connection: &Connection| {
             sweep(connection)?;
@@ -133,7 +135,7 @@ impl<'a> Tasks<'a> {
         writer.write(doing, Durability::Power, work, |_| ()).await
     }
 
-    /// An agent's task; another agent's is as if it were not there, and so is one whose time is over.
+    /// Returns a task of this agent. A task of another agent and an expired task are treated as absent.
     pub fn find(&self, agent: &str, id: &str) -> Result<Option<TaskRow>, VaultError> {
         let select =
             format!("SELECT {COLUMNS} FROM task WHERE id = ?1 AND agent = ?2 AND expires_ms > ?3");
@@ -145,7 +147,7 @@ impl<'a> Tasks<'a> {
         })
     }
 
-    /// Takes away the tasks whose time is over.
+    /// Deletes the expired tasks.
     pub async fn sweep(&self) -> Result<(), VaultError> {
         self.0.write("take away old tasks", sweep).await
     }

@@ -1,4 +1,4 @@
-//! Which tokens the owner was warned of before they expire, so that each is named once.
+//! The tokens that the owner was warned about before they expire, so that each warning is sent once.
 
 use rusqlite::{Connection, params};
 
@@ -15,7 +15,7 @@ CREATE TABLE token_warning (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// The door to the table.
+/// Access to the table.
 pub struct TokenWarnings<'a>(&'a Shared);
 
 impl<'a> TokenWarnings<'a> {
@@ -23,8 +23,8 @@ impl<'a> TokenWarnings<'a> {
         Self(shared)
     }
 
-    /// Notes that the owner is warned of an agent's token, which expires then, in milliseconds since 1970; false if it
-    /// was noted before. What was noted of agents that are gone is forgotten.
+    /// Records a warning about an agent's token, which expires at `expires_ms` (milliseconds since 1970). Returns
+    /// false if it was recorded before. Deletes the warnings for agents that are gone.
     pub async fn begin(&self, agent: &str, expires_ms: u64) -> Result<bool, VaultError> {
         let agent = agent.to_owned();
         let work = move |connection: &Connection| {

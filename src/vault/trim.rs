@@ -1,4 +1,5 @@
-//! Takes the oldest calls out of the audit, behind a sealed checkpoint from which what is kept goes on.
+//! Removes the oldest calls from the audit. A sealed checkpoint records the position that the kept rows continue
+//! from.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,19 +22,19 @@ use super::shared::Shared;
 use super::tail::Tail;
 use crate::sys::now_ms;
 
-/// The function that the triggers ask; where it is missing, they let nothing pass.
+/// The SQL function that the triggers call. Without it they reject the statement.
 const IS_TRIMMING: &str = "gatewren_is_trimming";
 
-/// The most rows that one transaction takes, so that calls wait a moment for it and not longer.
+/// The limit of rows for one transaction, so that calls do not wait long for it.
 const MAX_ROWS: i64 = 10_000;
 
-/// Fewer rows are not worth a checkpoint, unless the last trimming was long ago.
+/// The minimum number of rows for a checkpoint, unless the last trim is [`LONG_AGO`].
 const WORTHWHILE_ROWS: i64 = 1_000;
 
-/// So long ago.
+/// After this time a trim also runs for fewer rows.
 const LONG_AGO: Duration = Duration::from_hours(24);
 
-/// The rows that a trimming itself adds.
+/// The number of rows that a trim itself adds.
 const OWN_ROWS: i64 = 2;
 
 /// How much of the audit is kept.
@@ -41,26 +42,26 @@ const OWN_ROWS: i64 = 2;
 pub struct Retention {
     /// Calls younger than this are kept.
     pub age: Duration,
-    /// So many rows are kept at most; a call has two.
+    /// The maximum number of rows to keep. A call has two.
     pub rows: u64,
 }
 
-/// What a trimming did.
+/// The result of a trim.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Trimmed {
-    /// How many rows it took.
+    /// The number of removed rows.
     pub rows: u64,
-    /// Whether there may be more to take.
+    /// Whether there may be more to remove.
     pub more: bool,
 }
 
 impl Audit<'_> {
-    /// Takes away whole calls from the oldest end, as far as they are older or more than is kept, in one
-    /// transaction with the checkpoint and with two rows that say so. A call under way, and whatever was
-    /// written after it began, stays.
+    /// Removes whole calls from the oldest end, if they are too old or too many. The checkpoint and two audit rows
+    /// about the trim are written in the same transaction. A call in progress, and everything written after it
+    /// began, stays.
     ///
-    /// Fails, and trims nothing, when the vault cannot be written, and when what would go is not as it was
-    /// written: that must not vanish before somebody has seen it.
+    /// Fails and removes nothing if the vault cannot be written, or if a row to be removed was altered. The
+    /// evidence must not disappear before a person has seen it.
     pub async fn trim(&self, retention: Retention) -> Result<Trimmed, VaultError> {
         let shared: &Shared = self.shared();
         let key = shared.key(checkpoint::KEY).await?;
@@ -81,10 +82,10 @@ impl Audit<'_> {
     }
 }
 
-/// What a trimming needs in the writing thread.
+/// The data that a trim needs in the writing thread.
 struct Trim {
     key: [u8; 32],
-    /// What has no outcome up to this row will never have one.
+    /// A call up to this row without an outcome never gets one.
     run_after: i64,
     call: AuditId,
     tail: Arc<Tail>,
@@ -137,7 +138,7 @@ impl Trim {
         }))
     }
 
-    /// The number of the last row that need not be kept.
+    /// Returns the number of the last row that need not be kept.
     fn due(&self, connection: &Connection, trimmed: i64, now: u64) -> rusqlite::Result<i64> {
         let oldest = to_column(now).saturating_sub(millis(self.retention.age));
         let highest: i64 =
@@ -145,7 +146,7 @@ impl Trim {
                 row.get(0)
             })?;
         let too_many = highest.saturating_sub(to_column(self.retention.rows));
-        // The clock may have been set back: the first row that is young enough ends what is old.
+        // The clock may have been set back. The old rows end at the first row that is young enough.
         let young = "SELECT min(seq) FROM (SELECT seq FROM audit WHERE seq > ?1 AND at_ms >= ?2
                      ORDER BY seq LIMIT 1)";
         let young: Option<i64> =
@@ -181,7 +182,7 @@ impl Trim {
     }
 }
 
-/// What the audit says of its own trimming.
+/// Returns the audit entry of the trim.
 fn said(arguments: &serde_json::Value) -> Entry<'_> {
     Entry {
         agent: "gatewren",
@@ -200,7 +201,7 @@ fn said(arguments: &serde_json::Value) -> Entry<'_> {
     }
 }
 
-/// The number of the last row of a span behind which no call is under way; none if there always is one.
+/// Returns the last row of a span after which no call is in progress; `None` if a call always is.
 fn last_quiet(
     connection: &Connection,
     (trimmed, due): (i64, i64),
@@ -228,7 +229,7 @@ fn last_quiet(
     Ok(quiet)
 }
 
-/// Does some work that the triggers refuse anybody else.
+/// Runs `work` with the permission that the triggers require.
 fn allowed(
     connection: &Connection,
     work: impl FnOnce() -> rusqlite::Result<()>,
@@ -254,7 +255,7 @@ mod tests {
     use super::*;
     use crate::sys::Scratch;
 
-    /// Everything goes that may go.
+    /// Everything that may be removed is removed.
     const NOTHING: Retention = Retention {
         age: Duration::ZERO,
         rows: 0,
@@ -297,8 +298,7 @@ mod tests {
         Chain::Broken { seq, fault }
     }
 
-    /// Two calls that are kept behind three that were trimmed, and a second connection without the triggers
-    /// that guard them.
+    /// Two kept calls after three trimmed ones, and a second connection without the triggers that guard them.
     async fn trimmed(scratch: &Scratch) -> (Vault, Connection) {
         let path = scratch.join("vault.db");
         let vault = Vault::open(&path).unwrap();
@@ -322,7 +322,7 @@ mod tests {
         (vault, other)
     }
 
-    /// As many rows as make a trimming worthwhile.
+    /// Adds enough rows for a trim.
     async fn enough(vault: &Vault) {
         for _ in 0..WORTHWHILE_ROWS {
             let outcome = Record::of_outcome(&AuditId::new(vault.shared.ids.next()), ENDED);
@@ -349,7 +349,7 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         calls(&vault, 1).await;
         assert_eq!(vault.audit().verify().unwrap(), intact(10, 6));
-        // A few rows more are not worth a checkpoint so soon.
+        // A few more rows are not worth a checkpoint within [`LONG_AGO`].
         let again = vault.audit().trim(NOTHING).await.unwrap();
         assert_eq!(again, Trimmed::default());
     }
@@ -375,12 +375,12 @@ mod tests {
             age: Duration::from_hours(1),
             rows: 4,
         };
-        // Three of seven rows may go, but the first is of a call that has not ended.
+        // Three of the seven rows may be removed, but the first belongs to a call that has not ended.
         assert_eq!(vault.audit().trim(halved).await.unwrap().rows, 0);
         calls(&vault, 1).await;
         assert_eq!(vault.audit().verify().unwrap(), intact(9, 0));
         drop(vault);
-        // The next run knows that it will not end any more.
+        // The next run knows that the call never gets an outcome.
         let vault = Vault::open(&path).unwrap();
         vault.audit().begin_run().await.unwrap();
         let trimmed = vault.audit().trim(halved).await.unwrap();
@@ -516,7 +516,7 @@ mod tests {
                 );
             };
             refused(&other.execute_batch(sql).unwrap_err().to_string());
-            // Not even the writing thread, when it is not trimming.
+            // Not even the writing thread can do it outside of a trim.
             let work = move |connection: &Connection| connection.execute_batch(sql);
             let writer = &vault.shared.writer;
             let said = writer
