@@ -34,7 +34,7 @@ pub(super) const HASHED: [&str; 23] = [
     "exact",
 ];
 
-/// Returns how many of [`HASHED`] the hash of a row covers; `None` for an unknown format.
+/// Returns how many of `HASHED` the hash of a row covers; `None` for an unknown format.
 pub(super) fn hashed(format: i64) -> Option<usize> {
     match format {
         1 => Some(17),

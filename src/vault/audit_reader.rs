@@ -116,7 +116,7 @@ impl AuditReader {
         Ok(noted.and_then(|text| text.parse().ok()).unwrap_or(0))
     }
 
-    /// Passes the [`Beginning`] and then each row, oldest first, to `take` until it breaks. The rows begin after
+    /// Passes the `Beginning` and then each row, oldest first, to `take` until it breaks. The rows begin after
     /// row `after`, which must still exist, or with the oldest row.
     pub fn rows(
         &self,

@@ -13,7 +13,7 @@ use super::row::to_column;
 use super::sealing::{self, OpeningKey, SealError, SealedText};
 use crate::sys::rfc3339;
 
-/// The part of the schema's seventh version.
+/// The part of the schema's eighth version.
 pub(super) const SCHEMA: &str = "
 -- What the row says of its exact arguments: nothing where it has them itself. Format 3 of the rows covers it.
 ALTER TABLE audit ADD COLUMN exact TEXT;

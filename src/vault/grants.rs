@@ -1,4 +1,4 @@
-//! Grants: what the owner lets an agent do for a while without asking each time.
+//! Grants: calls that the owner allows an agent for a limited time without asking.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::row::{from_column, from_optional, to_column};
 use super::shared::Shared;
 use crate::sys::{now_ms, random_bytes};
 
-/// Grants that have not ended; at it, [`Grants::add`] refuses.
+/// The limit of active grants. At the limit [`Grants::add`] refuses.
 const MAX_GRANTS: i64 = 1000;
 
-/// How long a grant is shown after its end.
+/// How long a grant is kept after its end.
 const KEPT_MS: u64 = 30 * 24 * 3_600_000;
 
 /// The part of the schema's fourth version.
@@ -30,72 +30,72 @@ CREATE TABLE agent_grant (
 ) STRICT;
 ";
 
-/// What the seventh version adds: what a grant is bound to beside agent, tool and target. Older grants are bound to
-/// nothing more.
+/// The part of the schema's seventh version: the bound of a grant in addition to agent, tool and target. Older
+/// grants have no further bound.
 pub(super) const BOUND_SCHEMA: &str = "
 ALTER TABLE agent_grant ADD COLUMN arguments_sha256 BLOB CHECK (length(arguments_sha256) = 32);
 ALTER TABLE agent_grant ADD COLUMN command_prefix TEXT;
 ";
 
-/// Which calls of its tool, about its target, a grant allows.
+/// The calls that a grant allows, among the calls of its tool on its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantBound {
-    /// All of them, whatever their arguments.
+    /// All calls, with any arguments.
     Any,
-    /// Those with exactly the arguments that have this SHA-256 ([`arguments_sha256`](super::arguments_sha256)).
+    /// Only calls whose arguments have exactly this SHA-256 ([`arguments_sha256`](super::arguments_sha256)).
     Arguments([u8; 32]),
-    /// Those whose command begins with these words.
+    /// Only calls whose command begins with these words.
     Prefix(String),
 }
 
-/// A grant as the vault knows it. Times are milliseconds since 1970.
+/// A grant as stored in the vault. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// Its id, `grant_` and 16 hexadecimal digits.
+    /// The id: `grant_` and 16 hexadecimal digits.
     pub id: String,
-    /// The agent that may.
+    /// The agent that it allows to call.
     pub agent: String,
-    /// The tool that it may call.
+    /// The tool.
     pub tool: String,
-    /// What its calls may be about, such as a container's name; whatever it reaches when absent.
+    /// The target, such as a container's name. `None` allows each target that the agent can access.
     pub target: Option<String>,
-    /// Which of these calls.
+    /// The bound on the calls.
     pub bound: GrantBound,
-    /// Who gave it.
+    /// Who granted it.
     pub given_by: String,
-    /// When it was given.
+    /// When it was granted.
     pub given_ms: u64,
-    /// When it ends by itself.
+    /// When it expires.
     pub until_ms: u64,
     /// When it was ended before that.
     pub ended_ms: Option<u64>,
 }
 
-/// A grant to be given.
+/// A grant to add.
 #[derive(Debug, Clone)]
 pub struct NewGrant {
-    /// The agent that may.
+    /// The agent that it allows to call.
     pub agent: String,
-    /// The tool that it may call.
+    /// The tool.
     pub tool: String,
-    /// What its calls may be about; whatever it reaches when absent.
+    /// The target. `None` allows each target that the agent can access.
     pub target: Option<String>,
-    /// Which of these calls.
+    /// The bound on the calls.
     pub bound: GrantBound,
-    /// Who gives it.
+    /// Who grants it.
     pub given_by: String,
-    /// When it ends by itself, in milliseconds since 1970.
+    /// When it expires, in milliseconds since 1970.
     pub until_ms: u64,
 }
 
 impl Grant {
-    /// Whether it holds at a time.
+    /// Returns whether it is active at a time.
     pub fn holds_at(&self, ms: u64) -> bool {
         self.ended_ms.is_none() && self.until_ms > ms
     }
 }
 
-/// The door to the table.
+/// Access to the table.
 pub struct Grants<'a>(&'a Arc<Shared>);
 
 impl<'a> Grants<'a> {
@@ -103,7 +103,7 @@ impl<'a> Grants<'a> {
         Self(shared)
     }
 
-    /// Gives a grant; it holds when the answer comes.
+    /// Adds a grant. It is active once this returns.
     pub async fn add(&self, new: NewGrant) -> Result<Grant, VaultError> {
         let grant = Grant {
             id: format!("grant_{:016x}", u64::from_be_bytes(random_bytes()?)),
@@ -125,7 +125,7 @@ impl<'a> Grants<'a> {
         }
     }
 
-    /// Ends a grant; false if there is no such grant that still holds.
+    /// Ends a grant. Returns false if there is no active grant with this id.
     pub async fn end(&self, id: &str) -> Result<bool, VaultError> {
         let id = id.to_owned();
         let work = move |connection: &Connection| {
@@ -136,7 +136,7 @@ impl<'a> Grants<'a> {
         self.change("end a grant", work).await
     }
 
-    /// The grants that hold, the newest first.
+    /// Returns the active grants, newest first.
     pub fn holding(&self) -> Result<Vec<Grant>, VaultError> {
         let query = "SELECT * FROM agent_grant WHERE ended_ms IS NULL AND until_ms > ?1
                      ORDER BY given_ms DESC, id";
@@ -160,7 +160,7 @@ impl<'a> Grants<'a> {
     }
 }
 
-/// False if there are too many. Those that ended long ago make room.
+/// Returns false if the limit is reached. Deletes grants that ended long ago.
 fn insert(connection: &Connection, grant: &Grant) -> Result<bool, rusqlite::Error> {
     let now = now_ms();
     let old = "DELETE FROM agent_grant WHERE min(until_ms, coalesce(ended_ms, until_ms)) <= ?1";

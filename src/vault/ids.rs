@@ -1,4 +1,4 @@
-//! Ids that no other row has: counted on from a random beginning, so that the kernel is asked once.
+//! Unique ids: counted up from a random start, so that random bytes are read from the kernel only once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,14 +7,14 @@ use crate::sys::{RandomError, random_bytes};
 /// 32 hexadecimal digits.
 pub(super) type Id = [u8; 32];
 
-/// Gives ids.
+/// A generator of ids.
 pub(super) struct Ids {
     beginning: u128,
     given: AtomicU64,
 }
 
 impl Ids {
-    /// Ids from a beginning that no other process has.
+    /// Makes a generator with a random start of 128 bits.
     pub(super) fn new() -> Result<Self, RandomError> {
         Ok(Self {
             beginning: u128::from_be_bytes(random_bytes()?),
@@ -22,7 +22,7 @@ impl Ids {
         })
     }
 
-    /// The next id.
+    /// Returns the next id.
     pub(super) fn next(&self) -> Id {
         let given = self.given.fetch_add(1, Ordering::Relaxed);
         let id = self.beginning.wrapping_add(given.into());

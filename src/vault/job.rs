@@ -1,4 +1,4 @@
-//! What the thread that writes is given to do.
+//! The jobs of the writing thread.
 
 use std::sync::Arc;
 
@@ -10,42 +10,42 @@ use super::row_job::Row;
 /// What a write must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
-    /// Our own crash.
+    /// A crash of this process.
     Process,
-    /// A power cut: its commit waits for the disk.
+    /// A power cut. The commit waits for the disk.
     Power,
 }
 
-/// A piece of work for the thread.
+/// A unit of work for the thread.
 pub(super) trait Work: Send {
-    /// Does it inside a transaction; false undoes what it did there.
+    /// Runs inside a transaction. If it returns false, the caller rolls back its writes.
     fn run(&mut self, connection: &Connection) -> bool;
-    /// Called once, after the commit; without [`Work::run`] before it if none could begin.
+    /// Called once, after the commit. If no transaction could begin, it is called without [`Work::run`].
     fn finish(self: Box<Self>, committed: Result<(), &str>);
 }
 
-/// Work on its way to the thread.
+/// Work in the queue, with its options.
 pub(super) struct Job {
     /// What its commit must survive.
     pub durability: Durability,
-    /// What to do.
+    /// The work.
     pub work: Todo,
-    /// Somebody waits for its commit.
+    /// Whether a task waits for its commit.
     pub awaited: bool,
-    /// Its place in the queue, given back when it is done.
+    /// Its slot in the queue, released when the job is done.
     pub place: Option<OwnedSemaphorePermit>,
 }
 
-/// What a job is.
+/// The kinds of work.
 #[expect(
     clippy::large_enum_variant,
-    reason = "nearly all are rows, and a box for each is what this spares"
+    reason = "almost all are rows, and this avoids an allocation for each"
 )]
 pub(super) enum Todo {
-    /// A row of the audit, as most are: in its place in the queue. It is one statement, so nothing has to be undone
-    /// where it fails.
+    /// A row of the audit, the most frequent kind; stored inline in the queue. It is a single statement, so a
+    /// failure needs no rollback.
     Row(Row),
-    /// Anything else.
+    /// Any other work.
     Other(Box<dyn Work>),
 }
 
@@ -65,17 +65,17 @@ impl Todo {
     }
 }
 
-/// What the thread is told.
-#[expect(clippy::large_enum_variant, reason = "nearly all are jobs")]
+/// An order to the thread.
+#[expect(clippy::large_enum_variant, reason = "almost all are jobs")]
 pub(super) enum Order {
-    /// To do a job.
+    /// Run a job.
     Do(Job),
-    /// To look whether another process has written; what it holds is dropped as it is obeyed.
+    /// Check whether another process has written. The value is dropped when the order is executed.
     Look(Arc<()>),
 }
 
 impl Order {
-    /// Somebody waits for what comes of it.
+    /// Returns whether a task waits for the result.
     pub(super) fn is_awaited(&self) -> bool {
         match self {
             Self::Do(job) => job.awaited,
@@ -83,7 +83,7 @@ impl Order {
         }
     }
 
-    /// The job that it is; one to look is obeyed with every commit.
+    /// Returns the job. `Order::Look` has none: each commit checks for other writers anyway.
     pub(super) fn job(self) -> Option<Job> {
         match self {
             Self::Do(job) => Some(job),

@@ -1,11 +1,11 @@
-//! Secrets that the server itself needs, one row each.
+//! Secret keys of the server, one row each.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 /// The name of the key that seals the revisions which the server writes into the state.
 pub const STATE_AUTHOR_KEY: &str = "state-author";
 
-/// The key of that name; this one if there is none yet.
+/// Returns the key with this name. Stores and returns `fresh` if there is none yet.
 pub(super) fn find_or_keep(
     connection: &Connection,
     name: &'static str,
@@ -19,7 +19,7 @@ pub(super) fn find_or_keep(
     Ok(fresh)
 }
 
-/// The key of that name, if there is one.
+/// Returns the key with this name, if there is one.
 pub(super) fn find(
     connection: &Connection,
     name: &str,

@@ -1,4 +1,4 @@
-//! Who is signed in with a cookie: the owner, and agents that exchanged their token for one.
+//! Logins with a cookie: the owner, and agents that exchanged their token for a cookie.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::row::{from_column, to_column};
 use super::shared::Shared;
 use crate::sys::{now_ms, random_bytes};
 
-/// The id by which the owner is known where agents have theirs; theirs begin with `agent_`.
+/// The owner's id where agents have theirs. Ids of agents begin with `agent_`.
 pub const OWNER: &str = "owner";
 
-/// So often the owner, or one agent, may be signed in; then the one that rested longest is signed out.
+/// The limit of logins of the owner, and of each agent. Beyond it the least recently used one is signed out.
 const MOST_EACH: i64 = 16;
 
 /// The part of the schema's fourth version.
@@ -31,44 +31,44 @@ CREATE TABLE login (
 CREATE INDEX login_agent ON login (agent);
 ";
 
-/// The part of the schema's eighth version: when the password was last typed. Logins from before have never typed it.
+/// The part of the schema's tenth version: when the password was last typed. For older logins this is 0 (never).
 pub(super) const PASSWORD_SCHEMA: &str =
     "ALTER TABLE login ADD COLUMN password_ms INTEGER NOT NULL DEFAULT 0;";
 
-/// Somebody who is signed in. Times are milliseconds since 1970.
+/// A login. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// Its id, `login_` and 16 hexadecimal digits.
+    /// The id: `login_` and 16 hexadecimal digits.
     pub id: String,
-    /// The SHA-256 of the agent's token; none is the owner.
+    /// The SHA-256 of the agent's token; `None` for the owner.
     pub agent: Option<[u8; 32]>,
-    /// Where it was signed in from.
+    /// The address that signed in.
     pub address: String,
-    /// When.
+    /// When it signed in.
     pub created_ms: u64,
-    /// When it was last used, to about a minute.
+    /// When it was last used, accurate to about a minute.
     pub used_ms: u64,
-    /// When the password, or the agent's token, was last typed for it.
+    /// When the password or the agent's token was last typed for it.
     pub password_ms: u64,
 }
 
-/// Somebody who signs in.
+/// A login to add.
 #[derive(Debug, Clone)]
 pub struct NewLogin {
     /// The SHA-256 of the cookie.
     pub token_sha256: [u8; 32],
-    /// The SHA-256 of the agent's token; none is the owner.
+    /// The SHA-256 of the agent's token; `None` for the owner.
     pub agent: Option<[u8; 32]>,
-    /// Where from.
+    /// The address that signs in.
     pub address: String,
 }
 
-/// How long somebody stays signed in.
+/// How long a login lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stay {
-    /// Without any use.
+    /// The time without use after which it expires.
     pub idle: Duration,
-    /// At most.
+    /// The maximum time.
     pub most: Duration,
 }
 
@@ -82,7 +82,7 @@ impl Default for Stay {
 }
 
 impl Stay {
-    /// From which moments on a login still counts: of its last use, and of its beginning.
+    /// Returns the earliest last use and the earliest start of a login that is still valid.
     fn since(&self, now: u64) -> (u64, u64) {
         let before = |time: Duration| {
             now.saturating_sub(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
@@ -91,7 +91,7 @@ impl Stay {
     }
 }
 
-/// The door to the table.
+/// Access to the table.
 pub struct Logins<'a>(&'a Arc<Shared>);
 
 const COLUMNS: &str = "id, agent, address, created_ms, used_ms, password_ms";
@@ -101,7 +101,7 @@ impl<'a> Logins<'a> {
         Self(shared)
     }
 
-    /// Signs somebody in, for good when the answer comes. Whose time is over makes room.
+    /// Adds a login, which is durable once this returns. Deletes expired logins.
     pub async fn add(&self, new: NewLogin, stay: Stay) -> Result<Login, VaultError> {
         let now = now_ms();
         let login = Login {
@@ -142,7 +142,7 @@ impl<'a> Logins<'a> {
         Ok(login)
     }
 
-    /// Who is signed in with this cookie, unless its time is over.
+    /// Returns the login with this cookie, unless it has expired.
     pub fn find(&self, token_sha256: [u8; 32], stay: Stay) -> Result<Option<Login>, VaultError> {
         let (used, created) = stay.since(now_ms());
         let query = format!(
@@ -155,7 +155,7 @@ impl<'a> Logins<'a> {
         })
     }
 
-    /// Notes that it was used, some time soon. Call it at most once a minute for each.
+    /// Records asynchronously that a login was used. Call it at most once a minute for each.
     pub fn touch(&self, token_sha256: [u8; 32], at_ms: u64) {
         let work = move |connection: &Connection| {
             let update = "UPDATE login SET used_ms = max(used_ms, ?2) WHERE token_sha256 = ?1";
@@ -167,8 +167,8 @@ impl<'a> Logins<'a> {
         self.0.writer.leave_or_forget("note a login's use", work);
     }
 
-    /// Notes that the owner has typed the password again, for good when the answer comes; false if nobody is signed in
-    /// with this cookie.
+    /// Records that the owner has typed the password again; durable once this returns. Returns false if this cookie
+    /// has no login of the owner.
     pub async fn note_password(&self, token_sha256: [u8; 32]) -> Result<bool, VaultError> {
         let now = now_ms();
         let work = move |connection: &Connection| {
@@ -179,7 +179,7 @@ impl<'a> Logins<'a> {
         Ok(self.change("note the owner's password", work).await? > 0)
     }
 
-    /// Signs out whoever has this cookie; false if nobody had.
+    /// Ends the login with this cookie. Returns false if there is none.
     pub async fn end(&self, token_sha256: [u8; 32]) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
             let gone = "DELETE FROM login WHERE token_sha256 = ?1";
@@ -188,7 +188,7 @@ impl<'a> Logins<'a> {
         Ok(self.change("sign out", work).await? > 0)
     }
 
-    /// Signs out by id; false if there is no such login.
+    /// Ends the login with this id. Returns false if there is none.
     pub async fn end_by_id(&self, id: &str) -> Result<bool, VaultError> {
         let id = id.to_owned();
         let work = move |connection: &Connection| {
@@ -197,12 +197,12 @@ impl<'a> Logins<'a> {
         Ok(self.change("sign out", work).await? > 0)
     }
 
-    /// Signs the owner out everywhere; how often it was signed in.
+    /// Ends all logins of the owner. Returns their number.
     pub async fn end_owners(&self) -> Result<usize, VaultError> {
         self.change("sign out", remove_owners).await
     }
 
-    /// Everybody who was signed in and not out, the newest first.
+    /// Returns all logins in the table, newest first. Expired ones may be among them.
     pub fn list(&self) -> Result<Vec<Login>, VaultError> {
         let query = format!("SELECT {COLUMNS} FROM login ORDER BY created_ms DESC, id");
         self.0.read("list the logins", |connection| {

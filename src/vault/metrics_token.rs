@@ -1,4 +1,4 @@
-//! The hash of the one token that is good for the metrics and for nothing else.
+//! The hash of the token that only gives access to the metrics.
 
 use rusqlite::Connection;
 
@@ -7,10 +7,10 @@ use super::job::Durability;
 use super::keys;
 use super::shared::Shared;
 
-/// Its row among the keys.
+/// The name of its row in the table of keys.
 const NAME: &str = "metrics-token-sha256";
 
-/// The door to it.
+/// Access to the hash.
 pub struct MetricsToken<'a>(&'a Shared);
 
 impl<'a> MetricsToken<'a> {
@@ -18,13 +18,13 @@ impl<'a> MetricsToken<'a> {
         Self(shared)
     }
 
-    /// Its SHA-256, where there is one.
+    /// Returns the token's SHA-256, if there is one.
     pub fn hash(&self) -> Result<Option<[u8; 32]>, VaultError> {
         let work = |connection: &Connection| keys::find(connection, NAME);
         self.0.read("look up the token of the metrics", work)
     }
 
-    /// From now on it is this one, or there is none; whether there was one before.
+    /// Sets or removes the hash. Returns whether there was one before.
     pub async fn set(&self, sha256: Option<[u8; 32]>) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
             let gone = connection.execute("DELETE FROM key WHERE name = ?1", [NAME])?;

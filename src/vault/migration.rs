@@ -1,4 +1,4 @@
-//! The schema of the vault, as the steps that lead from each version to the next.
+//! The schema of the vault, as steps from each version to the next.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::sys;
 
-/// Marks the file as ours: "gwrv" as a big-endian number.
+/// Identifies the file as a vault: "gwrv" as a big-endian number.
 pub(super) const APPLICATION_ID: u32 = 0x6777_7276;
 
-/// The scripts that lead from version N to N + 1, from nothing on. A step that was released is never edited.
+/// The scripts from version N to N + 1, starting with an empty file. A released step is never edited.
 pub(super) const STEPS: &[&[&str]] = &[
     &[VERSION_1],
     &[VERSION_2],
@@ -88,7 +88,7 @@ CREATE TRIGGER audit_is_never_removed BEFORE DELETE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit is only ever added to'); END;
 ";
 
-/// Sessions that are open, not those that were ended: what is not here is over.
+/// The table contains the open sessions instead of the ended ones: a session without a row is over.
 const VERSION_2: &str = "
 DROP TABLE session;
 CREATE TABLE session (
@@ -106,7 +106,7 @@ CREATE TABLE subscription (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Calls whose results are asked for later.
+/// Tasks: calls whose results the client fetches later.
 const VERSION_3: &str = "
 CREATE TABLE task (
     id         TEXT PRIMARY KEY,
@@ -123,7 +123,7 @@ CREATE INDEX task_expires ON task (expires_ms);
 CREATE INDEX task_agent ON task (agent);
 ";
 
-/// Agents are kept in a space that their row names: until now no space stood for the whole box.
+/// Each agent's row names its space. Until this version NULL meant the whole host.
 const VERSION_4: &[&str] = &[
     "UPDATE agent SET space = '*' WHERE space IS NULL;",
     audit_schema::SCHEMA,
@@ -133,7 +133,7 @@ const VERSION_4: &[&str] = &[
     owner::SCHEMA,
 ];
 
-/// The code for the first password, and programs that come in over OAuth.
+/// The code for the first password, and programs that get access over OAuth.
 const VERSION_5: &[&str] = &[
     owner::CODE_SCHEMA,
     oauth_clients::SCHEMA,
@@ -146,15 +146,15 @@ const VERSION_6: &[&str] = &[pairings::SCHEMA];
 /// Grants for exactly one call, or for the beginning of a command.
 const VERSION_7: &[&str] = &[grants::BOUND_SCHEMA];
 
-/// Exact arguments of calls, sealed to a key of the owner's.
+/// The exact arguments of calls, sealed to a key of the owner.
 const VERSION_8: &[&str] = &[owner_key::SCHEMA, exact::SCHEMA];
 
-/// The version that `steps` lead to.
+/// Returns the version after all `steps`.
 pub(super) fn newest(steps: &[&[&str]]) -> u32 {
     u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }
 
-/// The version of an open vault; one that is newer than `steps` lead to is refused.
+/// Returns the version of an open vault. Refuses a version newer than `steps`.
 pub(super) fn version(
     connection: &Connection,
     path: &Path,
@@ -174,9 +174,9 @@ pub(super) fn version(
     Ok(found)
 }
 
-/// Brings an open vault to the newest version, after putting a copy of it beside it.
+/// Migrates an open vault to the newest version, after making a copy of it in the same directory.
 ///
-/// All steps are one transaction: a power cut leaves the old version.
+/// All steps run in one transaction: a power cut leaves the old version.
 pub(super) fn migrate(
     connection: &mut Connection,
     path: &Path,
@@ -195,13 +195,13 @@ pub(super) fn migrate(
         "the vault is brought to a newer schema; a copy of the old one is kept"
     );
     run(connection, version, steps).map_err(|cause| {
-        // Nothing was changed, so there is nothing to go back from; the next try takes a copy of its own.
+        // Nothing was changed, so the copy is not needed. The next attempt makes a new one.
         let _ = std::fs::remove_file(&copy);
         refused(cause)
     })
 }
 
-/// Runs the steps after `version` and marks the file with the newest one.
+/// Runs the steps after `version` and sets the newest version in the file.
 pub(super) fn run(
     connection: &mut Connection,
     version: u32,
@@ -217,7 +217,7 @@ pub(super) fn run(
     transaction.commit()
 }
 
-/// A whole copy of the vault as it is, as private as the vault, named after its version and the time.
+/// Makes a complete copy of the vault with the same permissions, named after its version and the time.
 fn keep_copy(connection: &Connection, path: &Path, version: u32) -> Result<PathBuf, VaultError> {
     let fill = |copy: &Path| {
         connection

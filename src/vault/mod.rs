@@ -1,5 +1,4 @@
-//! What is remembered and secret: agents, logins, sessions, tasks, the inbox, keys and the audit, in one SQLite file of
-//! our own.
+//! Persistent and secret data in one SQLite file: agents, logins, sessions, tasks, the inbox, keys and the audit.
 #![forbid(unsafe_code)]
 
 mod agents;

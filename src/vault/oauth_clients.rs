@@ -1,4 +1,5 @@
-//! The programs that ask for access over OAuth: those that registered here, and the agent that the owner made for each.
+//! The programs that ask for access over OAuth: those that registered here, and the agent that the owner made for
+//! each.
 
 use std::sync::Arc;
 
@@ -11,14 +12,14 @@ use super::row::to_column;
 use super::shared::Shared;
 use crate::sys::{now_ms, random_bytes};
 
-/// So many that registered and were never let in are kept; at it, the one that rested longest makes room. Anybody who
-/// reaches the box can register.
+/// The limit of programs without an agent. Beyond it the least recently used one is deleted, because anyone who can
+/// connect to the server can register.
 const MOST_UNUSED: i64 = 256;
 
-/// So many that the owner has let in are kept; the same.
+/// The limit of programs with an agent, with the same rule.
 const MOST_USED: i64 = 1000;
 
-/// One that was never let in is forgotten after so long.
+/// A program without an agent is deleted after this time.
 const UNUSED_KEPT_MS: u64 = 7 * 24 * 3_600_000;
 
 /// The part of the schema's fifth version.
@@ -38,17 +39,17 @@ CREATE TABLE oauth_client (
 /// A program that asks for access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OauthClient {
-    /// Its id: `client_` and 32 hexadecimal digits where it registered here, else an address.
+    /// The id: `client_` and 32 hexadecimal digits if it registered here; otherwise a URL.
     pub id: String,
-    /// What it calls itself.
+    /// The name that it gave.
     pub name: String,
-    /// Where it may have its answers sent, if it registered here.
+    /// The redirect URIs, if it registered here.
     pub redirect_uris: Vec<String>,
-    /// The id of the agent that the owner has made for it.
+    /// The id of the agent that the owner made for it.
     pub agent: Option<String>,
 }
 
-/// The door to the table.
+/// Access to the table.
 pub struct OauthClients<'a>(&'a Arc<Shared>);
 
 impl<'a> OauthClients<'a> {
@@ -56,7 +57,7 @@ impl<'a> OauthClients<'a> {
         Self(shared)
     }
 
-    /// Registers a program; its id.
+    /// Registers a program and returns its id.
     pub async fn register(
         &self,
         name: String,
@@ -75,7 +76,7 @@ impl<'a> OauthClients<'a> {
         Ok(id)
     }
 
-    /// The program with this id, as far as it is known.
+    /// Returns the program with this id, if it is known.
     pub fn find(&self, id: &str) -> Result<Option<OauthClient>, VaultError> {
         self.0.read("find a client", |connection| {
             let query = "SELECT id, name, redirect_uris, agent FROM oauth_client WHERE id = ?1";
@@ -84,7 +85,7 @@ impl<'a> OauthClients<'a> {
         })
     }
 
-    /// Notes which agent the owner has made for a program.
+    /// Records which agent the owner made for a program.
     pub async fn note_agent(&self, client: OauthClient) -> Result<(), VaultError> {
         let work = move |connection: &Connection| keep(connection, &client);
         self.write("note a client's agent", work).await
@@ -100,7 +101,7 @@ impl<'a> OauthClients<'a> {
     }
 }
 
-/// Writes one down, and makes room.
+/// Stores a program, and deletes others beyond the limits.
 fn keep(connection: &Connection, client: &OauthClient) -> Result<(), rusqlite::Error> {
     let now = now_ms();
     let uris = serde_json::Value::from(client.redirect_uris.clone()).to_string();

@@ -1,4 +1,4 @@
-//! What the owner has let a program come in with over OAuth: a link, its code, its tokens, and how it ends.
+//! OAuth links: the access that the owner has given to a program, with its code and its tokens.
 
 use std::sync::Arc;
 
@@ -10,22 +10,24 @@ use super::row::to_column;
 use super::shared::Shared;
 use crate::sys::now_ms;
 
-/// A code is good for so long.
+/// The lifetime of a code.
 const CODE_MS: u64 = 60_000;
 
-/// An access token is good for so long.
+/// The lifetime of an access token.
 pub const ACCESS_MS: u64 = 3_600_000;
 
-/// A link that is not renewed for so long is over.
+/// The lifetime of a link that is not renewed.
 const LINK_MS: u64 = 30 * 24 * 3_600_000;
 
-/// Links of one agent; at it, the one that rested longest makes room. Each was asked of the owner.
+/// The limit of links of one agent. Beyond it the one that expires first is deleted. The owner confirmed each of
+/// them.
 const MOST_EACH: i64 = 16;
 
-/// Access tokens of one link that are good at once; at it, a new one ends the oldest.
+/// The limit of valid access tokens of one link. Beyond it a new token revokes the oldest.
 const MOST_ACCESS: i64 = 8;
 
-/// Refresh tokens of one link that are known to have been used; the oldest are forgotten and then only good for nothing.
+/// The limit of refresh tokens of one link, used ones included. Beyond it the oldest are deleted. A deleted token
+/// is only rejected: its reuse is not detected any more.
 const MOST_REFRESH: i64 = 64;
 
 /// The part of the schema's fifth version.
@@ -57,24 +59,24 @@ CREATE INDEX oauth_token_link ON oauth_token (link);
 /// The SHA-256 of a code or of a token.
 type Hash = [u8; 32];
 
-/// A link that the owner has just agreed to.
+/// A link that the owner has just confirmed.
 #[derive(Debug, Clone)]
 pub struct NewLink {
     /// The SHA-256 of the agent's token.
     pub agent: Hash,
     /// The program's id.
     pub client: String,
-    /// What its tokens will be good for.
+    /// The resource that its tokens are valid for.
     pub resource: String,
     /// The SHA-256 of its code.
     pub code_sha256: Hash,
-    /// Where the code is sent.
+    /// The redirect URI to which the code is sent.
     pub redirect_uri: String,
-    /// What must become of the verifier that comes with the code (PKCE, S256).
+    /// The code challenge (PKCE, S256).
     pub challenge: String,
 }
 
-/// Two new tokens, as their SHA-256.
+/// The SHA-256 of two new tokens.
 #[derive(Debug, Clone)]
 pub struct NewTokens {
     /// The access token.
@@ -83,46 +85,46 @@ pub struct NewTokens {
     pub refresh: Hash,
 }
 
-/// A code to be exchanged for tokens.
+/// A code to exchange for tokens.
 #[derive(Debug, Clone)]
 pub struct Redemption {
     /// The SHA-256 of the code.
     pub code_sha256: Hash,
-    /// Who brings it.
+    /// The program that presents it.
     pub client: String,
-    /// Where it says that the code was sent to. A client of OAuth 2.1 says nothing of it: its verifier proves more.
+    /// The redirect URI in the request. A client of OAuth 2.1 omits it, because the verifier is the stronger proof.
     pub redirect_uri: Option<String>,
-    /// What became of the verifier.
+    /// The challenge computed from the verifier.
     pub challenge: String,
-    /// What the tokens are to be good for, if it says so.
+    /// The requested resource, if there is one in the request.
     pub resource: Option<String>,
 }
 
-/// A refresh token to be exchanged for new tokens.
+/// A refresh token to exchange for new tokens.
 #[derive(Debug, Clone)]
 pub struct Renewal {
     /// The SHA-256 of the refresh token.
     pub refresh: Hash,
-    /// Who brings it.
+    /// The program that presents it.
     pub client: String,
-    /// What the tokens are to be good for, if it says so.
+    /// The requested resource, if there is one in the request.
     pub resource: Option<String>,
 }
 
-/// What came of an exchange.
+/// The result of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exchanged {
-    /// The new tokens are good.
+    /// The new tokens are valid.
     Done,
-    /// What was brought is good for nothing, or not for whom it was brought by.
+    /// The code or token is invalid, or belongs to another program.
     Refused,
-    /// It is good, but not for that resource.
+    /// The code or token is valid, but not for this resource.
     OtherResource,
-    /// It was used before: somebody else has it too, so the link is over.
+    /// The code or token was used before, so someone else has it too. The link was ended.
     Replayed,
 }
 
-/// The door to the tables.
+/// Access to the tables.
 pub struct OauthLinks<'a>(&'a Arc<Shared>);
 
 impl<'a> OauthLinks<'a> {
@@ -130,7 +132,7 @@ impl<'a> OauthLinks<'a> {
         Self(shared)
     }
 
-    /// Begins a link; its code is good when the answer comes.
+    /// Adds a link. Its code is valid once this returns.
     pub async fn add(&self, new: NewLink) -> Result<(), VaultError> {
         let work = move |connection: &Connection| insert(connection, &new);
         let writer = &self.0.writer;
@@ -158,7 +160,7 @@ impl<'a> OauthLinks<'a> {
         self.exchange("renew a link", work).await
     }
 
-    /// Ends the link that this token of this client belongs to; false if there is none.
+    /// Ends the link that this token of this client belongs to. Returns false if there is none.
     pub async fn end(&self, token: Hash, client: String) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
             let query = "SELECT l.id FROM oauth_token t JOIN oauth_link l ON l.id = t.link
@@ -183,7 +185,8 @@ impl<'a> OauthLinks<'a> {
             .await
     }
 
-    /// The link whose access token for this resource this is, and the SHA-256 of its agent's token.
+    /// Returns the id of the link that this access token for this resource belongs to, and the SHA-256 of its
+    /// agent's token.
     pub fn find(&self, access: Hash, resource: &str) -> Result<Option<(i64, Hash)>, VaultError> {
         let query = "SELECT l.id, l.agent FROM oauth_token t JOIN oauth_link l ON l.id = t.link
                      WHERE t.sha256 = ?1 AND t.kind = 'access' AND t.until_ms > ?2 AND l.resource = ?3";
@@ -196,7 +199,7 @@ impl<'a> OauthLinks<'a> {
         })
     }
 
-    /// Whether a link is still there, and its time not over.
+    /// Returns whether a link exists and has not expired.
     pub fn is_open(&self, link: i64) -> Result<bool, VaultError> {
         let query = "SELECT 1 FROM oauth_link WHERE id = ?1 AND until_ms > ?2";
         self.0.read("look at a link", |connection| {
@@ -221,7 +224,7 @@ impl<'a> OauthLinks<'a> {
     }
 }
 
-/// Begins a link. What is over makes room, and so do those of agents that come in no more.
+/// Adds a link. Deletes expired links and those of revoked agents.
 fn insert(connection: &Connection, new: &NewLink) -> Result<(), rusqlite::Error> {
     let now = now_ms();
     connection.execute(
@@ -254,19 +257,19 @@ fn insert(connection: &Connection, new: &NewLink) -> Result<(), rusqlite::Error>
         .map(drop)
 }
 
-/// A link as an exchange finds it.
+/// The columns of a link that an exchange needs.
 struct Found {
     id: i64,
     client: String,
     resource: String,
-    /// Whether what was brought has been used before.
+    /// Whether the presented code or token was used before.
     spent: bool,
-    /// Whether its time is over, or its agent comes in no more.
+    /// Whether it has expired, or its agent was revoked or has expired.
     over: bool,
 }
 
 impl Found {
-    /// Why nothing comes of it, if so.
+    /// Returns the reason to refuse the exchange, if there is one.
     fn refuses(&self, client: &str, resource: Option<&str>) -> Option<Exchanged> {
         if self.over || self.client != client {
             return Some(Exchanged::Refused);
@@ -276,7 +279,7 @@ impl Found {
     }
 }
 
-/// Of the link `l`: its columns, and whether its agent comes in.
+/// The columns of the link `l`, and whether its agent has no valid token.
 const LINK: &str = "l.id, l.client, l.resource, NOT EXISTS (SELECT 1 FROM agent a
     WHERE a.token_sha256 = l.agent AND a.revoked_ms IS NULL
       AND coalesce(a.expires_ms, ?2 + 1) > ?2)";
@@ -363,7 +366,7 @@ fn renew(
     give(connection, found.id, tokens, now)
 }
 
-/// Gives a link new tokens, and so more time. Tokens beyond the bounds go.
+/// Gives a link new tokens and a new expiry. Deletes tokens beyond the limits.
 fn give(
     connection: &Connection,
     link: i64,
@@ -485,7 +488,7 @@ mod tests {
             found.unwrap().is_some()
         }
 
-        /// Has another process write.
+        /// Writes through another connection, like another process.
         fn sql(&self, sql: &str) -> usize {
             let other = Connection::open(self.scratch.join("vault.db")).unwrap();
             other.execute(sql, []).unwrap()

@@ -1,4 +1,4 @@
-//! What the server offered when it was last started: the names that policies can speak of.
+//! The tools that the server offered at its last start: the names that policies can refer to.
 
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::{Deserialize, Serialize};
@@ -8,28 +8,28 @@ use super::job::Durability;
 use super::shared::Shared;
 use crate::config::{HelperClass, Risk};
 
-/// Where it stands in the table of single values.
+/// The key in the table `meta`.
 const KEY: &str = "offered_tools";
 
-/// A tool that was offered, as far as policies look at it.
+/// The properties of an offered tool that policies depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedTool {
     /// Its name.
     pub name: String,
-    /// The group that it belongs to.
+    /// The toolset that it belongs to.
     pub toolset: String,
-    /// Its class.
+    /// Its risk class.
     pub risk: Risk,
-    /// Whether it exists only for agents that reach the host.
+    /// Whether only agents with access to the host have it.
     pub needs_host: bool,
-    /// Whether it exists only for agents that reach the whole box.
+    /// Whether only agents with access to the whole host have it.
     pub needs_everything: bool,
-    /// The key of the helper's file because of which it is not there, for nobody.
+    /// The key of `helper.toml` that disables the tool for all agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<HelperClass>,
 }
 
-/// The door to it.
+/// Access to the list.
 pub struct Offer<'a>(&'a Shared);
 
 impl<'a> Offer<'a> {
@@ -37,7 +37,7 @@ impl<'a> Offer<'a> {
         Self(shared)
     }
 
-    /// Remembers these in the place of those of before.
+    /// Stores these tools instead of the earlier ones.
     pub async fn keep(&self, tools: &[OfferedTool]) -> Result<(), VaultError> {
         let doing = "remember its tools";
         let text = serde_json::to_string(tools).map_err(|cause| VaultError::Refused {
@@ -55,7 +55,8 @@ impl<'a> Offer<'a> {
             .await
     }
 
-    /// The tools; none before the first start, or where a newer gatewren has written what is not understood here.
+    /// Returns the tools. Empty before the first start, or if a newer version has written a format that is unknown
+    /// here.
     pub fn tools(&self) -> Result<Vec<OfferedTool>, VaultError> {
         let text = self.0.read("read its tools", |connection| {
             let query = "SELECT value FROM meta WHERE key = ?1";

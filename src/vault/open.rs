@@ -1,4 +1,4 @@
-//! Makes the vault's file, or opens it and makes sure that it is whole, ours, private and of this version.
+//! Creates the vault's file, or opens it and checks that it is intact, ours, private and of this version.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::ErrorKind;
@@ -13,10 +13,10 @@ use super::error::VaultError;
 use super::migration::{self, APPLICATION_ID};
 use crate::sys::{FileError, files, random_bytes};
 
-/// How long a statement waits for another process that holds the file.
+/// How long a statement waits for another process that has locked the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The connection that writes, to a vault that is known to be good; made first if there is none.
+/// Opens the writing connection to a checked vault. Creates the vault first if there is none.
 pub(super) fn writing(path: &Path, steps: &[&[&str]]) -> Result<Connection, VaultError> {
     if !path
         .try_exists()
@@ -27,7 +27,7 @@ pub(super) fn writing(path: &Path, steps: &[&[&str]]) -> Result<Connection, Vaul
     make_private(path)?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     check(&connection, path)?;
-    // Before the first write: what a newer gatewren wrote stays as it is.
+    // Before the first write: a file of a newer version must stay unchanged.
     migration::version(&connection, path, steps)?;
     connection
         .pragma_update(None, "journal_mode", "WAL")
@@ -36,9 +36,9 @@ pub(super) fn writing(path: &Path, steps: &[&[&str]]) -> Result<Connection, Vaul
     Ok(connection)
 }
 
-/// A connection that reads beside the one that writes.
+/// Opens the connection for reads, separate from the writing one.
 pub(super) fn reading(path: &Path) -> Result<Connection, VaultError> {
-    // Not read-only for SQLite: a reader of a WAL database must be able to make the shared index.
+    // Not read-only for SQLite: a reader of a WAL database must be able to create the shared index.
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection
         .pragma_update(None, "query_only", true)
@@ -46,10 +46,10 @@ pub(super) fn reading(path: &Path) -> Result<Connection, VaultError> {
     Ok(connection)
 }
 
-/// A connection that only reads, whoever else has the file open, and changes nothing at it.
+/// Opens a read-only connection, which changes nothing. Other processes may have the file open.
 ///
-/// Reading needs two small files beside it, which SQLite makes. Where it may not, and nobody has it open, the
-/// file alone is read.
+/// SQLite needs two small files next to the database for reading, and creates them. If it cannot create them and no
+/// other process has the file open, only the file itself is read.
 pub(super) fn looking(path: &Path) -> Result<Connection, VaultError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let connection = connect(path, flags)?;
@@ -62,20 +62,20 @@ pub(super) fn looking(path: &Path) -> Result<Connection, VaultError> {
     recognise(&connection, path).map(|()| connection)
 }
 
-/// Makes a new vault whole under another name first, so that an empty file is never taken for one.
+/// Creates a complete vault under a temporary name first, so that an empty file is never opened as a vault.
 fn create(path: &Path, steps: &[&[&str]]) -> Result<(), VaultError> {
     let passing = passing_name(path)?;
     files::create_private(&passing)?;
     let made = fill(&passing, steps)
         .map_err(|cause| VaultError::from_sqlite(path, "be made", &cause))
-        // Not a rename: that would replace a vault made by somebody else meanwhile.
+        // Not a rename: it would replace a vault that another process created in the meantime.
         .and_then(|()| match std::fs::hard_link(&passing, path) {
             Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
                 Err(FileError::new("make", path, cause).into())
             }
             _ => Ok(()),
         });
-    // Best effort: what is left over is an empty vault that nobody opens.
+    // Best effort: a leftover file is an empty vault that no process opens.
     let _ = std::fs::remove_file(&passing);
     made?;
     Ok(files::sync_directory_of(path)?)
@@ -93,14 +93,14 @@ fn passing_name(path: &Path) -> Result<PathBuf, VaultError> {
     Ok(PathBuf::from(name))
 }
 
-/// What SQLite keeps beside the file.
+/// Returns the path of a file that SQLite keeps next to the database.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// The file as a URI by which SQLite reads it without a lock.
+/// Returns the URI with which SQLite reads the file without locks.
 fn immutable(path: &Path) -> PathBuf {
     let path = path.as_os_str().as_bytes().iter().map(|byte| match byte {
         b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
@@ -117,7 +117,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, VaultError> {
     Ok(connection)
 }
 
-/// Whether SQLite finds the file whole, and whether it is a vault.
+/// Checks that SQLite finds the file intact and that it is a vault.
 fn check(connection: &Connection, path: &Path) -> Result<(), VaultError> {
     let refused = |cause: rusqlite::Error| VaultError::from_sqlite(path, "be checked", &cause);
     let finding: String = connection
@@ -132,7 +132,7 @@ fn check(connection: &Connection, path: &Path) -> Result<(), VaultError> {
     recognise(connection, path)
 }
 
-/// Whether it is a vault.
+/// Checks that the file is a vault.
 fn recognise(connection: &Connection, path: &Path) -> Result<(), VaultError> {
     let id: u32 = connection
         .pragma_query_value(None, "application_id", |row| row.get(0))
@@ -145,7 +145,7 @@ fn recognise(connection: &Connection, path: &Path) -> Result<(), VaultError> {
     Ok(())
 }
 
-/// Refuses what SQLite would take for a new database, and closes the file to others.
+/// Rejects an empty file, which SQLite would treat as a new database, and removes other users' access.
 fn make_private(path: &Path) -> Result<(), VaultError> {
     let file = OpenOptions::new().read(true).write(true).open(path);
     let length = file

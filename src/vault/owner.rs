@@ -1,4 +1,4 @@
-//! The owner's password as a hash, and how often it was guessed at.
+//! The hash of the owner's password, and the number of wrong guesses.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -41,31 +41,31 @@ CREATE TABLE owner_code (
 ) STRICT;
 ";
 
-/// A password as argon2id (RFC 9106) leaves it, with what it was told.
+/// A password hash of argon2id (RFC 9106), with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPassword {
-    /// Random bytes that make equal passwords differ.
+    /// The random salt.
     pub salt: Vec<u8>,
-    /// What the password became.
+    /// The hash.
     pub hash: Vec<u8>,
-    /// Memory in KiB.
+    /// The memory in KiB.
     pub memory_kib: u32,
-    /// Passes over that memory.
+    /// The number of passes over that memory.
     pub passes: u32,
-    /// Lanes of that memory.
+    /// The number of lanes.
     pub lanes: u32,
 }
 
-/// Attempts since the last one that was good.
+/// The failed attempts since the last successful one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Guesses {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// When the last one was, in milliseconds since 1970.
     pub last_ms: u64,
 }
 
-/// The door to the tables.
+/// Access to the tables.
 pub struct Owner<'a>(&'a Shared);
 
 impl<'a> Owner<'a> {
@@ -73,7 +73,7 @@ impl<'a> Owner<'a> {
         Self(shared)
     }
 
-    /// The password; none before one was set.
+    /// Returns the password's hash; `None` before a password is set.
     pub fn password(&self) -> Result<Option<StoredPassword>, VaultError> {
         self.0.read("read the owner's password", |connection| {
             let query = "SELECT salt, hash, memory_kib, passes, lanes FROM owner";
@@ -81,8 +81,8 @@ impl<'a> Owner<'a> {
         })
     }
 
-    /// Sets the password and changes the owner's key with it, in one transaction. Signs the owner out everywhere and
-    /// forgets guesses.
+    /// Sets the password and changes the owner's key with it, in one transaction. Ends all logins of the owner and
+    /// resets the guesses.
     pub async fn set_password(
         &self,
         password: StoredPassword,
@@ -95,8 +95,8 @@ impl<'a> Owner<'a> {
         self.change("set the owner's password", work).await
     }
 
-    /// The same for whoever has the code whose SHA-256 this is: false, and nothing is set, if it is not the code, its
-    /// time is over, or it was used.
+    /// Sets the password like `set_password`, authorized by a code. Returns false and sets nothing if the
+    /// code is wrong, used or expired.
     pub async fn set_password_by_code(
         &self,
         code_sha256: [u8; 32],
@@ -114,7 +114,7 @@ impl<'a> Owner<'a> {
         self.change("set the owner's password", work).await
     }
 
-    /// Lets whoever has the code of this SHA-256 set the password, until then; an earlier code is good no more.
+    /// Stores the code that can set the password until `expires_ms`. An earlier code becomes invalid.
     pub async fn keep_code(&self, sha256: [u8; 32], expires_ms: u64) -> Result<(), VaultError> {
         let work = move |connection: &Connection| {
             let kept = "INSERT OR REPLACE INTO owner_code VALUES (1, ?1, ?2)";
@@ -125,7 +125,7 @@ impl<'a> Owner<'a> {
         self.change("keep a code", work).await
     }
 
-    /// Whether there is a code that is good still.
+    /// Returns whether there is a valid code.
     pub fn has_code(&self) -> Result<bool, VaultError> {
         self.0.read("look for a code", |connection| {
             let query = "SELECT count(*) FROM owner_code WHERE expires_ms > ?1";
@@ -135,7 +135,7 @@ impl<'a> Owner<'a> {
         })
     }
 
-    /// Whether this is the SHA-256 of the code, and its time is not over.
+    /// Returns whether this is the SHA-256 of a valid code.
     pub fn is_code(&self, sha256: [u8; 32]) -> Result<bool, VaultError> {
         self.0.read("look for a code", |connection| {
             let query = "SELECT count(*) FROM owner_code WHERE sha256 = ?1 AND expires_ms > ?2";
@@ -158,13 +158,13 @@ impl<'a> Owner<'a> {
         writer.write(doing, Durability::Power, work, told).await
     }
 
-    /// The key that exact arguments are sealed to; none before the owner has set a password with a gatewren that
-    /// makes one.
+    /// Returns the key that exact arguments are sealed to. `None` until the owner sets a password with a version of
+    /// gatewren that makes such a key.
     pub fn key(&self) -> Result<Option<OwnerKey>, VaultError> {
         self.0.read("read the owner's key", owner_key::in_use)
     }
 
-    /// How many calls have their exact arguments sealed to the key with this id.
+    /// Returns how many calls have exact arguments sealed to the key with this id.
     pub fn sealed_to(&self, id: &str) -> Result<u64, VaultError> {
         self.0.read("count sealed arguments", |connection| {
             let count = "SELECT count(*) AS count FROM audit_exact WHERE key = ?1";
@@ -172,8 +172,9 @@ impl<'a> Owner<'a> {
         })
     }
 
-    /// Keeps a first key for a password that was set before there were keys. False, and nothing is kept, if there is
-    /// one by now, if one is missing to which arguments are sealed, or if the password is no longer `seen`.
+    /// Stores a first key for a password that was set before there were keys. Returns false and stores nothing if
+    /// there is a key by now, if a key is missing that arguments are sealed to, or if the password is no longer
+    /// `seen`.
     pub async fn add_key(&self, key: OwnerKey, seen: StoredPassword) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
             let same = "SELECT count(*) FROM owner WHERE hash = ?1 AND salt = ?2";
@@ -182,7 +183,7 @@ impl<'a> Owner<'a> {
             let missing =
                 "SELECT count(*) FROM audit_exact WHERE key NOT IN (SELECT id FROM owner_key)";
             let missing: i64 = connection.query_row(missing, [], |row| row.get(0))?;
-            // A key that was removed is an error to report, and is not replaced silently.
+            // A removed key is an error to report, and is not replaced silently.
             if same == 0 || missing > 0 || owner_key::in_use(connection)?.is_some() {
                 return Ok(false);
             }
@@ -193,7 +194,7 @@ impl<'a> Owner<'a> {
         writer.write(doing, Durability::Power, work, |_| ()).await
     }
 
-    /// How often it was guessed at.
+    /// Returns the failed attempts.
     pub fn guesses(&self) -> Result<Guesses, VaultError> {
         self.0.read("read the guesses", |connection| {
             let query = "SELECT count, last_ms FROM owner_guesses";
@@ -206,7 +207,7 @@ impl<'a> Owner<'a> {
         })
     }
 
-    /// Counts a guess before it is looked at, so that a crash forgives none.
+    /// Counts a guess before it is checked, so that a crash does not undo it.
     pub async fn note_guess(&self, at_ms: u64) -> Result<(), VaultError> {
         let work = move |connection: &Connection| {
             let counted = "UPDATE owner_guesses SET count = count + 1, last_ms = ?1";
@@ -215,13 +216,13 @@ impl<'a> Owner<'a> {
         self.0.write("note a guess", work).await
     }
 
-    /// Forgets them after one that was good.
+    /// Resets the guesses after a successful attempt.
     pub async fn forget_guesses(&self) -> Result<(), VaultError> {
         self.0.write("forget the guesses", forget_guesses).await
     }
 }
 
-/// A new password ends what was good for setting one, and whoever is signed in with the old one.
+/// A new password invalidates the code for setting one and ends the owner's logins.
 fn keep(connection: &Connection, password: &StoredPassword) -> Result<(), rusqlite::Error> {
     connection.execute(
         "INSERT OR REPLACE INTO owner VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)",

@@ -7,7 +7,7 @@ use super::checkpoint::hex;
 use super::row::{from_column, from_optional, to_column};
 use crate::sys::now_ms;
 
-/// The part of the schema's seventh version.
+/// The part of the schema's eighth version.
 pub(super) const SCHEMA: &str = "
 -- At most one without lost_ms: the one that is sealed to. The others are of passwords that were reset.
 CREATE TABLE owner_key (
@@ -25,64 +25,65 @@ CREATE TABLE owner_key (
 CREATE UNIQUE INDEX owner_key_in_use ON owner_key (lost_ms IS NULL) WHERE lost_ms IS NULL;
 ";
 
-/// Bytes of an encrypted private half: 32, and the 16 of its tag.
+/// The length of an encrypted private half: 32 bytes and a tag of 16 bytes.
 const PRIVATE_BYTES: usize = 48;
 
-/// A private half as the owner's password encrypts it: `ChaCha20Poly1305` under what argon2id (RFC 9106) makes of the
-/// password.
+/// A private half encrypted with the owner's password: `ChaCha20Poly1305` with a key that argon2id (RFC 9106)
+/// derives from the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappedKey {
-    /// The salt of argon2id, apart from that of the password's own hash.
+    /// The salt of argon2id. It differs from the salt of the password's hash.
     pub salt: Vec<u8>,
-    /// The memory that argon2id takes, in KiB.
+    /// The memory of argon2id in KiB.
     pub memory_kib: u32,
-    /// Its passes over that memory.
+    /// The number of passes over that memory.
     pub passes: u32,
-    /// Its lanes of that memory.
+    /// The number of lanes.
     pub lanes: u32,
     /// The nonce of the encryption: 12 bytes.
     pub nonce: Vec<u8>,
-    /// The private half, encrypted: 48 bytes.
+    /// The encrypted private half: 48 bytes.
     pub private: Vec<u8>,
 }
 
-/// A key pair of the owner's, with the half that opens under a password.
+/// A key pair of the owner, with the encrypted private half.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerKey {
-    /// Its id: the beginning of the SHA-256 of its public half, 16 hexadecimal digits.
+    /// The id: the first 16 hexadecimal digits of the SHA-256 of its public half.
     pub id: String,
-    /// The half that seals.
+    /// The public half, which seals.
     pub public: [u8; 32],
-    /// The half that opens.
+    /// The encrypted private half, which opens.
     pub wrapped: WrappedKey,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When the password was reset without the present one, in milliseconds since 1970.
+    /// When the password was reset without the current one, in milliseconds since 1970.
     pub lost_ms: Option<u64>,
 }
 
-/// How the owner's key changes when a password is set.
+/// The change of the owner's key when a password is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyChange {
-    /// A new one; the one before is lost with its password.
+    /// A new key. The previous one is lost with its password.
     New(OwnerKey),
-    /// The same under the new password: its id, and its private half encrypted again.
+    /// The same key, with its private half encrypted with the new password.
     Rewrapped {
         /// The key's id.
         id: String,
-        /// Its private half.
+        /// The encrypted private half.
         wrapped: WrappedKey,
     },
 }
 
 impl OwnerKey {
-    /// The id of the key with this public half.
+    /// Returns the id of the key with this public half.
     pub fn id_of(public: &[u8; 32]) -> String {
         let digest = digest(&SHA256, public);
         hex(digest.as_ref().get(..8).unwrap_or_default())
     }
 
-    /// Whether it is in itself what a key is: its id is that of its public half, and its private half is there.
+    /// Returns whether the key is consistent: the id matches the public half, and the private half has the right
+    /// length.
     pub fn is_whole(&self) -> bool {
         self.id == Self::id_of(&self.public) && self.wrapped.private.len() == PRIVATE_BYTES
     }
@@ -94,7 +95,7 @@ pub(super) fn change(connection: &Connection, change: &KeyChange) -> rusqlite::R
         KeyChange::New(key) => {
             let lost = "UPDATE owner_key SET lost_ms = ?1 WHERE lost_ms IS NULL";
             connection.execute(lost, [to_column(now_ms())])?;
-            // A lost key without sealed arguments has no use.
+            // A lost key without sealed arguments is not needed.
             let unused = "DELETE FROM owner_key WHERE lost_ms IS NOT NULL
                 AND NOT EXISTS (SELECT 1 FROM audit_exact WHERE key = owner_key.id)";
             connection.execute(unused, [])?;
@@ -115,7 +116,7 @@ pub(super) fn change(connection: &Connection, change: &KeyChange) -> rusqlite::R
                     wrapped.private,
                 ],
             )?;
-            // Another process changed the key since it was read: the password is not set either.
+            // Another process changed the key since it was read, so the password is not set either.
             if changed == 1 {
                 Ok(())
             } else {
@@ -125,7 +126,7 @@ pub(super) fn change(connection: &Connection, change: &KeyChange) -> rusqlite::R
     }
 }
 
-/// The key that is sealed to.
+/// Returns the key that arguments are sealed to.
 pub(super) fn in_use(connection: &Connection) -> rusqlite::Result<Option<OwnerKey>> {
     connection
         .prepare_cached("SELECT * FROM owner_key WHERE lost_ms IS NULL")?
@@ -133,7 +134,7 @@ pub(super) fn in_use(connection: &Connection) -> rusqlite::Result<Option<OwnerKe
         .optional()
 }
 
-/// The key with this id.
+/// Returns the key with this id.
 pub(super) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<OwnerKey>> {
     connection
         .prepare_cached("SELECT * FROM owner_key WHERE id = ?1")?
@@ -141,7 +142,7 @@ pub(super) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option
         .optional()
 }
 
-/// Keeps a key.
+/// Stores a key.
 pub(super) fn insert(connection: &Connection, key: &OwnerKey) -> rusqlite::Result<()> {
     let OwnerKey {
         id,

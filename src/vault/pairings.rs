@@ -1,4 +1,4 @@
-//! Agents that will be, once somebody comes with the code for one.
+//! Pairings: agents that are added when a client presents the code.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -23,21 +23,21 @@ CREATE TABLE pairing (
 ) STRICT;
 ";
 
-/// Codes that are good at once; one more is refused.
+/// The limit of valid codes. At the limit a new one is refused.
 const MAX_OPEN: i64 = 16;
 
-/// How a code was redeemed.
+/// The result of redeeming a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Paired {
-    /// It was good, and is no more; the agent is there.
+    /// The code was valid and is used up. The agent was added.
     Agent(Agent),
-    /// It is none, was used, or its time is over.
+    /// The code is wrong, used or expired.
     Unknown,
-    /// There is no room for another agent; the code stays good.
+    /// The limit of agents is reached. The code stays valid.
     TooManyAgents,
 }
 
-/// The door to the table.
+/// Access to the table.
 pub struct Pairings<'a>(&'a Shared);
 
 impl<'a> Pairings<'a> {
@@ -45,8 +45,8 @@ impl<'a> Pairings<'a> {
         Self(shared)
     }
 
-    /// Keeps an agent for whoever brings the code of this SHA-256 until then; the token's hash in it does not count.
-    /// False, and nothing is kept, if too many codes are open.
+    /// Stores an agent until a client presents the code with this SHA-256, at most until `until_ms`. The token hash
+    /// in `agent` is ignored. Returns false and stores nothing if the limit of codes is reached.
     pub async fn keep(
         &self,
         code_sha256: [u8; 32],
@@ -81,7 +81,7 @@ impl<'a> Pairings<'a> {
             .await
     }
 
-    /// Whose code it is: the name that the agent will have. None if it is not good.
+    /// Returns the name of the future agent. `None` if the code is not valid.
     pub fn name_of(&self, code_sha256: [u8; 32]) -> Result<Option<String>, VaultError> {
         self.0.read("look for a pairing", |connection| {
             let query = "SELECT name FROM pairing WHERE code_sha256 = ?1 AND until_ms > ?2";
@@ -92,7 +92,8 @@ impl<'a> Pairings<'a> {
         })
     }
 
-    /// Makes the agent, with the token of this SHA-256, and ends the code: whoever comes second finds nothing.
+    /// Adds the agent, with the token of this SHA-256, and invalidates the code. A second attempt gets
+    /// `Paired::Unknown`.
     pub async fn redeem(
         &self,
         code_sha256: [u8; 32],

@@ -1,5 +1,5 @@
-//! The queue to the thread that writes. What nobody waits for does not wake it: a switch of threads for each row would
-//! cost more than the row.
+//! The queue of the writing thread. A job that no task waits for does not wake the thread: a thread switch for each
+//! row would cost more than the row.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 
 use super::job::{Job, Order};
 
-/// Writes that one commit carries; the next commit takes the rest.
+/// The maximum number of jobs in one commit. The next commit takes the rest.
 const MAX_GROUP: usize = 256;
 
-/// So long a job for which nobody waits stays for others: a commit costs as much as several rows.
+/// How long a job that no task waits for is delayed to join others. A commit costs as much as several rows.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// Where orders are put. How many may wait is bounded by who puts them there.
+/// The sending half. The senders limit how many orders wait.
 #[derive(Clone)]
 pub(super) struct Queue(Arc<Shared>);
 
-/// Takes them; when it is gone, nobody can put any more.
+/// The receiving half. After it is dropped, sending fails.
 pub(super) struct Taker(Arc<Shared>);
 
-/// What was taken.
+/// The result of receiving.
 pub(super) enum Taken {
-    /// What goes into one commit; empty where there is only to look.
+    /// The jobs of one commit. Empty if the only order is to check for other writers.
     Group(Vec<Job>),
-    /// Nothing came in time.
+    /// Nothing arrived in time.
     Nothing,
-    /// There will be nothing any more.
+    /// The queue is closed and empty.
     End,
 }
 
@@ -38,26 +38,26 @@ struct Shared {
 #[derive(Default)]
 struct State {
     orders: VecDeque<Order>,
-    /// How many of them somebody waits for.
+    /// The number of orders that a task waits for.
     awaited: usize,
     sleep: Sleep,
-    /// Nobody puts any more, or nobody takes any more.
+    /// One of the halves is closed.
     closed: bool,
 }
 
-/// What the thread is to be woken for.
+/// The condition that wakes the thread.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Sleep {
     /// It is awake.
     #[default]
     Not,
-    /// For whatever comes.
+    /// Any order.
     UntilAny,
-    /// For what somebody waits for, or for a whole group.
+    /// An order that a task waits for, or a full group.
     UntilNeeded,
 }
 
-/// A queue, and its other end.
+/// Makes a queue and returns both halves.
 pub(super) fn queue() -> (Queue, Taker) {
     let shared = Arc::new(Shared {
         state: Mutex::default(),
@@ -66,11 +66,11 @@ pub(super) fn queue() -> (Queue, Taker) {
     (Queue(Arc::clone(&shared)), Taker(shared))
 }
 
-/// The other end is gone.
+/// The other half is closed.
 pub(super) struct Closed;
 
 impl Queue {
-    /// Puts an order there.
+    /// Adds an order.
     pub(super) fn put(&self, order: Order) -> Result<(), Closed> {
         let mut state = self.0.lock();
         if state.closed {
@@ -91,7 +91,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Lets the other end finish what is there, and end.
+    /// Closes the queue. The receiving half processes the remaining orders.
     pub(super) fn close(&self) {
         self.0.lock().closed = true;
         self.0.wake.notify_one();
@@ -99,7 +99,7 @@ impl Queue {
 }
 
 impl Taker {
-    /// What is to be done next, waited for so long.
+    /// Waits at most `at_most` for the next orders.
     pub(super) fn take(&self, at_most: Duration) -> Taken {
         let state = self.0.lock();
         let is_any = |state: &State| !state.orders.is_empty();
@@ -115,7 +115,7 @@ impl Taker {
         let next = state.orders.len().min(MAX_GROUP);
         let group: Vec<Order> = state.orders.drain(..next).collect();
         if state.orders.is_empty() {
-            // What a crowd has left is given back.
+            // Frees the memory of a long queue.
             state.orders.shrink_to(MAX_GROUP);
         }
         state.awaited -= group.iter().filter(|order| order.is_awaited()).count();
@@ -123,7 +123,7 @@ impl Taker {
         Taken::Group(group.into_iter().filter_map(Order::job).collect())
     }
 
-    /// Sleeps until something is so, but no longer than that, and not when the queue is closed.
+    /// Waits until the condition is true, the time is over, or the queue is closed.
     fn sleep<'q>(
         &'q self,
         mut state: MutexGuard<'q, State>,
@@ -149,7 +149,7 @@ impl Drop for Taker {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.closed = true;
-        // Whoever waits for one of them hears that it will not be done.
+        // Dropping the orders notifies the waiting tasks that they will not run.
         let left = std::mem::take(&mut state.orders);
         drop(state);
         drop(left);

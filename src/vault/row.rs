@@ -1,19 +1,19 @@
-//! Numbers on their way into SQLite and out: it knows signed 64 bits only.
+//! Conversion of numbers for SQLite, which only has signed 64-bit integers.
 
 use rusqlite::Row;
 
-/// A count or a time for a column; what is too large becomes the largest.
+/// Converts a count or a time for a column. A number that is too large becomes the maximum.
 pub(super) fn to_column(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A count or a time from a column; below zero is zero.
+/// Reads a count or a time from a column. A negative number becomes zero.
 pub(super) fn from_column(row: &Row<'_>, column: &str) -> Result<u64, rusqlite::Error> {
     row.get::<_, i64>(column)
         .map(|number| u64::try_from(number).unwrap_or(0))
 }
 
-/// The same where the column may be empty.
+/// Like `from_column`, for a column that may be null.
 pub(super) fn from_optional(row: &Row<'_>, column: &str) -> Result<Option<u64>, rusqlite::Error> {
     row.get::<_, Option<i64>>(column)
         .map(|number| number.map(|number| u64::try_from(number).unwrap_or(0)))

@@ -1,4 +1,4 @@
-//! A row of the audit as a job of the thread that writes.
+//! A row of the audit as a job of the writing thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use super::audit_row::{Record, append};
 use super::error::VaultError;
 use super::tail::Tail;
 
-/// Where rows go.
+/// The data that all rows share.
 pub(super) struct Trail {
     /// The vault's file.
     pub path: Box<Path>,
-    /// Where the next row belongs.
+    /// The position of the next row.
     pub tail: Arc<Tail>,
 }
 
-/// A row on its way; a failure is logged.
+/// A row to write. A failure is logged.
 pub(super) struct Row {
     trail: Arc<Trail>,
     record: Record,
@@ -33,7 +33,7 @@ impl Row {
         }
     }
 
-    /// Adds it behind the last one; false where it could not be added.
+    /// Appends the row. Returns false if that failed.
     pub(super) fn run(&mut self, connection: &Connection) -> bool {
         let added = append(connection, &self.trail.tail, &self.record);
         self.failed = added.err().map(Box::new);

@@ -16,28 +16,28 @@ type Kem = X25519HkdfSha256;
 /// The private half of a key pair.
 pub struct OpeningKey(<Kem as hpke::Kem>::PrivateKey);
 
-/// A key pair that was just made.
+/// A new key pair.
 pub struct KeyPair {
-    /// The half that seals: 32 bytes.
+    /// The public half, which seals: 32 bytes.
     pub public: [u8; 32],
-    /// The half that opens.
+    /// The private half, which opens.
     pub private: OpeningKey,
 }
 
-/// What a text became.
+/// A sealed text.
 pub(super) struct SealedText {
     /// The encapsulated key: 32 bytes.
     pub encapsulated: Vec<u8>,
-    /// The ciphertext: 16 bytes more than the text.
+    /// The ciphertext: 16 bytes longer than the text.
     pub sealed: Vec<u8>,
 }
 
-/// Why nothing was sealed.
+/// Why sealing failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SealError {
-    /// The public key is none.
+    /// The public key is invalid.
     Key,
-    /// No random bytes.
+    /// The kernel returned no random bytes.
     Random(RandomError),
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for SealError {
 impl std::error::Error for SealError {}
 
 impl KeyPair {
-    /// A new one, of random bytes of the kernel's.
+    /// Makes a new key pair from the kernel's random bytes.
     pub fn new() -> Result<Self, RandomError> {
         let random: [u8; 32] = random_bytes()?;
         let (private, public) = Kem::derive_keypair(&random);
@@ -68,24 +68,24 @@ impl KeyPair {
 }
 
 impl OpeningKey {
-    /// The key with these bytes, 32 of them; nothing if they are no key.
+    /// Makes the key from its 32 bytes. Returns `None` if they are not a key.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         <Kem as hpke::Kem>::PrivateKey::from_bytes(bytes)
             .ok()
             .map(Self)
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub fn to_bytes(&self) -> [u8; 32] {
         self.0.to_bytes().into()
     }
 
-    /// The public half that belongs to it.
+    /// Returns the public half.
     pub fn public(&self) -> [u8; 32] {
         Kem::sk_to_pk(&self.0).to_bytes().into()
     }
 
-    /// The text that was sealed with the same `info` and `bound`; nothing if it was not, or not to this key.
+    /// Opens a text that was sealed to this key with the same `info` and `bound`; otherwise returns `None`.
     pub(super) fn open(&self, info: &[u8], bound: &[u8], text: &SealedText) -> Option<Vec<u8>> {
         let encapsulated = <Kem as hpke::Kem>::EncappedKey::from_bytes(&text.encapsulated).ok()?;
         hpke::single_shot_open::<ChaCha20Poly1305, HkdfSha256, Kem>(
@@ -100,7 +100,8 @@ impl OpeningKey {
     }
 }
 
-/// Seals a text to a public key. It opens only with the same `info` and `bound`, which are not kept in it.
+/// Seals a text to a public key. Opening it needs the same `info` and `bound`, which the sealed text does not
+/// contain.
 pub(super) fn seal(
     public: &[u8; 32],
     info: &[u8],
@@ -117,7 +118,7 @@ pub(super) fn seal(
         bound,
         &mut random,
     );
-    // Before the result counts: it may be made of bytes that are not random.
+    // Checked first: after a failure the result was made without random bytes.
     if let Some(failed) = random.0 {
         return Err(SealError::Random(failed));
     }
@@ -128,7 +129,8 @@ pub(super) fn seal(
     })
 }
 
-/// The kernel's random bytes, for a library that takes a source which cannot fail; it remembers when it did.
+/// An infallible random source for the library, backed by the kernel. It records a failure, which the caller
+/// checks.
 struct KernelRandom(Option<RandomError>);
 
 impl KernelRandom {
@@ -215,11 +217,11 @@ mod tests {
 
     #[test]
     fn a_key_that_gives_no_secret_is_refused() {
-        // The point of order 1: it gives no shared secret.
+        // The point of order 1, which gives no shared secret.
         assert_eq!(seal(&[0; 32], b"", b"", b"x").err(), Some(SealError::Key));
     }
 
-    /// RFC 9180, appendix A.2.1.
+    /// The test vector of RFC 9180, appendix A.2.1.
     #[test]
     fn it_is_hpke_as_others_know_it() {
         let key = "8057991eef8f1f1af18f4a9491d16a1ce333f695d4db8e38da75975c4478e0fb";

@@ -1,4 +1,4 @@
-//! The sessions that are open: one row each, so that a restart ends none of them.
+//! The open sessions, one row each, so that they survive a restart.
 
 use std::time::Duration;
 
@@ -10,42 +10,42 @@ use super::shared::Shared;
 use super::subscriptions;
 use crate::sys::now_ms;
 
-/// A session as the vault knows it.
+/// A session as stored in the vault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSession {
-    /// Its name, which is not the id that its client sends.
+    /// The session's name, which is not the id that its client sends.
     pub id: String,
     /// The agent that it belongs to.
     pub agent: String,
-    /// How long ago it was last used, as far as a [`SessionUse`] said so.
+    /// The time since its last use, according to the last [`SessionUse`].
     pub idle: Duration,
-    /// Up to which revision it was told of every change; unknown before it was told of any.
+    /// The revision up to which it was notified of all changes; `None` before the first notification.
     pub heard: Option<u64>,
-    /// The severity from which on its client wants log messages.
+    /// The minimum severity of log messages that its client wants.
     pub level: Option<String>,
 }
 
-/// That a session was used.
+/// A use of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionUse {
-    /// Its name.
+    /// The session's name.
     pub id: String,
-    /// How long ago.
+    /// The time since the use.
     pub idle: Duration,
-    /// Up to which revision it was told of every change, where it wants to know of any.
+    /// The revision up to which it was notified of all changes, if it has subscriptions.
     pub heard: Option<u64>,
 }
 
-/// How far which history of the state had come.
+/// A history of the state, and its newest revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateSeen {
-    /// The state database's own id.
+    /// The id of the state database.
     pub database: String,
     /// Its newest revision.
     pub revision: u64,
 }
 
-/// The door to the table.
+/// Access to the table.
 pub struct Sessions<'a>(&'a Shared);
 
 impl<'a> Sessions<'a> {
@@ -53,7 +53,7 @@ impl<'a> Sessions<'a> {
         Self(shared)
     }
 
-    /// All sessions that were not ended.
+    /// Returns all sessions that were not ended.
     pub fn list(&self) -> Result<Vec<StoredSession>, VaultError> {
         self.0.read("list the sessions", |connection| {
             connection
@@ -63,7 +63,7 @@ impl<'a> Sessions<'a> {
         })
     }
 
-    /// Adds a session; it is there after a restart when the answer comes.
+    /// Adds a session. It survives a restart once this returns.
     pub async fn add(&self, id: &str, agent: &str) -> Result<(), VaultError> {
         let row = (id.to_owned(), agent.to_owned(), to_column(now_ms()));
         self.0
@@ -76,7 +76,7 @@ impl<'a> Sessions<'a> {
             .await
     }
 
-    /// Takes a session and its subscriptions away, for good when the answer comes.
+    /// Removes a session and its subscriptions; durable once this returns.
     pub async fn remove(&self, id: &str) -> Result<(), VaultError> {
         let id = id.to_owned();
         self.0
@@ -84,16 +84,16 @@ impl<'a> Sessions<'a> {
             .await
     }
 
-    /// Takes sessions and their subscriptions away some time soon. Each may be named once only, which
-    /// bounds what waits.
+    /// Removes sessions and their subscriptions asynchronously. Name each session only once, which bounds the
+    /// queue.
     pub fn leave_removal(&self, ids: Vec<String>) {
         let work =
             move |connection: &Connection| ids.iter().try_for_each(|id| remove(connection, id));
-        // The thread is gone only when gatewren stops; the next start ends them again.
+        // Fails only when gatewren is stopping. The next start ends the sessions again.
         let _ = self.0.writer.leave_uncounted("end sessions", work);
     }
 
-    /// How far the state had come when uses were last noted; unknown before the first time.
+    /// Returns the newest revision at the time of the last `Sessions::note`; `None` before the first one.
     pub fn state_seen(&self) -> Result<Option<StateSeen>, VaultError> {
         self.0.read("read how far the state had come", |connection| {
             let known = "SELECT d.value AS database, CAST(r.value AS INTEGER) AS revision
@@ -108,18 +108,18 @@ impl<'a> Sessions<'a> {
         })
     }
 
-    /// Begins with another history of the state: what any session was told of the one before counts no more.
+    /// Starts another history of the state. Notifications of the previous history do not count any more.
     pub fn leave_new_history(&self, seen: StateSeen) {
         let work = move |connection: &Connection| {
-            // Beyond every revision: so it is read as one of a history that is no more.
+            // Higher than any revision, so it is recognized as belonging to a previous history.
             connection.execute("UPDATE session SET heard = ?1", [i64::MAX])?;
             note_state(connection, &seen)
         };
-        // The thread is gone only when gatewren stops; the next start finds the same.
+        // Fails only when gatewren is stopping. The next start detects the new history again.
         let _ = self.0.writer.leave_uncounted("note a new state", work);
     }
 
-    /// Notes uses and how far the state has come, all in one commit. Call it about once a minute.
+    /// Records uses of sessions and the newest revision, in one commit. Call it about once a minute.
     pub async fn note(&self, uses: Vec<SessionUse>, state: StateSeen) -> Result<(), VaultError> {
         self.0
             .write("note the use of sessions", move |connection| {
@@ -136,7 +136,7 @@ impl<'a> Sessions<'a> {
             .await
     }
 
-    /// Notes the severity from which on a session's client wants log messages.
+    /// Stores the minimum severity of log messages for a session's client.
     pub async fn set_level(&self, id: &str, level: &str) -> Result<(), VaultError> {
         let row = (id.to_owned(), level.to_owned());
         self.0
@@ -171,7 +171,7 @@ fn remove(connection: &Connection, id: &str) -> Result<(), rusqlite::Error> {
         .map(drop)
 }
 
-/// The moment that lies so far back, in milliseconds since 1970.
+/// Returns the time `idle` ago, in milliseconds since 1970.
 fn moment(idle: Duration) -> u64 {
     let idle = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
     now_ms().saturating_sub(idle)

@@ -1,4 +1,4 @@
-//! What the doors of the vault share: the writing thread, a connection that reads, a count of changes.
+//! What all tables share: the writing thread, a connection for reads, and counters of changes.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,25 +14,25 @@ use super::row_job::Trail;
 use super::writer::Writer;
 use crate::sys::random_bytes;
 
-/// The open vault behind its doors.
+/// The open vault.
 pub(super) struct Shared {
     pub writer: Writer,
-    /// Beside the writing one, so that a read never waits for a commit.
+    /// Separate from the writing connection, so that a read never waits for a commit.
     pub reader: Mutex<Connection>,
-    /// Counts changes to the agents, ours and those of other processes.
+    /// Counts changes to the agents, including those by other processes.
     pub agent_changes: watch::Sender<u64>,
-    /// Counts changes to the inbox and its grants, ours and those of other processes.
+    /// Counts changes to the inbox and its grants, including those by other processes.
     pub inbox_changes: watch::Sender<u64>,
-    /// Where the audit's rows go.
+    /// The data that all rows of the audit share.
     pub trail: Arc<Trail>,
-    /// The audit's last row before this run of the server: a call up to it that has no outcome gets none.
+    /// The audit's last row before this run of the server. A call up to it without an outcome never gets one.
     pub audit_run_after: AtomicI64,
-    /// Names the calls in the audit.
+    /// The generator of call ids for the audit.
     pub ids: Ids,
 }
 
 impl Shared {
-    /// Reads on the connection beside the writing one.
+    /// Reads on the connection for reads.
     pub(super) fn read<T>(
         &self,
         doing: &'static str,
@@ -42,7 +42,8 @@ impl Shared {
         work(&reader).map_err(|cause| VaultError::from_sqlite(&self.trail.path, doing, &cause))
     }
 
-    /// Writes what a crash of the process must not undo; what a power cut undoes, its owner can bear.
+    /// Writes data that must survive a crash of the process. A power cut may undo the write, which is acceptable
+    /// for these callers.
     pub(super) async fn write(
         &self,
         doing: &'static str,
@@ -52,7 +53,7 @@ impl Shared {
         written.await
     }
 
-    /// The key of that name; made of random bytes if there is none yet.
+    /// Returns the key with this name. Makes it from random bytes if there is none yet.
     pub(super) async fn key(&self, name: &'static str) -> Result<[u8; 32], VaultError> {
         let fresh: [u8; 32] = random_bytes()?;
         let work = move |connection: &Connection| keys::find_or_keep(connection, name, fresh);

@@ -37,7 +37,7 @@ impl Tail {
         *lock(&self.end) = Some((seq + 1, sha256));
     }
 
-    /// Forgets the end, because rows were rolled back or another process may have written some.
+    /// Forgets the end, because rows were rolled back, or because another process may have written some.
     pub(super) fn forget(&self) {
         *lock(&self.end) = None;
     }

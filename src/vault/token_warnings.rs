@@ -7,7 +7,7 @@ use super::job::Durability;
 use super::row::to_column;
 use super::shared::Shared;
 
-/// The part of the schema's seventh version.
+/// The part of the schema's ninth version.
 pub(super) const SCHEMA: &str = "
 CREATE TABLE token_warning (
     agent      TEXT PRIMARY KEY,

@@ -28,7 +28,7 @@ const IS_TRIMMING: &str = "gatewren_is_trimming";
 /// The limit of rows for one transaction, so that calls do not wait long for it.
 const MAX_ROWS: i64 = 10_000;
 
-/// The minimum number of rows for a checkpoint, unless the last trim is [`LONG_AGO`].
+/// The minimum number of rows for a checkpoint, unless the last trim is `LONG_AGO`.
 const WORTHWHILE_ROWS: i64 = 1_000;
 
 /// After this time a trim also runs for fewer rows.
@@ -349,7 +349,7 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         calls(&vault, 1).await;
         assert_eq!(vault.audit().verify().unwrap(), intact(10, 6));
-        // A few more rows are not worth a checkpoint within [`LONG_AGO`].
+        // A few more rows are not worth a checkpoint within `LONG_AGO`.
         let again = vault.audit().trim(NOTHING).await.unwrap();
         assert_eq!(again, Trimmed::default());
     }

@@ -1,4 +1,4 @@
-//! Tells the writing thread when another process may have written, by hints of the kernel.
+//! Notifies the writing thread when another process may have written, based on file system events.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::sys::{Waiter, Waker};
 use super::job::Order;
 use super::queue::Queue;
 
-/// The wait between a write and the first look. What is written can be seen only later, when the disk has it, so
-/// each further look comes after twice the wait, up to [`SELDOM`]; and our own writes are hints too, of which so
-/// many as a busy server makes are one.
+/// The delay between a write and the first check. A commit becomes visible only when the disk has it, so each
+/// further check doubles the delay, up to [`SELDOM`]. Our own writes cause events too: the delay combines many of
+/// them.
 const SOON: Duration = Duration::from_millis(250);
 
-/// How often to look without a hint, should one be lost.
+/// The interval of checks without an event, in case an event was lost.
 pub(super) const SELDOM: Duration = Duration::from_secs(30);
 
-/// A thread that waits for writes to the vault's log of the file system; it ends when this is dropped.
+/// A thread that waits for writes to the WAL file. Dropping this ends it.
 pub(super) struct Watch {
     waker: Option<Waker>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
-    /// Starts to watch; the log must be there already.
+    /// Starts the thread. The WAL file must exist already.
     pub(super) fn start(vault: &Path, orders: Queue) -> io::Result<Self> {
         let (mut waiter, waker) = Waiter::new()?;
         let mut log = vault.as_os_str().to_owned();
@@ -53,9 +53,9 @@ impl Drop for Watch {
 }
 
 fn watch(waiter: &Waiter, orders: &Queue) {
-    // Held by the order that was not obeyed yet: a second one would say nothing new.
+    // The pending order holds a clone. While it is pending, a second order is not needed.
     let told = Arc::new(());
-    // Somebody may have written before the watch began.
+    // Another process may have written before the watch began.
     let mut pause = SOON;
     loop {
         match heard(waiter, pause) {
@@ -68,7 +68,7 @@ fn watch(waiter: &Waiter, orders: &Queue) {
             }
         }
         if Arc::strong_count(&told) == 1 {
-            // The writing thread is gone only when this one is about to end.
+            // Fails only when the writing thread has ended, and then this thread is about to end too.
             let _ = orders.put(Order::Look(Arc::clone(&told)));
         }
         pause = (pause * 2).min(SELDOM);

@@ -1,4 +1,4 @@
-//! The way to the thread that writes: wait for the commit, or leave the work for it.
+//! The writing thread's handle: queues jobs, and limits how many wait.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use super::queue::{Closed, Queue, queue};
 use super::row_job::Row;
 use super::watch::{SELDOM, Watch};
 
-/// Writes that may wait; at it, a write that is counted waits for a place.
+/// The limit of queued jobs. At the limit a counted job waits for a slot.
 const MAX_WAITING: usize = 4096;
 
-/// How often the thread looks whether another process has written where the kernel gives no hints.
+/// How often the thread checks for writes of other processes if the kernel reports no events.
 const LOOK_UNHINTED: Duration = Duration::from_millis(500);
 
-/// Dropping it writes what waits and ends the thread.
+/// Dropping it writes the queued jobs and ends the thread.
 pub(super) struct Writer {
     path: Arc<Path>,
     orders: Queue,
@@ -31,7 +31,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread, which calls `hooks`.
+    /// Starts the thread with these hooks.
     pub(super) fn start(
         connection: Connection,
         path: &Path,
@@ -62,9 +62,9 @@ impl Writer {
         })
     }
 
-    /// Does some work in the next commit, and says what came of it after that commit.
+    /// Runs `work` in the next commit, and returns its result after that commit.
     ///
-    /// `then` runs in the writing thread right after the commit, even if nobody waits any more.
+    /// `then` runs in the writing thread right after the commit, even if the caller's future was dropped.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -78,20 +78,21 @@ impl Writer {
             if let Ok(value) = &outcome {
                 then(value);
             }
-            // Nobody may be waiting any more.
+            // Fails if the caller's future was dropped.
             let _ = answer.send(outcome);
         });
         self.send((durability, true), Some(place), task)?;
         answered.await.map_err(|_| VaultError::Stopped)?
     }
 
-    /// Leaves a row for a coming commit; waits only for a place. A failure is logged.
+    /// Queues a row for a later commit. Waits only for a slot. A failure is logged.
     pub(super) async fn leave(&self, row: Row) -> Result<(), VaultError> {
         let place = self.place().await?;
         self.send((Durability::Process, false), Some(place), Todo::Row(row))
     }
 
-    /// The same where there is a place at once, which is nearly always; else the row comes back to be left later.
+    /// Queues a row if a slot is free, which is almost always the case. Otherwise returns the row so that the
+    /// caller can queue it later.
     pub(super) fn leave_now(&self, row: Row) -> Result<(), Unplaced> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return Err(Unplaced::Later(Box::new(row)));
@@ -100,12 +101,12 @@ impl Writer {
         sent.map_err(Unplaced::Stopped)
     }
 
-    /// Leaves a row without a place in the queue: only for what is bounded elsewhere.
+    /// Queues a row without a slot: only for callers that limit the number in another way.
     pub(super) fn leave_row_uncounted(&self, row: Row) -> Result<(), VaultError> {
         self.send((Durability::Process, false), None, Todo::Row(row))
     }
 
-    /// Leaves some work without a place in the queue: only for what is bounded elsewhere.
+    /// Queues work without a slot: only for callers that limit the number in another way.
     pub(super) fn leave_uncounted(
         &self,
         doing: &'static str,
@@ -118,7 +119,7 @@ impl Writer {
         )
     }
 
-    /// Leaves some work if there is a place for it, else forgets it: only for what may be lost.
+    /// Queues work if a slot is free, and drops it otherwise: only for data that may be lost.
     pub(super) fn leave_or_forget(
         &self,
         doing: &'static str,
@@ -126,7 +127,7 @@ impl Writer {
     ) {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             let task = self.task(doing, work, logged);
-            // The thread is gone only when gatewren stops.
+            // Fails only when gatewren is stopping.
             let _ = self.send((Durability::Process, false), Some(place), task);
         }
     }
@@ -182,11 +183,11 @@ impl Drop for Writer {
     }
 }
 
-/// Why a row was not left.
+/// Why a row was not queued.
 pub(super) enum Unplaced {
-    /// There is no place for it at the moment.
+    /// No slot is free at the moment.
     Later(Box<Row>),
-    /// There will be none.
+    /// The writer has stopped.
     Stopped(VaultError),
 }
 
@@ -196,7 +197,7 @@ fn logged(outcome: Result<(), VaultError>) {
     }
 }
 
-/// Work with what is to happen after it.
+/// Work together with a callback for its result.
 struct Task<T, W, F> {
     path: Arc<Path>,
     doing: &'static str,
