@@ -1,11 +1,11 @@
-//! Where backups may be kept, as the owner names it.
+//! Backup targets in the owner's settings.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::shape::List;
 
-/// How places for backups are read.
+/// The list of backup targets.
 pub(super) const PLACES: List<BackupPlace> = List {
     entry: |text| text.parse().ok(),
     like: "a name and a place, such as \"local: /srv/backup\", \"usb: disk LABEL=backup\", \"nas: smb //host/share \
@@ -13,55 +13,55 @@ pub(super) const PLACES: List<BackupPlace> = List {
     may_be_empty: true,
 };
 
-/// The longest entry; a longer one is refused.
+/// The maximum length of an entry. A longer one is rejected.
 const MAX_BYTES: usize = 1024;
 
-/// One place for backups.
+/// A backup target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupPlace {
-    /// What clients call it.
+    /// The name that clients use.
     pub name: String,
-    /// What it is.
+    /// Where the backups are stored.
     pub store: BackupStore,
 }
 
-/// What a place for backups is.
+/// The kinds of backup targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackupStore {
     /// A directory, by its absolute path.
     Directory(String),
-    /// A disk to be mounted: `LABEL=...`, `UUID=...` or a path below `/dev`.
+    /// A disk to mount: `LABEL=...`, `UUID=...` or a path below `/dev`.
     Disk(String),
-    /// A share of another machine's: `//HOST/SHARE`, and the file with the user and the password.
+    /// A share of another machine: `//HOST/SHARE`, and a file with the user and the password.
     Share {
         /// The share.
         share: String,
-        /// The file (mount.cifs(8), `credentials=`).
+        /// The credentials file (mount.cifs(8), `credentials=`).
         credentials: String,
     },
-    /// A repository of restic's.
+    /// A restic repository.
     Restic {
-        /// A directory, or where it is elsewhere: `sftp:...`, `rest:...` or `s3:...`.
+        /// A directory, or a remote repository: `sftp:...`, `rest:...` or `s3:...`.
         repository: String,
-        /// The file whose one line is its password.
+        /// The file that contains the password in one line.
         password: String,
-        /// The file with what a server elsewhere wants to know, as variables.
+        /// The file with the environment variables for a remote server.
         credentials: Option<String>,
     },
 }
 
-/// Why a text is no place for backups.
+/// The error for a text that is not a backup target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidPlace;
 
 impl FromStr for BackupPlace {
     type Err = InvalidPlace;
 
-    /// Reads `NAME: /DIRECTORY`, `NAME: disk SOURCE`, `NAME: smb //HOST/SHARE credentials=FILE` or
-    /// `NAME: restic REPOSITORY password=FILE [credentials=FILE]`.
+    /// Parses `NAME: /DIRECTORY`, `NAME: disk SOURCE`, `NAME: smb //HOST/SHARE credentials=FILE` or `NAME: restic
+    /// REPOSITORY password=FILE [credentials=FILE]`.
     fn from_str(text: &str) -> Result<Self, InvalidPlace> {
         let (name, rest) = text.split_once(':').ok_or(InvalidPlace)?;
-        // What a shell or mount(8) would read more into is in none of them.
+        // No part may contain characters that a shell or mount(8) interprets.
         let plain = |c: char| c.is_ascii_graphic() && !"\"'\\$`,;|&<>".contains(c);
         let good = text.len() <= MAX_BYTES && is_name(name);
         let words: Vec<&str> = rest.split_whitespace().collect();
@@ -90,14 +90,14 @@ impl FromStr for BackupPlace {
     }
 }
 
-/// As clients may name it: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or a digit.
+/// Returns whether this is a valid name: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or a digit.
 fn is_name(name: &str) -> bool {
     let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let begins_well = name.bytes().next().is_some_and(small);
     begins_well && name.len() <= 32 && name.bytes().all(|b| small(b) || b"_-".contains(&b))
 }
 
-/// An absolute path in which nothing leads back, and which is not the root.
+/// Normalizes an absolute path. Returns `None` if it contains `.` or `..`, or is the root.
 pub(super) fn straight(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -120,8 +120,8 @@ fn is_share(share: &str) -> bool {
     parts.is_some_and(|(host, share)| !host.is_empty() && !share.is_empty())
 }
 
-/// A directory, or a place elsewhere that restic knows by itself; none that names a password, which this file is not
-/// the place for, or a program to run.
+/// Checks a directory or a remote repository of a kind that restic supports itself. Rejects an address that
+/// contains a password, which does not belong in this file, or that names a program to run.
 fn of_restic(repository: &str) -> Option<String> {
     if repository.starts_with('/') {
         return straight(repository);

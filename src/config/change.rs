@@ -1,24 +1,23 @@
-//! What differs when the settings are read again: what takes effect at once, and what waits for a restart.
+//! The differences after reading the settings again: what takes effect at once, and what waits for a restart.
 
 use super::key::Key;
 use super::named::other;
 use super::reference::SETTINGS;
 use super::settings::Settings;
 
-/// Settings that were read again, beside those that were in force.
+/// The result of reading the settings again.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Change {
-    /// What can be in force now: what needs a restart stands as it did.
+    /// The settings to apply now. Keys that need a restart keep their old values.
     pub settings: Settings,
-    /// The keys whose values take effect, such as `limits.drain`, and the spaces and channels that are
-    /// others now.
+    /// The keys whose values take effect, such as `limits.drain`, and the spaces and channels that changed.
     pub changed: Vec<String>,
-    /// The keys whose new values wait for a restart.
+    /// The keys whose new values take effect after a restart.
     pub waiting: Vec<String>,
 }
 
 impl Settings {
-    /// What it means that these were read while `self` is in force.
+    /// Compares `self`, which is in effect, with the settings that were read.
     pub fn changed_to(&self, read: Self) -> Change {
         let differing = |key: &&Key<Self>| (key.write)(self) != (key.write)(&read);
         let (waiting, changed): (Vec<_>, Vec<_>) = SETTINGS
@@ -46,7 +45,7 @@ mod tests {
     use super::super::space::Space;
     use super::*;
 
-    /// The keys that a running server cannot follow; every other one it must.
+    /// The keys that only take effect after a restart. All other keys must take effect at once.
     const AT_THE_START: [&str; 5] = [
         "listen",
         "state_dir",
@@ -55,7 +54,7 @@ mod tests {
         "helper.socket",
     ];
 
-    /// Another good value for each key, as TOML.
+    /// Returns another valid value for each key, as TOML.
     fn other_value(path: &str) -> &'static str {
         match path {
             "listen" => "[\"127.0.0.1:9\"]",

@@ -1,4 +1,4 @@
-//! `[notify.NAME]`: a channel on which the owner hears of things: ntfy, a web-hook, or mail.
+//! `[notify.NAME]`: a notification channel to the owner, over ntfy, a webhook or mail.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,55 +11,55 @@ use super::error::UnknownWord;
 use super::shape::{List, Shape};
 use super::watched::Watched;
 
-/// A longer address is refused.
+/// The maximum length of an address. A longer one is rejected.
 const MAX_URL_BYTES: usize = 1024;
 
-/// A longer topic is refused, by ntfy too.
+/// The maximum length of a topic. ntfy has the same limit.
 const MAX_TOPIC_BYTES: usize = 64;
 
-/// Every channel, by its name.
+/// All channels, by name.
 pub type Channels = BTreeMap<String, Channel>;
 
-/// One channel, as the settings have it.
+/// A channel as configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
-    /// What is spoken there.
+    /// The protocol.
     pub kind: ChannelKind,
-    /// Where it is: the server of ntfy, or the whole address of a web-hook.
+    /// The address: the server for ntfy, or the complete URL for a webhook.
     pub url: String,
-    /// The topic of ntfy; empty for a web-hook.
+    /// The topic for ntfy; empty for a webhook.
     pub topic: String,
-    /// The file with the token that is sent along as a bearer's.
+    /// The file with the bearer token.
     pub token_file: Option<PathBuf>,
-    /// What is sent there unasked.
+    /// The occasions on which a notification is sent without a call.
     pub on: Vec<Occasion>,
-    /// The places of the state whose changes are sent there.
+    /// The parts of the state whose changes are sent.
     pub watch: Vec<Watched>,
-    /// Whether agents may send there with `notify_send`.
+    /// Whether agents may send to it with `notify_send`.
     pub agents: bool,
 }
 
-/// What is spoken on a channel.
+/// The protocol of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChannelKind {
-    /// ntfy's way of publishing as JSON.
+    /// ntfy, publishing as JSON.
     Ntfy,
-    /// One JSON object for each.
+    /// A webhook, which gets one JSON object for each message.
     Webhook,
-    /// A letter, sent by the helper to whom its own file names.
+    /// Mail, which the helper sends to the recipients in `helper.toml`.
     Mail,
 }
 
-/// What a channel may be told of unasked.
+/// An occasion on which a channel is notified without a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
-    /// A notification of this level.
+    /// A notification of level info.
     Info,
-    /// The same.
+    /// A notification of level warning.
     Warning,
-    /// The same.
+    /// A notification of level error.
     Error,
-    /// A change of an agent's that waits for the owner.
+    /// A change that an agent proposed and that waits for the owner.
     Inbox,
 }
 
@@ -78,7 +78,7 @@ impl Default for Channel {
 }
 
 impl Channel {
-    /// What must hold between the values, where it does not; the section is called so.
+    /// Returns the rule that the values break, if there is one. `section` is the section's name for the message.
     pub(super) fn broken_rule(&self, section: &str) -> Option<String> {
         if self.kind == ChannelKind::Mail {
             let is_bare = self.url.is_empty() && self.topic.is_empty() && self.token_file.is_none();
@@ -112,13 +112,13 @@ impl Channel {
     }
 }
 
-/// Whether plain HTTP stays on this box, by its words.
+/// Returns whether plain HTTP to this URL stays on this host, judging by the host in the URL.
 fn is_this_box(url: &str) -> bool {
     let host = host_of(url.strip_prefix("http://").unwrap_or_default());
     ["127.0.0.1", "[::1]", "localhost"].contains(&host)
 }
 
-/// The host of what stands behind the scheme, without its port.
+/// Returns the host of a URL without its scheme and port.
 fn host_of(rest: &str) -> &str {
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
     match authority.rsplit_once(':') {
@@ -127,7 +127,7 @@ fn host_of(rest: &str) -> &str {
     }
 }
 
-/// An address to send to.
+/// A URL to send to.
 pub(super) struct Address;
 
 impl Shape<String> for Address {
@@ -157,7 +157,7 @@ fn is_address(text: &str) -> bool {
     plain && text.len() <= MAX_URL_BYTES && !host_of(rest).is_empty() && !authority.contains('@')
 }
 
-/// A topic of ntfy's, or none.
+/// An ntfy topic, or an empty text.
 pub(super) struct Topic;
 
 impl Shape<String> for Topic {
@@ -175,14 +175,14 @@ impl Shape<String> for Topic {
     }
 }
 
-/// The places of the state that a channel is told of.
+/// The list of parts of the state to watch.
 pub(super) const WATCHED: List<Watched> = List {
     entry: |text| text.parse().ok(),
     like: "a place of the state such as \"/public/packageData/*/statusInfo\", where * is any one member",
     may_be_empty: true,
 };
 
-/// What a channel is told of unasked.
+/// The list of occasions.
 pub(super) const OCCASIONS: List<Occasion> = List {
     entry: |text| text.parse().ok(),
     like: "one of info, warning, error, inbox in quotes",
@@ -215,7 +215,7 @@ impl FromStr for ChannelKind {
 impl Occasion {
     const ALL: [Self; 4] = [Self::Info, Self::Warning, Self::Error, Self::Inbox];
 
-    /// The word for it.
+    /// Returns the word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",

@@ -1,4 +1,4 @@
-//! `[notify.NAME]`: how channels to the owner are read from the settings.
+//! `[notify.NAME]`: reads the notification channels from the settings.
 
 use super::channel::{Address, Channel, OCCASIONS, Topic, WATCHED};
 use super::error::Problem;
@@ -8,16 +8,16 @@ use super::reading::{Family, Named, shown};
 use super::settings::Settings;
 use super::shape::{AbsolutePath, Flag, Shape as _, Word};
 
-/// More channels are refused.
+/// The maximum number of channels.
 const MAX_CHANNELS: usize = 8;
 
-/// The sections, as the reader of the settings knows them.
+/// The family of sections for the reader of the settings.
 pub(super) const FAMILY: Family<Settings> = Family {
     section: "notify",
     read,
 };
 
-/// Two of them for the sample.
+/// Two example sections for the sample.
 pub(super) const EXAMPLE: &str = "\
 Channels: where the owner hears of things, 8 at most. Each has a name of its owner's choosing;
 `gatewren notify test NAME` sends something there. The service reaches the local network only, unless its

@@ -1,17 +1,17 @@
-//! By which names tools are listed.
+//! The names under which tools are listed.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::error::UnknownWord;
 
-/// By which names tools are listed, and resources.
+/// The naming scheme of tools and resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
-    /// By our own, which every client takes.
+    /// Our own names, which every client accepts.
     #[default]
     Portable,
-    /// By those that `StartOS` has for them, with its parameters, where it has some.
+    /// The names and parameters of `StartOS`, for tools that exist there.
     StartOs,
 }
 

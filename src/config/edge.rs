@@ -1,4 +1,4 @@
-//! `[edge_jwt]`: the proxy at the network's edge that says who is there, and where its keys are.
+//! `[edge_jwt]`: an identity provider at a proxy, and the keys for its tokens.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,27 +7,27 @@ use toml::de::DeValue;
 
 use super::shape::Shape;
 
-/// A token that a proxy puts into a header of every request; all of it is set, or nothing.
+/// A token that a proxy adds to each request as a header. Either all required fields are set or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdgeJwt {
-    /// The header, in lower case; empty when there is no such proxy.
+    /// The header's name in lower case; empty if there is no such proxy.
     pub header: String,
-    /// Where the provider's keys are.
+    /// Where to get the provider's keys.
     pub jwks: Option<KeysAt>,
-    /// For whom the token must be made.
+    /// The required audience of the token.
     pub audience: String,
-    /// Who must have made it.
+    /// The required issuer of the token.
     pub issuer: String,
-    /// How often the keys are fetched.
+    /// The interval of fetching the keys.
     pub refresh: Duration,
 }
 
-/// Where keys are.
+/// The location of the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeysAt {
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// At an address, `https://` or on this box.
+    /// A URL: `https://`, or on this host.
     Url(String),
 }
 
@@ -44,7 +44,7 @@ impl Default for EdgeJwt {
 }
 
 impl EdgeJwt {
-    /// What must hold between the values, where it does not.
+    /// Returns the rule that the values break, if there is one.
     pub(super) fn broken_rule(&self) -> Option<String> {
         let set = [
             !self.header.is_empty(),
@@ -102,7 +102,7 @@ impl Shape<String> for Text {
     }
 }
 
-/// A file, an address, or nothing.
+/// A file, a URL, or nothing.
 pub(super) struct Keys;
 
 impl Shape<Option<KeysAt>> for Keys {

@@ -1,16 +1,16 @@
-//! What is wrong with the settings, where, and what to do about it.
+//! The errors in settings: where they are and how to fix them.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// One thing to mend in a settings file.
+/// An error in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The file it stands in.
+    /// The file.
     pub file: PathBuf,
-    /// The line, counted from 1, where it stands on one.
+    /// The line, counted from 1, if the error belongs to one.
     pub line: Option<usize>,
-    /// A sentence: what is wrong and what would be right.
+    /// A sentence with the error and the fix.
     pub message: String,
 }
 
@@ -24,14 +24,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The settings cannot be used; every problem found, one a line.
+/// Invalid settings. Displays every problem, one a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     problems: Vec<Problem>,
 }
 
 impl ConfigError {
-    /// An error of these problems, or none when there are none.
+    /// Returns an error with these problems, or `Ok` if there are none.
     pub(super) fn of(problems: Vec<Problem>) -> Result<(), Self> {
         if problems.is_empty() {
             Ok(())
@@ -40,12 +40,12 @@ impl ConfigError {
         }
     }
 
-    /// What to mend, in the order of the files.
+    /// Returns the problems, in the order of the files.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// The first thing to mend on one line, and how many there are.
+    /// Returns the first problem as one line, with the number of problems.
     pub fn shortly(&self) -> String {
         let first = self.problems.first().map(Problem::to_string);
         let first = first.unwrap_or_default();
@@ -70,7 +70,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A word that is none of the known ones.
+/// A word that is not among the known words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownWord {
     word: String,
@@ -85,7 +85,7 @@ impl UnknownWord {
         }
     }
 
-    /// The words that would have been right, separated by commas.
+    /// Returns the known words, separated by commas.
     pub(super) fn known(&self) -> &str {
         &self.known
     }

@@ -1,30 +1,30 @@
-//! Patterns for names: `*` for any run of characters, `?` for one.
+//! Patterns for names: `*` matches any characters, `?` matches one.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A pattern that names are held against, such as `arr-*`.
+/// A pattern for names, such as `arr-*`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Glob(String);
 
-/// The longest pattern; a longer one is refused.
+/// The maximum length of a pattern. A longer one is rejected.
 const MAX_BYTES: usize = 128;
 
 impl Glob {
-    /// Whether a name fits the pattern from its first to its last character.
+    /// Returns whether the whole name matches.
     pub fn matches(&self, name: &str) -> bool {
         fits(&self.0, name)
     }
 }
 
-/// Whether a name of any characters fits a pattern of any characters, from the first to the last.
+/// Returns whether the whole name matches the pattern. Both may contain any characters.
 pub fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut from) = (0, 0);
-    // The last star met, and how much of the name it has swallowed.
+    // The position of the last `*`, and the end of the part of the name that it matches.
     let mut star: Option<(usize, usize)> = None;
     while from < name.len() {
         match (pattern.get(at), star) {
@@ -47,7 +47,7 @@ pub fn fits(pattern: &str, name: &str) -> bool {
     pattern.iter().skip(at).all(|p| *p == b'*')
 }
 
-/// Why a text is no pattern.
+/// The error for a text that is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidGlob;
 

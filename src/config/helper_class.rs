@@ -1,10 +1,10 @@
-//! The classes that each thing belongs to which the root helper can do.
+//! The classes of the helper's operations.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What one key of the file switches: each thing that the helper does belongs to one of them.
+/// What a key of `helper.toml` enables. Each operation of the helper belongs to exactly one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelperClass {
@@ -12,25 +12,25 @@ pub enum HelperClass {
     HostShell,
     /// Commands in containers.
     ContainerShell,
-    /// Looking at the host.
+    /// Reading more about the host.
     HostReads,
-    /// Looking at containers.
+    /// Listing and reading containers.
     LxcReads,
     /// Starting and stopping containers.
     LxcWrites,
-    /// Making and removing containers, their snapshots and definitions.
+    /// Creating and removing containers, their snapshots and definitions.
     LxcManage,
     /// Listing, reading and writing files in containers.
     ContainerFiles,
-    /// Restarting the box and switching it off.
+    /// Restarting the host and shutting it down.
     Power,
-    /// Looking at the host's updates.
+    /// Listing the host's updates.
     Updates,
-    /// Installing them.
+    /// Installing updates.
     UpdatesApply,
     /// Reading the host's journal.
     HostLogs,
-    /// Changing the host's units.
+    /// Changing the host's systemd units.
     Units,
     /// Listing, searching and reading the host's files.
     HostFileReads,
@@ -38,11 +38,11 @@ pub enum HelperClass {
     HostFileWrites,
     /// Changing the host's network.
     Network,
-    /// Looking for damage on the host's disks and repairing it.
+    /// Checking the host's disks for damage and repairing them.
     Storage,
-    /// Making backups and bringing them back.
+    /// Making and restoring backups.
     Backup,
-    /// Looking at and changing who may log in over SSH.
+    /// Listing and changing the SSH keys that may log in.
     SshKeys,
     /// Changing the host's settings.
     HostSettings,
@@ -51,7 +51,7 @@ pub enum HelperClass {
 }
 
 impl HelperClass {
-    /// Every class, in the order of the file.
+    /// All classes, in the order of the file.
     pub const ALL: [Self; 20] = [
         Self::HostShell,
         Self::ContainerShell,
@@ -75,7 +75,8 @@ impl HelperClass {
         Self::MailTo,
     ];
 
-    /// What it is called between programs: its key in the file, but where a key has more values than off and on.
+    /// Returns its name between programs. It is the key in the file, except where a key has more values than off
+    /// and on.
     pub fn key(self) -> &'static str {
         match self {
             Self::HostShell => "host_shell",
@@ -102,7 +103,7 @@ impl HelperClass {
     }
 }
 
-/// What the owner reads of it: the key in the file, and the value where that needs one of several.
+/// Shows the owner the key in the file, with the value if the key has several.
 impl fmt::Display for HelperClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,4 +1,4 @@
-//! The lists that stand in the root helper's file.
+//! The lists in `helper.toml`.
 
 use super::glob::Glob;
 use super::shape::List;
@@ -11,14 +11,14 @@ pub const GLOBS: List<Glob> = List {
     may_be_empty: true,
 };
 
-/// What containers are made from.
+/// Templates for new containers.
 pub const TEMPLATES: List<Template> = List {
     entry: |text| text.parse().ok(),
     like: "a template of LXC's, such as \"busybox\" or \"debian: download -d debian -r trixie -a amd64\"",
     may_be_empty: true,
 };
 
-/// The longest path of a directory.
+/// The maximum length of a directory's path.
 const DIRECTORY_BYTES: usize = 1024;
 
 /// Directories of the host.
@@ -28,14 +28,14 @@ pub const DIRECTORIES: List<String> = List {
     may_be_empty: true,
 };
 
-/// Users, or files of theirs.
+/// Users, or files of SSH keys.
 pub const ACCOUNTS: List<String> = List {
     entry: account,
     like: "a user's name, such as \"root\", or the absolute path of a file",
     may_be_empty: true,
 };
 
-/// A login name as useradd(8) takes it, or a path.
+/// Parses a login name as useradd(8) accepts it, or an absolute path.
 fn account(text: &str) -> Option<String> {
     if text.starts_with('/') {
         return directory(text).filter(|path| path != "/");

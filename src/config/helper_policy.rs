@@ -1,4 +1,4 @@
-//! What the root helper lets be done on this box at all, whatever the front asks for.
+//! The limits of the root helper: the operations that it allows, whatever the front requests.
 
 use std::fmt;
 use std::path::Path;
@@ -17,39 +17,39 @@ use super::template::Template;
 use super::trust::doubt;
 use super::wifi_network::{NETWORKS, WifiNetwork};
 
-/// Where `gatewren helper` looks when it is told nothing.
+/// The default path of `gatewren helper`.
 pub const HELPER_POLICY_FILE: &str = "/etc/gatewren/helper.toml";
 
-/// Whether commands may run in a place.
+/// Whether commands may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shell {
-    /// None may.
+    /// Not allowed.
     Off,
-    /// Any may, as root.
+    /// Any command may run, as root.
     Full,
 }
 
-/// Whether something may be done that is either off or on.
+/// A setting that is either off or on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// It may not.
+    /// Not allowed.
     Off,
-    /// It may.
+    /// Allowed.
     On,
 }
 
-/// What may be done about updates of packages.
+/// The allowed operations on package updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updates {
-    /// Nothing.
+    /// None.
     Off,
-    /// They may be looked at.
+    /// Listing them.
     ReadOnly,
-    /// And installed.
+    /// Listing and installing them.
     Apply,
 }
 
-/// The bounds that hold even if the front is taken over.
+/// The limits that also hold if an attacker controls the front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the file")]
 pub struct HelperPolicy {
@@ -57,65 +57,65 @@ pub struct HelperPolicy {
     pub host_shell: Shell,
     /// Commands in containers.
     pub container_shell: Shell,
-    /// The containers that may be seen and touched.
+    /// The containers that agents may see and change.
     pub containers: Vec<Glob>,
-    /// Whether the host may be looked at.
+    /// Whether more of the host may be read than an unprivileged user can.
     pub host_reads: bool,
-    /// Whether containers may be listed, looked at and watched.
+    /// Whether containers may be listed, read and watched.
     pub lxc_reads: bool,
-    /// Whether containers may be started, stopped, frozen, and set to start with the box.
+    /// Whether containers may be started, stopped and frozen, and their autostart changed.
     pub lxc_writes: bool,
-    /// Whether containers may be made, removed and brought back, and their definitions changed.
+    /// Whether containers may be created, destroyed and restored, and their definitions changed.
     pub lxc_manage: Switch,
     /// Whether files in containers may be listed, read and written.
     pub container_files: Switch,
-    /// What containers may be made from.
+    /// The templates for new containers.
     pub templates: Vec<Template>,
-    /// Restarting the box and switching it off.
+    /// Restarting the host and shutting it down.
     pub power: Switch,
-    /// Updates of packages.
+    /// Package updates.
     pub updates: Updates,
     /// Whether the host's journal may be read.
     pub host_logs: bool,
-    /// Changing the host's units.
+    /// Changing the host's systemd units.
     pub units: Switch,
-    /// The directories of the host below which files may be listed, searched and read.
+    /// The directories of the host whose files may be listed, searched and read.
     pub host_file_reads: Vec<String>,
-    /// The directories of the host below which files may be written.
+    /// The directories of the host whose files may be written.
     pub host_file_writes: Vec<String>,
     /// Changing the host's network.
     pub network: Switch,
     /// The wireless networks whose passwords may be used.
     pub wifi_networks: Vec<WifiNetwork>,
-    /// Whether the host's disks may be looked through and repaired.
+    /// Whether the host's disks may be checked and repaired.
     pub storage: Switch,
-    /// The accounts, or files, whose SSH keys may be seen and changed.
+    /// The users, or files, whose SSH keys may be listed and changed.
     pub ssh_keys: Vec<String>,
     /// Changing the host's settings.
     pub host_settings: Switch,
-    /// Making backups and bringing them back.
+    /// Making and restoring backups.
     pub backup: Switch,
-    /// Where backups are kept.
+    /// The backup targets.
     pub backup_targets: Vec<BackupPlace>,
-    /// The directories below which further places for them may be made.
+    /// The directories in which clients may add backup targets.
     pub backup_roots: Vec<String>,
-    /// The directories of the host of which backups may be made.
+    /// The directories of the host that may be backed up.
     pub backup_paths: Vec<String>,
-    /// Who is sent mail.
+    /// The recipients of mail.
     pub mail_to: Vec<Recipient>,
 }
 
 impl HelperPolicy {
-    /// Reads the policy; a missing file is an error, but for [`HELPER_POLICY_FILE`], in whose place the defaults hold.
+    /// Reads the policy. A missing file is an error, except for [`HELPER_POLICY_FILE`], where the defaults apply.
     ///
-    /// A file that somebody else than root and our own user may write or replace is refused: it would
-    /// bound nobody.
+    /// A file that can be written or replaced by users other than root and our own user is rejected, because such a
+    /// file limits nobody.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Self::load_or(path, Self::default())
     }
 
-    /// The same for a trial: in the place of the standard file everything is allowed. A file that is there bounds
-    /// a trial like anything else.
+    /// Like `load`, for a trial: if the default file is missing, everything is allowed. An existing file
+    /// limits a trial too.
     pub fn load_for_trial(path: &Path) -> Result<Self, ConfigError> {
         Self::load_or(path, Self::everything())
     }
@@ -134,7 +134,7 @@ impl HelperPolicy {
         ConfigError::of(problems.into_iter().chain(doubt(path)).collect()).map(|()| policy)
     }
 
-    /// Nothing is bounded: for a trial, which is for a box where nothing is installed.
+    /// Returns a policy without limits. It is for a trial, on a host without an installation.
     pub fn everything() -> Self {
         Self {
             host_shell: Shell::Full,
@@ -157,7 +157,7 @@ impl HelperPolicy {
         }
     }
 
-    /// Whether what belongs to a class may be done.
+    /// Returns whether the operations of a class are allowed.
     pub fn allows(&self, class: HelperClass) -> bool {
         match class {
             HelperClass::HostShell => self.host_shell == Shell::Full,
@@ -287,7 +287,7 @@ Every value below is the default: uncomment a line to change it.";
 
 #[cfg(feature = "fuzzing")]
 impl HelperPolicy {
-    /// Reads a policy from the text of its file.
+    /// Parses a policy from the text of its file.
     pub fn from_text(text: &str) -> Result<Self, ConfigError> {
         let mut policy = Self::default();
         let file = reading::Text::new(Path::new(HELPER_POLICY_FILE), text);
@@ -295,14 +295,14 @@ impl HelperPolicy {
         ConfigError::of(problems).map(|()| policy)
     }
 
-    /// Every key with its value, as a file.
+    /// Returns all keys with their values, as a file.
     pub fn to_text(&self) -> String {
         super::key::written(Self::KEYS, self)
     }
 }
 
-/// What looks at containers and runs in them is on, what makes and removes them and what is about the host is off:
-/// this holds where nothing else was written.
+/// The defaults: reading containers and running commands in them is on; creating and removing containers and
+/// changing the host is off.
 impl Default for HelperPolicy {
     fn default() -> Self {
         Self {
@@ -335,7 +335,7 @@ impl Default for HelperPolicy {
     }
 }
 
-/// How the values of a key are written.
+/// Implements `Display` and `FromStr` for the values of a key.
 macro_rules! words {
     ($kind:ty, $($word:literal = $value:path),+) => {
         impl fmt::Display for $kind {
@@ -442,7 +442,7 @@ mod tests {
             "wifi_networks",
         ]
         .len();
-        // One key has a class for each of two words.
+        // One key has two classes, one for each of two values.
         assert_eq!(
             HelperPolicy::KEYS.len() + 1,
             HelperClass::ALL.len() + others
@@ -452,7 +452,7 @@ mod tests {
     #[test]
     fn the_sample_uncommented_is_the_defaults_and_stands_in_etc() {
         let scratch = Scratch::new();
-        // A value that is the default is one with "#" and no space before it.
+        // A commented-out default has a "#" without a space.
         let sample = helper_sample();
         let lines = sample.lines().map(|line| match line.strip_prefix('#') {
             Some(key) if !key.starts_with(' ') => key,

@@ -1,15 +1,16 @@
-//! Which containers, and which units that stand for them, the root helper's file lets be touched and known.
+//! The containers, and the units that belong to them, that the helper's policy gives access to.
 
 use super::helper_policy::HelperPolicy;
 use super::space::{OF_ALL_CONTAINERS, container_of_unit};
 
 impl HelperPolicy {
-    /// Whether a container may be seen and touched.
+    /// Returns whether a container may be accessed.
     pub fn allows_container(&self, name: &str) -> bool {
         self.containers.iter().any(|glob| glob.matches(name))
     }
 
-    /// Whether a unit of systemd touches no container that may not be touched: some stand for one, some for all.
+    /// Returns whether changing a unit affects no container without access. Some units belong to one container,
+    /// some to all.
     pub fn allows_unit(&self, name: &str) -> bool {
         if let Some(container) = container_of_unit(name) {
             return self.lxc_writes && self.allows_container(&container);
@@ -17,12 +18,12 @@ impl HelperPolicy {
         !OF_ALL_CONTAINERS.contains(&name) || self.lxc_writes && self.allows_all_containers()
     }
 
-    /// Whether everything that the host says of containers may be told, whichever they are.
+    /// Returns whether all information of the host about containers may be shown.
     pub fn shows_all_containers(&self) -> bool {
         self.lxc_reads && self.allows_all_containers()
     }
 
-    /// Whether what the host says of a container may be told.
+    /// Returns whether information of the host about a container may be shown.
     pub fn shows_container(&self, name: &str) -> bool {
         self.lxc_reads && self.allows_container(name)
     }

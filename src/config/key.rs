@@ -1,28 +1,27 @@
-//! A row of the reference: one key, what it means, how it is read and how its value is written.
+//! A row of the reference: a key, its help, and the functions that read and write its value.
 
 use toml::de::DeValue;
 
-/// One key of a settings file that fills an `S`.
+/// A key of a settings file that fills an `S`.
 pub(super) struct Key<S> {
-    /// The section it stands in; empty for the head of the file, and `spaces.*` for one whose name its owner
-    /// chooses.
+    /// The section; empty for the head of the file, `spaces.*` for sections with names that the owner chooses.
     pub section: &'static str,
-    /// Its name in that section.
+    /// The name in that section.
     pub name: &'static str,
     /// One or more lines for the sample and the man page.
     pub help: &'static str,
-    /// Reads a value into its place, or says what was expected.
+    /// Parses a value into its field, or returns the expected form.
     pub read: fn(&mut S, &DeValue<'_>) -> Result<(), String>,
-    /// The value in an `S`, as TOML.
+    /// Returns the field's value as TOML.
     pub write: fn(&S) -> String,
-    /// Takes the value over from another `S`.
+    /// Copies the value from another `S`.
     pub copy: fn(&mut S, &S),
-    /// Whether a new value waits for the next start of whoever has read it.
+    /// Whether a new value takes effect only after a restart.
     pub needs_restart: bool,
 }
 
 impl<S> Key<S> {
-    /// Whether it stands in a section of this name.
+    /// Returns whether the key belongs to this section.
     pub fn is_in(&self, section: &str) -> bool {
         match self.section.strip_suffix('*') {
             Some(family) => section.starts_with(family),
@@ -30,7 +29,7 @@ impl<S> Key<S> {
         }
     }
 
-    /// The name with the section that it was found in, as errors call it.
+    /// Returns the name with the given section, for error messages.
     pub fn path_in(&self, section: &str) -> String {
         if section.is_empty() {
             self.name.to_owned()
@@ -40,8 +39,7 @@ impl<S> Key<S> {
     }
 }
 
-/// A [`Key`]: section, name, the field it fills, the shape of its values, help; `restart` at the end where a new value
-/// waits for one.
+/// Makes a [`Key`]: section, name, field, shape of the values, help. `restart` at the end if a new value needs one.
 macro_rules! key {
     ($section:literal, $name:literal, $($field:ident).+, $shape:expr, $help:literal) => {
         key!(@ $section, $name, $($field).+, $shape, $help, false)
@@ -67,7 +65,7 @@ macro_rules! key {
 
 pub(super) use key;
 
-/// A sample file: the introduction, then every key commented out, with its help and default.
+/// Returns a sample file: the introduction, then each key commented out, with its help and default.
 pub(super) fn sample<S: Default>(introduction: &str, keys: &[Key<S>]) -> String {
     let defaults = S::default();
     let mut lines = commented(introduction);
@@ -88,7 +86,7 @@ pub(super) fn sample<S: Default>(introduction: &str, keys: &[Key<S>]) -> String 
     lines.join("\n")
 }
 
-/// Every key with its value, as a file.
+/// Returns all keys with their values, as a file.
 #[cfg(feature = "fuzzing")]
 pub(super) fn written<S>(keys: &[Key<S>], settings: &S) -> String {
     let mut lines = Vec::new();
@@ -103,7 +101,7 @@ pub(super) fn written<S>(keys: &[Key<S>], settings: &S) -> String {
     lines.join("\n")
 }
 
-/// Every line as a comment.
+/// Returns each line as a comment.
 pub(super) fn commented(words: &str) -> Vec<String> {
     words.lines().map(|line| format!("# {line}")).collect()
 }

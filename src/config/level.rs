@@ -1,22 +1,22 @@
-//! How much is logged.
+//! The log level.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::error::UnknownWord;
 
-/// The least serious line that is still logged.
+/// The minimum severity of logged messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogLevel {
-    /// Only what went wrong.
+    /// Errors only.
     Error,
-    /// And what may go wrong.
+    /// Also warnings.
     Warn,
-    /// And what happened.
+    /// Also normal events.
     Info,
-    /// And how.
+    /// Also details.
     Debug,
-    /// And every step.
+    /// Also each step.
     Trace,
 }
 

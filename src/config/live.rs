@@ -1,4 +1,4 @@
-//! The settings in force: they may be read again while the server runs, and whoever needs one asks for it then.
+//! The current settings, which can be replaced while the server runs. Users read them for each request.
 
 use std::sync::Arc;
 
@@ -6,33 +6,33 @@ use tokio::sync::watch;
 
 use super::settings::Settings;
 
-/// The settings in force, the front's or another's. What takes their place is what every [`Live`] shows from then on.
+/// The owner of the current settings, of the front or another process. Every [`Live`] sees a replacement.
 #[derive(Debug)]
 pub struct InForce<T = Settings>(watch::Sender<Arc<T>>);
 
 impl<T> InForce<T> {
-    /// These, to begin with.
+    /// Starts with these settings.
     pub fn new(settings: T) -> Self {
         Self(watch::Sender::new(Arc::new(settings)))
     }
 
-    /// A view for whoever must follow them.
+    /// Returns a view that follows replacements.
     pub fn live(&self) -> Live<T> {
         Live(self.0.subscribe())
     }
 
-    /// All of them as they are now.
+    /// Returns the current settings.
     pub fn now(&self) -> Arc<T> {
         Arc::clone(&self.0.borrow())
     }
 
-    /// Puts others in their place.
+    /// Replaces the settings.
     pub fn replace(&self, settings: T) {
         self.0.send_replace(Arc::new(settings));
     }
 }
 
-/// A view of the settings in force, asked for each request. A clone is as cheap as a pointer.
+/// A view of the current settings, read for each request. Cloning costs as much as cloning an `Arc`.
 #[derive(Debug)]
 pub struct Live<T = Settings>(watch::Receiver<Arc<T>>);
 
@@ -43,27 +43,27 @@ impl<T> Clone for Live<T> {
 }
 
 impl<T> Live<T> {
-    /// Looks at what holds now; asking costs no copy of the settings.
+    /// Passes the current settings to `look`, without a copy.
     pub fn read<V>(&self, look: impl FnOnce(&T) -> V) -> V {
         look(&self.0.borrow())
     }
 
-    /// All of them as they are now.
+    /// Returns the current settings.
     pub fn now(&self) -> Arc<T> {
         Arc::clone(&self.0.borrow())
     }
 
-    /// Whether these are still the ones.
+    /// Returns whether these settings are still current.
     pub fn is(&self, settings: &Arc<T>) -> bool {
         Arc::ptr_eq(&self.0.borrow(), settings)
     }
 
-    /// From here on [`Self::changed`] waits for others than those of now.
+    /// Marks the current settings as seen: [`Self::changed`] waits for the next ones.
     pub fn mark_unchanged(&mut self) {
         self.0.mark_unchanged();
     }
 
-    /// Waits until others are in force; for ever where nobody reads them again.
+    /// Waits until the settings are replaced. Never returns if the `InForce` was dropped.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -71,7 +71,7 @@ impl<T> Live<T> {
     }
 }
 
-/// Settings that stay as they are.
+/// Settings that never change.
 impl<T> From<T> for Live<T> {
     fn from(settings: T) -> Self {
         Self(watch::Sender::new(Arc::new(settings)).subscribe())

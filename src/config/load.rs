@@ -1,4 +1,4 @@
-//! The front's settings from their files, and what must hold between them.
+//! Loads the front's settings from their files, and checks the rules between values.
 
 use std::path::Path;
 
@@ -11,19 +11,19 @@ use super::space::Space;
 #[cfg(feature = "fuzzing")]
 use super::{channel_keys, named, space_keys};
 
-/// Where `gatewren serve` looks when it is told nothing.
+/// The default path of `gatewren serve`.
 pub const SETTINGS_FILE: &str = "/etc/gatewren/gatewren.toml";
 
 impl Settings {
-    /// Reads a file and then each `conf.d/*.toml` beside it, in the order of their names; a later
-    /// value replaces an earlier one.
+    /// Reads a file and then each `conf.d/*.toml` in its directory, sorted by name. A later value replaces an
+    /// earlier one.
     ///
-    /// A missing file is an error, but for [`SETTINGS_FILE`]: there the defaults hold.
+    /// A missing file is an error, except for [`SETTINGS_FILE`], where the defaults apply.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Self::read(path).map(|(settings, _)| settings)
     }
 
-    /// The same with the place that each key has its value from.
+    /// Like `load`, and also returns where each key was set.
     pub fn resolve(path: &Path) -> Result<(Self, Vec<Resolved>), ConfigError> {
         let (settings, files) = Self::read(path)?;
         let resolved = resolved(&settings, &files);
@@ -55,7 +55,7 @@ impl Settings {
         ConfigError::of(problems).map(|()| (settings, read))
     }
 
-    /// What must hold between the values, where it does not.
+    /// Returns the rules between values that are broken.
     fn broken_rules(&self) -> Vec<String> {
         let mut broken = Vec::new();
         let files = [&self.tls.cert, &self.tls.key];
@@ -95,7 +95,7 @@ impl Settings {
 
 #[cfg(feature = "fuzzing")]
 impl Settings {
-    /// Reads settings from the text of one file.
+    /// Parses settings from the text of one file.
     pub fn from_text(text: &str) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
         let file = Text::new(Path::new(SETTINGS_FILE), text);
@@ -111,7 +111,7 @@ impl Settings {
         ConfigError::of(problems).map(|()| settings)
     }
 
-    /// Every key with its value, as a file.
+    /// Returns all keys with their values, as a file.
     pub fn to_text(&self) -> String {
         let mut text = super::key::written(SETTINGS, self);
         text.push_str(&named::written("spaces", space_keys::KEYS, &self.spaces));
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::sys::Scratch;
 
-    /// Loads a settings file with this text, and says what is wrong without the directory's name.
+    /// Loads a settings file with this text. Returns the error without the directory's path.
     fn problems(text: &str) -> String {
         let scratch = Scratch::new();
         let path = scratch.join("gatewren.toml");

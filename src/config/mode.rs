@@ -1,4 +1,4 @@
-//! What a policy can say to a call, from the freest to the strictest.
+//! The modes of a policy, from the most permissive to the strictest.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::UnknownWord;
 
-/// What becomes of a call.
+/// How a policy treats a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -15,17 +15,17 @@ pub enum Mode {
     Allow,
     /// The person at the client is asked first.
     Confirm,
-    /// The owner is asked first, in the inbox. Where the client can wait, the call waits for the decision.
+    /// The owner is asked first, in the inbox. If the client can wait, the call waits for the decision.
     #[serde(rename = "confirm-owner")]
     ConfirmOwner,
-    /// It waits in the inbox for the owner.
+    /// It waits in the inbox for the owner's decision.
     Propose,
     /// The tool does not exist for this agent.
     Deny,
 }
 
 impl Mode {
-    /// All of them, from the freest to the strictest.
+    /// All modes, from the most permissive to the strictest.
     pub const ALL: [Self; 5] = [
         Self::Allow,
         Self::Confirm,
@@ -34,7 +34,7 @@ impl Mode {
         Self::Deny,
     ];
 
-    /// The word that stands for it in policies, on the command line and in the audit.
+    /// Returns the word for it in policies, on the command line and in the audit.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",

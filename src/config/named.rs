@@ -1,19 +1,19 @@
-//! Sections whose names their owner chooses: what they may be called, and how all of a family are told.
+//! Sections with names that the owner chooses: valid names, and the values of all sections of a family.
 
 use std::collections::BTreeMap;
 
 use super::key::Key;
 
-/// A longer name is refused.
+/// The maximum length of a name.
 pub(super) const MAX_NAME_BYTES: usize = 32;
 
-/// So `*`, which stands for the whole box, is nobody's name.
+/// Returns whether a name is valid. `*`, which means the host and all containers, is not.
 pub(super) fn is_name(name: &str) -> bool {
     let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(fits)
 }
 
-/// Those that came, went, or are defined otherwise, by their paths.
+/// Returns the paths of the sections that were added, removed or changed.
 pub(super) fn other<T: PartialEq>(
     family: &str,
     before: &BTreeMap<String, T>,
@@ -27,7 +27,7 @@ pub(super) fn other<T: PartialEq>(
     other
 }
 
-/// Every one as a part of a file.
+/// Returns all sections as a part of a file.
 #[cfg(feature = "fuzzing")]
 pub(super) fn written<T>(family: &str, keys: &[Key<T>], all: &BTreeMap<String, T>) -> String {
     let mut lines = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn written<T>(family: &str, keys: &[Key<T>], all: &BTreeMap<String, T
     lines.join("\n")
 }
 
-/// The keys of every one: its section, the key, its value, whether a new one waits for a restart.
+/// Returns the values of all sections: the section, the key, its value, and whether a new value needs a restart.
 pub(super) fn values<T>(
     family: &str,
     keys: &[Key<T>],

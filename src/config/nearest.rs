@@ -1,9 +1,9 @@
-//! "Did you mean": the known word nearest to a mistyped one.
+//! "Did you mean": finds the known word that is most similar to a mistyped one.
 
-/// The longest word that is compared; a longer one has no nearest.
+/// The maximum length of a word to compare. A longer one has no similar word.
 const MAX_CHARS: usize = 64;
 
-/// The known word that is at most a third of its length away, if any.
+/// Returns the most similar known word, if its distance is at most a third of its length.
 pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if typed.chars().count() > MAX_CHARS {
         return None;
@@ -15,7 +15,7 @@ pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<
         .map(|(_, word)| word)
 }
 
-/// How many letters must be added, left out or changed (Levenshtein).
+/// Returns the Levenshtein distance: the number of characters to add, remove or change.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A range of addresses that share their first bits (RFC 4632); one address alone is a range too.
+/// A range of addresses with a common prefix (RFC 4632). A single address is a range too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Network {
@@ -15,14 +15,14 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether an address is in the range; an IPv4 address mapped into IPv6 counts as itself.
+    /// Returns whether an address is in the range. An IPv4-mapped IPv6 address is treated as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address.to_canonical(), self.bits) == Some(self.first)
     }
 }
 
-/// What counts as one source of connections: an IPv4 address itself, or the network of 64 bits of an IPv6 one, which is
-/// one household (RFC 6177).
+/// Returns the address that counts as one source of connections: an IPv4 address itself, or the /64 network of an
+/// IPv6 address. A /64 belongs to one household (RFC 6177).
 pub fn ip_prefix(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
@@ -30,7 +30,7 @@ pub fn ip_prefix(address: IpAddr) -> IpAddr {
     }
 }
 
-/// An address with all but its first bits cleared; nothing when it has not so many.
+/// Clears all but the first bits of an address. Returns `None` if the address has fewer bits.
 fn masked(address: IpAddr, bits: u8) -> Option<IpAddr> {
     let bits = u32::from(bits);
     match address {
@@ -45,7 +45,7 @@ fn masked(address: IpAddr, bits: u8) -> Option<IpAddr> {
     }
 }
 
-/// Why a text is no range.
+/// The error for a text that is not a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidNetwork(String);
 
@@ -73,7 +73,7 @@ impl FromStr for Network {
         };
         let address: IpAddr = address.parse().map_err(|_| invalid())?;
         let bits = bits.unwrap_or(if address.is_ipv4() { 32 } else { 128 });
-        // An address with bits beyond the range is a slip that would widen what its writer meant.
+        // An address with bits outside the mask is probably a mistake. Accepting it would widen the intended range.
         let first = masked(address, bits).filter(|first| *first == address);
         Ok(Self {
             first: first.ok_or_else(invalid)?,

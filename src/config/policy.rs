@@ -1,4 +1,4 @@
-//! A policy: a preset, and what differs from it.
+//! A policy: a preset, and the differences from it.
 
 use std::collections::BTreeMap;
 
@@ -10,53 +10,53 @@ use super::network::Network;
 use super::preset::Preset;
 use super::risk::Risk;
 
-/// What an agent may do.
+/// The permissions of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// Where it starts from.
+    /// The preset.
     pub preset: Preset,
-    /// What differs.
+    /// The differences from the preset.
     pub overrides: Overrides,
 }
 
-/// What differs from a preset; kept in the vault as a JSON object, `{}` for nothing. What is not known in it makes
-/// the whole policy unreadable, and its agent stays out: an override that is passed over could be the one that forbids.
+/// The differences from a preset, stored in the vault as a JSON object; `{}` for none. An unknown field makes the
+/// whole policy invalid, and its agent is rejected: the unknown override could be the one that denies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
-    /// Only tools of these groups exist, and those that are named below.
+    /// The toolsets that exist for the agent. The tools named in `tools` exist too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toolsets: Option<Vec<String>>,
-    /// What is said to single tools, by name.
+    /// The modes of single tools, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, Mode>,
-    /// What is said to whole classes.
+    /// The modes of risk classes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub modes: BTreeMap<Risk, Mode>,
-    /// Only containers that fit one of these exist.
+    /// Patterns of the containers that exist for the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub containers: Option<Vec<Glob>>,
-    /// Calls a minute, below the limit that holds for all agents.
+    /// Calls per minute, if lower than the general limit of each agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_per_minute: Option<u32>,
-    /// Calls at once, below the limit that holds for all agents.
+    /// Concurrent calls, if lower than the general limit of each agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrent_calls: Option<u32>,
-    /// Only from these addresses; from everywhere when absent.
+    /// The addresses that the agent may connect from; any address if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub networks: Option<Vec<Network>>,
 }
 
 impl Overrides {
-    /// As a JSON object, to be kept; `{}` for nothing.
+    /// Returns the JSON object to store; `{}` for no differences.
     pub fn to_text(&self) -> String {
-        // Text keys and whole numbers only: nothing here can fail to be written.
+        // Only text keys and integers: serializing cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
 impl Policy {
-    /// Whether it says the same to every tool as another one, wherever that tool is used.
+    /// Returns whether both policies treat each tool the same, for any target.
     pub fn has_tools_of(&self, other: &Self) -> bool {
         let said = |policy: &Self| {
             let Overrides {

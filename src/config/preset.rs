@@ -1,28 +1,28 @@
-//! The four presets of what an agent may do.
+//! The four presets for an agent's permissions.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::error::UnknownWord;
 
-/// What an agent may do before its own overrides, from the least to the most.
+/// The base of an agent's permissions, before overrides; from the fewest to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Preset {
-    /// Sees; changes nothing.
+    /// Reads only.
     Observe,
-    /// Sees, and proposes changes that the owner decides on.
+    /// Reads, and proposes changes for the owner to decide.
     Suggest,
-    /// Changes what can be changed back; proposes the rest.
+    /// Makes reversible changes, and proposes the rest.
     Operate,
-    /// Does everything; what cuts access or reveals secrets is confirmed first.
+    /// Does everything. Calls that cut access or reveal secrets need a confirmation.
     Admin,
 }
 
 impl Preset {
-    /// All of them, from the least to the most.
+    /// All presets, from the fewest permissions to the most.
     pub const ALL: [Self; 4] = [Self::Observe, Self::Suggest, Self::Operate, Self::Admin];
 
-    /// The word that stands for it in settings, on the command line and in the vault.
+    /// Returns the word for it in settings, on the command line and in the vault.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Observe => "observe",

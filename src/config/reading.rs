@@ -1,4 +1,4 @@
-//! From files to values: which files, what stands where in them, and what does not belong there.
+//! Reads settings files: finds the files, parses the values and reports errors.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -11,22 +11,22 @@ use super::error::Problem;
 use super::key::Key;
 use super::nearest::nearest;
 
-/// The largest settings file; a larger one is refused.
+/// The maximum size of a settings file. A larger one is rejected.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The most files read from `conf.d`; more are refused.
+/// The maximum number of files in `conf.d`. More are rejected.
 const MAX_FRAGMENTS: usize = 64;
 
-/// How much of a wrong value an error repeats.
+/// The maximum number of characters of an invalid value in an error.
 const MAX_SHOWN_CHARS: usize = 60;
 
-/// A file as it was read.
+/// The text of a file.
 pub(super) struct Text {
     path: PathBuf,
     text: String,
 }
 
-/// A file and each `conf.d/*.toml` beside it, in the order in which they hold.
+/// Reads a file and each `conf.d/*.toml` in its directory, in order of precedence.
 pub(super) fn with_fragments(path: &Path, may_be_missing: bool) -> Result<Vec<Text>, Vec<Problem>> {
     let mut files = Vec::new();
     let mut problems = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn with_fragments(path: &Path, may_be_missing: bool) -> Result<Vec<Te
     }
 }
 
-/// One file, or nothing if it is not there and need not be.
+/// Reads one file. Returns `None` if it is missing and may be missing.
 pub(super) fn alone(path: &Path, may_be_missing: bool) -> Result<Option<Text>, Problem> {
     match read(path) {
         Ok(text) => Ok(Some(Text {
@@ -65,15 +65,15 @@ pub(super) fn alone(path: &Path, may_be_missing: bool) -> Result<Option<Text>, P
     }
 }
 
-/// Sections whose names their owner chooses, such as `[spaces.media]`.
+/// A family of sections with names that the owner chooses, such as `[spaces.media]`.
 pub(super) struct Family<S> {
-    /// What stands before the dot.
+    /// The part before the dot.
     pub section: &'static str,
-    /// Reads one of them into its place; what cannot be placed comes back.
+    /// Reads one section. Returns the errors.
     pub read: fn(&mut S, &Named<'_>) -> Vec<Problem>,
 }
 
-/// One of them, as it stands in a file.
+/// One section of a family, as found in a file.
 pub(super) struct Named<'a> {
     file: &'a Text,
     section: &'static str,
@@ -82,17 +82,17 @@ pub(super) struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// Its name, without what stands before the dot.
+    /// Returns the name, which is the part after the dot.
     pub fn name(&self) -> &str {
         self.name.get_ref()
     }
 
-    /// Something is wrong with it as a whole.
+    /// Makes an error about the section as a whole.
     pub fn problem(&self, message: String) -> Problem {
         self.file.problem(Some(self.name.span().start), message)
     }
 
-    /// Puts each of its values in its place.
+    /// Stores each value of the section in its field. Returns the errors.
     pub fn fill<S>(&self, keys: &[Key<S>], settings: &mut S) -> Vec<Problem> {
         let called = format!("{}.{}", self.section, self.name());
         let place = |(name, value)| place(self.file, keys, &called, (name, value), settings);
@@ -104,12 +104,12 @@ impl Named<'_> {
     }
 }
 
-/// Puts each value of a file in its place; what cannot be placed comes back.
+/// Stores each value of a file in its field. Returns the errors.
 pub(super) fn apply<S>(file: &Text, keys: &[Key<S>], settings: &mut S) -> Vec<Problem> {
     apply_with(file, keys, &[], settings)
 }
 
-/// The same where some sections have names of their owner's choosing.
+/// Like `apply`, with families of sections.
 pub(super) fn apply_with<S>(
     file: &Text,
     keys: &[Key<S>],
@@ -152,7 +152,7 @@ pub(super) fn apply_with<S>(
     problems
 }
 
-/// Where each key of a file stands: the section as its brackets have it, the name, and the line.
+/// Returns the place of each key of a file: the section as written in brackets, the name and the line.
 pub(super) fn places(file: &Text) -> Vec<(String, String, usize)> {
     let Ok(document) = DeTable::parse(&file.text) else {
         return Vec::new();
@@ -229,7 +229,7 @@ type Entry<'a> = (
     &'a Spanned<DeValue<'a>>,
 );
 
-/// `section` is what stands in the brackets, also where the owner has chosen a part of it.
+/// Stores one value. `section` is the text in brackets, including a name that the owner chose.
 fn place<S>(
     file: &Text,
     keys: &[Key<S>],
@@ -272,13 +272,13 @@ impl Text {
         }
     }
 
-    /// The line on which a byte stands, counted from 1.
+    /// Returns the line of a byte, counted from 1.
     fn line(&self, at: usize) -> Option<usize> {
         let before = self.text.get(..at)?;
         Some(before.bytes().filter(|b| *b == b'\n').count() + 1)
     }
 
-    /// Where it was read.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -329,7 +329,7 @@ fn unknown_key<S>(keys: &[Key<S>], section: &str, name: &str) -> String {
     }
 }
 
-/// A name or a value as it was typed, on one line and not for ever.
+/// Returns a name or value as typed, shortened and on one line.
 pub(super) fn shown(typed: &str) -> String {
     let mut chars = typed.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut shown: String = chars.by_ref().take(MAX_SHOWN_CHARS).collect();

@@ -1,32 +1,32 @@
-//! Who is told by mail: addresses that are nothing else, to whatever program reads them.
+//! Recipients of mail. An address is safe as an argument of any mail program.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::shape::List;
 
-/// How they are read.
+/// The list of recipients.
 pub(super) const RECIPIENTS: List<Recipient> = List {
     entry: |text| text.parse().ok(),
     like: "an address such as \"me@example.org\", or a user of this box such as \"root\"",
     may_be_empty: true,
 };
 
-/// The longest address (RFC 5321, 4.5.3.1.3).
+/// The maximum length of an address (RFC 5321, 4.5.3.1.3).
 const MAX_BYTES: usize = 254;
 
-/// An address.
+/// A recipient's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient(String);
 
-/// A text is no address.
+/// The error for a text that is not an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidRecipient;
 
 impl FromStr for Recipient {
     type Err = InvalidRecipient;
 
-    /// Letters, digits and what stands in addresses as people write them; never an option, a list or a program.
+    /// Accepts letters, digits and the punctuation of usual addresses; never an option, a list or a program.
     fn from_str(text: &str) -> Result<Self, InvalidRecipient> {
         let plain = |text: &str, more: &str| {
             let first = text.bytes().next();

@@ -1,4 +1,4 @@
-//! Every key there is: section, name, field, shape and help. The samples in `etc/` are printed from here.
+//! The reference of all keys: section, name, field, shape and help. It generates the samples in `etc/`.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ Files in conf.d/*.toml are read after this one, in the order of their names. `ga
 `systemctl reload gatewren` applies them to new requests, without interrupting anything; keys that need a restart are
 marked below. If anything is invalid, nothing is changed.";
 
-/// A second, a minute and a day: the bounds of the times below.
+/// A second, a minute and a day, for the ranges of times below.
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const DAY: Duration = Duration::from_hours(24);
@@ -196,10 +196,10 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "Minimum level of the log: error, warn, info, debug or trace."),
 ];
 
-/// The sections whose names the owner chooses.
+/// The families of sections with names that the owner chooses.
 pub(super) const FAMILIES: &[Family<Settings>] = &[channel_keys::FAMILY, space_keys::FAMILY];
 
-/// The front's sample, as it stands in `etc/gatewren.toml`.
+/// Returns the front's sample, which is `etc/gatewren.toml`.
 pub fn settings_sample() -> String {
     let sample = sample(INTRODUCTION, SETTINGS);
     let channels = commented(channel_keys::EXAMPLE).join("\n");
@@ -207,7 +207,7 @@ pub fn settings_sample() -> String {
     format!("{sample}\n{channels}\n\n{spaces}\n")
 }
 
-/// The helper's sample, as it stands in `etc/helper.toml`.
+/// Returns the helper's sample, which is `etc/helper.toml`.
 pub fn helper_sample() -> String {
     sample(HelperPolicy::INTRODUCTION, HelperPolicy::KEYS)
 }

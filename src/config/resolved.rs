@@ -1,4 +1,4 @@
-//! What each key is set to, and where.
+//! The value of each key, and where it was set.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ pub struct Resolved {
     pub key: String,
     /// The value as TOML.
     pub value: String,
-    /// The file and the line that the value is from; none when it is the default.
+    /// The file and line that set the value; `None` for the default.
     pub place: Option<(PathBuf, usize)>,
-    /// Whether a running server does not follow a new value.
+    /// Whether a new value takes effect only after a restart.
     pub needs_restart: bool,
 }
 
-/// Every key of the settings in the order of the reference, and those of each space and channel.
+/// Returns all keys of the settings in the order of the reference, then those of each space and channel.
 pub(super) fn resolved(settings: &Settings, files: &[Text]) -> Vec<Resolved> {
     let mut set = HashMap::new();
     for file in files {

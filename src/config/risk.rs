@@ -1,4 +1,4 @@
-//! What a tool may do to the box, as a class: the policy, the audit and the hints all come from it.
+//! Risk classes of tools. The policy, the audit and the hints for clients depend on them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use super::error::UnknownWord;
 
-/// A tool's class, by what it can do and not by its name.
+/// A tool's class, according to its possible effects, not its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
-    /// Looks.
+    /// Only reads.
     Read,
-    /// Sends packets to addresses that the caller chooses, as a scan of the network does.
+    /// Sends packets to addresses that the caller chooses, such as a network scan.
     Scan,
-    /// Changes something that can be changed back.
+    /// Makes a reversible change.
     Write,
     /// Stops, destroys or cuts access.
     Disrupt,
@@ -23,13 +23,13 @@ pub enum Risk {
     Execute,
     /// May show secrets.
     Reveal,
-    /// Creates lasting access (keys, users, units), or writes bytes that a root process may execute, on the host or in a
-    /// container.
+    /// Creates lasting access (keys, users, units), or writes bytes that a root process may execute, on the host or
+    /// in a container.
     Persist,
 }
 
 impl Risk {
-    /// Every class.
+    /// All classes.
     pub const ALL: [Self; 7] = [
         Self::Read,
         Self::Scan,
@@ -40,7 +40,7 @@ impl Risk {
         Self::Persist,
     ];
 
-    /// The class's name in policies, the audit and the journal.
+    /// Returns the class's name in policies, the audit and the journal.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -53,8 +53,8 @@ impl Risk {
         }
     }
 
-    /// Whether a call of this class runs to its end when the client goes: half a restart is worse
-    /// than a whole one. A shell dies with its request.
+    /// Returns whether a call of this class continues when the client disconnects: an incomplete restart is worse
+    /// than a complete one. A shell is killed with its request.
     pub fn outlives_its_client(self) -> bool {
         matches!(self, Self::Write | Self::Disrupt | Self::Persist)
     }

@@ -1,4 +1,4 @@
-//! The settings of the front as plain values, with a default for each.
+//! The settings of the front as plain values, with defaults.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,14 +15,14 @@ use super::level::LogLevel;
 use super::network::Network;
 use super::space::Spaces;
 
-/// Everything that `gatewren serve` is told by its files.
+/// All settings of `gatewren serve`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Where it listens.
+    /// The addresses to listen on.
     pub listen: Vec<SocketAddr>,
-    /// The box's host names; empty means: ask the system.
+    /// The host names; empty to use the system's.
     pub names: Vec<String>,
-    /// Where the databases and the certificates are.
+    /// The directory of the databases and the certificates.
     pub state_dir: PathBuf,
     /// `[tls]`
     pub tls: Tls,
@@ -60,137 +60,137 @@ pub struct Settings {
     pub log: Log,
 }
 
-/// How tools are offered.
+/// The presentation of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tools {
-    /// By which names they are listed.
+    /// The names under which they are listed.
     pub dialect: Dialect,
 }
 
-/// Where the certificate comes from.
+/// The source of the certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsMode {
-    /// From a certificate authority of our own, kept in the state directory.
+    /// Our own certificate authority, stored in the state directory.
     Own,
-    /// From the two files named.
+    /// The two configured files.
     Files,
 }
 
 /// The certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// Where it comes from.
+    /// Its source.
     pub mode: TlsMode,
-    /// The chain as PEM, leaf first; set exactly when the mode is `Files`.
+    /// The chain as PEM, leaf first. Set if and only if the mode is `Files`.
     pub cert: Option<PathBuf>,
-    /// Its private key as PEM; set exactly when the mode is `Files`.
+    /// The private key as PEM. Set if and only if the mode is `Files`.
     pub key: Option<PathBuf>,
 }
 
-/// Who may come in.
+/// Access to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// Whether the owner's cookie is good for `/mcp`.
+    /// Whether the owner's cookie is valid at `/mcp`.
     pub owner_on_mcp: bool,
-    /// `Host` values allowed beside the names and addresses of the box; lower case.
+    /// `Host` values to allow in addition to the host's names and addresses; lower case.
     pub allowed_hosts: Vec<String>,
-    /// `Origin` values allowed beside the box's own; lower case.
+    /// `Origin` values to allow in addition to our own; lower case.
     pub allowed_origins: Vec<String>,
-    /// A header that every request of an agent must carry, in lower case; empty for none.
+    /// A header that each request of an agent must have, in lower case; empty for none.
     pub required_header: String,
     /// Whether HTTP+SSE is served at `/sse` and `/message`.
     pub http_sse: bool,
-    /// Without a use for so long, a login with a cookie ends.
+    /// How long an unused login with a cookie lasts.
     pub login_idle: Duration,
-    /// It lasts so long at most.
+    /// How long a login lasts at most.
     pub login_max: Duration,
-    /// For how long browsers that were on the owner's page use this host over TLS alone; zero takes it back.
+    /// How long browsers that visited the owner's page use only TLS for this host; zero removes the rule.
     pub hsts: Duration,
 }
 
-/// How programs come in over OAuth.
+/// OAuth for programs without a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OAuth {
-    /// Whether they do.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// Whether a document that says who a program is may be fetched from the local network too.
+    /// Whether client metadata documents may also be fetched from the local network.
     pub local_clients: bool,
 }
 
-/// How much of anything there may be.
+/// Limits and timeouts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once.
+    /// Open connections.
     pub max_connections: u32,
-    /// Connections without an identity from one address, an IPv6 one by its /64.
+    /// Open unauthenticated connections from one address; IPv6 addresses count by /64.
     pub unauthenticated_per_address: u32,
-    /// The same from one address of loopback or of a trusted proxy.
+    /// The same limit for each loopback address and each trusted proxy.
     pub unauthenticated_per_proxy: u32,
     /// Addresses that many clients share.
     pub trusted_proxies: Vec<Network>,
-    /// From accepting a connection to the end of its TLS handshake.
+    /// The time from accepting a connection to the end of its TLS handshake.
     pub handshake_timeout: Duration,
-    /// From the handshake, or the answer before, to the last header of a request.
+    /// The time from the handshake, or the previous response, to the last header of a request.
     pub header_timeout: Duration,
-    /// Bytes of a request's body.
+    /// The maximum number of bytes of a request's body.
     pub body_limit: usize,
-    /// From the last header to the last byte of the body.
+    /// The time from the last header to the last byte of the body.
     pub body_timeout: Duration,
     /// Open streams of one agent.
     pub max_streams_per_agent: u32,
     /// Open streams of all agents.
     pub max_streams: u32,
-    /// Without a request or an open stream for so long, a session ends.
+    /// How long a session lasts without a request or an open stream.
     pub session_idle: Duration,
-    /// The same for a session that was never used after `initialize`.
+    /// How long a session lasts that was never used after `initialize`.
     pub session_unused: Duration,
     /// Sessions of one agent.
     pub max_sessions_per_agent: u32,
     /// Sessions of all agents.
     pub max_sessions: u32,
-    /// How long a stop waits for what is running.
+    /// How long a stop waits for running calls.
     pub drain: Duration,
-    /// A client hears of one resource that keeps changing at most so often.
+    /// The minimum interval of updates of one resource to a client.
     pub update_interval: Duration,
-    /// How often a call that reports no progress itself is shown to be alive; zero for never.
+    /// The interval of progress notifications for a call that reports no progress itself; zero for none.
     pub heartbeat: Duration,
-    /// Requests a second from one address before it says who it is.
+    /// Requests per second from one address without a valid token.
     pub address_rate: u32,
-    /// How many of those may come at once.
+    /// The burst of such requests.
     pub address_burst: u32,
-    /// Calls a minute of one agent.
+    /// Calls per minute of one agent.
     pub agent_rate: u32,
-    /// Calls of one agent at once, and as many that only read.
+    /// Concurrent calls of one agent. Read-only calls have a separate limit of the same number.
     pub agent_calls: u32,
-    /// Messages an hour of one agent to the owner's channels.
+    /// Messages per hour of one agent to the owner's channels.
     pub agent_messages: u32,
 }
 
 impl Limits {
-    /// Whether many clients share an address: it is loopback, or a trusted proxy's.
+    /// Returns whether many clients share an address: it is loopback, or a trusted proxy.
     pub fn is_shared(&self, address: IpAddr) -> bool {
         let trusted = &self.trusted_proxies;
         address.to_canonical().is_loopback() || trusted.iter().any(|one| one.contains(address))
     }
 }
 
-/// Calls that go on after their answer.
+/// Calls that continue as a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tasks {
-    /// A call that may become a task does so when it has run so long.
+    /// How long a call runs before it becomes a task, if it may become one.
     pub after: Duration,
-    /// How long a task is kept, from its making on.
+    /// How long a task is kept after its creation.
     pub ttl: Duration,
-    /// Tasks of one agent that are kept at once.
+    /// Stored tasks of one agent.
     pub per_agent: u32,
-    /// Tasks of all agents that are kept at once.
+    /// Stored tasks of all agents.
     pub total: u32,
 }
 
-/// What agents propose.
+/// Changes that agents propose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inbox {
-    /// A change that has not begun so long after it was proposed is begun no more.
+    /// How long after its proposal a change expires if it has not started.
     pub expires: Duration,
     /// Open changes of one agent.
     pub per_agent: u32,
@@ -203,7 +203,7 @@ pub struct Inbox {
 pub struct StateLog {
     /// Revisions younger than this are kept.
     pub keep: Duration,
-    /// So many revisions are kept at most.
+    /// The maximum number of revisions to keep.
     pub keep_revisions: u32,
 }
 
@@ -212,42 +212,42 @@ pub struct StateLog {
 pub struct Audit {
     /// Calls younger than this are kept.
     pub keep: Duration,
-    /// So many rows are kept at most.
+    /// The maximum number of rows to keep.
     pub keep_rows: u32,
 }
 
 /// The counters at `/metrics`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Metrics {
-    /// Whether whoever is on the box sees them without a token.
+    /// Whether clients on this host can read them without a token.
     pub loopback: bool,
 }
 
 /// The containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lxc {
-    /// Where they are, when not where LXC's own settings say.
+    /// Their directory; `None` to use LXC's own setting.
     pub lxcpath: Option<PathBuf>,
 }
 
-/// What the state document tells of the box.
+/// The contents of the state document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observer {
-    /// Units in it beside those that failed or are enabled.
+    /// Units to include in addition to the failed and enabled ones.
     pub units: Vec<Glob>,
 }
 
-/// The root side.
+/// The root helper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Helper {
-    /// The socket it listens on.
+    /// The socket that it listens on.
     pub socket: PathBuf,
 }
 
 /// The log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
-    /// The least serious line that is written.
+    /// The minimum severity of logged messages.
     pub level: LogLevel,
 }
 

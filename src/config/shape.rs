@@ -1,4 +1,4 @@
-//! The shapes that a value can have: how it is read from TOML, how it is written, what is refused.
+//! The shapes of values: parsing from TOML, writing, and the expected form for errors.
 
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
@@ -13,14 +13,14 @@ use super::error::UnknownWord;
 use super::glob::Glob;
 use super::network::Network;
 
-/// The most entries that a list may have; a longer one is refused.
+/// The maximum number of entries in a list. A longer one is rejected.
 const MAX_ENTRIES: usize = 64;
 
-/// Reads a `T` from TOML and writes it back.
+/// Parses a `T` from TOML and writes it.
 pub(super) trait Shape<T> {
-    /// The value, or what was expected instead.
+    /// Returns the value, or the expected form.
     fn read(&self, value: &DeValue<'_>) -> Result<T, String>;
-    /// The value as TOML.
+    /// Returns the value as TOML.
     fn write(&self, value: &T) -> String;
 }
 
@@ -37,7 +37,7 @@ impl Shape<bool> for Flag {
     }
 }
 
-/// A whole number within a range.
+/// An integer in a range.
 pub(super) struct Count(pub RangeInclusive<u32>);
 
 impl Shape<u32> for Count {
@@ -56,10 +56,10 @@ impl Shape<u32> for Count {
     }
 }
 
-/// A length of time with its unit, within a range: `"500ms"`, `"10s"`, `"5m"`, `"2h"`, `"30d"`.
+/// A duration with a unit, in a range: `"500ms"`, `"10s"`, `"5m"`, `"2h"`, `"30d"`.
 pub(super) struct Time(pub RangeInclusive<Duration>);
 
-/// Units of time with their milliseconds, the longest first.
+/// The units of time with their milliseconds, longest first.
 const TIME_UNITS: [(&str, u64); 5] = [
     ("d", 86_400_000),
     ("h", 3_600_000),
@@ -86,10 +86,10 @@ impl Shape<Duration> for Time {
     }
 }
 
-/// A number of bytes within a range: `"64KiB"`, `"1MiB"`.
+/// A number of bytes in a range: `"64KiB"`, `"1MiB"`.
 pub(super) struct Size(pub RangeInclusive<usize>);
 
-/// Units of size with their bytes, the largest first.
+/// The units of size with their bytes, largest first.
 const SIZE_UNITS: [(&str, u64); 3] = [("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
 impl Shape<usize> for Size {
@@ -109,7 +109,7 @@ impl Shape<usize> for Size {
     }
 }
 
-/// A number and its unit, without or with a space between, in the smallest unit.
+/// Parses a number with a unit, with or without a space between them. Returns the amount in the smallest unit.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at_checked(digits)?;
@@ -117,7 +117,7 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-/// The shortest exact way to write an amount, in quotes.
+/// Returns the shortest exact form of an amount, in quotes.
 fn in_units(amount: u64, units: &[(&str, u64)], of_zero: &str) -> String {
     if amount == 0 {
         return format!("\"0{of_zero}\"");
@@ -129,12 +129,12 @@ fn in_units(amount: u64, units: &[(&str, u64)], of_zero: &str) -> String {
     format!("\"{}{unit}\"", amount / factor)
 }
 
-/// One of the words of a type.
+/// One of the words of an enum.
 pub(super) struct Word;
 
 impl<T: FromStr<Err = UnknownWord> + Display> Shape<T> for Word {
     fn read(&self, value: &DeValue<'_>) -> Result<T, String> {
-        // What is not even text is refused in the same words as an unknown word.
+        // A value that is not a text gets the same error as an unknown word.
         let word = value.as_str().unwrap_or("");
         word.parse()
             .map_err(|error: UnknownWord| format!("one of {}, in quotes", error.known()))
@@ -145,7 +145,7 @@ impl<T: FromStr<Err = UnknownWord> + Display> Shape<T> for Word {
     }
 }
 
-/// An absolute path; for an optional one, `""` means none.
+/// An absolute path. For an optional one, `""` means none.
 pub(super) struct AbsolutePath;
 
 impl Shape<PathBuf> for AbsolutePath {
@@ -177,11 +177,11 @@ impl Shape<Option<PathBuf>> for AbsolutePath {
     }
 }
 
-/// A list of texts that each pass a reader; the words say what an entry looks like.
+/// A list of texts with a parser for entries.
 pub(super) struct List<T> {
-    /// Reads one entry.
+    /// Parses one entry.
     pub entry: fn(&str) -> Option<T>,
-    /// What one entry looks like, for the error.
+    /// The expected form of an entry, for errors.
     pub like: &'static str,
     /// Whether the list may be empty.
     pub may_be_empty: bool,
@@ -218,7 +218,7 @@ pub(super) const SOCKETS: List<SocketAddr> = List {
     may_be_empty: false,
 };
 
-/// Patterns for the names of units.
+/// Patterns for unit names.
 pub(super) const UNITS: List<Glob> = List {
     entry: |text| text.parse().ok(),
     like: "a unit's name in quotes, where * and ? may stand for characters, such as \"backup-*.timer\"",
@@ -232,7 +232,7 @@ pub(super) const HOSTS: List<String> = List {
     may_be_empty: true,
 };
 
-/// Addresses and ranges of addresses.
+/// Addresses and address ranges.
 pub(super) const NETWORKS: List<Network> = List {
     entry: |text| text.parse().ok(),
     like: "an address or a range of addresses, such as \"192.168.1.2\" or \"172.17.0.0/16\"",

@@ -1,23 +1,23 @@
-//! Spaces: named parts of the box, and how far an agent reaches.
+//! Spaces: named parts of the host, and what an agent can access.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::glob::Glob;
 
-/// The name that stands for the whole box.
+/// The name of the space with the host and all containers.
 pub const WHOLE_BOX: &str = "*";
 
-/// A named part of the box, as the settings have it: `[spaces.media]`.
+/// A named part of the host as configured: `[spaces.media]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Space {
     /// The containers in it.
     pub containers: Vec<Glob>,
-    /// Whether the host is in it.
+    /// Whether the host itself is in it.
     pub host: bool,
 }
 
-/// Units of the host on which every container hangs.
+/// Units of the host that every container depends on.
 pub(super) const OF_ALL_CONTAINERS: [&str; 6] = [
     "lxc-monitord.service",
     "lxc-net.service",
@@ -27,22 +27,22 @@ pub(super) const OF_ALL_CONTAINERS: [&str; 6] = [
     "pve-guests.service",
 ];
 
-/// Every space, by its name.
+/// All spaces, by name.
 pub type Spaces = BTreeMap<String, Space>;
 
-/// What of the box there is for an agent: its space, narrowed by its policy. Cheap to clone; by default nothing.
+/// What an agent can access: its space, narrowed by its policy. Cheap to clone. The default is no access.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach(Option<Arc<Bounds>>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Bounds {
-    /// A container is within reach that fits one pattern of each list.
+    /// A container is accessible if it matches a pattern of each list.
     containers: Vec<Vec<Glob>>,
     host: bool,
 }
 
 impl Reach {
-    /// The whole box.
+    /// Access to the host and all containers.
     pub fn everything() -> Self {
         Self(Some(Arc::new(Bounds {
             containers: Vec::new(),
@@ -50,7 +50,7 @@ impl Reach {
         })))
     }
 
-    /// What is in a space.
+    /// Access to the contents of a space.
     pub fn of(space: &Space) -> Self {
         Self(Some(Arc::new(Bounds {
             containers: vec![space.containers.clone()],
@@ -58,7 +58,7 @@ impl Reach {
         })))
     }
 
-    /// The same with those containers only that fit one of these patterns too.
+    /// Narrows the access to containers that also match one of these patterns.
     #[must_use]
     pub fn narrowed(&self, containers: &[Glob]) -> Self {
         Self(self.0.as_ref().map(|bounds| {
@@ -71,7 +71,7 @@ impl Reach {
         }))
     }
 
-    /// Whether a container is there.
+    /// Returns whether a container is accessible.
     pub fn container(&self, name: &str) -> bool {
         let fits = |list: &Vec<Glob>| list.iter().any(|glob| glob.matches(name));
         self.0
@@ -79,25 +79,26 @@ impl Reach {
             .is_some_and(|b| b.containers.iter().all(fits))
     }
 
-    /// Whether the host is there.
+    /// Returns whether the host is accessible.
     pub fn host(&self) -> bool {
         self.0.as_ref().is_some_and(|bounds| bounds.host)
     }
 
-    /// Whether a unit of systemd, which is the host's, says nothing of a container that is not there: the units that
-    /// LXC and Proxmox VE make for each container have its name in theirs.
+    /// Returns whether a systemd unit of the host belongs to no inaccessible container. The units that LXC and
+    /// Proxmox VE make for each container contain its name.
     pub fn unit(&self, name: &str) -> bool {
         container_of_unit(name).is_none_or(|container| self.container(&container))
     }
 
-    /// The same for a path of the host: below a directory `lxc` stands a directory for each container.
+    /// Returns whether a path of the host belongs to no inaccessible container. A directory `lxc` has a
+    /// subdirectory for each container.
     pub fn path(&self, path: &str) -> bool {
         let mut parts = path.split('/').skip_while(|part| *part != "lxc");
         let container = parts.nth(1).filter(|part| !part.is_empty());
         container.is_none_or(|container| self.container(container))
     }
 
-    /// Whether the whole box is there: the host and every container, whatever its name.
+    /// Returns whether everything is accessible: the host and all containers, of any name.
     pub fn is_everything(&self) -> bool {
         self.0
             .as_ref()
@@ -105,7 +106,7 @@ impl Reach {
     }
 }
 
-/// The container that a unit is made for, such as `web` for `lxc@web.service`.
+/// Returns the container that a unit is made for, such as `web` for `lxc@web.service`.
 pub(super) fn container_of_unit(name: &str) -> Option<String> {
     const TEMPLATES: [&str; 3] = ["lxc", "pve-container", "pve-container-debug"];
     let (template, rest) = name.split_once('@')?;
@@ -114,8 +115,7 @@ pub(super) fn container_of_unit(name: &str) -> Option<String> {
     is_one.then(|| unescaped(instance))
 }
 
-/// Text in the name of a unit as it was before `systemd-escape`, where `\x2d` stands for a byte. What is not
-/// written so stays as it is.
+/// Reverses `systemd-escape`: `\x2d` stands for a byte. Anything else stays unchanged.
 fn unescaped(instance: &str) -> String {
     let mut pieces = instance.split("\\x");
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();

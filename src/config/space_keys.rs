@@ -1,4 +1,4 @@
-//! `[spaces.NAME]`: how spaces are read from the settings.
+//! `[spaces.NAME]`: reads the spaces from the settings.
 
 use super::error::Problem;
 use super::glob::Glob;
@@ -9,16 +9,16 @@ use super::settings::Settings;
 use super::shape::{Flag, List, Shape as _};
 use super::space::Space;
 
-/// More spaces are refused.
+/// The maximum number of spaces.
 const MAX_SPACES: usize = 64;
 
-/// The sections, as the reader of the settings knows them.
+/// The family of sections for the reader of the settings.
 pub(super) const FAMILY: Family<Settings> = Family {
     section: "spaces",
     read,
 };
 
-/// One of them for the sample.
+/// An example section for the sample.
 pub(super) const EXAMPLE: &str = "\
 Spaces: named parts of the box. With any here, each new agent is kept in one of them, or in \"*\", the
 whole box (`gatewren agent add NAME --space media`); what is outside does not exist for it.

@@ -1,12 +1,12 @@
-//! What a container may be created from, as the owner names it.
+//! Templates for new containers in the owner's settings.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest entry; a longer one is refused.
+/// The maximum length of an entry. A longer one is rejected.
 const MAX_BYTES: usize = 512;
 
-/// One of LXC's templates under a name of the owner's, with its options.
+/// An LXC template under a name that the owner chose, with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     name: String,
@@ -15,41 +15,41 @@ pub struct Template {
 }
 
 impl Template {
-    /// A template of LXC's under its own name.
+    /// Returns an LXC template under its own name.
     pub fn of_lxc(name: &str) -> Option<Self> {
         name.parse().ok()
     }
 
-    /// What clients call it.
+    /// Returns the name that clients use.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What LXC calls it.
+    /// Returns the name in LXC.
     pub fn program(&self) -> &str {
         &self.program
     }
 
-    /// What it is told.
+    /// Returns the template's options.
     pub fn options(&self) -> &[String] {
         &self.options
     }
 }
 
-/// Why a text is no template.
+/// The error for a text that is not a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidTemplate;
 
 impl FromStr for Template {
     type Err = InvalidTemplate;
 
-    /// Reads `NAME`, or `NAME: TEMPLATE OPTION...`.
+    /// Parses `NAME`, or `NAME: TEMPLATE OPTION...`.
     fn from_str(text: &str) -> Result<Self, InvalidTemplate> {
         let (name, rest) = match text.split_once(':') {
             Some((name, rest)) => (name.trim(), rest),
             None => (text, text),
         };
-        // What stands in quotes in the file, or needs them in a shell, would mean something else here.
+        // Rejects characters with a special meaning in the quotes of the file or in a shell.
         let plain = |c: char| c.is_ascii_graphic() && !"\"'\\$`".contains(c);
         let mut words = rest.split_whitespace().map(str::to_owned);
         let program = words.next().ok_or(InvalidTemplate)?;
@@ -68,7 +68,7 @@ impl FromStr for Template {
     }
 }
 
-/// Never an option and never a path.
+/// Returns whether this is a valid name: never an option, never a path.
 fn is_name(text: &str) -> bool {
     let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);

@@ -1,15 +1,15 @@
-//! Which containers a text of the host is about, by the marks that LXC, systemd and the kernel leave in it.
+//! Finds the containers that a text of the host is about, by the marks that LXC, systemd and the kernel leave in
+//! it.
 //!
-//! A name alone is no mark: a container may be called `web`, and most lines with that word are about something else.
-//! What belongs to a container says so in a unit, a control group, a profile, a path or a command line, and there the
-//! name stands in a certain place. What is about some container and does not say which is for nobody who does not see
-//! them all.
+//! A name by itself is not a mark: a container may be called `web`, and most lines with that word are about
+//! something else. A mark is a unit, a control group, a profile, a path or a command line in which the name has a
+//! certain position. A text about an unknown container is shown only to callers that can see all containers.
 
 use serde_json::{Map, Value};
 
 use super::space::{OF_ALL_CONTAINERS, container_of_unit};
 
-/// The fields of a journal's line (systemd.journal-fields(7)) in which marks may stand.
+/// The fields of a journal entry (systemd.journal-fields(7)) that may contain marks.
 pub const TRACED_FIELDS: [&str; 15] = [
     "MESSAGE",
     "SYSLOG_IDENTIFIER",
@@ -28,28 +28,28 @@ pub const TRACED_FIELDS: [&str; 15] = [
     "_MACHINE_ID",
 ];
 
-/// Whose line it is, by the id of the machine that wrote it.
+/// The id of the machine that wrote the entry.
 const MACHINE: &str = "_MACHINE_ID";
 
-/// The name of a container's control groups begins so.
+/// The prefixes of a container's control groups.
 const GROUPS: [&str; 2] = ["lxc.payload.", "lxc.monitor."];
 
-/// In these directories, and control groups, stands one for each container.
+/// Directories, and control groups, with an entry for each container.
 const PARENTS: [&str; 3] = ["lxc", "lxc.payload", "lxc.monitor"];
 
-/// The shortest text in hexadecimal digits that is looked into; so audit writes command lines.
+/// The minimum length of hexadecimal digits that are decoded: the kernel's audit writes command lines this way.
 const HEX_DIGITS: usize = 10;
 
-/// What a text says of containers.
+/// The containers that a text mentions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Traces {
     names: Vec<String>,
-    /// Whether it is about one at all.
+    /// Whether it mentions any container, named or not.
     of_some: bool,
 }
 
 impl Traces {
-    /// The marks in a text.
+    /// Finds the marks in a text.
     pub fn in_text(text: &str) -> Self {
         let mut traces = Self::default();
         traces.look(text);
@@ -61,13 +61,14 @@ impl Traces {
         traces
     }
 
-    /// Whether a text says nothing of containers but of those that are shown.
+    /// Returns whether a text mentions only containers that may be shown.
     pub fn show(text: &str, shows: impl Fn(&str) -> bool) -> bool {
         let Self { names, of_some } = Self::in_text(text);
         !(of_some && names.is_empty()) && names.iter().all(|name| shows(name))
     }
 
-    /// The same for a line of the host's journal, of a machine with this id.
+    /// Returns whether an entry of the host's journal mentions only containers that may be shown. `machine` is the
+    /// host's machine id.
     pub fn show_line(
         line: &Map<String, Value>,
         machine: &str,
@@ -85,7 +86,7 @@ impl Traces {
         })
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no marks.
     pub fn is_none(&self) -> bool {
         !self.of_some && self.names.is_empty()
     }
@@ -96,7 +97,7 @@ impl Traces {
         while let Some(word) = words.next() {
             match word {
                 "-n" | "--name" if with_tool => self.name(words.next().unwrap_or_default()),
-                // As its monitor calls itself: [lxc monitor] /var/lib/lxc web
+                // The title of LXC's monitor process: [lxc monitor] /var/lib/lxc web
                 "lxc" if words.clone().next() == Some("monitor") => {
                     self.name(words.nth(2).unwrap_or_default());
                 }
@@ -105,7 +106,7 @@ impl Traces {
         }
     }
 
-    /// Whether it is one of LXC's tools.
+    /// Returns whether the word is one of LXC's tools.
     fn word(&mut self, word: &str) -> bool {
         let mut with_tool = false;
         let mut parent = "";
@@ -120,7 +121,7 @@ impl Traces {
             } else if let Some(name) = container_of_unit(part) {
                 self.name(&name);
             } else if let Some(rest) = behind(part, "lxc-") {
-                // A profile of AppArmor: lxc-web_</var/lib/lxc>
+                // An AppArmor profile: lxc-web_</var/lib/lxc>
                 if let Some(name) = rest.strip_suffix('_') {
                     self.name(name);
                 } else {
@@ -145,7 +146,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> + Clone {
     text.split(between).filter(|word| !word.is_empty())
 }
 
-/// What stands behind a mark that does not begin inside a word.
+/// Returns the text after a mark, if the mark does not begin inside a word.
 fn behind<'a>(part: &'a str, mark: &str) -> Option<&'a str> {
     part.match_indices(mark).find_map(|(at, _)| {
         let inside = part
@@ -162,8 +163,8 @@ fn out_of_hex(word: &str) -> Option<String> {
     is_hex.then(|| String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned())
 }
 
-/// The texts of a field, of which there may be several: what is no text for journalctl is a list of bytes. Nothing of
-/// what is none of these.
+/// Returns the texts of a field, which may have several values. journalctl writes a value that is not text as a
+/// list of bytes. Returns `None` for any other form.
 fn texts(value: &Value) -> Option<Vec<String>> {
     let Value::Array(list) = value else {
         return value.as_str().map(|text| vec![text.to_owned()]);

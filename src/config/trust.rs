@@ -1,4 +1,4 @@
-//! Whether a file says what its owner wrote: who else could change it, or put another in its place.
+//! Checks that only trusted users can change or replace a file.
 
 use std::fs::{self, Metadata};
 use std::os::linux::fs::MetadataExt as _;
@@ -6,20 +6,20 @@ use std::path::{Path, absolute};
 
 use super::error::Problem;
 
-/// In the mode of a directory: only an entry's owner may rename or remove it.
+/// The mode bit of a directory in which only an entry's owner may rename or remove it.
 const STICKY: u32 = 0o1000;
 
-/// In a mode: who is not the owner may write.
+/// The mode bits that let other users write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// The first reason to doubt a file: it, or a directory on the way to it, can be changed by somebody else than
-/// root and us. A file whose directory does not exist gives none.
+/// Returns the first reason to distrust a file: users other than root and us can change the file or a directory on
+/// its path. A file in a missing directory has none.
 pub(super) fn doubt(path: &Path) -> Option<Problem> {
     let named = absolute(path).ok()?;
     if !named.parent()?.exists() {
         return None;
     }
-    // A link can be changed where it lies and where it leads.
+    // A link can be changed at its own path and at its target.
     let real = fs::canonicalize(path).ok();
     let ways = [Some(named.as_path()), real.as_deref()];
     let mut places = ways.into_iter().flatten().flat_map(Path::ancestors);
@@ -48,7 +48,7 @@ fn reason(place: &Path, facts: &Metadata) -> Option<String> {
     })
 }
 
-/// The user we run as; the kernel says it as the owner of our own entry.
+/// Returns our user id: the owner of our own entry in `/proc`.
 fn own_uid() -> Option<u32> {
     let own = fs::metadata("/proc/self");
     own.as_ref().map(Metadata::st_uid).ok()
@@ -68,7 +68,7 @@ mod tests {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     }
 
-    /// A policy in a directory of its own.
+    /// A policy file in a directory of its own.
     fn policy(scratch: &Scratch) -> std::path::PathBuf {
         let folder = scratch.join("etc");
         fs::create_dir(&folder).unwrap();
@@ -104,10 +104,10 @@ mod tests {
             mode(&folder, bad);
             let remedy = format!("run: chmod go-w {}", folder.display());
             assert!(said(&path).ends_with(&remedy), "{bad:o}: {}", said(&path));
-            // As if it had been taken away already.
+            // The same error if the file was removed already.
             assert!(said(&folder.join("other.toml")).ends_with(&remedy));
         }
-        // In such a directory entries belong to their owners.
+        // In a sticky directory only an entry's owner can replace it.
         mode(&folder, 0o1777);
         assert_eq!(said(&path), "");
         assert_eq!(said(&scratch.join("none/helper.toml")), "");

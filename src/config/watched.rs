@@ -1,23 +1,23 @@
-//! A place of the state that a channel is told of: a JSON Pointer in which `*` stands for any one member.
+//! A part of the state that a channel watches: a JSON Pointer in which `*` matches any one member.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A longer one is refused.
+/// The maximum length. A longer one is rejected.
 const MAX_BYTES: usize = 256;
 
-/// A deeper one is refused.
+/// The maximum depth. A deeper one is rejected.
 const MAX_SEGMENTS: usize = 16;
 
-/// Only what clients may see can be watched.
+/// The prefix of the parts that clients can see. Other parts cannot be watched.
 const BEGINNING: &str = "/public/";
 
-/// Such as `/public/packageData/*/statusInfo`.
+/// A pointer such as `/public/packageData/*/statusInfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched(String);
 
 impl Watched {
-    /// Its members from the top down, as they are called (RFC 6901, 4); `*` alone is any.
+    /// Returns its segments from the top down, unescaped (RFC 6901, 4). A segment `*` matches any member.
     pub fn segments(&self) -> impl Iterator<Item = String> {
         let segments = self.0.split('/').skip(1);
         segments.map(|segment| segment.replace("~1", "/").replace("~0", "~"))
@@ -30,7 +30,7 @@ impl fmt::Display for Watched {
     }
 }
 
-/// A text that is none.
+/// The error for a text that is not such a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidWatched;
 

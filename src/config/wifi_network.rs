@@ -1,4 +1,4 @@
-//! Wireless networks whose passwords the owner lets be used, each in a file of root's own.
+//! Wireless networks with passwords in files that belong to root.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,39 +6,39 @@ use std::str::FromStr;
 use super::backup_target::straight;
 use super::shape::List;
 
-/// How they are read.
+/// The list of networks.
 pub(super) const NETWORKS: List<WifiNetwork> = List {
     entry: |text| text.parse().ok(),
     like: "the name of a wireless network and the file with its password, such as \"Home: /root/wifi-home\"",
     may_be_empty: true,
 };
 
-/// The longest name of a network (IEEE 802.11, 9.4.2.2).
+/// The maximum length of a network's name (IEEE 802.11, 9.4.2.2).
 const SSID_BYTES: usize = 32;
 
-/// The longest entry; a longer one is refused.
+/// The maximum length of an entry. A longer one is rejected.
 const MAX_BYTES: usize = 1024;
 
-/// One network.
+/// A wireless network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WifiNetwork {
-    /// Its name; the password goes to no other.
+    /// The name. The password is used for no other network.
     pub ssid: String,
-    /// The file whose one line is the password.
+    /// The file that contains the password in one line.
     pub file: String,
 }
 
-/// Why a text is none.
+/// The error for a text that is not a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidNetwork;
 
 impl FromStr for WifiNetwork {
     type Err = InvalidNetwork;
 
-    /// Reads `NAME: /FILE`; the last `: ` divides them, for a name may have colons.
+    /// Parses `NAME: /FILE`. The last `: ` separates them, because a name may contain colons.
     fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
         let (ssid, file) = text.rsplit_once(": ").ok_or(InvalidNetwork)?;
-        // In the file of the owner it stands in quotes.
+        // The entry is in quotes in the owner's file.
         let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
         let named = (1..=SSID_BYTES).contains(&ssid.len());
         if text.len() > MAX_BYTES || !named || !text.chars().all(plain) {

@@ -27,7 +27,7 @@ pub struct Agent {
     pub preset: Preset,
     /// The differences from the preset, as a JSON object.
     pub overrides: String,
-    /// The space that limits what the agent can see. `*` is the whole host; `None` denies access.
+    /// The space that limits what the agent can see. `*` means the host and all containers; `None` denies access.
     pub space: Option<String>,
     /// When it was added.
     pub created_ms: u64,
@@ -57,7 +57,7 @@ pub struct NewAgent {
     pub preset: Preset,
     /// The differences from the preset, as a JSON object; `{}` for none.
     pub overrides: String,
-    /// The space that limits what the agent can see. `*` is the whole host.
+    /// The space that limits what the agent can see. `*` means the host and all containers.
     pub space: Option<String>,
     /// When the token expires, in milliseconds since 1970; `None` if it never does.
     pub expires_ms: Option<u64>,

@@ -123,7 +123,7 @@ CREATE INDEX task_expires ON task (expires_ms);
 CREATE INDEX task_agent ON task (agent);
 ";
 
-/// Each agent's row names its space. Until this version NULL meant the whole host.
+/// Each agent's row names its space. Until this version NULL meant the host and all containers.
 const VERSION_4: &[&str] = &[
     "UPDATE agent SET space = '*' WHERE space IS NULL;",
     audit_schema::SCHEMA,

@@ -22,7 +22,7 @@ pub struct OfferedTool {
     pub risk: Risk,
     /// Whether only agents with access to the host have it.
     pub needs_host: bool,
-    /// Whether only agents with access to the whole host have it.
+    /// Whether only agents with access to the host and all containers have it.
     pub needs_everything: bool,
     /// The key of `helper.toml` that disables the tool for all agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
