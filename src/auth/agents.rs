@@ -1,4 +1,4 @@
-//! From a token to the agent behind it, without asking the disk.
+//! Authenticates agents by their tokens, from memory.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,14 +19,15 @@ use crate::config::{Live, Settings, Spaces};
 use crate::sys::now_ms;
 use crate::vault::{Agent, Vault, VaultError};
 
-/// How exactly it is known when an agent was last seen.
+/// The accuracy of an agent's last use.
 const TOUCH_EVERY_MS: u64 = 60_000;
 
-/// Who waits for an agent's end looks again so often at least: a clock that is set is heard by nobody.
+/// The maximum interval of checks while waiting for an agent to expire: a change of the system clock causes no
+/// event.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// All agents in memory, read again whenever the vault says that they changed, and when other settings are in force:
-/// their spaces are defined there.
+/// All agents in memory. They are read again when the vault reports a change, and when the settings are replaced,
+/// because the settings define the spaces.
 pub struct Agents {
     vault: Vault,
     live: Live,
@@ -35,7 +36,7 @@ pub struct Agents {
     grants: Arc<GrantBook>,
 }
 
-/// The agents as they were at one state of the vault, under these settings.
+/// The agents at one state of the vault, with the settings at that time.
 struct Known {
     state: u64,
     settings: Arc<Settings>,
@@ -64,12 +65,12 @@ impl Agents {
         })
     }
 
-    /// The agent that a `Bearer` token belongs to, and that comes from this address, where a network lies between.
+    /// Returns the agent that a `Bearer` token belongs to. `from` is the address of a network connection.
     pub fn identify(&self, bearer: &str, from: Option<IpAddr>) -> Result<Principal, AuthError> {
         self.identify_at(bearer, from, now_ms())
     }
 
-    /// An agent as it would come in now, by its id: for what runs on its behalf while it is away.
+    /// Returns an agent by id with its current permissions, for work on its behalf while it is not connected.
     pub fn present(&self, id: &str) -> Result<Principal, AuthError> {
         let known = self.known()?;
         let mut records = known.by_token.values();
@@ -91,7 +92,7 @@ impl Agents {
         Ok(who)
     }
 
-    /// The agent that has exchanged its token, of which this is the SHA-256, for a cookie.
+    /// Returns the agent that exchanged its token, given as SHA-256, for a cookie.
     pub fn identify_login(
         &self,
         (key, token): (LoginKey, [u8; 32]),
@@ -101,7 +102,7 @@ impl Agents {
             .map(|who| who.signed_in(key))
     }
 
-    /// The agent that a program comes in as over OAuth: this is the SHA-256 of its own token.
+    /// Returns the agent of an OAuth program. The hash is the SHA-256 of the agent's own token.
     pub fn identify_link(
         &self,
         (key, token): (LinkKey, [u8; 32]),
@@ -118,8 +119,7 @@ impl Agents {
         Ok(who)
     }
 
-    /// An agent that came in, as it would come in now: with the token that it had, from where it was. `None` if it
-    /// would not.
+    /// Authenticates an agent again, with the same token and address. Returns `None` if it is rejected now.
     pub fn current(&self, who: &Principal) -> Option<Principal> {
         let known = self.known().ok()?;
         let record = known.find(&who.identity.token);
@@ -128,8 +128,8 @@ impl Agents {
         Some(Principal { way, ..now })
     }
 
-    /// Waits until an agent would come in with another policy, reach or name: it as it would then. `None` if it
-    /// would not come in any more.
+    /// Waits until an agent's policy, access or name changes, and returns the agent with the change. Returns `None`
+    /// when it is rejected.
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {
         let (mut changes, mut live) = (self.changes.clone(), self.live.clone());
         loop {
@@ -140,7 +140,7 @@ impl Agents {
                 return Some(now);
             }
             tokio::select! {
-                // The vault is ours, and so is whoever tells of its changes.
+                // The sender cannot be gone, because we hold the vault.
                 _ = changes.changed() => {}
                 () = live.changed() => {}
                 () = look_again(now.expires_ms) => {}
@@ -148,7 +148,7 @@ impl Agents {
         }
     }
 
-    /// Waits until an agent that came in would no longer come in.
+    /// Waits until an authenticated agent is rejected.
     pub async fn expelled(&self, who: &Principal) {
         let mut who = who.clone();
         while let Some(now) = self.changed(&who).await {
@@ -199,7 +199,7 @@ impl Agents {
             AuthError::Unavailable
         })?;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have read a later state meanwhile.
+        // Another thread may have read a later state in the meantime.
         if known.state <= state {
             *known = Arc::clone(&fresh);
         }
@@ -208,7 +208,7 @@ impl Agents {
 }
 
 impl Record {
-    /// Who it is, if they come in at a time from an address.
+    /// Returns the identity, if the agent is accepted at this time from this address.
     fn admitted(&self, from: Option<IpAddr>, now: u64) -> Result<&Arc<Identity>, AuthError> {
         if self.revoked {
             return Err(AuthError::Revoked);
@@ -228,7 +228,7 @@ impl Record {
 }
 
 impl Known {
-    /// `state` is from before the reading: what changes meanwhile is read again.
+    /// `state` is the counter before reading. A change during the reading causes another one.
     fn read(vault: &Vault, settings: Arc<Settings>, state: u64) -> Result<Self, VaultError> {
         let agents = vault.agents().list()?.into_iter();
         let known = agents.map(|agent| record(&agent, &settings.spaces));
@@ -239,14 +239,14 @@ impl Known {
         })
     }
 
-    /// What is looked up is a hash that nobody can choose, so the time that the search takes tells
-    /// nothing about the tokens.
+    /// The lookup key is a hash, which callers cannot choose, so the time of the lookup reveals nothing about the
+    /// tokens.
     fn find(&self, hash: &[u8; 32]) -> Option<&Record> {
         self.by_token.get(hash)
     }
 }
 
-/// Waits until an agent's time may be over: its end changes nothing that would be heard.
+/// Waits until an agent may have expired: expiry itself causes no event.
 async fn look_again(expires_ms: Option<u64>) {
     match expires_ms {
         Some(expires) => {
@@ -257,7 +257,7 @@ async fn look_again(expires_ms: Option<u64>) {
     }
 }
 
-/// Why no agent has this token. Its checksum opens nothing, so only a stranger's is computed.
+/// Returns why no agent has this token. The checksum grants nothing, so it is only computed for an unknown token.
 fn nobody(bearer: &str) -> AuthError {
     if Token::is_whole(bearer) {
         AuthError::Unknown
@@ -505,7 +505,7 @@ mod tests {
         let changed = changed.unwrap();
         assert_eq!(changed.preset(), Preset::Observe);
         assert!(changed.reach().is_everything() && !who.reach().is_everything());
-        // A change of somebody else's is none.
+        // A change of another agent does not count.
         added(vault, None).await;
         assert_eq!(agents.current(&changed).unwrap().identity, changed.identity);
         let (ended, token) = tokio::join!(agents.changed(&changed), rotate_token(vault, &after));
@@ -537,7 +537,7 @@ mod tests {
         assert!(wider.as_ref().unwrap().reach().container("arr-sonarr"));
         let now = agents.identify(secret.expose(), None).unwrap();
         assert!(now.reach().container("arr-sonarr"));
-        // Settings that say the same of the space are no change for who is kept in it.
+        // New settings with the same definition of the space are not a change for its agents.
         in_force.replace(Settings::clone(&in_force.now()));
         assert_eq!(agents.current(&now).unwrap().identity, now.identity);
         let gone = async { in_force.replace(Settings::default()) };
@@ -551,7 +551,7 @@ mod tests {
     async fn who_waits_hears_of_the_end_of_its_time() {
         let House { vault, agents, .. } = &house();
         let (secret, _) = added(vault, Some(now_ms() + 300)).await;
-        // On a machine that is slow enough it is over already.
+        // On a slow machine it may have expired already.
         if let Ok(who) = agents.identify(secret.expose(), None) {
             agents.expelled(&who).await;
         }

@@ -1,27 +1,27 @@
-//! New agents: those that the owner makes, and the one that `gatewren try` makes for itself; and new tokens.
+//! New agents: those that the owner adds, and the one that `gatewren try` adds for itself. Also new tokens.
 
 use super::token::Token;
 use crate::config::{Policy, Preset, WHOLE_BOX};
 use crate::sys::Secret;
 use crate::vault::{Agent, NewAgent, Vault, VaultError};
 
-/// An agent that its owner wants.
+/// An agent to add.
 #[derive(Debug, Clone)]
 pub struct Admission {
-    /// What its owner calls it.
+    /// The name that the owner gives it.
     pub name: String,
-    /// What it may do.
+    /// Its policy.
     pub policy: Policy,
-    /// The space that it is kept in; [`WHOLE_BOX`] is everything.
+    /// Its space; [`WHOLE_BOX`] means the host and all containers.
     pub space: String,
-    /// When its token ends by itself, in milliseconds since 1970.
+    /// When its token expires, in milliseconds since 1970; `None` if it never does.
     pub expires_ms: Option<u64>,
 }
 
-/// Makes an agent of that name and preset and says its token; one of the same name and preset that
-/// was there before is revoked, because its token is lost.
+/// Adds an agent with this name and preset and returns its token. Revokes earlier agents with the same name and
+/// preset, because their tokens are lost.
 ///
-/// A caller that still has the token asks [`super::agents::Agents::identify`] first.
+/// A caller that still has the token calls [`super::agents::Agents::identify`] first.
 pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secret, VaultError> {
     for agent in vault.agents().list()? {
         if agent.name == name && agent.preset == preset && agent.revoked_ms.is_none() {
@@ -38,7 +38,7 @@ pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secr
     added.map(|(_, token)| token)
 }
 
-/// Makes an agent and its token, which is not kept: whoever gets it here is the only one to see it.
+/// Adds an agent and returns its token. The token is not stored, so it cannot be shown again.
 pub async fn add_agent(vault: &Vault, admission: Admission) -> Result<(Agent, Secret), VaultError> {
     let (token, hash) = Token::mint()?;
     let Admission {
@@ -58,8 +58,8 @@ pub async fn add_agent(vault: &Vault, admission: Admission) -> Result<(Agent, Se
     Ok((vault.agents().add(agent).await?, token))
 }
 
-/// Gives an agent a new token, which is not kept either; the old one is good no longer than the answer takes.
-/// `None` if the agent is no longer as it was seen.
+/// Gives an agent a new token, which is not stored. The old token is revoked once this returns. Returns `None` if
+/// the agent was changed since it was read.
 pub async fn rotate_token(vault: &Vault, agent: &Agent) -> Result<Option<Secret>, VaultError> {
     let (token, hash) = Token::mint()?;
     let after = Agent {

@@ -1,23 +1,23 @@
-//! The one-time code with which the owner's first password is set from a browser.
+//! The one-time code for setting the owner's first password in a browser.
 
 use ring::digest::{SHA256, digest};
 
 use crate::sys::{Secret, meant_letters, now_ms, random_letters};
 use crate::vault::{Vault, VaultError};
 
-/// Letters of a code, in two groups: 50 bits, of which 50 guesses a minute find nothing.
+/// The length of a code, in two groups: 50 bits. 50 guesses a minute cannot find it.
 const LETTERS: usize = 10;
 
-/// So long a code is good.
+/// The lifetime of a code.
 const GOOD_MS: u64 = 24 * 3_600_000;
 
-/// The codes.
+/// Operations on codes.
 pub(super) struct Code;
 
 impl Code {
-    /// What is kept of a code, however it was typed.
+    /// Returns the hash to store. Case, separators and similar characters (O and 0) do not matter.
     pub(super) fn hash(typed: &str) -> [u8; 32] {
-        // A longer text is no code; what it begins with says so too.
+        // Bounds the work: twice the length of a code is enough to differ from any code.
         let meant: String = meant_letters(typed).take(2 * LETTERS).collect();
         let mut hash = [0; 32];
         hash.copy_from_slice(digest(&SHA256, format!("owner code {meant}").as_bytes()).as_ref());
@@ -25,7 +25,7 @@ impl Code {
     }
 }
 
-/// Makes a code that is good for a day, in the place of an earlier one.
+/// Makes a code that is valid for a day, and replaces an earlier one.
 pub async fn make_code(vault: &Vault) -> Result<Secret, VaultError> {
     let letters = random_letters::<LETTERS>()?;
     let (first, second) = letters.split_at(LETTERS / 2);

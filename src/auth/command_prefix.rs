@@ -1,26 +1,27 @@
-//! The words that a command must begin with to be allowed by a grant, as sudoers(5) allows a command with arguments.
+//! The prefix of the commands that a grant allows, like sudoers(5) allows a command with arguments.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-/// The longest prefix in bytes.
+/// The maximum length of a prefix in bytes.
 const MAX_BYTES: usize = 256;
 
-/// Arguments that may stand beside the command: the container is the grant's target, and a time limit changes nothing
-/// in what runs. With any other argument, such as `env` or `user`, the grant does not apply.
+/// The arguments that a granted call may have. The container is the grant's target, and a timeout does not change
+/// what runs. With any other argument, such as `env` or `user`, the grant does not apply.
 const HARMLESS: [&str; 3] = ["command", "container", "timeout_s"];
 
-/// Whole words that a command begins with, such as `systemctl status`.
+/// The first whole words of a command, such as `systemctl status`.
 ///
 /// The rest of the command may be any words of letters, digits and `. _ / : = @ % + , -`. A command with another
-/// character is not covered, for a shell gives a meaning to most of them: `; & | $ ( ) < >`, quotes, globs, a line feed.
+/// character is not covered, because a shell interprets most of them: `; & | $ ( ) < >`, quotes, globs, a line
+/// feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandPrefix(String);
 
 impl CommandPrefix {
-    /// Whether a call with these arguments runs a command that begins so.
+    /// Returns whether a call with these arguments runs a command with this prefix.
     pub fn covers(&self, arguments: &Map<String, Value>) -> bool {
         let others = arguments
             .keys()
@@ -32,11 +33,11 @@ impl CommandPrefix {
             return false;
         }
         let mut words = command.split(' ').filter(|word| !word.is_empty());
-        // A blank before the first word is no word, but `bash` and `sh` ignore it too.
+        // Leading blanks are skipped, as `bash` and `sh` do.
         self.0.split(' ').all(|word| words.next() == Some(word))
     }
 
-    /// The words with one blank between them.
+    /// Returns the words, separated by single blanks.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -54,7 +55,7 @@ impl FromStr for CommandPrefix {
                  and ._/:=@%+,- only; {text:?} is none"
             ));
         }
-        // The shell would take it for a variable, and the next word for the command.
+        // The shell would set a variable and run the next word as the command.
         if first.contains('=') {
             return Err(format!(
                 "a command prefix begins with a command, and {first:?} sets a variable"
@@ -70,7 +71,7 @@ impl fmt::Display for CommandPrefix {
     }
 }
 
-/// Characters that a shell does not interpret at any place of a command.
+/// Returns whether a shell treats the character literally at any position of a command.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || " ._/:=@%+,-".contains(c)
 }
@@ -81,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// What a shell could take for the end of a command, a second one, or another word.
+    /// Characters and words with which a shell may end the command, start a second one, or expand a word.
     #[rustfmt::skip]
     const EVASIONS: &[&str] = &[
         ";id", "; id", "&& id", "& id", "| sh", "|sh", "`id`", "$(id)", "${IFS}id", "$X", "> /etc/passwd", "< /etc/shadow",

@@ -1,7 +1,8 @@
-//! Device cookies: a browser in which the owner has signed in is known again, whatever others try from elsewhere.
+//! Device cookies: a browser in which the owner has signed in before is recognized, so other guesses do not delay
+//! it.
 //!
-//! As OWASP's "Slow Down Online Guessing Attacks with Device Cookies" describes it. Such a cookie opens nothing: guesses
-//! with it are counted in a bucket of its own.
+//! See OWASP's "Slow Down Online Guessing Attacks with Device Cookies". Such a cookie grants no access: guesses
+//! with it are counted in a separate bucket.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,18 +10,18 @@ use ring::hmac;
 
 use crate::sys::{RandomError, Secret, random_bytes};
 
-/// A cookie is valid for this many seconds: 400 days, the longest that browsers keep one (RFC 6265bis, 5.5).
+/// The lifetime of a cookie in seconds: 400 days, the maximum in browsers (RFC 6265bis, 5.5).
 pub const DEVICE_COOKIE_S: u64 = 400 * 24 * 60 * 60;
 
 const ID_BYTES: usize = 16;
 const SEALED_BYTES: usize = ID_BYTES + 8;
 
-/// A browser of the owner's.
+/// The id of a browser that the owner has used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct DeviceId([u8; ID_BYTES]);
 
 impl DeviceId {
-    /// Stands for a login, by the SHA-256 of its cookie: who is signed in has a bucket of its own too.
+    /// Makes the id for a login from the SHA-256 of its cookie: a signed-in owner has a separate bucket too.
     pub(super) fn of_login(sha256: &[u8; 32]) -> Self {
         let mut id = [0; ID_BYTES];
         id.copy_from_slice(&sha256[..ID_BYTES]);
@@ -28,18 +29,18 @@ impl DeviceId {
     }
 }
 
-/// What signs device cookies.
+/// The key that signs device cookies.
 pub(super) struct DeviceKey(hmac::Key);
 
 impl DeviceKey {
-    /// The name of its key in the vault.
+    /// The name of the key in the vault.
     pub(super) const NAME: &str = "owner_device";
 
     pub(super) fn new(key: &[u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// A cookie for this device, or for a new one. The time is in seconds since 1970.
+    /// Makes a cookie for this device, or for a new one. The time is in seconds since 1970.
     pub(super) fn mint(&self, device: Option<DeviceId>, now_s: u64) -> Result<Secret, RandomError> {
         let id = match device {
             Some(DeviceId(id)) => id,
@@ -51,7 +52,7 @@ impl DeviceKey {
         Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    /// The device of a cookie; none when we did not sign it, or its time is over.
+    /// Returns the device of a cookie. `None` if the signature is invalid or the cookie has expired.
     pub(super) fn verify(&self, cookie: &str, now_s: u64) -> Option<DeviceId> {
         let bytes = URL_SAFE_NO_PAD.decode(cookie).ok()?;
         let (sealed, seal) = bytes.split_at_checked(SEALED_BYTES)?;
@@ -89,7 +90,7 @@ mod tests {
             let mut other = text.as_bytes().to_vec();
             other[at] = if other[at] == b'A' { b'B' } else { b'A' };
             let other = String::from_utf8(other).unwrap();
-            // The last character has two bits that mean nothing, which the decoder refuses.
+            // The last character has two unused bits, and the decoder rejects other values of them.
             assert_eq!(key.verify(&other, 1_000), None, "{at}");
         }
         for none in ["", "A", &text[1..], &text[..40], &"A".repeat(10_000)] {

@@ -1,4 +1,4 @@
-//! What a proxy at the network's edge says of who is there: a signed token (JSON Web Token, RFC 7519).
+//! Validates the identity token of a proxy (JSON Web Token, RFC 7519).
 
 use std::fmt;
 
@@ -10,39 +10,39 @@ use serde::de::DeserializeOwned;
 use super::jwks::{Algorithm, KeySet};
 use crate::sys::now_ms;
 
-/// How far the provider's clock may be from ours.
+/// The tolerated difference between the provider's clock and ours.
 const LEEWAY_S: f64 = 30.0;
 
-/// A longer token is refused unread; those of providers have one or two thousand bytes.
+/// The maximum length of a token. A longer one is rejected unread; usual tokens have one or two thousand bytes.
 const MAX_BYTES: usize = 8 * 1024;
 
-/// Which tokens count.
+/// The required claims.
 #[derive(Debug, Clone)]
 pub struct EdgeRules {
-    /// For whom they are made: one of `aud`.
+    /// The required audience: one of `aud`.
     pub audience: String,
-    /// Who made them: `iss`.
+    /// The required issuer: `iss`.
     pub issuer: String,
 }
 
-/// Why a token does not count.
+/// Why a token is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdgeError {
-    /// It is no token.
+    /// It is not a token.
     Malformed,
-    /// It is signed in a way that is not accepted.
+    /// Its signature algorithm is not accepted.
     Algorithm,
-    /// No known key is the one that it names.
+    /// Its key is unknown.
     UnknownKey,
-    /// The signature is not of that key.
+    /// Its signature does not match the key.
     Forged,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// Its time has not come.
+    /// It is not valid yet.
     NotYet,
-    /// It was made for somebody else.
+    /// It has another audience.
     Audience,
-    /// Somebody else made it.
+    /// It has another issuer.
     Issuer,
 }
 
@@ -67,7 +67,7 @@ impl std::error::Error for EdgeError {}
 struct Header {
     alg: String,
     kid: Option<String>,
-    /// Names what must be understood and is not (RFC 7515, 4.1.11).
+    /// Lists extensions that the recipient must understand (RFC 7515, 4.1.11); we support none.
     crit: Option<serde::de::IgnoredAny>,
 }
 
@@ -87,7 +87,7 @@ enum Audience {
 }
 
 impl EdgeRules {
-    /// Whether a token counts now: first its signature, then what it says.
+    /// Validates a token: first its signature, then its claims.
     pub fn check(&self, token: &str, keys: &KeySet) -> Result<(), EdgeError> {
         self.check_at(token, keys, now_ms() / 1000)
     }
@@ -117,7 +117,7 @@ impl EdgeRules {
     }
 
     fn check_claims(&self, claims: &Claims, now_s: u64) -> Result<(), EdgeError> {
-        #[expect(clippy::cast_precision_loss, reason = "seconds fit for ages")]
+        #[expect(clippy::cast_precision_loss, reason = "f64 is exact up to 2^53 seconds")]
         let now = now_s as f64;
         let for_us = match &claims.aud {
             Audience::One(one) => *one == self.audience,
@@ -137,7 +137,7 @@ impl EdgeRules {
     }
 }
 
-/// One of the first two parts: JSON in base64url.
+/// Decodes one of the first two parts: JSON in base64url.
 fn part<T: DeserializeOwned>(text: &str) -> Option<T> {
     let json = URL_SAFE_NO_PAD.decode(text).ok()?;
     serde_json::from_slice(&json).ok()
@@ -169,7 +169,7 @@ mod tests {
             Self::P256(EcdsaKeyPair::from_pkcs8(way, pkcs8.as_ref(), &random).unwrap())
         }
 
-        /// ring makes no RSA keys; none where openssl is not installed.
+        /// Makes an RSA key with openssl, because ring cannot. Returns `None` if openssl is not installed.
         fn rsa() -> Option<Self> {
             let arguments = ["genpkey", "-algorithm", "RSA", "-outform", "DER"];
             let made = std::process::Command::new("openssl")
@@ -179,7 +179,7 @@ mod tests {
                 skip("openssl is not installed");
                 return None;
             };
-            // Its versions differ in what DER is.
+            // Versions of openssl differ in the format of the DER output.
             let pair = RsaKeyPair::from_der(&made.stdout);
             let pair = pair.or_else(|_| RsaKeyPair::from_pkcs8(&made.stdout));
             Some(Self::Rsa(pair.unwrap()))

@@ -1,25 +1,25 @@
-//! Why somebody is not let in.
+//! Why authentication fails.
 
 use std::fmt;
 
-/// Why nobody comes in with this token.
+/// Why a token is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthError {
-    /// It is no token.
+    /// It is not a token.
     Malformed,
     /// No agent has it.
     Unknown,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// Its owner ended it.
+    /// The owner has revoked it.
     Revoked,
-    /// Its agent is kept in no space, or in one that is not there.
+    /// Its agent has no space, or a space that is not configured.
     NoSpace,
     /// Its agent's policy cannot be read.
     Unreadable,
-    /// Its agent may come from certain addresses only, and this is none of them.
+    /// Its agent may only connect from certain addresses, and this is none of them.
     Elsewhere,
-    /// The vault cannot be asked at the moment; the log says why.
+    /// The vault cannot be read at the moment. The log has the reason.
     Unavailable,
 }
 

@@ -1,22 +1,22 @@
-//! One token for everybody, chosen on the command line: fixtures have no vault.
+//! A single token, set on the command line, for fixtures without a vault.
 
 use super::error::AuthError;
 use super::principal::Principal;
 use crate::sys::Secret;
 
-/// A token of whatever shape, and who comes in with it.
+/// A token of any form, and its principal.
 pub struct FixedToken {
     token: Secret,
     who: Principal,
 }
 
 impl FixedToken {
-    /// Lets this one in with this token.
+    /// Accepts only this token, for this principal.
     pub fn new(token: Secret, who: Principal) -> Self {
         Self { token, who }
     }
 
-    /// Who comes in with a `Bearer` token. The comparison takes equally long whatever was sent.
+    /// Returns the principal of a `Bearer` token. The comparison takes constant time.
     pub fn identify(&self, bearer: &str) -> Result<Principal, AuthError> {
         if Secret::new(bearer) == self.token {
             Ok(self.who.clone())

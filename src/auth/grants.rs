@@ -1,4 +1,4 @@
-//! What agents are allowed for a while, without asking the disk.
+//! The active grants of agents, from memory.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,12 +10,12 @@ use super::command_prefix::CommandPrefix;
 use crate::sys::now_ms;
 use crate::vault::{Grant, GrantBound, Vault, VaultError, arguments_sha256};
 
-/// A call that a grant may allow.
+/// A call to check against the grants.
 #[derive(Debug, Clone, Copy)]
 pub struct GrantedCall<'a> {
-    /// The tool, by its own name.
+    /// The tool's own name.
     pub tool: &'a str,
-    /// What the call is about, such as a container's name.
+    /// The target of the call, such as a container's name.
     pub target: Option<&'a str>,
     /// Its arguments.
     pub arguments: &'a Map<String, Value>,
@@ -26,7 +26,7 @@ impl GrantedCall<'_> {
         match bound {
             GrantBound::Any => true,
             GrantBound::Arguments(sha256) => arguments_sha256(self.arguments) == *sha256,
-            // A prefix that cannot be read allows nothing.
+            // An invalid prefix allows nothing.
             GrantBound::Prefix(words) => {
                 let prefix = words.parse::<CommandPrefix>();
                 prefix.is_ok_and(|prefix| prefix.covers(self.arguments))
@@ -35,14 +35,14 @@ impl GrantedCall<'_> {
     }
 }
 
-/// All grants in memory, read again whenever the vault says that they may have changed.
+/// All grants in memory, read again when the vault reports a change.
 pub(super) struct GrantBook {
     vault: Vault,
     changes: watch::Receiver<u64>,
     known: RwLock<Known>,
 }
 
-/// The grants as they were at one state of the vault.
+/// The grants at one state of the vault.
 struct Known {
     state: u64,
     grants: Arc<[Grant]>,
@@ -66,12 +66,12 @@ impl GrantBook {
         })
     }
 
-    /// Whether an agent may make a call at this moment because such calls were granted.
+    /// Returns whether a grant allows an agent's call at this moment.
     pub(super) fn holds(&self, agent: &str, call: &GrantedCall<'_>) -> bool {
         let now = now_ms();
         self.known().iter().any(|grant| {
             let about = match grant.bound {
-                // The same words elsewhere are another command.
+                // The same words in another container are another command.
                 GrantBound::Prefix(_) => grant.target.as_deref() == call.target,
                 _ => grant.target.is_none() || grant.target.as_deref() == call.target,
             };
@@ -92,13 +92,13 @@ impl GrantBook {
             Ok(fresh) => {
                 let grants = fresh.grants.clone();
                 let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-                // Another thread may have read a later state meanwhile.
+                // Another thread may have read a later state in the meantime.
                 if known.state < state {
                     *known = fresh;
                 }
                 grants
             }
-            // What cannot be read is not granted.
+            // If the grants cannot be read, nothing is granted.
             Err(cause) => {
                 tracing::error!("the grants could not be read again: {cause}");
                 Arc::default()
@@ -108,7 +108,7 @@ impl GrantBook {
 }
 
 impl Known {
-    /// `state` is from before the reading: what changes meanwhile is read again.
+    /// `state` is the counter before reading. A change during the reading causes another one.
     fn read(vault: &Vault, state: u64) -> Result<Self, VaultError> {
         let grants = vault.grants().holding()?.into();
         Ok(Self { state, grants })

@@ -1,4 +1,4 @@
-//! Guesses at the owner's password: who may make one now. What is not hashed is not counted.
+//! Limits guesses at the owner's password. Only a guess that is checked is counted.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::password::{Passwords, Turn};
 use crate::sys::{Secret, now_ms};
 use crate::vault::{Login, StoredPassword, Vault};
 
-/// Looks at passwords and at the code for the first one, for no more guesses than there may be.
+/// Checks passwords and the code for the first password, within the limits of guesses.
 pub(super) struct PasswordGuesses {
     vault: Vault,
     passwords: Passwords,
@@ -27,11 +27,12 @@ impl PasswordGuesses {
         }
     }
 
-    /// What is stored of the owner's password if this is it, none if it is not. A guesser that never failed may wait
-    /// here for its turn.
+    /// Returns the stored password if `password` matches, `None` if it does not. A guesser without failed attempts
+    /// may wait here for its turn.
     ///
     /// # Errors
-    /// `Later` when this guesser, or all together, had too many; `Busy` when too many wait. Neither is counted.
+    /// `Later` if this guesser, or all of them together, made too many attempts. `Busy` if too many are waiting.
+    /// Neither is counted as a guess.
     pub(super) async fn try_password(
         &self,
         password: &str,
@@ -47,7 +48,7 @@ impl PasswordGuesses {
             self.check_together(lane)?;
         }
         let turn = self.turn(lane).await?;
-        // It may have failed while it waited.
+        // The guesser may have failed while it waited.
         let lane = self.lane(guesser)?;
         let mut left = self.left_together(lane)?;
         while lane == Lane::Fresh && !left.is_zero() {
@@ -62,8 +63,8 @@ impl PasswordGuesses {
         Ok(stored.filter(|_| is_it))
     }
 
-    /// Whether this is the SHA-256 of the code for the first password. Where there is no code this counts for the
-    /// address alone.
+    /// Returns whether this is the SHA-256 of the code for the first password. If there is no code, the attempt is
+    /// only counted for the address.
     pub(super) async fn try_code(
         &self,
         code_sha256: [u8; 32],
@@ -83,7 +84,7 @@ impl PasswordGuesses {
         Ok(self.vault.owner().is_code(code_sha256)?)
     }
 
-    /// The hash of a new password; its sender has given the one-time code.
+    /// Hashes a new password. The caller has checked the one-time code.
     pub(super) async fn hash_new(&self, password: &str) -> Result<StoredPassword, SetUpError> {
         let turn = self.turn(Lane::Known).await?;
         let made = turn.hash(Secret::new(password)).await;
@@ -91,7 +92,7 @@ impl PasswordGuesses {
             .map_err(SetUpError::Password)
     }
 
-    /// Does some work of the owner's that takes as much memory as a hash, in its turn.
+    /// Runs work of the owner that needs as much memory as a hash, in its turn.
     pub(super) async fn in_turn<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -100,7 +101,7 @@ impl PasswordGuesses {
         turn.work(work).await.map_err(|_| LoginError::Busy)
     }
 
-    /// Forgets all guesses after one that was right.
+    /// Resets the guesses after a correct one.
     pub(super) async fn forget(&self, guesser: Guesser) -> Result<(), LoginError> {
         self.lockout.forget(guesser);
         Ok(self.vault.owner().forget_guesses().await?)
@@ -135,14 +136,14 @@ impl PasswordGuesses {
         Ok(left_together(counted, lane, now_ms()))
     }
 
-    /// Counts a guess, before it is looked at.
+    /// Counts a guess before it is checked.
     async fn begin(&self, guesser: Guesser) -> Result<(), LoginError> {
         let begun = self.lockout.begin(guesser, Instant::now());
         begun.map_err(LoginError::Later)?;
         Ok(self.vault.owner().note_guess(now_ms()).await?)
     }
 
-    /// Whether the owner is signed in from there.
+    /// Returns whether the owner has a login from this address.
     fn is_familiar(&self, address: IpAddr) -> Result<bool, LoginError> {
         let address = address.to_string();
         let logins = self.vault.logins().list()?;

@@ -1,4 +1,4 @@
-//! The public keys of an identity provider (JSON Web Key Set, RFC 7517), and what they say of a signature.
+//! The public keys of an identity provider (JSON Web Key Set, RFC 7517), and the verification of signatures.
 
 use std::fmt;
 use std::path::Path;
@@ -12,18 +12,18 @@ use serde::Deserialize;
 
 use crate::sys::{FileError, files};
 
-/// Keys of one set that are looked at; further ones are left out. Providers have two to four.
+/// The maximum number of keys to read; further ones are ignored. Providers have two to four.
 const MAX_KEYS: usize = 32;
 
-/// How a token may be signed (RFC 7518, 3.1). Nothing else is: `none` proves nothing, and `HS256` would take the
-/// public key for a shared secret.
+/// The accepted signature algorithms (RFC 7518, 3.1). Others are rejected: `none` proves nothing, and `HS256` would
+/// use the public key as a shared secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Algorithm {
     Rs256,
     Es256,
 }
 
-/// The keys of a set that can be used.
+/// The usable keys of a set.
 #[derive(Debug)]
 pub struct KeySet(Vec<NamedKey>);
 
@@ -39,16 +39,16 @@ enum Key {
         n: Vec<u8>,
         e: Vec<u8>,
     },
-    /// The point, uncompressed.
+    /// The uncompressed point.
     P256(Vec<u8>),
 }
 
-/// Why something is no key set.
+/// Why a key set is rejected.
 #[derive(Debug)]
 pub enum KeySetError {
     /// The file cannot be read.
     File(FileError),
-    /// It is not the JSON of one.
+    /// It is not the JSON of a key set.
     NotJson,
     /// It has no key for RS256 or ES256.
     NoKey,
@@ -73,7 +73,7 @@ struct Listed {
     keys: Vec<Jwk>,
 }
 
-/// A key as it is listed; what is not named here does not matter.
+/// A key in the set. Other members are ignored.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -89,16 +89,16 @@ struct Jwk {
 }
 
 impl KeySet {
-    /// A larger set is refused; those of providers have a few thousand bytes.
+    /// The maximum size of a set. A larger one is rejected; usual sets have a few thousand bytes.
     pub const MAX_BYTES: usize = 256 * 1024;
 
-    /// Reads the set that a file holds.
+    /// Reads a set from a file.
     pub fn read_file(path: &Path) -> Result<Self, KeySetError> {
         let json = files::read_bounded(path, Self::MAX_BYTES).map_err(KeySetError::File)?;
         Self::read(&json)
     }
 
-    /// Reads a set. Keys of other kinds or for other purposes are left out.
+    /// Parses a set. Keys of other types or for other purposes are ignored.
     pub fn read(json: &[u8]) -> Result<Self, KeySetError> {
         let listed: Listed = serde_json::from_slice(json).map_err(|_| KeySetError::NotJson)?;
         let listed = listed.keys.into_iter().take(MAX_KEYS);
@@ -109,7 +109,7 @@ impl KeySet {
         Ok(Self(keys))
     }
 
-    /// Whether one of the keys made this signature; none when there is no key of that name and kind.
+    /// Returns whether one of the keys made this signature. `None` if there is no key with this id and algorithm.
     pub(super) fn signed(
         &self,
         by: (Algorithm, Option<&str>),
@@ -117,7 +117,7 @@ impl KeySet {
         signature: &[u8],
     ) -> Option<bool> {
         let (algorithm, id) = by;
-        // A token that names no key may be of any; there are few.
+        // A token without a key id may be signed with any of the few keys.
         let fits = |known: &&NamedKey| {
             known.key.algorithm() == algorithm && (id.is_none() || known.id.as_deref() == id)
         };
@@ -161,7 +161,7 @@ fn usable(jwk: Jwk) -> Option<NamedKey> {
         },
         ("EC", Some("P-256")) if is_for("ES256") => {
             let (x, y) = (number(&jwk.x)?, number(&jwk.y)?);
-            // RFC 7518, 6.2.1.2: the whole length, zeros in front included.
+            // RFC 7518, 6.2.1.2: the full length, including leading zeros.
             if x.len() != 32 || y.len() != 32 {
                 return None;
             }
@@ -172,7 +172,7 @@ fn usable(jwk: Jwk) -> Option<NamedKey> {
     Some(NamedKey { id: jwk.kid, key })
 }
 
-/// A number without the zeros in front that some write although they should not.
+/// Removes leading zeros, which some providers write although they should not.
 fn unpadded(number: Vec<u8>) -> Vec<u8> {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     number.into_iter().skip(zeros).collect()
@@ -182,7 +182,7 @@ fn unpadded(number: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// How many keys are taken, or why none is.
+    /// Returns the number of usable keys, or the error.
     fn read(json: &str) -> Result<usize, String> {
         let set = KeySet::read(json.as_bytes()).map_err(|error| error.to_string())?;
         Ok(set.0.len())

@@ -1,4 +1,4 @@
-//! Programs that come in over OAuth: their codes and tokens, and whether what the owner agreed to still counts.
+//! OAuth links of programs: their codes and tokens, and whether the owner's consent is still valid.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::vault::{
     Agent, Exchanged, NewLink, NewTokens, OAUTH_ACCESS_MS, Redemption, Renewal, Vault, VaultError,
 };
 
-/// Who waits for a link's end looks again so often at least: time ends it too, and nobody hears of that.
+/// The maximum interval of checks while waiting for a link's end: expiry causes no event.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// How long a verifier is (RFC 7636, 4.1).
+/// The allowed length of a verifier (RFC 7636, 4.1).
 const VERIFIER_CHARS: std::ops::RangeInclusive<usize> = 43..=128;
 
-/// A link as it is known again by: its number, as bytes, so that whoever carries it is no larger for that.
+/// The id of a link. It is stored as bytes, which need no alignment and do not enlarge the types that contain it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LinkKey([u8; 8]);
 
@@ -30,14 +30,14 @@ impl LinkKey {
     }
 }
 
-/// Why nothing is given for a code or a refresh token.
+/// Why an exchange is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkError {
-    /// It is good for nothing, or not for whom it was brought by.
+    /// The code or token is invalid, or belongs to another program.
     Refused,
-    /// It is good for another resource.
+    /// It is valid for another resource.
     OtherResource,
-    /// The vault cannot be asked; the log says why.
+    /// The vault cannot be read. The log has the reason.
     Unavailable,
 }
 
@@ -63,56 +63,56 @@ impl From<VaultError> for LinkError {
     }
 }
 
-/// What the owner has agreed to.
+/// The owner's consent.
 #[derive(Debug, Clone, Copy)]
 pub struct Agreement<'a> {
-    /// Who the program comes in as.
+    /// The agent that the program acts as.
     pub agent: &'a Agent,
     /// The program's id.
     pub client: &'a str,
-    /// What its tokens will be good for.
+    /// The resource that its tokens are valid for.
     pub resource: &'a str,
-    /// Where its code is sent.
+    /// The redirect URI for its code.
     pub redirect_uri: &'a str,
-    /// What must become of the verifier that comes with the code.
+    /// The PKCE code challenge.
     pub challenge: &'a str,
 }
 
-/// What a program brings along with its code.
+/// The parameters of a program's request with a code.
 #[derive(Debug, Clone, Copy)]
 pub struct Brought<'a> {
-    /// Its id.
+    /// The program's id.
     pub client: &'a str,
-    /// Where it says that the code was sent to, if it does.
+    /// The redirect URI, if the request has one.
     pub redirect_uri: Option<&'a str>,
-    /// What the challenge was made of.
+    /// The PKCE code verifier.
     pub verifier: &'a str,
-    /// What the tokens are to be good for, if it says so.
+    /// The requested resource, if the request has one.
     pub resource: Option<&'a str>,
 }
 
 /// New tokens, shown once.
 #[derive(Debug)]
 pub struct Given {
-    /// For each request.
+    /// The access token.
     pub access: Secret,
-    /// For the next tokens.
+    /// The refresh token.
     pub refresh: Secret,
-    /// How long the access token is good.
+    /// The lifetime of the access token.
     pub expires: Duration,
 }
 
-/// The links. The vault is asked each time: one that was ended is over at once.
+/// The links. Each call reads the vault, so an ended link is invalid at once.
 #[derive(Clone)]
 pub struct Links(Vault);
 
 impl Links {
-    /// Those of this vault.
+    /// Uses the links of this vault.
     pub fn new(vault: Vault) -> Self {
         Self(vault)
     }
 
-    /// Begins a link; its code.
+    /// Adds a link and returns its code.
     pub async fn begin(&self, agreement: Agreement<'_>) -> Result<Secret, VaultError> {
         let (code, hash) = Token::mint()?;
         let link = NewLink {
@@ -160,7 +160,7 @@ impl Links {
         judged(exchanged, client).map(|()| given)
     }
 
-    /// Ends the link that a token of this client belongs to; also well where there is none.
+    /// Ends the link that a token of this client belongs to. Succeeds if there is none.
     pub async fn end(&self, token: &str, client: &str) -> Result<(), LinkError> {
         if let Some(hash) = Token::hash(token) {
             let links = self.0.oauth_links();
@@ -169,8 +169,8 @@ impl Links {
         Ok(())
     }
 
-    /// The link that has this access token for this resource, and the SHA-256 of its agent's token; none when it is
-    /// over, or nobody's.
+    /// Returns the link of this access token for this resource, and the SHA-256 of its agent's token. `None` if the
+    /// token is unknown or has expired.
     pub fn find(
         &self,
         access: &str,
@@ -183,18 +183,18 @@ impl Links {
         Ok(found.map(|(link, agent)| (LinkKey(link.to_ne_bytes()), agent)))
     }
 
-    /// Whether a link still counts, as far as can be said.
+    /// Returns whether a link is known to be valid.
     pub fn is_open(&self, link: LinkKey) -> bool {
         matches!(self.0.oauth_links().is_open(link.number()), Ok(true))
     }
 
-    /// Waits until a link is over. That an access token's time is over ends nothing that was begun with it: what runs
-    /// long would end each hour, and whoever holds the link has the next token by then.
+    /// Waits for the end of a link. The expiry of an access token ends no request that was made with it. Otherwise
+    /// long-running work would end each hour, although the program has a new token by then.
     pub async fn ended(&self, link: LinkKey) {
         let mut changes = self.0.agents().changes();
         loop {
             changes.mark_unchanged();
-            // A vault that cannot be asked ends nothing.
+            // If the vault cannot be read, the link is not treated as ended.
             if matches!(self.0.oauth_links().is_open(link.number()), Ok(false)) {
                 return;
             }
@@ -234,7 +234,7 @@ fn judged(exchanged: Exchanged, client: &str) -> Result<(), LinkError> {
     }
 }
 
-/// What becomes of a verifier (RFC 7636, S256); none of what is no verifier.
+/// Computes the challenge of a verifier (RFC 7636, S256). `None` if it is not a valid verifier.
 fn challenge(verifier: &str) -> Option<String> {
     let unreserved = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
     let fits = VERIFIER_CHARS.contains(&verifier.len()) && verifier.bytes().all(unreserved);
@@ -245,7 +245,7 @@ fn challenge(verifier: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// From RFC 7636, appendix B.
+    /// The example of RFC 7636, appendix B.
     #[test]
     fn a_challenge_is_as_others_make_it() {
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";

@@ -1,4 +1,4 @@
-//! Guessing gets slower: by address or device, and for all addresses together.
+//! Delays guesses: by address or device, and for all addresses together.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,42 +10,43 @@ use tokio::time::Instant;
 use super::device::DeviceId;
 use crate::vault::Guesses;
 
-/// So many attempts an address has before it waits: enough for who mistypes.
+/// The attempts of an address without a delay: enough for typing errors.
 const FREE: u64 = 5;
 
-/// The first wait; each further attempt doubles it, up to the longest.
+/// The first delay and the longest one. Each further attempt doubles the delay.
 const FIRST: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_mins(15);
 
-/// An hour after its last attempt its next ones are its first again.
+/// After this time without an attempt, the free attempts start again.
 const FORGIVEN: Duration = Duration::from_hours(1);
 
-/// A day after its last attempt an address counts as one that never failed.
+/// After this time without an attempt, an address counts as one that never failed.
 const FORGOTTEN: Duration = Duration::from_hours(24);
 
-/// This many addresses and devices are remembered; then the one that rested longest is forgotten. An attacker with more
-/// of them is bounded by [`FRESH`].
+/// The limit of remembered addresses and devices. Beyond it the least recently used one is forgotten. An attacker
+/// with more addresses is limited by [`FRESH`].
 const MAX_GUESSERS: usize = 16_384;
 
-/// All addresses have this many attempts together before they are slowed down.
+/// The attempts of all addresses together without a delay.
 const FREE_TOGETHER: u64 = 50;
 
-/// From then on addresses that failed have one attempt together in this time: 1,440 a day.
+/// After that, the interval between attempts of all addresses that failed before: 1,440 a day.
 const FAILED: Duration = Duration::from_mins(1);
 
-/// And those that never failed have one together in this time: 28,800 a day, from as many addresses.
+/// After that, the interval between attempts of all addresses that never failed: 28,800 a day, each from another
+/// address.
 const FRESH: Duration = Duration::from_secs(3);
 
-/// Who guesses.
+/// The source of a guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Guesser {
-    /// What counts as one source, such as an address.
+    /// The address that counts as one source.
     pub address: IpAddr,
     /// A browser in which the owner has signed in before.
     pub device: Option<DeviceId>,
 }
 
-/// By what a guesser's attempts are counted.
+/// The key for counting the attempts of a guesser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Bucket {
     Address(IpAddr),
@@ -59,18 +60,19 @@ impl Guesser {
     }
 }
 
-/// How the attempts of all addresses together bound the next one.
+/// How the attempts of all addresses together limit the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// From a device or an address of the owner's: not at all.
+    /// A device or an address of the owner: not limited.
     Known,
-    /// From an address that never failed.
+    /// An address that never failed.
     Fresh,
-    /// From one that did.
+    /// An address that failed before.
     Failed,
 }
 
-/// The attempts of addresses and devices. Those of all together are in the vault, because they must outlive a restart.
+/// The attempts by address and device. The total of all addresses is in the vault, because it must survive a
+/// restart.
 #[derive(Default)]
 pub(super) struct Lockout(Mutex<HashMap<Bucket, Attempts>>);
 
@@ -80,7 +82,7 @@ struct Attempts {
 }
 
 impl Attempts {
-    /// The time until the next one.
+    /// Returns the time until the next attempt is allowed.
     fn left(&self, now: Instant) -> Duration {
         let passed = now.saturating_duration_since(self.last);
         if passed >= FORGIVEN {
@@ -91,7 +93,7 @@ impl Attempts {
 }
 
 impl Lockout {
-    /// Says in how many seconds there may be an attempt, where there may be none now. Nothing is counted.
+    /// Returns an error with the number of seconds to wait, if no attempt is allowed now. Counts nothing.
     pub(super) fn check(&self, guesser: Guesser, now: Instant) -> Result<(), u64> {
         let left = self.lock().get(&guesser.bucket()).map(|one| one.left(now));
         match left.unwrap_or_default() {
@@ -100,7 +102,7 @@ impl Lockout {
         }
     }
 
-    /// Counts an attempt, before it is looked at; or says in how many seconds there may be one.
+    /// Counts an attempt before it is checked, or returns the number of seconds to wait.
     pub(super) fn begin(&self, guesser: Guesser, now: Instant) -> Result<(), u64> {
         self.check(guesser, now)?;
         let (mut known, bucket) = (self.lock(), guesser.bucket());
@@ -119,14 +121,14 @@ impl Lockout {
         Ok(())
     }
 
-    /// Whether an address had an attempt within a day that was not right.
+    /// Returns whether an address made a wrong attempt within a day.
     pub(super) fn has_failed(&self, address: IpAddr, now: Instant) -> bool {
         let known = self.lock();
         let attempts = known.get(&Bucket::Address(address));
         attempts.is_some_and(|one| now.saturating_duration_since(one.last) < FORGOTTEN)
     }
 
-    /// Forgets a guesser that was right.
+    /// Forgets the attempts of a guesser that was right.
     pub(super) fn forget(&self, guesser: Guesser) {
         let mut known = self.lock();
         known.remove(&guesser.bucket());
@@ -138,7 +140,7 @@ impl Lockout {
     }
 }
 
-/// The time until there may be an attempt from there, for those that all addresses had together; zero for now.
+/// Returns the time until the limit of all addresses together allows an attempt; zero for now.
 pub(super) fn left_together(guesses: Guesses, lane: Lane, now_ms: u64) -> Duration {
     let every = match lane {
         Lane::Known => return Duration::ZERO,
@@ -148,7 +150,7 @@ pub(super) fn left_together(guesses: Guesses, lane: Lane, now_ms: u64) -> Durati
     if guesses.count < FREE_TOGETHER {
         return Duration::ZERO;
     }
-    // A clock that was set back keeps nobody out.
+    // If the clock was set back, the attempt is allowed.
     let passed = now_ms.checked_sub(guesses.last_ms);
     every.saturating_sub(passed.map_or(every, Duration::from_millis))
 }
@@ -161,7 +163,7 @@ fn wait(count: u64) -> Duration {
     factor.map_or(LONGEST, |factor| FIRST.saturating_mul(factor).min(LONGEST))
 }
 
-/// A time in whole seconds, rounded up.
+/// Returns a duration in whole seconds, rounded up.
 pub(super) fn seconds(left: Duration) -> u64 {
     left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }

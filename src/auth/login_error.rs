@@ -1,20 +1,20 @@
-//! Why a sign-in or the first password is refused.
+//! Why a sign-in or setting the first password is refused.
 
 use std::fmt;
 
 use super::password::PasswordError;
 use crate::vault::VaultError;
 
-/// Why nobody is signed in.
+/// Why a sign-in is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginError {
-    /// It is not the password, or none was set.
+    /// The password is wrong, or none was set.
     Wrong,
-    /// There were too many attempts; in so many seconds there may be one.
+    /// There were too many attempts. Contains the seconds until the next one is allowed.
     Later(u64),
-    /// Too many are being looked at.
+    /// Too many passwords are being checked.
     Busy,
-    /// The vault cannot be asked; the log says why.
+    /// The vault cannot be read. The log has the reason.
     Unavailable,
 }
 
@@ -40,14 +40,14 @@ impl From<VaultError> for LoginError {
     }
 }
 
-/// Why no password was set with a code.
+/// Why setting the password with a code is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetUpError {
-    /// It is not the code, its time is over, or it was used.
+    /// The code is wrong, expired or used.
     Code,
-    /// This cannot be the password.
+    /// The password is not acceptable.
     Password(PasswordError),
-    /// The login was refused.
+    /// The sign-in is refused.
     Login(LoginError),
 }
 

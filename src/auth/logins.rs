@@ -1,4 +1,4 @@
-//! Signing in and out: a password or a token for a cookie.
+//! Signing in and out: exchanges a password or a token for a cookie.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -21,62 +21,62 @@ use crate::vault::{
     Deed, KeyChange, Login, NewLogin, OWNER, Stay, StoredPassword, Undertaking, Vault, VaultError,
 };
 
-/// How exactly it is known when a login was last used.
+/// The accuracy of a login's last use.
 const TOUCH_EVERY_MS: u64 = 60_000;
 
-/// So many logins are known by when they were used; at it all are forgotten, and written down once more.
+/// The limit of remembered times of use. At the limit all are cleared, and each login's use is written once more.
 const MAX_TOUCHED: usize = 4096;
 
-/// Who waits for a login's end looks again so often at least: time ends it too, and nobody hears of that.
+/// The maximum interval of checks while waiting for a login's end: expiry causes no event.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// For so long after the password was typed, what widens access is done without asking for it again.
+/// How long a typed password allows actions that widen access without typing it again.
 const CONFIRMED_MS: u64 = 10 * 60_000;
 
-/// Somebody who wants to sign in as the owner.
+/// An attempt to sign in as the owner.
 #[derive(Clone, Copy)]
 pub struct PasswordAttempt<'a> {
-    /// The password that was sent.
+    /// The password in the request.
     pub password: &'a str,
-    /// What counts as one source, such as an address.
+    /// The address that counts as one source.
     pub from: IpAddr,
-    /// The device cookie that was sent; one that is not valid counts as none.
+    /// The device cookie in the request. An invalid one counts as none.
     pub device: Option<&'a str>,
 }
 
-/// What a browser keeps of the owner's sign-in.
+/// The cookies of the owner's browser.
 pub struct OwnerCookies {
     /// The session.
     pub session: Secret,
-    /// What has the browser known again as one of the owner's. It opens nothing: with it, guesses from elsewhere do not
+    /// Identifies the browser as one of the owner's. It grants no access: with it, guesses from elsewhere do not
     /// delay a sign-in.
     pub device: Secret,
 }
 
-/// A login as it is known again by.
+/// The id of a login: the SHA-256 of its cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LoginKey([u8; 32]);
 
-/// Who holds a cookie.
+/// The holder of a cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedIn {
     /// The owner.
     Owner,
-    /// The agent whose token has this SHA-256, if it still has.
+    /// The agent that has the token with this SHA-256, unless the token was replaced.
     Agent([u8; 32]),
 }
 
-/// Who is signed in. The vault is asked each time: a login that another process ended is over at once.
+/// The logins. Each call reads the vault, so a login that another process ended is invalid at once.
 pub struct Logins {
     vault: Vault,
     live: Live,
     guesses: PasswordGuesses,
-    /// When each was last written down as used.
+    /// When the use of each login was last written.
     touched: Mutex<HashMap<LoginKey, u64>>,
 }
 
 impl Logins {
-    /// Logins that last as long as the settings say.
+    /// Uses the lifetime of logins from the settings.
     pub fn new(vault: Vault, live: Live) -> Self {
         Self {
             guesses: PasswordGuesses::new(vault.clone()),
@@ -101,15 +101,15 @@ impl Logins {
         self.owner_cookies(guesser).await
     }
 
-    /// Whether the owner has typed the password for this login within the last 10 minutes.
+    /// Returns whether the owner has typed the password for this login within the last 10 minutes.
     pub fn has_confirmed(&self, key: LoginKey) -> Result<bool, LoginError> {
         let login = self.look(key)?.filter(|login| login.agent.is_none());
         let age = login.and_then(|login| now_ms().checked_sub(login.password_ms));
         Ok(age.is_some_and(|age| age < CONFIRMED_MS))
     }
 
-    /// Checks the password of the owner who is signed in with this login; the right one counts for 10 minutes. A wrong
-    /// one counts as a guess of this login, so guesses from elsewhere do not delay it.
+    /// Checks the owner's password for this login. The right one counts for 10 minutes. A wrong one counts as a
+    /// guess of this login, so guesses from elsewhere do not delay it.
     pub async fn confirm(
         &self,
         key: LoginKey,
@@ -135,7 +135,8 @@ impl Logins {
         Ok(())
     }
 
-    /// Makes the owner's key where the password was set before there were keys: this is when the password is known.
+    /// Makes the owner's key if the password was set before there were keys. This needs the password, which is
+    /// known only now.
     async fn make_key(&self, password: &str, stored: StoredPassword) {
         match self.vault.owner().key() {
             Ok(None) => {}
@@ -148,7 +149,7 @@ impl Logins {
             .in_turn(move || make_owner_key(&password))
             .await;
         let Ok(made) = made else {
-            // The next to sign in makes it.
+            // The next sign-in makes it.
             return;
         };
         let kept = match made {
@@ -160,7 +161,7 @@ impl Logins {
         }
     }
 
-    /// Exchanges the token of the agent with this id, which was found good, for a cookie.
+    /// Exchanges the valid token of the agent with this id for a cookie.
     pub async fn sign_in_agent(
         &self,
         agent: &str,
@@ -171,7 +172,7 @@ impl Logins {
         self.sign_in(Some(*hash.as_bytes()), agent, from).await
     }
 
-    /// Exchanges the code for the first password, which it sets, for cookies.
+    /// Sets the first password with the one-time code, and returns cookies.
     pub async fn set_up(
         &self,
         code: &str,
@@ -208,7 +209,7 @@ impl Logins {
         Ok(self.owner_cookies(guesser).await?)
     }
 
-    /// A session, and a device cookie: the same device, where the owner has signed in there before.
+    /// Makes a session and a device cookie. A browser that the owner used before keeps its device id.
     async fn owner_cookies(&self, guesser: Guesser) -> Result<OwnerCookies, LoginError> {
         let key = self.device_key().await?;
         let device = key.mint(guesser.device, now_ms() / 1000);
@@ -231,7 +232,7 @@ impl Logins {
         Ok(DeviceKey::new(&key))
     }
 
-    /// The owner's login that a cookie stands for; none when it is over, an agent's, or nobody's.
+    /// Returns the owner's login of a cookie. `None` if it is unknown, has expired, or belongs to an agent.
     pub fn owner_of(&self, cookie: &str) -> Result<Option<(LoginKey, Login)>, LoginError> {
         let Some(hash) = Token::hash(cookie) else {
             return Ok(None);
@@ -263,8 +264,8 @@ impl Logins {
         Ok(cookie)
     }
 
-    /// A cookie is lasting access, so it stands in the audit before it is given. Guesses do not: whoever guesses could
-    /// fill it; they are counted, and the log has them.
+    /// Records the action in the audit first, because a cookie is lasting access. Guesses are not recorded, because
+    /// an attacker could fill the audit with them. They are counted and logged.
     async fn undertake(
         &self,
         what: &str,
@@ -282,7 +283,7 @@ impl Logins {
         Ok(self.vault.audit().undertake(deed).await?)
     }
 
-    /// Who holds this cookie, and what it is known again by; none when it is over, or nobody's.
+    /// Returns the id and the holder of the login with this cookie. `None` if it is unknown or has expired.
     pub fn find(&self, cookie: &str) -> Result<Option<(LoginKey, SignedIn)>, LoginError> {
         let Some(hash) = Token::hash(cookie) else {
             return Ok(None);
@@ -295,7 +296,7 @@ impl Logins {
         }))
     }
 
-    /// Signs out whoever holds this cookie.
+    /// Ends the login with this cookie.
     pub async fn sign_out(&self, cookie: &str) -> Result<(), LoginError> {
         if let Some(hash) = Token::hash(cookie) {
             self.vault.logins().end(*hash.as_bytes()).await?;
@@ -303,18 +304,18 @@ impl Logins {
         Ok(())
     }
 
-    /// Whether a login still counts, as far as can be said.
+    /// Returns whether a login is known to be valid.
     pub fn is_open(&self, key: LoginKey) -> bool {
         matches!(self.look(key), Ok(Some(_)))
     }
 
-    /// Waits until a login is over. What is kept open for it counts as use.
+    /// Waits for the end of a login. The waiting itself counts as use.
     pub async fn ended(&self, key: LoginKey) {
         let (mut changes, mut live) = (self.vault.agents().changes(), self.live.clone());
         loop {
             changes.mark_unchanged();
             live.mark_unchanged();
-            // A vault that cannot be asked ends nothing.
+            // If the vault cannot be read, the login is not treated as ended.
             if matches!(self.look(key), Ok(None)) {
                 return;
             }
@@ -326,7 +327,7 @@ impl Logins {
         }
     }
 
-    /// How long a login lasts at most.
+    /// Returns the maximum lifetime of a login.
     pub fn most(&self) -> Duration {
         self.stay().most
     }
@@ -404,7 +405,7 @@ mod tests {
         logins.sign_in_owner(attempt).await
     }
 
-    /// As many guesses as all addresses have together without a wait; hashing them would take long.
+    /// Records as many guesses as all addresses together have without a delay. Hashing them would take long.
     async fn note_guesses(logins: &Logins) {
         for _ in 0..50 {
             logins.vault.owner().note_guess(now_ms()).await.unwrap();
@@ -466,13 +467,13 @@ mod tests {
         note_guesses(&logins).await;
         let locked = sign_in(&logins, PASSWORD, "192.0.2.9").await;
         assert!(matches!(locked, Err(LoginError::Later(_))), "{locked:?}");
-        // The very address that is locked, with the cookie.
+        // The locked address itself, but with the cookie.
         let again = sign_in_with(&logins, PASSWORD, "192.0.2.9", Some(&device)).await;
         let renewed = again.unwrap().device;
         note_guesses(&logins).await;
         sign_in(&logins, PASSWORD, "192.0.2.20").await.unwrap();
 
-        // The cookie has a bucket of its own, which is not larger than that of an address.
+        // The cookie has a separate bucket, which is no larger than that of an address.
         for _ in 0..5 {
             let wrong = sign_in_with(&logins, "wrong", "192.0.2.1", Some(&renewed)).await;
             assert!(matches!(wrong, Err(LoginError::Wrong)));
@@ -514,7 +515,7 @@ mod tests {
         sign_in(&logins, PASSWORD, "203.0.113.1").await.unwrap();
     }
 
-    /// Polls all of them until each is done.
+    /// Polls all futures until each is done.
     async fn all_of<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
         let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
         poll_fn(|cx| {
@@ -559,7 +560,7 @@ mod tests {
         let first = vault.owner().key().unwrap().unwrap();
         assert!(open_owner_key(&first, &Secret::new(PASSWORD)).is_ok());
 
-        // As on a box that had its password before there were keys.
+        // Like a server on which the password was set before there were keys.
         let older = Connection::open(&path).unwrap();
         older.execute_batch("DELETE FROM owner_key").unwrap();
         let wrong = sign_in(&logins, "wrong", "192.0.2.1").await;

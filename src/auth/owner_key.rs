@@ -1,4 +1,4 @@
-//! The owner's key pair under the owner's password: made with it, opened with it, and taken along to the next one.
+//! The owner's key pair, encrypted with the owner's password: made, opened, and encrypted again for a new password.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ use crate::vault::{KeyChange, KeyPair, OpeningKey, OwnerKey, StoredPassword, Wra
 pub enum OwnerKeyError {
     /// It does not open with this password.
     Wrong,
-    /// The private half is not that of the public one.
+    /// The private half does not match the public half.
     Mismatch,
-    /// It could not be encrypted, or no password opens anything.
+    /// Encryption failed, or the key could not be derived from the password.
     Password(PasswordError),
 }
 
@@ -41,7 +41,7 @@ impl From<PasswordError> for OwnerKeyError {
     }
 }
 
-/// Makes a key pair and encrypts its private half with `password`. This blocks for as long as argon2id takes.
+/// Makes a key pair and encrypts its private half with `password`. Blocks for as long as argon2id takes.
 pub fn make_owner_key(password: &Secret) -> Result<OwnerKey, PasswordError> {
     let KeyPair { public, private } = KeyPair::new().map_err(PasswordError::Random)?;
     Ok(OwnerKey {
@@ -53,7 +53,7 @@ pub fn make_owner_key(password: &Secret) -> Result<OwnerKey, PasswordError> {
     })
 }
 
-/// The private half of a key. This blocks for as long as argon2id takes.
+/// Decrypts the private half of a key. Blocks for as long as argon2id takes.
 pub fn open_owner_key(key: &OwnerKey, password: &Secret) -> Result<OpeningKey, OwnerKeyError> {
     let wrapped = &key.wrapped;
     let stored = StoredPassword {
@@ -78,7 +78,7 @@ pub fn open_owner_key(key: &OwnerKey, password: &Secret) -> Result<OpeningKey, O
     }
 }
 
-/// The same key under another password. This blocks for as long as argon2id takes, twice.
+/// Encrypts the same key with another password. Blocks for as long as argon2id takes, twice.
 pub fn take_along(
     key: &OwnerKey,
     present: &Secret,
@@ -91,7 +91,7 @@ pub fn take_along(
     })
 }
 
-/// Encrypts a private half, so that it opens only beside its public one.
+/// Encrypts a private half, with the public half as associated data.
 fn wrap(
     private: &OpeningKey,
     public: &[u8; 32],

@@ -1,4 +1,4 @@
-//! The one-time code with which a client fetches the token of an agent that its owner wants.
+//! The one-time code with which a client fetches the token of a new agent.
 
 use ring::digest::{SHA256, digest};
 
@@ -7,13 +7,14 @@ use super::token::Token;
 use crate::sys::{Secret, meant_letters, now_ms, random_letters};
 use crate::vault::{Agent, NewAgent, Paired, Vault, VaultError};
 
-/// Letters of the secret part of a code: 60 bits, of which guesses find nothing in its time.
+/// The length of the secret part of a code: 60 bits, which cannot be guessed in its lifetime.
 const PAIRING_LETTERS: usize = 12;
 
-/// So long a code is good.
+/// The lifetime of a code.
 const PAIRING_MS: u64 = 5 * 60_000;
 
-/// Keeps an agent for whoever brings the code that comes back, with the time of its end. None if too many are open.
+/// Stores an agent to add when a client presents the code. Returns the code and its expiry. `None` if the limit of
+/// open codes is reached.
 pub async fn open_pairing(
     vault: &Vault,
     admission: Admission,
@@ -22,7 +23,7 @@ pub async fn open_pairing(
     let until = now_ms().saturating_add(PAIRING_MS);
     let agent = NewAgent {
         name: admission.name,
-        // It gets one when it comes to be.
+        // The token is made when the code is redeemed.
         token_sha256: [0; 32],
         preset: admission.policy.preset,
         overrides: admission.policy.overrides.to_text(),
@@ -33,12 +34,13 @@ pub async fn open_pairing(
     Ok(kept.then(|| (Secret::new(code), until)))
 }
 
-/// The name of the agent that a code is for; none if it is not good.
+/// Returns the name of the agent of a code; `None` if the code is not valid.
 pub fn name_of_pairing(vault: &Vault, code: &str) -> Result<Option<String>, VaultError> {
     vault.pairings().name_of(hash(code))
 }
 
-/// Makes the agent of a code, and its token, which is not kept. None if the code is not good, or was just used.
+/// Adds the agent of a code and returns it with its token, which is not stored. `None` if the code is not valid, or
+/// was just used.
 pub async fn redeem_pairing(
     vault: &Vault,
     code: &str,
@@ -52,9 +54,9 @@ pub async fn redeem_pairing(
     }
 }
 
-/// What is kept of a code, however it was typed.
+/// Returns the hash to store. Case, separators and similar characters (O and 0) do not matter.
 fn hash(typed: &str) -> [u8; 32] {
-    // A longer text is no code; what it begins with says so too.
+    // Bounds the work: twice the length of a code is enough to differ from any code.
     let meant: String = meant_letters(typed).take(2 * PAIRING_LETTERS).collect();
     let mut hash = [0; 32];
     hash.copy_from_slice(digest(&SHA256, format!("pairing code {meant}").as_bytes()).as_ref());

@@ -1,4 +1,4 @@
-//! The owner's password: argon2id (RFC 9106), few at a time and off the runtime's threads.
+//! The owner's password: hashes with argon2id (RFC 9106), one at a time and in blocking threads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,37 +10,37 @@ use super::lockout::Lane;
 use crate::sys::{Pages, RandomError, Secret, random_bytes};
 use crate::vault::StoredPassword;
 
-/// What one hash takes: the least that OWASP's Password Storage Cheat Sheet advises for argon2id.
+/// The cost of a hash: the minimum for argon2id in OWASP's Password Storage Cheat Sheet.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const HASH_BYTES: usize = 32;
 
-/// This many are hashed at once, which bounds the memory.
+/// The number of concurrent hashes, which limits the memory.
 const AT_ONCE: usize = 1;
 
-/// This many have or wait for a turn, each lane with places of its own: a flood in one fills no other. Then it is
-/// refused.
+/// The limits of waiting and running attempts in each lane; more are refused. The lanes are separate, so a flood in
+/// one does not fill another.
 const KNOWN_PLACES: usize = 4;
 const FRESH_PLACES: usize = 6;
 const FAILED_PLACES: usize = 2;
 
-/// The fewest characters of a password.
+/// The minimum number of characters.
 const MIN_CHARS: usize = 10;
 
-/// The most bytes of one: far beyond what people remember, and little to hash.
+/// The maximum number of bytes: far more than people remember, and cheap to hash.
 const MAX_BYTES: usize = 1024;
 
-/// Why something cannot be the password.
+/// Why a password is not acceptable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PasswordError {
-    /// It is easily guessed.
+    /// It is easy to guess.
     TooShort,
-    /// It is longer than is hashed.
+    /// It is longer than `MAX_BYTES`.
     TooLong,
-    /// No random bytes.
+    /// The kernel returned no random bytes.
     Random(RandomError),
-    /// It could not be hashed: there is no memory.
+    /// It could not be hashed, because memory is exhausted.
     NotHashed,
 }
 
@@ -62,11 +62,11 @@ impl fmt::Display for PasswordError {
 
 impl std::error::Error for PasswordError {}
 
-/// As many are being looked at as may be.
+/// The limit of waiting attempts is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Busy;
 
-/// Makes what is kept of a password. This blocks for as long as it takes.
+/// Hashes a password for storage. Blocks for as long as that takes.
 pub fn hash_password(password: &Secret) -> Result<StoredPassword, PasswordError> {
     let text = password.expose();
     if text.chars().count() < MIN_CHARS {
@@ -80,7 +80,7 @@ pub fn hash_password(password: &Secret) -> Result<StoredPassword, PasswordError>
     Ok(stored)
 }
 
-/// A salt of its own and the parameters that count today, with no hash yet.
+/// Returns a new salt and the current parameters, without a hash.
 pub(super) fn fresh() -> Result<StoredPassword, PasswordError> {
     let salt: [u8; 16] = random_bytes().map_err(PasswordError::Random)?;
     Ok(StoredPassword {
@@ -92,7 +92,7 @@ pub(super) fn fresh() -> Result<StoredPassword, PasswordError> {
     })
 }
 
-/// Looks at passwords.
+/// Checks passwords.
 pub(super) struct Passwords {
     hashing: Arc<Semaphore>,
     known: Queue,
@@ -100,10 +100,10 @@ pub(super) struct Passwords {
     failed: Queue,
 }
 
-/// Those who wait in one lane.
+/// The waiting attempts of one lane.
 struct Queue {
     places: Semaphore,
-    /// Who is first.
+    /// Admits one attempt at a time to the hashing.
     head: Semaphore,
 }
 
@@ -116,7 +116,7 @@ impl Queue {
     }
 }
 
-/// A turn to have one password hashed; the next in its lane comes when it is dropped.
+/// The turn of one attempt. Dropping it admits the next one of its lane.
 pub(super) struct Turn<'a> {
     hashing: &'a Arc<Semaphore>,
     _head: SemaphorePermit<'a>,
@@ -151,7 +151,7 @@ impl Passwords {
 }
 
 impl Turn<'_> {
-    /// What is kept of a new password.
+    /// Hashes a new password.
     pub(super) async fn hash(
         self,
         password: Secret,
@@ -159,7 +159,7 @@ impl Turn<'_> {
         self.work(move || hash_password(&password)).await
     }
 
-    /// Whether it is the password. Where there is none, it takes as long to say no.
+    /// Returns whether the password is right. If none is stored, the answer takes the same time.
     pub(super) async fn is(
         self,
         password: Secret,
@@ -172,7 +172,7 @@ impl Turn<'_> {
         self.work(look).await
     }
 
-    /// Does some work that takes as much memory as a hash, off the runtime's threads.
+    /// Runs work that needs as much memory as a hash in a blocking thread.
     pub(super) async fn work<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -180,7 +180,7 @@ impl Turn<'_> {
         let hashing = Arc::clone(self.hashing).acquire_owned().await;
         let hashing = hashing.map_err(|_| Busy)?;
         let done = tokio::task::spawn_blocking(move || {
-            // Held by the work and not by who waits for it, who may go.
+            // The permit moves into the work, because the waiting future may be dropped.
             let _hashing = hashing;
             work()
         });
@@ -193,7 +193,7 @@ fn is_the_one(password: &Secret, stored: &StoredPassword) -> bool {
         return false;
     }
     let hash = argon2id(password, stored);
-    // As secrets, so that the comparison tells nothing.
+    // Compared in constant time, so that the duration reveals nothing.
     hash.is_some_and(|hash| hash.len() == HASH_BYTES && equal(&hash, &stored.hash))
 }
 
@@ -202,11 +202,11 @@ fn equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && std::hint::black_box(differing) == 0
 }
 
-/// What a password becomes with the salt and the parameters of `stored`: 32 bytes; nothing where there is no memory.
+/// Hashes a password with the salt and the parameters of `stored`: 32 bytes. `None` if memory is exhausted.
 pub(super) fn argon2id(password: &Secret, stored: &StoredPassword) -> Option<Vec<u8>> {
     let (m, t, p) = (stored.memory_kib, stored.passes, stored.lanes);
     let params = Params::new(m, t, p, Some(HASH_BYTES)).ok()?;
-    // The allocator would keep it, for as long as nobody else signs in.
+    // Not from the allocator, which would keep the memory until the next sign-in.
     let memory = Pages::filled(params.block_count(), Block::new())?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let mut hash = vec![0; HASH_BYTES];
@@ -217,7 +217,7 @@ pub(super) fn argon2id(password: &Secret, stored: &StoredPassword) -> Option<Vec
     Some(hash)
 }
 
-/// What no password becomes.
+/// Returns a stored password that no password matches.
 fn nobodys() -> StoredPassword {
     StoredPassword {
         salt: vec![0; 16],

@@ -1,4 +1,4 @@
-//! Who is asking, once that is known.
+//! The authenticated caller.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,12 +15,12 @@ use crate::vault::OWNER;
 pub struct AgentId(Arc<str>);
 
 impl AgentId {
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The same to be kept.
+    /// Returns a shared copy of the id.
     pub fn shared(&self) -> Arc<str> {
         self.0.clone()
     }
@@ -38,22 +38,22 @@ impl fmt::Display for AgentId {
     }
 }
 
-/// An agent that has proved who it is: [`super::agents::Agents::identify`] makes one from a token.
+/// An authenticated agent. [`super::agents::Agents::identify`] makes one from a token.
 #[derive(Debug, Clone)]
 pub struct Principal {
     pub(super) identity: Arc<Identity>,
-    /// Where it came in from, if a network lies between.
+    /// The address of its network connection, if there is one.
     pub(super) from: Option<IpAddr>,
     pub(super) expires_ms: Option<u64>,
     pub(super) grants: Option<Arc<GrantBook>>,
-    /// How it came in.
+    /// How it authenticated.
     pub(super) way: Way,
 }
 
-/// How an agent came in.
+/// How an agent authenticated.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Way {
-    /// With its token, or without any where none is asked for.
+    /// With its token, or without one where none is required.
     Token,
     /// With a cookie.
     Login(LoginKey),
@@ -61,7 +61,7 @@ pub(super) enum Way {
     Link(LinkKey),
 }
 
-/// What is known of an agent that came in.
+/// The properties of an authenticated agent.
 #[derive(PartialEq, Eq)]
 pub(super) struct Identity {
     pub id: AgentId,
@@ -69,14 +69,14 @@ pub(super) struct Identity {
     pub policy: Policy,
     pub space: Arc<str>,
     pub reach: Reach,
-    /// The SHA-256 of its token, by which it is known again.
+    /// The SHA-256 of its token.
     pub token: [u8; 32],
-    /// The beginning of that, where there is a token.
+    /// The beginning of that hash, if there is a token.
     pub token_id: Option<Arc<str>>,
 }
 
 impl Identity {
-    /// What tells a token from others, of its SHA-256.
+    /// Returns the part of a token's SHA-256 that identifies the token.
     pub fn token_id([a, b, c, d, ..]: &[u8; 32]) -> Arc<str> {
         format!("{:08x}", u32::from_be_bytes([*a, *b, *c, *d])).into()
     }
@@ -91,8 +91,8 @@ impl fmt::Debug for Identity {
 }
 
 impl Principal {
-    /// One that no token stands for, and that reaches the whole box: fixtures on loopback, and the watchdog's own
-    /// probe.
+    /// Makes a principal without a token, with access to the host and all containers: for fixtures on loopback, and
+    /// for the watchdog's probe.
     pub fn without_token(name: &str, preset: Preset) -> Self {
         Self {
             identity: Arc::new(Identity {
@@ -111,24 +111,25 @@ impl Principal {
         }
     }
 
-    /// The owner, who may do everything: only where the settings let it in like an agent.
+    /// Makes a principal for the owner, with all permissions. Only used if the settings allow the owner's cookie
+    /// for MCP.
     pub fn owner(login: LoginKey) -> Self {
         Self::without_token(OWNER, Preset::Admin).signed_in(login)
     }
 
-    /// The same, come in with a cookie.
+    /// Changes how it authenticated to a cookie.
     pub(super) fn signed_in(self, login: LoginKey) -> Self {
         let way = Way::Login(login);
         Self { way, ..self }
     }
 
-    /// The same, come in over OAuth.
+    /// Changes how it authenticated to OAuth.
     pub(super) fn linked(self, link: LinkKey) -> Self {
         let way = Way::Link(link);
         Self { way, ..self }
     }
 
-    /// The OAuth link that it came in by, if that is how.
+    /// Returns the OAuth link that it authenticated with, if any.
     pub fn link(&self) -> Option<LinkKey> {
         match self.way {
             Way::Link(link) => Some(link),
@@ -136,7 +137,7 @@ impl Principal {
         }
     }
 
-    /// The cookie that it came in with, if that is how.
+    /// Returns the login that it authenticated with, if any.
     pub fn login(&self) -> Option<LoginKey> {
         match self.way {
             Way::Login(login) => Some(login),
@@ -144,50 +145,50 @@ impl Principal {
         }
     }
 
-    /// Whether no agent's token stands behind it, but the owner's password.
+    /// Returns whether it is the owner, authenticated with the password and not with an agent's token.
     pub fn is_owner(&self) -> bool {
         matches!(self.way, Way::Login(_)) && self.identity.id.as_str() == OWNER
     }
 
-    /// The agent's id.
+    /// Returns the agent's id.
     pub fn agent_id(&self) -> &AgentId {
         &self.identity.id
     }
 
-    /// What its owner calls it.
+    /// Returns the name that the owner gave it.
     pub fn name(&self) -> &Arc<str> {
         &self.identity.name
     }
 
-    /// What tells its token from its other ones, and is no secret: the beginning of the SHA-256 that is kept of
-    /// it, as hexadecimal digits.
+    /// Returns the identifier of its token, which is no secret: the beginning of the stored SHA-256, as hexadecimal
+    /// digits.
     pub fn token_id(&self) -> Option<&Arc<str>> {
         self.identity.token_id.as_ref()
     }
 
-    /// What it may do.
+    /// Returns its policy.
     pub fn policy(&self) -> &Policy {
         &self.identity.policy
     }
 
-    /// Where its policy starts from.
+    /// Returns the preset of its policy.
     pub fn preset(&self) -> Preset {
         self.identity.policy.preset
     }
 
-    /// The space that it is kept in; [`WHOLE_BOX`] is everything.
+    /// Returns its space; [`WHOLE_BOX`] means the host and all containers.
     pub fn space(&self) -> &Arc<str> {
         &self.identity.space
     }
 
-    /// Whether its owner allows it, at this moment and for a while, to make this call without asking.
+    /// Returns whether a grant of the owner allows this call at this moment without asking.
     pub fn is_granted(&self, call: &GrantedCall<'_>) -> bool {
         let agent = self.identity.id.as_str();
         let granted = |grants: &Arc<GrantBook>| grants.holds(agent, call);
         self.grants.as_ref().is_some_and(granted)
     }
 
-    /// What of the box there is for it.
+    /// Returns what it can access.
     pub fn reach(&self) -> &Reach {
         &self.identity.reach
     }

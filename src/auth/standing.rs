@@ -1,11 +1,11 @@
-//! What an agent's row means: what it may do, and how far it reaches.
+//! Interprets an agent's row: its policy and its access.
 
 use super::error::AuthError;
 use super::principal::{AgentId, Identity};
 use crate::config::{Overrides, Policy, Reach, Spaces, WHOLE_BOX};
 use crate::vault::Agent;
 
-/// What an agent may do; an error for overrides that are not understood here.
+/// Returns an agent's policy. An error if its overrides cannot be read.
 pub fn policy_of(agent: &Agent) -> Result<Policy, AuthError> {
     let overrides: Overrides =
         serde_json::from_str(&agent.overrides).map_err(|_| AuthError::Unreadable)?;
@@ -15,7 +15,7 @@ pub fn policy_of(agent: &Agent) -> Result<Policy, AuthError> {
     })
 }
 
-/// What of the box there is for an agent: its space, which must be there, narrowed by its policy.
+/// Returns what an agent can access: its space, which must be configured, narrowed by its policy.
 pub fn reach_of(agent: &Agent, policy: &Policy, spaces: &Spaces) -> Result<Reach, AuthError> {
     let space = agent.space.as_ref().ok_or(AuthError::NoSpace)?;
     let reach = if space == WHOLE_BOX {
@@ -29,7 +29,7 @@ pub fn reach_of(agent: &Agent, policy: &Policy, spaces: &Spaces) -> Result<Reach
     })
 }
 
-/// Who comes in with this row's token.
+/// Returns the identity for this row's token.
 pub(super) fn identity(agent: &Agent, spaces: &Spaces) -> Result<Identity, AuthError> {
     let policy = policy_of(agent)?;
     Ok(Identity {

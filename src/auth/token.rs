@@ -1,4 +1,4 @@
-//! The shape of an agent's token, and the hash that is kept of it.
+//! The format of an agent's token, and the hash that is stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,38 +6,38 @@ use ring::digest::{SHA256, digest};
 
 use crate::sys::{RandomError, Secret, random_bytes};
 
-/// What every token begins with, so that people and scanners know one when they see it.
+/// The prefix of each token, by which people and scanners recognize one.
 const PREFIX: &str = "gw_";
 
 /// 32 random bytes in base64url.
 const BODY_CHARS: usize = 43;
 
-/// The end that tells a mistyped token from an unknown one without asking the vault.
+/// The checksum, which distinguishes a mistyped token from an unknown one without reading the vault.
 const CHECKSUM_CHARS: usize = 6;
 
 const LENGTH: usize = PREFIX.len() + BODY_CHARS + CHECKSUM_CHARS;
 
-/// The SHA-256 of a token: all that is kept of it.
+/// The SHA-256 of a token. Only this is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// The hash as bytes.
+    /// Returns the hash as bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// Whether a text is a whole token, neither mistyped nor cut off; nobody is asked whether it is good.
+/// Returns whether a text is a complete token, neither mistyped nor cut off. Does not check that it is valid.
 pub fn is_token(text: &str) -> bool {
     text.len() == LENGTH && Token::is_whole(text)
 }
 
-/// The tokens of agents.
+/// Operations on the tokens of agents.
 pub struct Token;
 
 impl Token {
-    /// A new token, to be shown once, and the hash to keep.
+    /// Makes a new token to show once, and the hash to store.
     pub fn mint() -> Result<(Secret, TokenHash), RandomError> {
         let random: [u8; 32] = random_bytes()?;
         let body = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
@@ -46,13 +46,13 @@ impl Token {
         Ok((Secret::new(text), hash))
     }
 
-    /// The hash to look a text up by; none of what is too long or too short to be a token.
+    /// Returns the hash for a lookup. `None` if the text does not have the length of a token.
     pub(super) fn hash(text: &str) -> Option<TokenHash> {
         (text.len() == LENGTH).then(|| sha256(text))
     }
 
-    /// Whether a text has the shape of a token and the checksum that belongs to it; else it was
-    /// mistyped, cut off, or is something else.
+    /// Returns whether a text has the format of a token and the right checksum. Otherwise it was mistyped, cut off,
+    /// or is something else.
     pub(super) fn is_whole(text: &str) -> bool {
         let Some((body, check)) = text.split_at_checked(PREFIX.len() + BODY_CHARS) else {
             return false;

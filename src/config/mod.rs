@@ -1,4 +1,4 @@
-//! Settings: read from files, validated, then plain values. Each key has a default, so no file is needed.
+//! Settings: read from files, checked, then plain values; each has a default, so no file is needed.
 #![forbid(unsafe_code)]
 
 mod backup_target;

@@ -1,4 +1,4 @@
-//! Questions that wait for the person at a client, and which answer lets a call run: one clear yes, once, in time.
+//! Confirmations by the person at a client: a clear yes, given once and in time, lets a call run.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,43 +13,43 @@ use super::question::BOX;
 use crate::auth::AgentId;
 use crate::registry::Permit;
 
-/// A person has so long to answer; what they say later lets nothing run.
+/// The time limit for an answer. A later answer lets nothing run.
 pub const PATIENCE: Duration = Duration::from_mins(5);
 
-/// An agent has at most so many questions open; a further one is refused, so that nobody is worn down by them.
+/// The limit of open questions of an agent. Further ones are refused, so that an agent cannot wear the person down.
 const MAX_OPEN: usize = 8;
 
-/// The call that somebody is asked about. A yes is good for exactly this one.
+/// The call in question. A yes is valid only for exactly this call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asking {
-    /// Who calls.
+    /// The calling agent.
     pub agent: AgentId,
-    /// The session it calls from, in the eras that have them.
+    /// The session, in the protocol revisions that have sessions.
     pub session: Option<String>,
-    /// The tool, by its own name.
+    /// The tool's own name.
     pub tool: String,
     /// Its arguments.
     pub arguments: Map<String, Value>,
 }
 
-/// What came of a question.
+/// The result of a question.
 #[must_use]
 #[derive(Debug)]
 pub enum Reply {
-    /// A clear yes: the key for the call.
+    /// A clear yes, with the permit for the call.
     Accepted(Permit),
     /// A no, or a yes without the tick.
     Declined,
-    /// The person turned away.
+    /// The person dismissed the form.
     Dismissed,
-    /// Nothing that could be read as an answer.
+    /// The answer is missing or invalid.
     Malformed,
-    /// An answer, but too late.
+    /// The answer came too late.
     Late,
 }
 
 impl Reply {
-    /// The word for it in the audit.
+    /// Returns the word for it in the audit.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Accepted(_) => "accepted",
@@ -61,8 +61,8 @@ impl Reply {
     }
 }
 
-/// The questions that wait for an answer, each with something that is kept for it. They do not outlive the process:
-/// an answer that comes after a restart finds no question.
+/// The open questions, each with a value that is kept for it. They are lost when the process ends: an answer after
+/// a restart finds no question.
 pub struct Confirmations<K>(Mutex<HashMap<String, Open<K>>>);
 
 struct Open<K> {
@@ -84,8 +84,8 @@ impl<K> fmt::Debug for Confirmations<K> {
 }
 
 impl<K> Confirmations<K> {
-    /// Opens a question: the id that its answer has to name. Gives back what was to be kept when the agent has too
-    /// many open.
+    /// Opens a question and returns the id that the answer has to name. Returns `kept` if the agent has too many
+    /// open questions.
     pub fn open(&self, asking: Asking, kept: K) -> Result<String, K> {
         let mut open = self.lock();
         let of_agent = open.values().filter(|o| o.asking.agent == asking.agent);
@@ -103,8 +103,8 @@ impl<K> Confirmations<K> {
         Ok(id)
     }
 
-    /// Closes a question with what came as its answer, whatever that is. `None` when no such question is open for
-    /// this call: it never was, was answered before, or its time is over.
+    /// Closes a question with any answer. Returns `None` if there is no open question for this call: the id is
+    /// unknown, or the question was answered or given up.
     pub fn close(&self, id: &str, asking: &Asking, answer: Option<&Value>) -> Option<(K, Reply)> {
         let mut open = self.lock();
         if open.get(id)?.asking != *asking {
@@ -119,7 +119,7 @@ impl<K> Confirmations<K> {
         Some((kept, reply))
     }
 
-    /// Closes a question that nobody has answered.
+    /// Closes a question without an answer.
     pub fn give_up(&self, id: &str) -> Option<K> {
         self.lock().remove(id).map(|open| open.kept)
     }
@@ -129,7 +129,7 @@ impl<K> Confirmations<K> {
     }
 }
 
-/// Reads an answer to a form (2026-07-28, client/elicitation): only `accept` with the box ticked is a yes.
+/// Parses the answer to a form (2026-07-28, client/elicitation). Only `accept` with the box ticked is a yes.
 fn reply(answer: &Value) -> Reply {
     let content = answer.get("content");
     match answer.get("action").and_then(Value::as_str) {

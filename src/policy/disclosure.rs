@@ -1,32 +1,32 @@
-//! The arguments of a call as a person reads them before deciding: whole, never redacted, with notes.
+//! The arguments of a call for the person who decides: complete, never redacted, with notes.
 
 use serde_json::{Map, Value};
 
 use crate::exec::PublicKey;
 use crate::sys::{exact_line, exact_lines, text_notes};
 
-/// The most keys of one argument that are described; of more, the number.
+/// The maximum number of keys to describe in one argument. Further ones are counted.
 const MAX_KEYS: usize = 8;
 
-/// The most words before a key in a line of `authorized_keys`: its options.
+/// The maximum number of words before a key in a line of `authorized_keys`, which are its options.
 const MAX_WORDS_BEFORE: usize = 8;
 
-/// One argument as a person reads it.
+/// One argument for display.
 ///
-/// Two different values never have the same text under the same `is_text`.
+/// Two different values never have the same text with the same `is_text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownArgument {
-    /// Its name, on one line.
+    /// The name, on one line.
     pub name: String,
     /// Whether `text` is the argument's own text. Otherwise it is JSON.
     pub is_text: bool,
-    /// All of its value, on lines of its own.
+    /// The complete value, on separate lines.
     pub text: String,
-    /// What to know beside it, a line each: its length, unusual characters, and the keys that it contains.
+    /// Notes, one a line: the length, unusual characters, and the keys that the value contains.
     pub notes: Vec<String>,
 }
 
-/// All arguments, sorted by name.
+/// Returns all arguments, sorted by name.
 pub fn shown_arguments(arguments: &Map<String, Value>) -> Vec<ShownArgument> {
     arguments.iter().map(shown).collect()
 }
@@ -47,11 +47,11 @@ fn shown((name, value): (&String, &Value)) -> ShownArgument {
 }
 
 fn pretty(value: &Value) -> String {
-    // A value with text as keys can always be written.
+    // A value with text keys can always be serialized.
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// A line about each SSH public key in a value: type, fingerprint as `ssh-keygen -l` prints it, and comment.
+/// Returns a line for each SSH public key in a value: type, fingerprint as in `ssh-keygen -l`, and comment.
 pub(super) fn key_notes(value: &Value) -> Vec<String> {
     let mut keys = Vec::new();
     collect_keys(value, &mut keys);
@@ -66,7 +66,7 @@ pub(super) fn key_notes(value: &Value) -> Vec<String> {
 fn key_note(key: &PublicKey) -> String {
     let comment = match key.comment() {
         "" => "no comment".to_owned(),
-        // Quoted as JSON: it cannot end before its end.
+        // Quoted as JSON, so that the comment cannot fake its end.
         comment => format!("comment {}", exact_line(&Value::from(comment).to_string())),
     };
     let kind = exact_line(key.kind());
@@ -82,7 +82,7 @@ fn collect_keys(value: &Value, keys: &mut Vec<PublicKey>) {
     }
 }
 
-/// The key in a line, after the options before it, if there are any.
+/// Returns the key in a line, after any options.
 fn key_in(line: &str) -> Option<PublicKey> {
     let starts = line.match_indices([' ', '\t']).map(|(at, _)| at);
     let mut starts = std::iter::once(0).chain(starts).take(MAX_WORDS_BEFORE);

@@ -1,4 +1,4 @@
-//! What an agent is told of itself: who it is, what it sees, and what becomes of its calls.
+//! The introduction for an agent: its identity, its access, and how its calls are treated.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::rules::{class, lists_briefly};
 use crate::auth::Principal;
 use crate::config::{Mode, Preset, Risk};
 
-/// A few sentences for a model, with the box's name where it is known.
+/// Returns a few sentences for a model, with the host's name if it is known.
 pub fn introduce(who: &Principal, name: Option<&str>) -> String {
     let policy = who.policy();
     let place = name.map_or_else(String::new, |name| format!(" of the box {name:?}"));

@@ -1,4 +1,4 @@
-//! What the person at a client is shown of a call before they let it run.
+//! The question to the person at a client before a call runs.
 
 use serde_json::{Map, Value, json};
 
@@ -7,26 +7,26 @@ use crate::auth::Principal;
 use crate::registry::{Risk, Scope, Tool};
 use crate::sys::{exact_line, text_notes};
 
-/// The box that must be ticked.
+/// The name of the box that must be ticked.
 pub const BOX: &str = "run";
 
-/// Bytes of arguments, levels of nesting, and entries on each level that are shown at most. Arguments beyond a limit
-/// cannot be shown whole, so the call cannot be confirmed.
+/// The limits for display: bytes of arguments, levels of nesting, and entries on each level. Arguments beyond a
+/// limit cannot be shown completely, so the call cannot be confirmed.
 const MAX_BYTES: usize = 4 << 10;
 const MAX_DEPTH: usize = 16;
 const MAX_ENTRIES: usize = 128;
 
-/// A question for a person: words of ours, and the agent's arguments behind them as data. The arguments are exactly
-/// those of the call, never redacted: a redacted part could be what the agent wants to run.
+/// A question for a person: our text, followed by the agent's arguments as data. The arguments are exactly those of
+/// the call, never redacted, because a redacted part could be what the agent wants to run.
 #[derive(Debug)]
 pub struct Question {
-    /// What is shown.
+    /// The text to show.
     pub message: String,
     /// The form below it: one box.
     pub schema: Value,
 }
 
-/// The question about one call. `None` when its arguments are too long to be shown whole.
+/// Makes the question about a call. `None` if its arguments are too long to show completely.
 pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Option<Question> {
     let arguments = Value::Object(arguments.clone());
     let text = arguments.to_string();
@@ -60,7 +60,7 @@ pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) ->
     })
 }
 
-/// What to know of the arguments, a line each.
+/// Returns the notes on the arguments, one a line.
 fn notes(arguments: &Value, text: &str) -> String {
     let notes = text_notes(text).into_iter().chain(key_notes(arguments));
     let lines = notes.map(|note| format!("Note on the arguments: {note}.\n"));
@@ -93,7 +93,7 @@ fn meaning(risk: Risk) -> &'static str {
     }
 }
 
-/// What the call is about. A name is repeated among our words only if it can be nothing but a name.
+/// Returns the target of the call. A name appears in our text only if it cannot be anything but a name.
 fn target(tool: &Tool, arguments: &Value) -> String {
     let argument = match tool.scope() {
         Scope::HostOr(argument) if arguments.get(argument).is_none() => {
@@ -144,7 +144,7 @@ mod tests {
         question(&who, &tools[0], arguments.as_object().unwrap())
     }
 
-    /// What stands above the agent's own words, and these.
+    /// Returns our part of the message, and the agent's arguments.
     fn parts(arguments: &Value) -> (String, String) {
         let message = asked(arguments).unwrap().message;
         let (ours, theirs) = message.split_once("\n\n    ").unwrap();

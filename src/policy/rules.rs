@@ -1,4 +1,4 @@
-//! What a policy says to a tool: its preset's word for the class, unless an override says otherwise.
+//! The mode of a tool under a policy: the preset's mode for its class, unless an override applies.
 
 use crate::config::{Mode, Policy, Preset};
 use crate::registry::{Risk, Tool};
@@ -7,7 +7,7 @@ use Mode::{Allow, Confirm, ConfirmOwner, Deny, Propose};
 
 /// Preset, then read, scan, write, disrupt, execute, reveal, persist.
 ///
-/// What `suggest` may have done it proposes with tools of its own; it calls no other.
+/// The preset `suggest` proposes changes with its own tools, and calls no others.
 #[rustfmt::skip]
 const TABLE: [(Preset, [Mode; 7]); 4] = [
     (Preset::Observe, [Allow, Deny,  Deny,    Deny,    Deny,    Deny,    Deny   ]),
@@ -16,15 +16,15 @@ const TABLE: [(Preset, [Mode; 7]); 4] = [
     (Preset::Admin,   [Allow, Allow, Allow,   Confirm, Allow,   Confirm, ConfirmOwner]),
 ];
 
-/// The tools of the preset `suggest`. Others have better ones for the same, and see these where their owner names
-/// them.
+/// The tools of the preset `suggest`. Other presets have better tools for the same purpose, and see these only if
+/// the owner names them.
 const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
 
-/// What an agent may ask about its own proposals: for those that make some.
+/// The tools for an agent's own proposals, for policies with proposals.
 const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
 
-/// What the preset `operate` lists while nobody has named toolsets for it: a list that a model has in mind with each of
-/// its turns is short. The others can be called all the same, and are listed where their toolset is named.
+/// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
+/// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
 const ESSENTIAL: [&str; 16] = [
     "change_get",
     "container_list",
@@ -44,17 +44,17 @@ const ESSENTIAL: [&str; 16] = [
     "whoami",
 ];
 
-/// The word for all toolsets.
+/// The name for all toolsets.
 pub const ALL_TOOLSETS: &str = "all";
 
-/// What a policy looks at in a tool.
+/// The properties of a tool that a policy depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The group that it belongs to.
+    /// The toolset that it belongs to.
     pub toolset: &'a str,
-    /// Its class.
+    /// Its risk class.
     pub risk: Risk,
 }
 
@@ -78,7 +78,7 @@ impl Subject<'_> {
     }
 }
 
-/// Whether a policy shows a tool: whether it is listed, and can be called.
+/// Returns whether a policy shows a tool, so that it can be called.
 pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
     let tool = tool.into();
     let overrides = &policy.overrides;
@@ -86,7 +86,7 @@ pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
     let toolsets = overrides.toolsets.as_ref();
     match mode(policy, tool) {
         Deny => false,
-        // What its owner lets it call itself.
+        // The owner allows these tools by name.
         Allow | Confirm | ConfirmOwner if overrides.tools.contains_key(tool.name) => true,
         _ if tool.suggests() => {
             suggests || toolsets.is_some_and(|named| names(named, tool.toolset))
@@ -97,40 +97,40 @@ pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
     }
 }
 
-/// Whether a policy has a tool's list short, so that it names only what is essential and how it is called.
+/// Returns whether a policy has a short list of tools, with only the essential and the explicitly named ones.
 pub fn lists_briefly(policy: &Policy) -> bool {
     policy.preset == Preset::Operate && policy.overrides.toolsets.is_none()
 }
 
-/// Whether a tool that a policy shows is in its list too.
+/// Returns whether a visible tool is also listed.
 pub fn lists<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
     let tool = tool.into();
     let named = policy.overrides.tools.contains_key(tool.name);
     !lists_briefly(policy) || named || ESSENTIAL.contains(&tool.name)
 }
 
-/// Whether a policy lets a tool be proposed.
+/// Returns whether a policy allows calls of a tool to be proposed.
 pub fn lets_propose<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
     let tool = tool.into();
     let about_itself = tool.suggests() || tool.asks_after();
     tool.risk != Risk::Read && !about_itself && mode(policy, tool) != Deny
 }
 
-/// Whether something comes into the inbox under a policy.
+/// Returns whether any call becomes a change in the inbox under a policy.
 fn proposes_any(policy: &Policy) -> bool {
     let mut named = policy.overrides.tools.values();
     let mut classes = Risk::ALL.into_iter();
     classes.any(|risk| asks_owner(class(policy, risk))) || named.any(|mode| asks_owner(*mode))
 }
 
-/// Whether calls of this mode become changes in the inbox.
+/// Returns whether calls of this mode become changes in the inbox.
 pub fn asks_owner(mode: Mode) -> bool {
     matches!(mode, ConfirmOwner | Propose)
 }
 
-/// What a policy says to a tool, wherever it is used. The narrower word counts: what is said to the tool by its
-/// name, then whether its group is among those that there are, then what is said to its class, then the preset. To
-/// ask after a proposal, and to take it back, is of no class: it undoes nothing.
+/// Returns the mode of a tool under a policy. The most specific setting wins: the tool's name, then its toolset,
+/// then its class, then the preset. Listing and withdrawing the agent's own proposals has no class, because it
+/// undoes nothing.
 pub fn mode<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> Mode {
     let tool = tool.into();
     let overrides = &policy.overrides;
@@ -153,13 +153,13 @@ fn names(toolsets: &[String], toolset: &str) -> bool {
     named.any(|name| name == toolset || name == ALL_TOOLSETS)
 }
 
-/// What a policy says to a class, where nothing is said to the tool.
+/// Returns the mode of a class under a policy, for tools without an override.
 pub fn class(policy: &Policy, risk: Risk) -> Mode {
     let said = policy.overrides.modes.get(&risk);
     said.copied().unwrap_or_else(|| preset(policy.preset, risk))
 }
 
-/// What a preset says to a class; what the table does not hold is denied.
+/// Returns the mode of a class under a preset. Anything that the table does not contain is denied.
 fn preset(preset: Preset, risk: Risk) -> Mode {
     let column = Risk::ALL.iter().position(|r| *r == risk);
     let row = TABLE.iter().find(|(p, _)| *p == preset);

@@ -1,4 +1,4 @@
-//! The verdict on one call.
+//! The verdict on a call.
 
 use serde_json::{Map, Value};
 
@@ -8,30 +8,30 @@ use crate::config::Mode;
 use crate::registry::{Permit, Risk, Tool};
 use crate::vault::Begun;
 
-/// What becomes of one call.
+/// The decision about a call.
 #[must_use]
 #[derive(Debug)]
 pub enum Verdict {
-    /// It runs, with this key.
+    /// The call runs, with this permit.
     Allow(Permit),
-    /// It runs when the person at the client says so.
+    /// The call runs after the person at the client has agreed.
     Confirm,
-    /// It waits for the owner's approval, and its client waits with it where it can.
+    /// The call waits for the owner's approval. If the client can wait, it waits for the decision.
     ConfirmOwner,
-    /// The person at the client has said so: it runs, with this key.
+    /// The person at the client has agreed: the call runs, with this permit.
     Confirmed(Permit),
-    /// The owner has allowed such calls for a while: it runs, with this key.
+    /// A grant of the owner allows the call: it runs, with this permit.
     Granted(Permit),
-    /// It waits for the owner's approval.
+    /// The call waits for the owner's approval in the inbox.
     Propose,
-    /// The owner has approved just this, as the change of this id: it runs, with this key.
+    /// The owner has approved exactly this call, as the change with this id: it runs, with this permit.
     Approved(Permit, String),
-    /// There is no such tool for this agent.
+    /// The tool does not exist for this agent.
     Deny,
 }
 
 impl Verdict {
-    /// The verdict's name in the audit.
+    /// Returns the verdict's name in the audit.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Allow(_) => "allow",
@@ -45,7 +45,7 @@ impl Verdict {
         }
     }
 
-    /// The change of the inbox that the call carries out.
+    /// Returns the change of the inbox that the call applies.
     pub fn change(&self) -> Option<&str> {
         match self {
             Self::Approved(_, change) => Some(change),
@@ -54,8 +54,8 @@ impl Verdict {
     }
 }
 
-/// Judges a call of a tool by an agent. What its arguments name is for the tool to find: a container beyond the
-/// agent's reach is answered by the same hands, in the same words, as one that does not exist.
+/// Judges a call of a tool by an agent. The tool itself checks the targets in the arguments: for an inaccessible
+/// container it returns the same answer as for a missing one.
 pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Verdict {
     if !tool.scope().is_within(who.reach()) {
         return Verdict::Deny;
@@ -79,19 +79,19 @@ pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Ve
     }
 }
 
-/// Lets a tool that only reads be asked, within an agent's reach, whether what its proposal is about exists. `None` for
-/// any other tool. The answer is not shown to the agent, so its policy need not show it the tool.
+/// Returns a permit to check, within an agent's access, that the target of a proposal exists. `None` for a tool
+/// that does not only read. The agent does not see the answer, so its policy need not show it the tool.
 pub fn judge_target_check(who: &Principal, tool: &Tool) -> Option<Permit> {
     let reads = tool.risk() == Risk::Read && tool.scope().is_within(who.reach());
     reads.then(Permit::granted_by_policy)
 }
 
-/// Whether calls of a tool by an agent are put to the person at its client.
+/// Returns whether calls of a tool by an agent need a confirmation by the person at the client.
 pub fn confirms(who: &Principal, tool: &Tool) -> bool {
     mode(who.policy(), tool) == Mode::Confirm
 }
 
-/// Judges a change that the owner has approved and that was begun. What has come to be denied since is denied.
+/// Judges an approved change that was started. A call that is denied by now stays denied.
 pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
     let arguments = begun.change().proven_arguments();
     match arguments.map(|arguments| judge(who, tool, &arguments)) {
@@ -103,23 +103,23 @@ pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
     }
 }
 
-/// Whether calls of a tool by an agent wait for the owner, unless they were granted.
+/// Returns whether calls of a tool by an agent wait for the owner, unless a grant allows them.
 pub fn is_proposed(who: &Principal, tool: &Tool) -> bool {
     asks_owner(mode(who.policy(), tool))
 }
 
-/// Whether a tool exists for an agent: what its policy denies, and what is of a part of the box that it does not
-/// reach, is neither listed nor callable.
+/// Returns whether a tool exists for an agent. A tool that the policy denies, or that needs access which the agent
+/// does not have, is neither listed nor callable.
 pub fn sees(who: &Principal, tool: &Tool) -> bool {
     tool.scope().is_within(who.reach()) && shows(who.policy(), tool)
 }
 
-/// Whether a tool that exists for an agent is in its list.
+/// Returns whether a tool exists for an agent and is listed.
 pub fn lists(who: &Principal, tool: &Tool) -> bool {
     sees(who, tool) && rules::lists(who.policy(), tool)
 }
 
-/// Whether an agent may propose calls of a tool.
+/// Returns whether an agent may propose calls of a tool.
 pub fn proposes(who: &Principal, tool: &Tool) -> bool {
     tool.scope().is_within(who.reach()) && lets_propose(who.policy(), tool)
 }

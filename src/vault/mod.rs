@@ -1,4 +1,5 @@
-//! Persistent and secret data in one SQLite file: agents, logins, sessions, tasks, the inbox, keys and the audit.
+//! What is remembered and secret: agents, logins, sessions, tasks, the inbox, keys and the audit, in one SQLite file of
+//! our own.
 #![forbid(unsafe_code)]
 
 mod agents;

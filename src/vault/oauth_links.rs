@@ -19,15 +19,13 @@ pub const ACCESS_MS: u64 = 3_600_000;
 /// The lifetime of a link that is not renewed.
 const LINK_MS: u64 = 30 * 24 * 3_600_000;
 
-/// The limit of links of one agent. Beyond it the one that expires first is deleted. The owner confirmed each of
-/// them.
+/// The limit of one agent's links, each confirmed by the owner. Beyond it the one that expires first is deleted.
 const MOST_EACH: i64 = 16;
 
 /// The limit of valid access tokens of one link. Beyond it a new token revokes the oldest.
 const MOST_ACCESS: i64 = 8;
 
-/// The limit of refresh tokens of one link, used ones included. Beyond it the oldest are deleted. A deleted token
-/// is only rejected: its reuse is not detected any more.
+/// The limit of one link's refresh tokens, used ones included. Reuse of a deleted one is rejected but not detected.
 const MOST_REFRESH: i64 = 64;
 
 /// The part of the schema's fifth version.
@@ -185,8 +183,7 @@ impl<'a> OauthLinks<'a> {
             .await
     }
 
-    /// Returns the id of the link that this access token for this resource belongs to, and the SHA-256 of its
-    /// agent's token.
+    /// Returns the id of the link of this access token for this resource, and its agent's token as SHA-256.
     pub fn find(&self, access: Hash, resource: &str) -> Result<Option<(i64, Hash)>, VaultError> {
         let query = "SELECT l.id, l.agent FROM oauth_token t JOIN oauth_link l ON l.id = t.link
                      WHERE t.sha256 = ?1 AND t.kind = 'access' AND t.until_ms > ?2 AND l.resource = ?3";
