@@ -68,7 +68,7 @@ mod tests {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     }
 
-    /// A policy file in a directory of its own.
+    /// A policy file in a separate directory.
     fn policy(scratch: &Scratch) -> std::path::PathBuf {
         let folder = scratch.join("etc");
         fs::create_dir(&folder).unwrap();

@@ -91,7 +91,7 @@ pub fn confirms(who: &Principal, tool: &Tool) -> bool {
     mode(who.policy(), tool) == Mode::Confirm
 }
 
-/// Judges an approved change that was started. A call that is denied by now stays denied.
+/// Judges an approved change that was started. A call that the policy denies by now is denied.
 pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
     let arguments = begun.change().proven_arguments();
     match arguments.map(|arguments| judge(who, tool, &arguments)) {

@@ -88,7 +88,7 @@ CREATE TRIGGER audit_is_never_removed BEFORE DELETE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit is only ever added to'); END;
 ";
 
-/// The table contains the open sessions instead of the ended ones: a session without a row is over.
+/// The table contains the open sessions instead of the ended ones: a session without a row has ended.
 const VERSION_2: &str = "
 DROP TABLE session;
 CREATE TABLE session (

@@ -173,8 +173,7 @@ impl<'a> Owner<'a> {
     }
 
     /// Stores a first key for a password that was set before there were keys. Returns false and stores nothing if
-    /// there is a key by now, if a key is missing that arguments are sealed to, or if the password is no longer
-    /// `seen`.
+    /// there is a key by now, a key of sealed arguments is missing, or the password is no longer `seen`.
     pub async fn add_key(&self, key: OwnerKey, seen: StoredPassword) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
             let same = "SELECT count(*) FROM owner WHERE hash = ?1 AND salt = ?2";

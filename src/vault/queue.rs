@@ -123,7 +123,7 @@ impl Taker {
         Taken::Group(group.into_iter().filter_map(Order::job).collect())
     }
 
-    /// Waits until the condition is true, the time is over, or the queue is closed.
+    /// Waits until the condition is true, the time has passed, or the queue is closed.
     fn sleep<'q>(
         &'q self,
         mut state: MutexGuard<'q, State>,
