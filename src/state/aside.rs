@@ -1,4 +1,4 @@
-//! Damaged databases: moved out of the way, where somebody may want to look at them, and not too many.
+//! Moves damaged databases aside for inspection and limits how many are kept.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
-/// The most damaged databases that are kept; beyond them the oldest is removed. On a disk that goes bad there
-/// may be one at every start.
+/// The most damaged databases that are kept; above this the oldest is removed. A failing disk may damage one at
+/// every start.
 const MAX_KEPT: usize = 3;
 
-/// What SQLite keeps beside a database; first, so that what is left behind by a crash in between is no log of
-/// another database.
+/// The files that SQLite keeps beside a database. They are moved first: after a crash in between, no log may remain
+/// that a new database would take as its own.
 const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
 
-/// What stands between the name of a database and the time when it was moved aside.
+/// Separates the name of a database from the time when it was moved aside.
 const MARK: &str = ".damaged-";
 
-/// Moves a damaged database out of the way, with what SQLite keeps beside it; says where to.
+/// Moves a damaged database and the files that SQLite keeps beside it out of the way. Returns the new path.
 pub fn move_aside(path: &Path, now_ms: u64) -> io::Result<PathBuf> {
     let aside = with(path, &format!("{MARK}{now_ms}"));
     for end in COMPANIONS {
@@ -32,16 +32,16 @@ pub fn move_aside(path: &Path, now_ms: u64) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Removes the oldest of those that were moved aside, when there are too many. What cannot be removed stays.
+/// Removes the oldest databases that were moved aside when there are too many. Files that cannot be removed stay.
 fn thin_out(path: &Path) {
     let mut kept = moved_aside(path).unwrap_or_default();
-    // The times have as many digits for the next two hundred years, so that the names sort like them.
+    // The times have the same number of digits for the next two hundred years, so the names sort by time.
     kept.sort();
     let surplus = kept.len().saturating_sub(MAX_KEPT);
     for old in kept.drain(..surplus) {
         warn!(path = %old.display(), "an old damaged state database is removed, to save space");
         for end in ["", "-wal", "-shm"] {
-            // Best effort: it may be gone already, and nothing depends on it.
+            // Best effort: the file may be gone already, and nothing depends on its removal.
             let _ = fs::remove_file(with(&old, end));
         }
     }

@@ -2,35 +2,35 @@
 
 use std::fmt;
 
-/// Who changed something, with the call that led to it.
+/// The author of a change, with the call that led to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
-    /// Who.
+    /// Who made the change.
     pub actor: Actor,
     /// The audit id of the call that led to the change.
     pub cause: Option<String>,
 }
 
-/// Who changes the document.
+/// Who can change the document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Actor {
-    /// gatewren itself, which saw it on the box.
+    /// gatewren itself, which observed the change on the host.
     Observer,
-    /// The owner of the box.
+    /// The owner of the host.
     Owner,
     /// An AI client, by the id of its agent.
     Agent(String),
-    /// A program on the box, by its name.
+    /// A program on the host, by its name.
     Local(String),
 }
 
 impl Author {
-    /// gatewren itself.
+    /// Returns gatewren itself as the author.
     pub fn observer() -> Self {
         Actor::Observer.into()
     }
 
-    /// The same author, because of the call with this audit id.
+    /// Returns the same author, with the call of this audit id as the cause.
     #[must_use]
     pub fn because(self, cause: impl Into<String>) -> Self {
         let cause = Some(cause.into());

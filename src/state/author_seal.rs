@@ -7,14 +7,14 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::log::LogRow;
 
-/// What leads to the schema's third version: a table beside the log, so that other programs write revisions as before.
+/// The step to the schema's third version. Seals have their own table, so other programs write revisions as before.
 pub const SCHEMA: &str = "
 CREATE TABLE author (revision INTEGER PRIMARY KEY, seal BLOB NOT NULL) STRICT;
 CREATE TRIGGER author_goes_with_its_revision AFTER DELETE ON revision
 BEGIN DELETE FROM author WHERE revision = OLD.id; END;
 ";
 
-/// The key that seals what the server writes, for one database.
+/// The key that seals the revisions that the server writes, for one database.
 #[derive(Clone)]
 pub struct AuthorKey {
     key: hmac::Key,
@@ -44,7 +44,7 @@ impl fmt::Debug for AuthorKey {
 }
 
 impl AuthorKey {
-    /// The key of these bytes, for revisions of the database with this id.
+    /// Returns the key made of these bytes, for revisions of the database with this id.
     pub fn new(bytes: &[u8; 32], database_id: &str) -> Self {
         Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, bytes),
@@ -52,22 +52,23 @@ impl AuthorKey {
         }
     }
 
-    /// Seals a revision that was just written, in its transaction.
+    /// Seals a revision that was just written, in the same transaction.
     pub fn seal(
         &self,
         connection: &Connection,
         revision: &NewRevision<'_>,
     ) -> rusqlite::Result<()> {
         let seal = hmac::sign(&self.key, &self.bytes(revision));
-        // Another program may have inserted a row for this revision before; it proves nothing.
+        // Another program may have inserted a row for this revision before. Such a row proves nothing and is
+        // replaced.
         connection
             .prepare_cached("INSERT OR REPLACE INTO author (revision, seal) VALUES (?1, ?2)")?
             .execute((signed(revision.id), seal.as_ref()))
             .map(drop)
     }
 
-    /// The author of a revision: its actor if the seal is valid or the actor is a local program; any other actor is an
-    /// unproven claim of a local program.
+    /// Returns the author of a revision. The actor counts if the seal is valid or the actor is a local program; any
+    /// other actor is an unproven claim of a local program.
     pub fn author(&self, connection: &Connection, row: &LogRow) -> rusqlite::Result<String> {
         if row.actor.starts_with("local:") || self.is_sealed(connection, row)? {
             return Ok(row.actor.clone());
@@ -76,7 +77,7 @@ impl AuthorKey {
     }
 
     fn is_sealed(&self, connection: &Connection, row: &LogRow) -> rusqlite::Result<bool> {
-        // A database that is only read may be of a version without the table.
+        // A database opened read-only may have an older schema without the table.
         let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'author'";
         if !connection.prepare_cached(table)?.exists([])? {
             return Ok(false);
@@ -95,7 +96,8 @@ impl AuthorKey {
         Ok(seal.is_some_and(|seal| hmac::verify(&self.key, &bytes, &seal).is_ok()))
     }
 
-    /// What a seal is of: all of a revision, and which database it is in. Each text has its length before it.
+    /// The bytes that a seal covers: the whole revision and the id of its database. Each text is prefixed with its
+    /// length.
     fn bytes(&self, revision: &NewRevision<'_>) -> Vec<u8> {
         let mut bytes = b"gatewren state author 1\n".to_vec();
         bytes.extend_from_slice(&revision.id.to_be_bytes());
@@ -147,7 +149,8 @@ mod tests {
         Author::from(Actor::Agent("7".into())).because("call")
     }
 
-    /// The last author at a place, which an agent that sees everything and the command line must agree on.
+    /// Returns the last author at a place. The view of an agent that sees everything and the command line must
+    /// agree.
     fn blamed(state: &State, place: &str) -> String {
         let view = Views::new(state.clone()).seen_by("a", &Reach::everything());
         let told = view.blame(&at(place), 9).unwrap().unwrap().last.unwrap();

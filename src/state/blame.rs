@@ -1,4 +1,4 @@
-//! Who wrote what stands in the document: the last revision, author and cause of each value.
+//! Finds the last revision, author and cause of each value in the document.
 
 use std::collections::BTreeMap;
 
@@ -19,36 +19,36 @@ use super::traces::Traces;
 pub struct Blame {
     /// The revision of the document.
     pub revision: u64,
-    /// The oldest revision in the log: what is older has no author.
+    /// The oldest revision in the log; values older than it have no author.
     pub floor: u64,
-    /// The last writing anywhere in the part; nothing if it is older than the log.
+    /// The last write anywhere in the part; `None` if it is older than the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Writing>,
     /// The values in the part, in the order of their keys.
     pub leaves: Vec<Leaf>,
-    /// How many further values there are, which are left out.
+    /// The number of further values, which are left out.
     pub left_out: usize,
 }
 
-/// A value that has no others below it.
+/// A value with no other values below it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Leaf {
-    /// Where it stands.
+    /// Its place in the document.
     pub pointer: Pointer,
-    /// Who wrote it; nothing if that is older than the log.
+    /// Who wrote it; `None` if the write is older than the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written: Option<Writing>,
 }
 
-/// A revision, without what it changed.
+/// A revision, without its changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Writing {
     /// Its number.
     pub revision: u64,
     /// When it was written, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Who wrote it: `observer`, `owner`, `agent:<id>` or `local:<program>`; where the key is known, and the server did
-    /// not write it, `local program (claims to be <actor>)`.
+    /// Who wrote it: `observer`, `owner`, `agent:<id>` or `local:<program>`. If the key is known and the server did
+    /// not write the revision, it is `local program (claims to be <actor>)`.
     pub actor: String,
     /// The audit id of the call that led to it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,16 +56,16 @@ pub struct Writing {
 }
 
 impl History {
-    /// Who wrote what stands at `pointer`, with at most `most` values below it; nothing if nothing stands
-    /// there.
+    /// Returns who wrote the value at `pointer`, with at most `most` values below it; `None` if there is no such
+    /// value.
     ///
-    /// A value that was written again as it stood keeps its author; elements of a list keep theirs when the
-    /// list is shifted.
+    /// A value that is written again unchanged keeps its author. Elements of a list keep theirs when the list is
+    /// shifted.
     pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
         self.blame_in_sight(&Sight::whole(), pointer, most)
     }
 
-    /// The same for somebody who sees only some of it, and hears of nothing else.
+    /// Like `blame`, limited to the part of the document that `sight` covers.
     pub fn blame_in_sight(
         &self,
         sight: &Sight,
@@ -115,13 +115,13 @@ impl History {
 /// Values with the revisions that wrote them.
 struct Marked {
     found: Vec<(Pointer, Option<u64>)>,
-    /// How many there are, also of those that were not kept.
+    /// The number of values, including those left out of `found`.
     count: usize,
-    /// The newest revision that wrote any.
+    /// The newest revision that wrote any of them.
     newest: Option<u64>,
 }
 
-/// The values in `value`, which is what is seen at `pointer`; at most `most` of them are kept.
+/// Collects the values in `value`, which is the visible part at `pointer`; keeps at most `most` of them.
 fn marked(
     (sight, traces): (&Sight, &Traces),
     (pointer, value): (&Pointer, &Value),
@@ -133,7 +133,7 @@ fn marked(
         newest: None,
     };
     leaves(pointer, value, &mut |leaf| {
-        // An object that seems empty may have been written by what is not seen of it.
+        // An object that looks empty may have been written for its invisible members.
         let is_whole = sight.extent(leaf) == Extent::Whole;
         let id = traces.of(leaf).filter(|_| is_whole);
         marked.newest = marked.newest.max(id);
@@ -143,13 +143,13 @@ fn marked(
         }
     });
     if sight.extent(pointer) == Extent::Whole {
-        // Also what took something away.
+        // Also counts revisions that removed something.
         marked.newest = traces.newest_within(pointer);
     }
     marked
 }
 
-/// Shows every value that has none below it.
+/// Visits every value that has no other values below it.
 fn leaves(at: &Pointer, value: &Value, visit: &mut dyn FnMut(&Pointer)) {
     match value {
         Value::Object(map) if !map.is_empty() => map
@@ -194,7 +194,7 @@ mod tests {
     use super::super::testing::{add, at, database, foreign, insert, trim};
     use super::*;
 
-    /// Who wrote the values at a place, by their pointers from there; 0 for nobody that is known.
+    /// Returns who wrote the values at a place, by their pointers relative to it; 0 if the author is not known.
     fn written(history: &History, place: &str) -> Vec<(String, u64)> {
         let blame = history.blame(&at(place), 100).unwrap().unwrap();
         assert_eq!(blame.left_out, 0);

@@ -1,4 +1,4 @@
-//! What happened since a revision: the answer to a cursor.
+//! The revisions since a cursor.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,26 +12,26 @@ use super::sight::Sight;
 /// What happened after the revision of a cursor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Changes {
-    /// What was asked for is in the log.
+    /// The log reaches back to the cursor.
     Revisions {
         /// The revisions that touch the scope, oldest first.
         revisions: Vec<Revision>,
-        /// The cursor to ask with next: everything up to it has been looked at.
+        /// The next cursor: everything up to it has been examined.
         upto: u64,
-        /// Whether there is more after `upto` already.
+        /// Whether more revisions after `upto` are already available.
         more: bool,
     },
-    /// The log does not reach back to the cursor, or the cursor is of another database: read the
-    /// document afresh and go on from its revision.
+    /// The log does not reach back to the cursor, or the cursor is of another database. The client reads the
+    /// document again and continues from its revision.
     Resync {
         /// The oldest revision that is kept.
         floor: u64,
-        /// The revision of the document now.
+        /// The current revision of the document.
         upto: u64,
     },
 }
 
-/// One revision as far as it touches a scope.
+/// One revision, limited to a scope.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Revision {
     /// Its number.
@@ -48,9 +48,10 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// The revision in `row` as far as it touches `scope` and is seen; nothing if it does not or is not.
+    /// Returns the part of the revision in `row` that touches `scope` and is visible; `None` if there is no such
+    /// part.
     ///
-    /// `document` is the document now: it tells a list's index from a key of digits.
+    /// `document` is the current document. It decides whether a key of digits is a list index.
     pub fn within(
         (sight, scope): (&Sight, &Pointer),
         row: LogRow,
@@ -73,8 +74,8 @@ impl Revision {
     }
 }
 
-/// The operation as it looks from inside `scope`: one that writes above the scope is cut down to what it
-/// puts there, so that nothing outside shows. Cut down to a `remove`, it may find nothing to remove.
+/// Limits an operation to `scope`. If it writes above the scope, it is cut down to the value that it puts there, so
+/// that nothing outside is revealed. An operation cut down to a `remove` may find nothing to remove.
 fn narrowed(operation: &Operation, scope: &Pointer, document: &Value) -> Option<Operation> {
     let at = operation.path();
     let value = match operation {
@@ -96,9 +97,10 @@ fn narrowed(operation: &Operation, scope: &Pointer, document: &Value) -> Option<
     })
 }
 
-/// Whether an insertion into a list, or a removal from it, moves the element in which `scope` stands, or makes it.
+/// Returns whether an insertion into a list, or a removal from it, moves or creates the element that contains
+/// `scope`.
 ///
-/// What is an object now is taken for one then; of anything else the operation may be one on a list.
+/// A value that is an object now counts as one at the time of the operation. Any other value may have been a list.
 fn moves_others(operation: &Operation, scope: &Pointer, document: &Value) -> bool {
     let Some((list, key)) = operation.path().split_last() else {
         return false;
@@ -112,7 +114,7 @@ fn moves_others(operation: &Operation, scope: &Pointer, document: &Value) -> boo
     let element = way
         .as_ref()
         .and_then(|way| array_index(way.tokens().first()?));
-    // How long the list was then, and so which element `-` made, is not known.
+    // The length of the list at that time, and so the element that `-` created, is not known.
     element.is_some_and(|element| key == "-" || array_index(key).is_some_and(|key| key <= element))
 }
 

@@ -1,4 +1,4 @@
-//! Is the state database as its rules say? Everything is read, nothing is changed.
+//! Checks the state database against its rules, read-only.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,41 +16,41 @@ use super::migration;
 use super::patch::Patch;
 use super::replay::{Step, oldest_snapshot, replay, snapshot_before};
 
-/// The most findings of one kind that are told one by one.
+/// The most findings of one kind that are reported one by one.
 const MAX_TOLD: usize = 20;
 
-/// How a database stands.
+/// The result of checking a database.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Checkup {
-    /// What contradicts the rules; nothing if all is well.
+    /// Violations of the rules; empty if the database is sound.
     pub problems: Vec<String>,
-    /// What the rules allow and an owner may want to know.
+    /// What the rules allow but an owner may want to know.
     pub remarks: Vec<String>,
     /// The version of the schema.
     pub schema: u64,
-    /// The id that the database was given when it was made.
+    /// The id that the database got when it was created.
     pub database: String,
-    /// What is kept.
+    /// The range of revisions that is kept.
     pub kept: Option<Kept>,
     /// Rows of the log.
     pub revisions: u64,
-    /// Rows that do not apply and change nothing.
+    /// Rows that do not apply and so change nothing.
     pub refused: u64,
-    /// Kept documents.
+    /// Snapshots that are kept.
     pub snapshots: u64,
-    /// The bytes of the newest document as JSON.
+    /// The size of the newest document as JSON, in bytes.
     pub document_bytes: u64,
-    /// The bytes of all patches.
+    /// The total size of all patches, in bytes.
     pub patch_bytes: u64,
-    /// The bytes of the file.
+    /// The size of the file, in bytes.
     pub file_bytes: u64,
-    /// The bytes of the log that SQLite keeps beside it.
+    /// The size of the write-ahead log that SQLite keeps beside it, in bytes.
     pub wal_bytes: u64,
 }
 
-/// Looks at all of the database at `path`, beside a running server or without one.
+/// Checks the whole database at `path`, with or without a running server.
 ///
-/// An error means that it cannot be looked at; what is wrong inside is among the problems.
+/// An error means that the database cannot be read. Damage inside it is among the problems.
 pub fn checkup(path: &Path) -> Result<Checkup, StateError> {
     let mut checkup = Checkup {
         file_bytes: bytes(path, ""),
@@ -65,7 +65,7 @@ pub fn checkup(path: &Path) -> Result<Checkup, StateError> {
 }
 
 impl Checkup {
-    /// Whether nothing contradicts the rules.
+    /// Returns whether nothing violates the rules.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
@@ -73,7 +73,7 @@ impl Checkup {
     fn look(&mut self, history: &History) -> Result<(), StateError> {
         let said = |error: rusqlite::Error| history.said(&error);
         history.database_id().clone_into(&mut self.database);
-        // One moment of the file: a server may be writing.
+        // One transaction gives a consistent view: a server may be writing.
         let view = history.view()?;
         self.schema = migration::version(&view).map_err(said)?.unwrap_or_default();
         let pages = said_by_quick_check(&view).map_err(said)?;
@@ -102,7 +102,7 @@ impl Checkup {
         Ok(())
     }
 
-    /// Reads the rows from before the oldest snapshot, to which there is no document.
+    /// Reads the rows before the oldest snapshot; their documents are no longer available.
     fn read_old_rows(&mut self, view: &Connection) -> rusqlite::Result<()> {
         let oldest = self.kept.map_or(0, |kept| kept.oldest_document);
         let mut none = Vec::new();
@@ -117,7 +117,7 @@ impl Checkup {
         Ok(())
     }
 
-    /// Applies everything from the oldest snapshot on, and compares the result with each later snapshot.
+    /// Applies every revision from the oldest snapshot on, and compares the result with each later snapshot.
     fn replay(&mut self, path: &Path, view: &Connection) -> Result<(), StateError> {
         let said = |error: rusqlite::Error| StateError::sqlite(path, &error);
         let oldest = oldest_snapshot(path, view)?;
@@ -178,7 +178,7 @@ fn said_by_quick_check(view: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Revisions that are missing between those that are there, or between a snapshot and what follows it.
+/// Finds missing revisions: between two rows, or between a snapshot and the row after it.
 fn gaps(view: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql = format!(
         "SELECT id FROM (SELECT id, lag(id) OVER (ORDER BY id) AS before FROM revision)
@@ -204,7 +204,7 @@ fn snapshots_after(view: &Connection, revision: u64) -> rusqlite::Result<BTreeSe
         .collect())
 }
 
-/// The notes on revisions after `revision` that did not apply.
+/// Returns the revisions after `revision` that are noted as not applying.
 fn noted_refusals(view: &Connection, revision: u64) -> rusqlite::Result<BTreeSet<u64>> {
     let mut notes = view
         .prepare("SELECT CAST(substr(key, 9) AS INTEGER) FROM meta WHERE key LIKE 'refused:%'")?;
@@ -224,7 +224,8 @@ mod tests {
     use super::super::testing::{add, database, foreign, insert, without_rules};
     use super::*;
 
-    /// What is wrong once another program has done this to a database of ten revisions.
+    /// Returns the problems that the checkup finds after another program has done this to a database of ten
+    /// revisions.
     fn wrong(doing: &str) -> Vec<String> {
         let scratch = Scratch::new();
         let path = database(&scratch);

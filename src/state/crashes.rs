@@ -1,4 +1,4 @@
-//! Processes that write the state are killed at random points; what they were told is done is there afterwards.
+//! Kills processes that write the state at random points: acknowledged writes must survive.
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -19,22 +19,22 @@ use super::patch::Patch;
 use super::scrutiny::{Dice, Replayed, rounds};
 use super::store::State;
 
-/// What a process writes: the name of the test that is its body.
+/// The bodies of the writing processes: the names of the tests that hold them.
 const BODIES: [&str; 2] = ["the_daemons_writer", "another_program"];
 
-/// Names the database to a process that is to be killed.
+/// The environment variable that passes the database to such a process.
 const DATABASE: &str = "GATEWREN_CRASHING_DATABASE";
 
-/// So many acknowledgements at most are waited for before a process is killed.
+/// The most acknowledgements that are awaited before a process is killed.
 const MOST_HEARD: u64 = 10;
 
-/// A process writes no more than this and then waits to be killed, so that it leaves others room.
+/// The most revisions that a process writes before it waits to be killed, so that others get room.
 const MOST_WRITTEN: u64 = 40;
 
 /// How long it waits: longer than any test takes.
 const PATIENCE: Duration = Duration::from_hours(1);
 
-/// Snapshots and trimming all the time, so that they are hit.
+/// Frequent snapshots and trimming, so that crashes hit them.
 fn retention() -> Retention {
     Retention {
         revisions: 20,
@@ -43,9 +43,9 @@ fn retention() -> Retention {
     }
 }
 
-/// The n-th patch of a process: what it is told is done must be found in the log by it.
+/// Returns the n-th patch of a process. An acknowledged revision must be found in the log with this patch.
 fn numbered(whose: &str, n: u64) -> Value {
-    // Now and then as large as some pages.
+    // Sometimes as large as several pages.
     let size = [10, 10, 10, 5_000, 10, 10, 10, 40_000][usize::try_from(n % 8).unwrap()];
     json!([
         {"op": "add", "path": format!("/public/{whose}"), "value": {"n": n, "pid": std::process::id()}},
@@ -74,7 +74,7 @@ async fn the_daemons_writer() {
     for n in 0..MOST_WRITTEN {
         let patch = Patch::from_value(numbered("ours", n)).unwrap();
         match state.apply(&Author::observer(), patch).await {
-            // On a slow machine the other program may not let go for long.
+            // On a slow machine the other program may hold the lock for longer than a write waits.
             Err(StateError::Busy(_)) => {}
             written => tell(written.unwrap(), n),
         }
@@ -82,7 +82,7 @@ async fn the_daemons_writer() {
     thread::sleep(PATIENCE);
 }
 
-/// The body of a process: writes as other programs may until it is killed; some of it does not apply.
+/// The body of a process: writes as other programs may until it is killed. Some of its patches do not apply.
 #[test]
 fn another_program() {
     let Some(database) = env::var_os(DATABASE) else {
@@ -107,7 +107,7 @@ fn another_program() {
     thread::sleep(PATIENCE);
 }
 
-/// A process of this very program, with one of the bodies.
+/// A process of this test program, with one of the bodies.
 struct Process {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -121,7 +121,7 @@ impl Process {
         command.args(["--exact", &name, "--nocapture", "--test-threads=1"]);
         command.env(DATABASE, database);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        // What a killed one leaves unsaid is of no interest; one that fails is seen by its silence.
+        // The stderr of a killed process does not matter; a process that fails is detected by its missing output.
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let told = String::new();
@@ -132,7 +132,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has told so much.
+    /// Waits for this many acknowledgements.
     fn hear(&mut self, times: u64) {
         let mut heard = 0;
         while heard < times {
@@ -143,7 +143,7 @@ impl Process {
         }
     }
 
-    /// Kills it, and gives all that it told: the number of a revision, and what it holds.
+    /// Kills the process. Returns what it acknowledged: revision, number of the patch and process id.
     fn kill(mut self) -> Vec<(u64, u64, u64)> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -162,13 +162,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It is dead already, but for a test that fails.
+        // It is dead already, unless a test fails.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Starts one or two processes, kills them somewhere, and says what they were told.
+/// Starts one or two processes, kills them at a random point, and returns what was acknowledged.
 fn crash(dice: &mut Dice, database: &Path) -> Vec<(u64, u64, u64)> {
     let bodies = match dice.below(3) {
         0 => &BODIES[..],
@@ -178,7 +178,7 @@ fn crash(dice: &mut Dice, database: &Path) -> Vec<(u64, u64, u64)> {
         .iter()
         .map(|body| Process::start(body, database))
         .collect();
-    // None: it is killed while it opens the file.
+    // With zero, it is killed while it opens the file.
     let heard = dice.below(MOST_HEARD);
     processes[0].hear(heard);
     thread::sleep(Duration::from_micros(dice.below(20_000)));
@@ -188,7 +188,7 @@ fn crash(dice: &mut Dice, database: &Path) -> Vec<(u64, u64, u64)> {
     processes.into_iter().flat_map(Process::kill).collect()
 }
 
-/// What was told is in the log under its number, unless it was trimmed.
+/// Asserts that an acknowledged revision is in the log under its number, unless it was trimmed.
 fn holds(found: &Replayed, (id, n, pid): (u64, u64, u64)) {
     let (floor, newest) = (found.documents[0].0, found.newest().0);
     assert!(

@@ -1,4 +1,4 @@
-//! The log asked by a cursor: what has happened after a revision, as far as it touches a place.
+//! Answers a cursor: the revisions after it that touch a place.
 
 use std::ops::ControlFlow;
 
@@ -11,29 +11,31 @@ use super::log;
 use super::pointer::Pointer;
 use super::sight::Sight;
 
-/// The most revisions that one question reads from the log; the rest is asked for with the next cursor.
+/// The most revisions that one query reads from the log; the next cursor continues from there.
 const MAX_SCAN: u64 = 10_000;
 
-/// The most JSON text of one answer's revisions, in bytes, but for the first; the rest is asked for next.
+/// The most JSON text of the revisions in one answer, in bytes. The first revision is always included; the next
+/// cursor returns the rest.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
-/// What is asked.
+/// A query of the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'q> {
     /// The revision after which to look.
     pub after: u64,
-    /// The newest revision that matters; beyond the newest that there is, that one.
+    /// The newest revision to include; limited to the newest that exists.
     pub upto: u64,
-    /// Who asks.
+    /// What the caller can see.
     pub sight: &'q Sight,
-    /// The place that matters.
+    /// The place to look at.
     pub scope: &'q Pointer,
-    /// The most revisions of the answer; at least one is given.
+    /// The most revisions of the answer; at least one is returned.
     pub most: usize,
 }
 
 impl Question<'_> {
-    /// The last revision to be read. For who sees only some of them that is no matter of how many there are.
+    /// Returns the last revision to read. A caller with a limited view gets no scan limit: it would reveal how many
+    /// revisions there are.
     fn last(&self) -> u64 {
         if self.sight.is_whole() {
             self.upto.min(self.after.saturating_add(MAX_SCAN))
@@ -43,9 +45,9 @@ impl Question<'_> {
     }
 }
 
-/// What has happened up to the revision of `now`, the newest document that is known.
+/// Returns the revisions up to that of `now`, the newest known document.
 ///
-/// `is_refused` says of a revision whether it did not apply.
+/// `is_refused` returns whether a revision did not apply.
 pub fn answer(
     reader: &Connection,
     now: &Document,
@@ -89,7 +91,7 @@ pub fn answer(
     })
 }
 
-/// An answer that grows until it is long enough.
+/// An answer that grows until it is large enough.
 struct Answer {
     revisions: Vec<Revision>,
     upto: u64,

@@ -1,4 +1,4 @@
-//! The least patch from one value to another, so that writing what stands there already makes no revision.
+//! Computes a small patch between two values, so that writing an unchanged value makes no revision.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::operation::Operation;
 use super::pointer::Pointer;
 
-/// The most operations of a difference; a larger one is told as a single replacement.
+/// The most operations of a difference; a larger one becomes a single replacement.
 const MAX_DIFFERENCES: usize = 1000;
 
-/// The operations that turn `old`, which stands at `at`, into `new`; none if they are equal.
+/// Returns the operations that turn `old`, the value at `at`, into `new`; none if they are equal.
 pub fn diff(at: &Pointer, old: &Value, new: &Value) -> Vec<Operation> {
     let mut operations = Vec::new();
     values(at, old, new, &mut operations);
@@ -20,8 +20,8 @@ pub fn diff(at: &Pointer, old: &Value, new: &Value) -> Vec<Operation> {
     operations
 }
 
-/// The operations that make `value` stand at `at` in `document`, or nothing if it is absent; places
-/// above that do not exist are made as objects.
+/// Returns the operations that set the value at `at` in `document`, or remove it if `value` is absent. Missing
+/// parents are created as objects.
 pub fn put(document: &Value, at: &Pointer, value: Option<Value>) -> Vec<Operation> {
     match (at.get(document), value) {
         (Some(old), Some(new)) => diff(at, old, &new),
@@ -31,7 +31,7 @@ pub fn put(document: &Value, at: &Pointer, value: Option<Value>) -> Vec<Operatio
     }
 }
 
-/// Adds at the highest place that is missing.
+/// Adds at the highest missing place.
 fn addition(document: &Value, at: &Pointer, value: Value) -> Operation {
     let mut path = at.clone();
     let mut value = value;
@@ -77,8 +77,8 @@ fn objects(
     }
 }
 
-/// Leaves the common beginning and end alone; between them elements are changed in place, and what is
-/// too much or too little is removed from the back or added.
+/// Keeps the common head and tail. Elements between them are changed in place; surplus elements are removed from
+/// the back, and missing ones are added.
 fn lists(at: &Pointer, old: &[Value], new: &[Value], operations: &mut Vec<Operation>) {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old, new) = (

@@ -10,14 +10,14 @@ use super::operation::Change;
 use super::patch::{Patch, PatchError};
 use super::size::text_len;
 
-/// The largest document as compact JSON text, in bytes. A patch that makes a larger one of it does not apply:
-/// its writer hears so, and written by another program it is a revision that changes nothing.
+/// The largest document as compact JSON text, in bytes. A patch that exceeds it does not apply: the writer gets an
+/// error, and a revision by another program changes nothing.
 pub const MAX_DOCUMENT_BYTES: i64 = 16 * 1024 * 1024;
 
-/// The document as it was at one revision.
+/// The document at one revision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// The revision that it is true for.
+    /// Its revision.
     pub revision: u64,
     /// The document itself, always an object.
     pub root: Value,
@@ -28,7 +28,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// The document that is `root` at `revision`.
+    /// Returns the document with this `root` at `revision`.
     pub fn new(revision: u64, root: Value, at_ms: u64) -> Self {
         let bytes = text_len(&root);
         Self {
@@ -40,19 +40,19 @@ impl Document {
     }
 }
 
-/// A document being taken forward by one or more revisions.
+/// A document that is advanced by one or more revisions.
 #[derive(Debug)]
 pub struct Draft {
-    /// The document as far as it has come.
+    /// The document after the revisions so far.
     pub document: Document,
-    /// What each revision changed.
+    /// The changes of each revision.
     pub changed: Vec<(u64, Vec<Effect>)>,
-    /// The patches that did.
+    /// The patches that were applied.
     pub applied: Vec<Patch>,
 }
 
 impl Draft {
-    /// Begins with `document`.
+    /// Starts with `document`.
     pub fn of(document: Document) -> Self {
         Self {
             document,
@@ -61,8 +61,8 @@ impl Draft {
         }
     }
 
-    /// Takes the document to revision `id` by `patch`; one that does not apply changes nothing but the
-    /// number.
+    /// Advances the document to revision `id` by `patch`. A patch that does not apply changes only the revision
+    /// number and time.
     pub fn advance(&mut self, id: u64, at_ms: u64, patch: Patch) -> Result<(), PatchError> {
         let changes = self.step(id, at_ms, &patch)?;
         self.changed
@@ -71,19 +71,19 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes the document forward by a row of the log; says why if the row does not apply.
+    /// Advances the document by a row of the log; returns an error if the row does not apply.
     pub fn follow(&mut self, row: &LogRow) -> Result<(), PatchError> {
         let patch = self.read(row)?;
         self.advance(row.id, row.at_ms, patch)
     }
 
-    /// The same, but what each operation changed is given to the caller and nothing is kept.
+    /// Like `follow`, but returns the changes of each operation and keeps nothing.
     pub fn step_by(&mut self, row: &LogRow) -> Result<Vec<Change>, PatchError> {
         let patch = self.read(row)?;
         self.step(row.id, row.at_ms, &patch)
     }
 
-    /// The patch of a row; without one the document gets the row's number all the same.
+    /// Returns the patch of a row. If the row has no valid patch, the document still takes the row's number.
     fn read(&mut self, row: &LogRow) -> Result<Patch, PatchError> {
         let patch = if row.oversize {
             Err(PatchError::TooLong(MAX_PATCH_BYTES))
@@ -96,7 +96,7 @@ impl Draft {
         })
     }
 
-    /// Whether a revision was taken that changed anything.
+    /// Returns whether any revision changed something.
     pub fn differs(&self) -> bool {
         self.changed.iter().any(|(_, effects)| !effects.is_empty())
     }
@@ -107,7 +107,7 @@ impl Draft {
         document.at_ms = at_ms;
         let changes = patch.apply(&mut document.root)?;
         let growth: i64 = changes.iter().map(|change| change.growth).sum();
-        // One that is too large already, because an older gatewren knew no bound, may still shrink.
+        // A document that is already too large, because an older gatewren had no limit, may still shrink.
         if growth > 0 && document.bytes + growth > MAX_DOCUMENT_BYTES {
             take_back(changes, &mut document.root);
             return Err(PatchError::Outgrown {
@@ -120,19 +120,19 @@ impl Draft {
     }
 }
 
-/// The document before the newest, kept to become the one after it: a revision costs what it changes, and not
-/// a copy of the whole, which takes 4 ms per megabyte.
+/// The previous document, reused to build the next one. A revision then costs what it changes instead of a copy of
+/// the whole document, which takes 4 ms per megabyte.
 #[derive(Debug)]
 pub struct Spare {
     document: Arc<Document>,
-    /// What it lacks.
+    /// The patches that it lacks.
     patches: Vec<Patch>,
-    /// What it is then.
+    /// The document that it becomes with them.
     newest: Weak<Document>,
 }
 
 impl Spare {
-    /// Keeps `document`, which `patches` made into `newest`.
+    /// Keeps `document`, which `patches` turned into `newest`.
     pub fn new(document: Arc<Document>, patches: Vec<Patch>, newest: &Arc<Document>) -> Self {
         let newest = Arc::downgrade(newest);
         Self {
@@ -142,7 +142,7 @@ impl Spare {
         }
     }
 
-    /// A copy of `newest`; none when this is of another document, or somebody still reads it.
+    /// Returns a copy of `newest`; `None` if this belongs to another document or a reader still holds it.
     pub fn into_copy(self, newest: &Arc<Document>) -> Option<Document> {
         if self.newest.as_ptr() != Arc::as_ptr(newest) {
             return None;

@@ -1,4 +1,4 @@
-//! What a revision changed in the end: its operations put together, and what went back and forth left out.
+//! The net effect of a revision: its operations combined, without changes that were undone.
 
 use std::iter;
 use std::mem;
@@ -8,26 +8,26 @@ use serde_json::Value;
 use super::operation::Change;
 use super::pointer::Pointer;
 
-/// That a revision left another value at a place than it found there.
+/// A place whose value after a revision differs from the value before it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effect {
-    /// Where; no other effect of the same revision is above or below it.
+    /// The place; no other effect of the same revision is above or below it.
     pub at: Pointer,
-    /// What stood there.
+    /// The value before.
     pub old: Option<Value>,
-    /// What stands there now; never the same.
+    /// The value after; always different.
     pub new: Option<Value>,
 }
 
-/// The key under which [`before`] takes a part of the document back in time.
+/// The key under which [`before`] rebuilds an earlier part of the document.
 const PART: &str = "part";
 
-/// What `changes`, in their order, made of the document, which is `after` now.
+/// Returns the net effects of `changes`, in their order, on a document that is now `after`.
 ///
-/// Where an element of a list moved, the effect is on the list.
+/// If an element of a list moved, the effect is on the list.
 pub fn effects(changes: Vec<Change>, after: &Value) -> Vec<Effect> {
     let mut places: Vec<Pointer> = changes.iter().map(place).collect();
-    // A place sorts right before those below it.
+    // A place sorts right before the places below it.
     places.sort();
     places.dedup_by(|below, above| above.covers(below));
 
@@ -43,7 +43,7 @@ pub fn effects(changes: Vec<Change>, after: &Value) -> Vec<Effect> {
     effects.filter(|effect| effect.old != effect.new).collect()
 }
 
-/// Where the document is another after a change.
+/// The place whose value a change affects.
 fn place(change: &Change) -> Pointer {
     match change.at.split_last() {
         Some((list, _)) if change.moved_others => list,
@@ -51,7 +51,7 @@ fn place(change: &Change) -> Pointer {
     }
 }
 
-/// What the changes at and below `at` made together.
+/// Combines the changes at and below `at`.
 fn effect(at: Pointer, mut changes: Vec<Change>, after: &Value) -> Effect {
     if let [change] = changes.as_mut_slice()
         && !change.moved_others
@@ -64,7 +64,7 @@ fn effect(at: Pointer, mut changes: Vec<Change>, after: &Value) -> Effect {
     Effect { at, old, new }
 }
 
-/// What stood at `at` before `changes`, all of them at it or below, when `now` stands there now.
+/// Returns the value at `at` before `changes`, which are all at or below it, given the current value `now`.
 fn before(at: &Pointer, changes: Vec<Change>, now: Option<Value>) -> Option<Value> {
     let top = Pointer::root().child(PART);
     let mut past: Value = now.into_iter().map(|now| (PART.to_owned(), now)).collect();
@@ -82,7 +82,7 @@ mod tests {
     use super::super::patch::Patch;
     use super::*;
 
-    /// The places and values of a patch's effects on a document with a list and an object.
+    /// Returns the places and values of a patch's effects on a document with a list and an object.
     fn of(patch: Value) -> Vec<(String, Option<Value>, Option<Value>)> {
         let mut document = json!({"l": [1, 2, 3], "o": {"a": 1, "b": {"c": 1}}, "n": null});
         let patch = Patch::from_value(patch).unwrap();

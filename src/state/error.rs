@@ -1,4 +1,4 @@
-//! What can be wrong with the state database or with a change to it, and what to do about it.
+//! Errors of the state database and of changes to it, each with its remedy.
 
 use std::fmt;
 use std::io;
@@ -16,71 +16,71 @@ pub enum StateError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// Its schema version.
         schema: u64,
-        /// The newest that is known here.
+        /// The newest schema version that this gatewren knows.
         known: u64,
     },
-    /// The file is no SQLite database.
+    /// The file is not an SQLite database.
     NotADatabase(PathBuf),
-    /// The file is a SQLite database of some other program.
+    /// The file is an SQLite database of another program.
     NotOurs(PathBuf),
-    /// The system does not let us open, create, read or write the file.
+    /// The system does not permit opening, creating, reading or writing the file.
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
-    /// The file's contents contradict themselves.
+    /// The contents of the file are inconsistent.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong in it.
+        /// What is inconsistent.
         cause: String,
     },
     /// The disk is full.
     Full(PathBuf),
-    /// Another program has kept the database locked for too long.
+    /// Another program kept the database locked for too long.
     Busy(PathBuf),
-    /// SQLite refused for a reason that has no name here.
+    /// Any other SQLite error.
     Failed {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         cause: String,
     },
-    /// The patch is none, or does not apply; nothing was changed.
+    /// The patch is invalid or does not apply; nothing was changed.
     Patch(PatchError),
-    /// The pointer is none.
+    /// The pointer is invalid.
     Pointer(InvalidPointer),
-    /// The patch would be too large a revision.
+    /// The patch is too large for a revision.
     TooLarge {
-        /// Its size as text.
+        /// Its size as text, in bytes.
         bytes: usize,
-        /// The most that is taken.
+        /// The largest size that is accepted.
         most: usize,
     },
-    /// There is no such revision yet.
+    /// The revision does not exist yet.
     NotYet {
-        /// What was asked for.
+        /// The requested revision.
         revision: u64,
-        /// The newest one.
+        /// The newest revision.
         newest: u64,
     },
     /// The document can no longer be shown at this revision.
     Trimmed {
-        /// What was asked for.
+        /// The requested revision.
         revision: u64,
-        /// The oldest revision at which it can.
+        /// The oldest revision whose document can be shown.
         oldest: u64,
     },
-    /// The thread that writes is gone.
+    /// The writer thread has stopped.
     Stopped,
 }
 
 impl StateError {
-    /// Whether it says something of the file, not of what was asked for.
+    /// Returns whether the error is about the file, not about the requested change.
     pub fn is_of_the_file(&self) -> bool {
         !matches!(
             self,
@@ -88,7 +88,7 @@ impl StateError {
         )
     }
 
-    /// What SQLite says of the file at `path`.
+    /// Converts an SQLite error on the file at `path`.
     pub fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let path = path.to_owned();
         let cause = error.to_string();
@@ -104,7 +104,7 @@ impl StateError {
         }
     }
 
-    /// What the system says of the file at `path`.
+    /// Converts an I/O error on the file at `path`.
     pub fn io(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();
         if error.kind() == io::ErrorKind::StorageFull {

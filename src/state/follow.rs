@@ -1,4 +1,4 @@
-//! Takes the document forward by the log: all of it at the start, and what other programs add.
+//! Advances the document by the log: all of it at the start, then the revisions of other programs.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,18 +14,18 @@ use super::error::StateError;
 use super::log;
 use super::recent::Recent;
 
-/// Revisions of other programs that share one copy of the document; more make several.
+/// The most revisions of other programs that share one copy of the document; more make several copies.
 const MAX_BATCH: usize = 1000;
 
-/// Bytes of their patches; what they changed is in memory twice before it is published.
+/// The most bytes of their patches. Their changes are in memory twice until they are published.
 const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// How much has been written since the newest snapshot.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Since {
-    /// Revisions.
+    /// The number of revisions.
     pub revisions: u64,
-    /// Bytes of their patches.
+    /// The bytes of their patches.
     pub bytes: usize,
 }
 
@@ -42,9 +42,9 @@ impl Since {
 pub struct Loaded {
     /// The newest document.
     pub document: Document,
-    /// What the revisions after the snapshot changed.
+    /// The changes of the revisions after the snapshot.
     pub recent: Recent,
-    /// How many those were.
+    /// The number and size of those revisions.
     pub since_snapshot: Since,
 }
 
@@ -88,17 +88,17 @@ pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> 
     })
 }
 
-/// How far [`read_on`] came.
+/// How far [`read_on`] got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Everything there was, or as much as one draft takes.
+    /// It read everything, or as much as one draft takes.
     Read,
-    /// The next revision is not in the log, but later ones are.
+    /// The next revision is missing from the log, but later ones exist.
     Gap,
 }
 
-/// Takes a draft forward by the next revisions of the log; those that do not apply are noted there and told
-/// once.
+/// Advances a draft by the next revisions of the log. Revisions that do not apply are noted in the database and
+/// logged once.
 pub fn read_on(
     connection: &Connection,
     draft: &mut Draft,
@@ -125,7 +125,8 @@ pub fn read_on(
         },
     )?;
     for (id, actor, why) in refused {
-        // Before anybody can see the document without it; on a full disk nobody sees more until there is room.
+        // Noted before the document can be seen without it. On a full disk, no new document is published until
+        // there is room.
         if log::note_refused(connection, id, &why.to_string())? {
             warn!(revision = id, actor, %why, "a revision does not apply and changes nothing");
         }

@@ -1,4 +1,4 @@
-//! A disk without room: writers are told so, readers go on, and nothing that was done is lost.
+//! A full disk: writers get an error, readers continue, and no committed revision is lost.
 
 use std::fs;
 use std::io::Write as _;
@@ -22,11 +22,11 @@ use super::store::State;
 /// The size of the disk.
 const MEBIBYTES: u64 = 3;
 
-/// A small file system of its own, gone with the value.
+/// A small temporary file system; unmounted on drop.
 struct Disk(Scratch);
 
 impl Disk {
-    /// Nothing, after saying so, where none can be mounted.
+    /// Returns `None`, after reporting a skip, where no file system can be mounted.
     fn new() -> Option<Self> {
         let disk = Self(Scratch::new());
         let mut mount = Command::new("mount");
@@ -43,7 +43,7 @@ impl Disk {
         self.0.join(name)
     }
 
-    /// Takes all the room there is.
+    /// Fills all the free space.
     fn fill(&self) {
         let mut file = fs::File::create(self.join("filling")).unwrap();
         while file.write_all(&[b'x'; 4096]).is_ok() {}
@@ -56,7 +56,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: a test that fails may still have files open there.
+        // Lazily: a failing test may still have files open there.
         let _ = Command::new("umount").arg("-l").arg(self.0.path()).output();
     }
 }
@@ -75,7 +75,7 @@ async fn write(state: &State, n: u64) -> Result<u64, StateError> {
     state.apply(&Author::observer(), patch).await
 }
 
-/// Writes until it is refused; says how far it came, and why no further.
+/// Writes until a write fails. Returns the newest revision and the error.
 async fn write_until_refused(state: &State, from: u64) -> (u64, StateError) {
     let mut newest = from;
     loop {
@@ -87,7 +87,7 @@ async fn write_until_refused(state: &State, from: u64) -> (u64, StateError) {
     }
 }
 
-/// Readers go on, with what was done and no more, and another program is refused too.
+/// Asserts that readers still see exactly the committed revisions, and that another program's write fails too.
 fn is_of(state: &State, newest: u64) {
     assert_eq!(state.document().revision, newest);
     let told = state.changes_since(newest - 1, &Pointer::root(), 9);
@@ -98,7 +98,7 @@ fn is_of(state: &State, newest: u64) {
     assert!(other.execute(insert, [large]).is_err());
 }
 
-/// As a daemon that is started on the full disk: it may say why it does not, but breaks nothing.
+/// Reopens like a daemon that is started on the full disk. It may fail with an error, but must not damage anything.
 fn reopened(state: State, disk: &Disk) -> State {
     let path = state.path().to_owned();
     drop(state);
@@ -125,7 +125,7 @@ async fn writers_are_refused_and_nothing_is_lost() {
             newest = write(&state, 1000 * round + n).await.unwrap();
         }
         disk.fill();
-        // The log may have room inside yet.
+        // The write-ahead log may still have free space inside.
         let why;
         (newest, why) = write_until_refused(&state, newest).await;
         assert_eq!(why, StateError::Full(path.clone()));

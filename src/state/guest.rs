@@ -1,4 +1,4 @@
-//! How programs other than the server open the database: to look at it, or to add a revision.
+//! Opens the database for programs other than the server: to read it, or to add a revision.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,21 +11,21 @@ use super::error::StateError;
 use super::migration::{self, STEPS, is_empty, newest};
 use super::schema::{connect, database_id, open_for_reading, recognise};
 
-/// A database that is only looked at.
+/// A database that is opened read-only.
 #[derive(Debug)]
 pub struct Looked {
-    /// The way to it.
+    /// The connection to it.
     pub connection: Connection,
-    /// The id that it was given when it was made.
+    /// The id that the database got when it was created.
     pub database_id: String,
-    /// Whether changes by others cannot be seen.
+    /// Whether changes by other programs cannot be seen.
     pub frozen: bool,
 }
 
-/// Opens the database at `path` for reading, whoever else has it open.
+/// Opens the database at `path` for reading, even if other programs have it open.
 ///
-/// Reading needs two small files beside it, which SQLite makes. Where it may not, and no server runs, the
-/// file alone is read, frozen.
+/// Reading needs two small files beside it, which SQLite creates. If SQLite may not create them and no server runs,
+/// only the file is read, frozen.
 pub fn open_to_look(path: &Path) -> Result<Looked, StateError> {
     let said = |error| StateError::sqlite(path, &error);
     let mut connection = open_for_reading(path)?;
@@ -43,7 +43,7 @@ pub fn open_to_look(path: &Path) -> Result<Looked, StateError> {
     })
 }
 
-/// Opens the database at `path`, which exists, to write a revision as any program may.
+/// Opens the existing database at `path` to write a revision, as any program may.
 pub fn open_to_add(path: &Path) -> Result<Connection, StateError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     recognise_ours(path, &connection)?;
@@ -53,14 +53,14 @@ pub fn open_to_add(path: &Path) -> Result<Connection, StateError> {
     Ok(connection)
 }
 
-/// Whether changes of the database may stand in the log that SQLite keeps beside it.
+/// Returns whether changes may exist only in the log that SQLite keeps beside the database.
 pub fn has_log_of_its_own(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }
 
-/// How the tables and triggers differ from those of the version that the database says it has.
+/// Lists how the tables and triggers differ from the schema of the version that the database declares.
 pub fn differences(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let version = migration::version(connection)?.and_then(|version| usize::try_from(version).ok());
     let steps = version.and_then(|version| STEPS.get(..version));
@@ -82,7 +82,7 @@ fn recognise_ours(path: &Path, connection: &Connection) -> Result<(), StateError
     recognise(path, connection, newest(STEPS))
 }
 
-/// The file as a URI by which SQLite reads it without a lock.
+/// Returns the file as a URI with which SQLite reads it without a lock.
 fn immutable(path: &Path) -> PathBuf {
     let path = path.as_os_str().as_bytes().iter().map(|byte| match byte {
         b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
@@ -92,7 +92,7 @@ fn immutable(path: &Path) -> PathBuf {
     PathBuf::from(format!("file:{}?immutable=1", path.collect::<String>()))
 }
 
-/// What the schema says, by name.
+/// Returns the definitions in the schema, by name.
 fn definitions(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
     let mut rows = connection.prepare("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL")?;
     let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;

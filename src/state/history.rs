@@ -1,4 +1,4 @@
-//! The state database looked at from outside: what was when, never written, beside a running server or without.
+//! Reads the state database from outside: past documents and the log, with or without a running server.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use super::pointer::Pointer;
 use super::replay::{replay, snapshot_before};
 use super::sight::Sight;
 
-/// A state database that is only read. A server that runs, or starts, or stops meanwhile is not disturbed.
+/// A state database that is only read. A server that runs, starts or stops at the same time is not disturbed.
 #[derive(Debug)]
 pub struct History {
     path: PathBuf,
@@ -28,26 +28,26 @@ pub struct History {
     author_key: Option<AuthorKey>,
 }
 
-/// Which file it is; a damaged database is replaced by another one of the same name.
+/// Device and inode of the file; a damaged database is replaced by another file of the same name.
 type Identity = (u64, u64);
 
-/// Which entries of the log are wanted.
+/// Which entries of the log to return.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Those that touch this place.
+    /// Only entries that touch this place.
     pub scope: Pointer,
-    /// Those after this revision.
+    /// Only entries after this revision.
     pub after: u64,
-    /// Those of this actor.
+    /// Only entries of this actor.
     pub actor: Option<String>,
-    /// At most so many, the newest.
+    /// The most entries to return, newest first.
     pub most: usize,
 }
 
-/// A revision as it stands in the log.
+/// A revision as recorded in the log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// The revision; its patch is empty if it is none.
+    /// The revision; its patch is empty if it is not a valid patch.
     #[serde(flatten)]
     pub revision: Revision,
     /// Why it does not apply and changes nothing.
@@ -55,12 +55,12 @@ pub struct Entry {
     pub refused: Option<String>,
 }
 
-/// A range of revisions.
+/// The range of revisions that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Kept {
-    /// The oldest revision in the log; one more than the newest of all if there is none.
+    /// The oldest revision in the log; if the log is empty, one more than the newest revision.
     pub floor: u64,
-    /// The oldest revision at which the document can be shown.
+    /// The oldest revision whose document can be shown.
     pub oldest_document: u64,
     /// The newest revision.
     pub newest: u64,
@@ -86,13 +86,13 @@ impl History {
         self.proving_with(Some(key))
     }
 
-    /// The same with the key that the server has.
+    /// Like `proving`, with the server's key.
     #[must_use]
     pub(super) fn proving_with(self, author_key: Option<AuthorKey>) -> Self {
         Self { author_key, ..self }
     }
 
-    /// Who wrote a revision.
+    /// Returns who wrote a revision.
     pub(super) fn author(&self, connection: &Connection, row: &LogRow) -> rusqlite::Result<String> {
         match &self.author_key {
             Some(key) => key.author(connection, row),
@@ -105,36 +105,36 @@ impl History {
         &self.path
     }
 
-    /// The id that the database was given when it was made.
+    /// The id that the database got when it was created.
     pub fn database_id(&self) -> &str {
         &self.looked.database_id
     }
 
-    /// Whether it must be opened again: another file has taken its name, or a server has begun to write one
-    /// that could only be read as it was.
+    /// Returns whether the database must be opened again: another file has taken its name, or a server has begun to
+    /// write a database that was opened frozen.
     pub fn is_stale(&self) -> bool {
         let replaced = identity(&self.path).is_ok_and(|now| now != self.identity);
         replaced || (self.looked.frozen && has_log_of_its_own(&self.path))
     }
 
-    /// What is kept.
+    /// Returns the range that is kept.
     pub fn kept(&self) -> Result<Kept, StateError> {
         kept(&self.looked.connection).map_err(|error| self.said(&error))
     }
 
-    /// The newest document.
+    /// Returns the newest document.
     pub fn document(&self) -> Result<Document, StateError> {
         let view = self.view()?;
         let newest = log::newest(&view).map_err(|error| self.said(&error))?;
         self.at_in(&view, newest)
     }
 
-    /// The document as it was at `revision`.
+    /// Returns the document at `revision`.
     pub fn at(&self, revision: u64) -> Result<Document, StateError> {
         self.at_in(&self.view()?, revision)
     }
 
-    /// Entries of the log, the newest first.
+    /// Returns entries of the log, newest first.
     pub fn log(&self, filter: &Filter) -> Result<Vec<Entry>, StateError> {
         let view = self.view()?;
         let newest = log::newest(&view).map_err(|error| self.said(&error))?;
@@ -171,7 +171,7 @@ impl History {
         Ok(entries)
     }
 
-    /// Shows every entry of the log as it stands there, the oldest first, until `visit` breaks.
+    /// Visits every entry of the log as recorded, oldest first, until `visit` breaks.
     pub fn whole_log(
         &self,
         visit: &mut dyn FnMut(Entry) -> ControlFlow<()>,
@@ -192,12 +192,12 @@ impl History {
         .map_err(|error| self.said(&error))
     }
 
-    /// The connection, for the other questions of this room.
+    /// The connection, for the other queries of this module.
     pub(super) fn connection(&self) -> &Connection {
         &self.looked.connection
     }
 
-    /// One state of the file for several statements.
+    /// Starts a transaction: one consistent view for several statements.
     pub(super) fn view(&self) -> Result<Transaction<'_>, StateError> {
         self.looked
             .connection
@@ -223,7 +223,7 @@ impl History {
     }
 }
 
-/// What is kept of the log, and of documents.
+/// Returns the range of revisions and documents that is kept.
 pub fn kept(connection: &Connection) -> rusqlite::Result<Kept> {
     let newest = log::newest(connection)?;
     let floor = log::kept(connection)?.map_or(newest + 1, |(oldest, _)| oldest);
@@ -239,7 +239,7 @@ pub fn kept(connection: &Connection) -> rusqlite::Result<Kept> {
     })
 }
 
-/// The row as an entry, if it touches `scope`.
+/// Returns the row as an entry, if it touches `scope`.
 fn entry(
     row: LogRow,
     refused: Option<String>,
@@ -347,7 +347,7 @@ mod tests {
             "local:test",
             &json!([{"op": "remove", "path": "/public/nothing"}]),
         );
-        // The server notes what does not apply.
+        // The server notes revisions that do not apply.
         drop(State::open(&path).unwrap());
 
         let history = History::open(&path).unwrap();

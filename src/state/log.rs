@@ -1,4 +1,4 @@
-//! The log's rows: revisions, snapshots, and the notes on revisions that did not apply.
+//! The log's rows: revisions, snapshots, and notes on revisions that did not apply.
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Duration;
@@ -8,27 +8,27 @@ use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior};
 
 use super::author::Author;
 
-/// The longest patch of one revision as text, in bytes. The database refuses a longer one; found there all the
-/// same, it does not apply.
+/// The longest patch of one revision as text, in bytes. The database rejects a longer one; if one is found anyway,
+/// it does not apply.
 pub const MAX_PATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// The longest actor and the longest cause, in characters; the database refuses longer ones, and a reader sees
-/// so much of them.
+/// The longest actor and the longest cause, in characters. The database rejects longer ones, and readers truncate
+/// to this length.
 const MAX_NAME_CHARS: i64 = 256;
 
-/// The most JSON text of snapshots beside the two newest, in bytes; beyond it the oldest one goes, and with it
-/// the revisions of which it was the beginning.
+/// The most JSON text of snapshots, in bytes, not counting the two newest. Above it the oldest snapshot is deleted,
+/// along with the revisions that start from it.
 const MAX_SNAPSHOT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// How much of the log is kept: what is younger and among the newest, and what it takes to tell the document
-/// of each revision that is kept.
+/// How much of the log is kept: revisions that are young enough and among the newest, and the snapshots needed to
+/// rebuild the document of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Revisions older than this are trimmed.
     pub age: Duration,
     /// Revisions beyond this number are trimmed, the oldest first.
     pub revisions: u64,
-    /// A snapshot is written, and the log trimmed, each time that so many revisions have come.
+    /// The number of revisions after which a snapshot is written and the log trimmed.
     pub snapshot_every: u64,
 }
 
@@ -43,17 +43,17 @@ impl Default for Retention {
     }
 }
 
-/// The revisions of a range, without the patches that are oversize.
+/// The revisions of a range, without oversize patches.
 const ROWS: &str = "SELECT id, at_ms, substr(actor, 1, ?4), substr(cause, 1, ?4),
         CASE WHEN octet_length(patch) <= ?3 THEN patch END
  FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
 
-/// One revision as it stands in the log; nothing in it has been checked, any program may have written it.
+/// One revision as recorded in the log. Nothing in it has been validated: any program may have written it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRow {
     /// Its number.
     pub id: u64,
-    /// When it was written, in milliseconds since 1970, as its writer's clock said.
+    /// When it was written, in milliseconds since 1970, by its writer's clock.
     pub at_ms: u64,
     /// Who wrote it.
     pub actor: String,
@@ -65,7 +65,7 @@ pub struct LogRow {
     pub oversize: bool,
 }
 
-/// The newest snapshot: its revision and the document as JSON text.
+/// Returns the newest snapshot: its revision and the document as JSON text.
 pub fn newest_snapshot(connection: &Connection) -> rusqlite::Result<Option<(u64, String)>> {
     connection
         .query_row(
@@ -76,7 +76,7 @@ pub fn newest_snapshot(connection: &Connection) -> rusqlite::Result<Option<(u64,
         .optional()
 }
 
-/// The oldest and the newest revision that are kept; nothing if none is.
+/// Returns the oldest and the newest revision that are kept; `None` if none is.
 pub fn kept(connection: &Connection) -> rusqlite::Result<Option<(u64, u64)>> {
     let mut ends = connection.prepare_cached("SELECT min(id), max(id) FROM revision")?;
     let ends: (Option<i64>, Option<i64>) =
@@ -87,7 +87,7 @@ pub fn kept(connection: &Connection) -> rusqlite::Result<Option<(u64, u64)>> {
     })
 }
 
-/// The newest revision, which may be kept in a snapshot alone.
+/// Returns the newest revision, which may exist only as a snapshot.
 pub fn newest(connection: &Connection) -> rusqlite::Result<u64> {
     let mut newest = connection.prepare_cached(
         "SELECT coalesce((SELECT max(id) FROM revision), (SELECT max(revision) FROM snapshot), 0)",
@@ -95,14 +95,14 @@ pub fn newest(connection: &Connection) -> rusqlite::Result<u64> {
     newest.query_row([], |row| number(row, 0))
 }
 
-/// A number that moves when another connection has committed something.
+/// Returns a number that changes when another connection has committed.
 pub fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection
         .prepare_cached("PRAGMA data_version")?
         .query_row([], |row| row.get(0))
 }
 
-/// Shows every revision of `ids` in order, until `visit` breaks.
+/// Visits every revision of `ids` in order, until `visit` breaks.
 pub fn walk(
     connection: &Connection,
     ids: RangeInclusive<u64>,
@@ -111,7 +111,7 @@ pub fn walk(
     show(connection, ROWS, ids, visit)
 }
 
-/// Shows every revision of `ids` from the newest to the oldest, until `visit` breaks.
+/// Visits every revision of `ids` from the newest to the oldest, until `visit` breaks.
 pub fn walk_back(
     connection: &Connection,
     ids: RangeInclusive<u64>,
@@ -120,7 +120,7 @@ pub fn walk_back(
     show(connection, &format!("{ROWS} DESC"), ids, visit)
 }
 
-/// One revision; nothing if it is not kept.
+/// Returns one revision; `None` if it is not kept.
 pub fn row(connection: &Connection, id: u64) -> rusqlite::Result<Option<LogRow>> {
     let mut found = None;
     walk(connection, id..=id, &mut |row| {
@@ -130,7 +130,7 @@ pub fn row(connection: &Connection, id: u64) -> rusqlite::Result<Option<LogRow>>
     Ok(found)
 }
 
-/// Why the revision did not apply, as was noted by [`note_refused`]; nothing if it was not.
+/// Returns why the revision did not apply, as noted by [`note_refused`]; `None` if there is no note.
 pub fn refusal(connection: &Connection, id: u64) -> rusqlite::Result<Option<String>> {
     connection
         .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
@@ -138,14 +138,14 @@ pub fn refusal(connection: &Connection, id: u64) -> rusqlite::Result<Option<Stri
         .optional()
 }
 
-/// Whether the revision did not apply, as was noted by [`note_refused`].
+/// Returns whether the revision did not apply, as noted by [`note_refused`].
 pub fn is_refused(connection: &Connection, id: u64) -> rusqlite::Result<bool> {
     connection
         .prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?
         .exists([refused_key(id)])
 }
 
-/// Notes that the revision does not apply; false if that was known.
+/// Notes that the revision does not apply; returns `false` if that was already noted.
 pub fn note_refused(connection: &Connection, id: u64, why: &str) -> rusqlite::Result<bool> {
     let mut insert = connection.prepare_cached("INSERT OR IGNORE INTO meta VALUES (?1, ?2)")?;
     insert.execute((refused_key(id), why)).map(|rows| rows > 0)
@@ -167,9 +167,9 @@ pub fn insert(
         .map(|_| ())
 }
 
-/// Writes a snapshot, and takes away the snapshots and revisions that are too old or too many.
+/// Writes a snapshot, and deletes the snapshots and revisions that are too old or too many.
 ///
-/// What is kept begins with a snapshot, so that the document of each revision in it can be told; and two
+/// The kept part begins with a snapshot, so that the document of each kept revision can be rebuilt. At least two
 /// snapshots are kept, so that one damaged snapshot loses nothing.
 pub fn compact(
     connection: &mut Connection,
@@ -192,7 +192,7 @@ pub fn compact(
     transaction.commit()
 }
 
-/// The oldest revision that is young enough and not too far back.
+/// Returns the oldest revision that is within both the age and the count limit.
 fn oldest_wanted(
     connection: &Connection,
     (revision, now_ms): (u64, u64),
@@ -210,7 +210,7 @@ fn oldest_wanted(
     Ok(young.unwrap_or(revision + 1).max(near))
 }
 
-/// The newest snapshot before the revision `oldest`, or as near to it as [`MAX_SNAPSHOT_BYTES`] allows.
+/// Returns the newest snapshot before the revision `oldest`, or as close to it as [`MAX_SNAPSHOT_BYTES`] allows.
 fn oldest_snapshot(connection: &Connection, oldest: i64) -> rusqlite::Result<u64> {
     let mut snapshots = connection
         .prepare("SELECT revision, octet_length(document) FROM snapshot ORDER BY revision DESC")?;
@@ -267,7 +267,7 @@ fn optional_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String
     }
 }
 
-/// Text that another program may have written in no valid UTF-8.
+/// Reads text; another program may have written invalid UTF-8, which is replaced.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     let bytes = row.get_ref(column)?.as_bytes()?;
     Ok(String::from_utf8_lossy(bytes).into_owned())
@@ -277,7 +277,7 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column).map(unsigned)
 }
 
-/// Numbers are not negative; what another program wrote may be, and counts as 0.
+/// Ids and times are not negative; a negative number by another program counts as 0.
 fn unsigned(id: i64) -> u64 {
     u64::try_from(id).unwrap_or_default()
 }
@@ -297,7 +297,7 @@ mod tests {
 
     const DAY_MS: u64 = 24 * 3600 * 1000;
 
-    /// A log of its own, with a compaction now and then.
+    /// A separate log that is compacted after each segment.
     struct Log {
         _scratch: Scratch,
         connection: Connection,
@@ -323,7 +323,7 @@ mod tests {
             }
         }
 
-        /// Writes so many revisions on a day, and then a snapshot.
+        /// Writes this many revisions on a day, and then a snapshot.
         fn segment(&mut self, revisions: u64, day: u64, document: &str) {
             for _ in 0..revisions {
                 let (at, author) = ((self.next, day * DAY_MS), Author::observer());
@@ -334,7 +334,7 @@ mod tests {
             compact(&mut self.connection, at, document, self.retention).unwrap();
         }
 
-        /// The snapshots, and the oldest and newest revision that are kept.
+        /// Returns the snapshots, and the oldest and newest revision that are kept.
         fn kept(&self) -> (Vec<i64>, Option<(u64, u64)>) {
             let mut found = self
                 .connection
@@ -352,7 +352,8 @@ mod tests {
         for day in [1, 2, 3, 20, 32] {
             log.segment(10, day, "{}");
         }
-        // Of the second day: it is 30 days old, and its documents begin with the snapshot before it.
+        // Revisions of the second day are kept: they are 30 days old, and their documents start from the snapshot
+        // before them.
         assert_eq!(log.kept(), (vec![10, 20, 30, 40, 50], Some((11, 50))));
         log.segment(10, 40, "{}");
         assert_eq!(log.kept(), (vec![30, 40, 50, 60], Some((31, 60))));
@@ -378,7 +379,7 @@ mod tests {
         for _ in 0..8 {
             log.segment(1, 1, &large);
         }
-        // Two, and four more.
+        // The two newest, and four more.
         assert_eq!(log.kept(), (vec![3, 4, 5, 6, 7, 8], Some((4, 8))));
     }
 

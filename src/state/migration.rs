@@ -1,4 +1,4 @@
-//! The schema of the state database, as the steps that lead from each version to the next.
+//! The schema of the state database, as the steps from each version to the next.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::sys::{self, FileError};
 use super::author_seal;
 use super::error::StateError;
 
-/// What leads from version N to N + 1, from nothing on. A step that was released is never edited.
+/// The steps from version N to N + 1, starting from an empty database. A released step is never edited.
 pub const STEPS: &[&str] = &[VERSION_1, VERSION_2, author_seal::SCHEMA];
 
-/// The tables, and the rules that hold for every program that writes them.
+/// The tables, and the rules for every program that writes them.
 ///
-/// The first trigger runs before SQLite would take an old row away for `INSERT OR REPLACE`; the second
-/// one after, because a row without an explicit id has none before.
+/// The first trigger runs before SQLite would delete an old row for `INSERT OR REPLACE`. The second runs after the
+/// insert, because a row without an explicit id has no id before it.
 const VERSION_1: &str = r#"
 CREATE TABLE meta     (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE snapshot (revision INTEGER PRIMARY KEY, document TEXT NOT NULL CHECK (json_valid(document))) STRICT;
@@ -47,10 +47,10 @@ WHEN NOT EXISTS (SELECT 1 FROM revision WHERE id = NEW.revision)
 BEGIN SELECT RAISE(ABORT, 'a snapshot is of a revision that is in the log'); END;
 "#;
 
-/// What is kept goes only from its old end, and never so far that a document could not be told any more. What
-/// is too large for its readers does not come in.
+/// Deletes are allowed only from the oldest end, and never so far that a kept document could not be rebuilt. Rows
+/// that are too large for their readers are rejected.
 ///
-/// Written for the SQLite of other programs too, 3.38 and later: it runs in them.
+/// The SQL also runs in the SQLite of other programs, so it is written for 3.38 and later.
 const VERSION_2: &str = r"
 CREATE TRIGGER revision_is_trimmed_from_the_oldest BEFORE DELETE ON revision
 WHEN OLD.id > (SELECT min(id) FROM revision) OR OLD.id > (SELECT min(revision) FROM snapshot)
@@ -69,12 +69,12 @@ WHEN OLD.revision > (SELECT min(revision) FROM snapshot) OR (SELECT count(*) FRO
 BEGIN SELECT RAISE(ABORT, 'only the oldest snapshot is trimmed, and two are kept'); END;
 ";
 
-/// How the log of a new database begins that stands in the place of another.
+/// How the log of a new database begins if it replaces another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebuilt {
     /// The number of its first revision, which changes nothing; also the time, in milliseconds since 1970.
     pub revision: u64,
-    /// What is noted of the other.
+    /// The note about the replaced database.
     pub note: String,
 }
 
@@ -83,20 +83,20 @@ pub fn newest(steps: &[&str]) -> u64 {
     u64::try_from(steps.len()).unwrap_or(u64::MAX)
 }
 
-/// The version of a database that has tables; nothing if it does not say.
+/// Returns the version of a database that has tables; `None` if it has no version number.
 pub fn version(connection: &Connection) -> rusqlite::Result<Option<u64>> {
     let sql = "SELECT value FROM meta WHERE key = 'schema'";
     let found: Option<String> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
     Ok(found.and_then(|version| version.parse().ok()))
 }
 
-/// Whether there is nothing in the database yet.
+/// Returns whether the database is empty.
 pub fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) = 0 FROM sqlite_schema";
     connection.query_row(sql, [], |row| row.get(0))
 }
 
-/// Makes the tables of the newest version, if there are none, with the empty document.
+/// Creates the tables of the newest version, with the empty document, if there are none.
 pub fn create(
     connection: &mut Connection,
     steps: &[&str],
@@ -114,8 +114,8 @@ pub fn create(
     transaction.commit()
 }
 
-/// Gives the empty document another number than 0, which the rules forbid, and writes the first revision, so that
-/// a row without an id of its own gets the next one from SQLite.
+/// Gives the empty document a number other than 0, which the rules forbid, and writes the first revision. With it,
+/// SQLite assigns the next id to a row without an explicit id.
 fn begin_at(transaction: &Transaction<'_>, revision: u64) -> rusqlite::Result<()> {
     let revision = i64::try_from(revision).unwrap_or(i64::MAX);
     let rule = "SELECT sql FROM sqlite_schema WHERE name = 'snapshot_is_never_updated'";
@@ -127,7 +127,7 @@ fn begin_at(transaction: &Transaction<'_>, revision: u64) -> rusqlite::Result<()
     transaction.execute(first, [revision]).map(|_| ())
 }
 
-/// Brings a database of an older version to the newest one, after putting a copy of it beside it.
+/// Migrates a database of an older version to the newest one, after making a copy beside it.
 ///
 /// All steps are one transaction: a power cut leaves the old version.
 pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), StateError> {
@@ -149,13 +149,13 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
             transaction.commit()
         });
     taken.map_err(|error| {
-        // Nothing was changed, so there is nothing to go back from; the next try takes a copy of its own.
+        // Nothing was changed, so the copy is not needed; the next attempt makes another.
         let _ = fs::remove_file(&copy);
         said(error)
     })
 }
 
-/// Takes the steps after `version`.
+/// Runs the steps after `version`.
 fn take(transaction: &Transaction<'_>, steps: &[&str], version: u64) -> rusqlite::Result<()> {
     let done = usize::try_from(version).unwrap_or(usize::MAX);
     for step in steps.iter().skip(done) {
@@ -169,7 +169,7 @@ fn note(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()>
     connection.execute(sql, (key, value)).map(|_| ())
 }
 
-/// A whole copy of the database as it is, named after its version and the time.
+/// Makes a complete copy of the database, named after its version and the time.
 fn keep_copy(connection: &Connection, path: &Path, version: u64) -> Result<PathBuf, StateError> {
     let fill = |copy: &Path| {
         connection

@@ -1,4 +1,4 @@
-//! `/public/notifications`: what an owner should hear of, kept until somebody has seen it.
+//! `/public/notifications`: messages for the owner, kept until they are seen.
 
 use std::sync::Arc;
 
@@ -15,59 +15,60 @@ use super::view::Views;
 use crate::config::Reach;
 use crate::sys::now_ms;
 
-/// The most that are kept; the oldest goes when there would be one more.
+/// The most notifications that are kept; adding one more removes the oldest.
 const MOST: usize = 200;
 
-/// The longest text of one, in letters; what is longer is cut.
+/// The longest text of a notification, in characters; longer text is cut.
 const MAX_LETTERS: usize = 500;
 
-/// The notifications of a box; clones share them.
+/// The notifications of a host; clones share them.
 #[derive(Debug, Clone)]
 pub struct Notifications {
     state: State,
     views: Views,
-    /// Held from the look until it is written: two that are added at once would have one number.
+    /// Held from the read until the write: two notifications added at once would get the same number.
     turn: Arc<Mutex<()>>,
 }
 
-/// Something that an owner should hear of.
+/// A message for the owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// The container that it is about; the host when absent. Who does not reach it does not see this.
+    /// The container that it is about; the host when absent. An agent that does not reach it does not see the
+    /// notification.
     pub container: Option<String>,
     /// `info`, `warning` or `error`.
     pub level: &'static str,
-    /// A few words.
+    /// A short title.
     pub title: String,
     /// A sentence or two.
     pub message: String,
-    /// The change of the inbox that waits, when it is about one.
+    /// The pending change in the inbox that it is about, if any.
     pub change: Option<String>,
 }
 
-/// One of them as it is kept, and where.
+/// A stored notification and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
     /// Its number: later ones have larger ones.
     pub id: u64,
     /// The container that it is about.
     pub container: Option<String>,
-    /// What stands there: `at_ms`, `level`, `title`, `message`, `seen`.
+    /// The stored value: `at_ms`, `level`, `title`, `message`, `seen`.
     pub value: Value,
     place: Pointer,
 }
 
-/// What becomes of some of them.
+/// A change to notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// They are marked as seen, or as not seen.
+    /// Mark as seen, or as not seen.
     Seen(bool),
-    /// They are taken away.
+    /// Remove.
     Remove,
 }
 
 impl Notifications {
-    /// Over this state.
+    /// Returns the notifications of this state.
     pub fn new(state: State) -> Self {
         Self {
             views: Views::new(state.clone()),
@@ -76,7 +77,7 @@ impl Notifications {
         }
     }
 
-    /// Keeps another one; its number.
+    /// Adds a notification; returns its number.
     pub async fn add(&self, author: &Author, notice: Notice) -> Result<u64, StateError> {
         let _turn = self.turn.lock().await;
         let all = self.list("", &Reach::everything());
@@ -84,7 +85,7 @@ impl Notifications {
             self.state.put(author, &oldest.place, None).await?;
         }
         let newest = all.first().map_or(0, |newest| newest.id);
-        // Each is a revision, so no later one has this number; not even when the newest was removed.
+        // Each notification is a revision, so no later one has this number, even if the newest was removed.
         let id = (self.state.document().revision + 1).max(newest + 1);
         let top = Self::place();
         let group = match &notice.container {
@@ -106,7 +107,7 @@ impl Notifications {
         Ok(id)
     }
 
-    /// Those that an agent sees, the newest first.
+    /// Returns the notifications that an agent sees, newest first.
     pub fn list(&self, agent: &str, reach: &Reach) -> Vec<Kept> {
         let view = self.views.seen_by(agent, reach);
         let place = Self::place();
@@ -115,7 +116,8 @@ impl Notifications {
         all
     }
 
-    /// Changes those that an agent sees and that are meant; how many were changed, and the revision that shows it.
+    /// Changes the notifications that an agent sees and that `is_meant` selects. Returns how many were changed, and
+    /// the revision that shows it.
     pub async fn change(
         &self,
         author: &Author,
@@ -143,12 +145,12 @@ impl Notifications {
 }
 
 impl Kept {
-    /// Whether somebody has seen it.
+    /// Returns whether it has been seen.
     pub fn is_seen(&self) -> bool {
         self.value.get("seen") == Some(&Value::Bool(true))
     }
 
-    /// The change of the inbox that it is about.
+    /// The change in the inbox that it is about.
     pub fn change(&self) -> Option<&str> {
         self.value.get("change")?.as_str()
     }
@@ -166,7 +168,7 @@ impl Kept {
     }
 }
 
-/// What stands at the place, in no order; other programs may write there, and what is none is passed over.
+/// Parses the stored notifications, in no order. Other programs may write there; invalid entries are skipped.
 fn kept(value: &Value) -> Vec<Kept> {
     let place = Notifications::place();
     let host = object(value.get("host"));
@@ -289,7 +291,7 @@ mod tests {
         let all = notifications.list("", &Reach::everything());
         assert_eq!(all.len(), MOST);
         assert!(all.iter().all(|one| one.id > first));
-        // What another program has written is no obstacle.
+        // Invalid values written by another program are ignored.
         let odd = json!({ "host": { "x": {}, "7": 1 }, "containers": [] });
         state
             .put(&author, &Notifications::place(), Some(odd))

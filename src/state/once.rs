@@ -1,4 +1,4 @@
-//! One revision written by a program that comes and goes, as the man page tells everybody to.
+//! Writes one revision from a short-lived program, as the man page describes.
 
 use std::path::Path;
 
@@ -16,19 +16,19 @@ use super::patch::Patch;
 use super::replay::{damaged, replay, snapshot_before};
 use super::schema;
 
-/// Where a change is to be found.
+/// Where a change is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The revision that holds it.
+    /// The revision that contains it.
     pub revision: u64,
     /// The id of the database.
     pub database_id: String,
 }
 
-/// Applies `patch` to the database in `file` as one revision, whole or not at all, beside a running server or
-/// without one. One that changes nothing makes no revision.
+/// Applies `patch` to the database in `file` as one revision, whole or not at all, with or without a running
+/// server. A patch that changes nothing makes no revision.
 ///
-/// The file is neither made nor repaired: a damaged one is for the server to move aside.
+/// The file is neither created nor repaired: moving a damaged one aside is up to the server.
 pub fn apply_once(
     file: &Path,
     author: &Author,

@@ -1,4 +1,4 @@
-//! One operation of a patch, what it changed, and how it is taken back.
+//! One operation of a patch, what it changed, and how to undo it.
 
 use std::fmt;
 use std::mem;
@@ -15,28 +15,28 @@ use super::size::{entry_len, key_len, text_len};
 pub enum Operation {
     /// Set a key, or insert into a list.
     Add {
-        /// Where; the place above must exist.
+        /// The place; its parent must exist.
         path: Pointer,
-        /// What.
+        /// The value.
         value: Value,
     },
-    /// Take away what stands there.
+    /// Remove a value.
     Remove {
-        /// Where; it must exist.
+        /// The place; it must exist.
         path: Pointer,
     },
-    /// Put something in the place of what stands there.
+    /// Replace a value.
     Replace {
-        /// Where; it must exist.
+        /// The place; it must exist.
         path: Pointer,
-        /// What.
+        /// The value.
         value: Value,
     },
-    /// Go on only if this stands there.
+    /// Continue only if the place has this value.
     Test {
-        /// Where.
+        /// The place.
         path: Pointer,
-        /// What; numbers are compared by value.
+        /// The value; numbers are compared by value.
         value: Value,
     },
 }
@@ -44,38 +44,38 @@ pub enum Operation {
 /// What one operation changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Where, with `-` resolved to an index.
+    /// The place, with `-` resolved to an index.
     pub at: Pointer,
-    /// What stood there.
+    /// The value before.
     pub old: Option<Value>,
-    /// What stands there now.
+    /// The value after.
     pub new: Option<Value>,
-    /// Whether elements of a list behind it moved by one.
+    /// Whether the later elements of a list moved by one.
     pub moved_others: bool,
-    /// By how many bytes the document grew as compact JSON text; negative where it shrank.
+    /// The growth of the document in bytes as compact JSON text; negative if it shrank.
     pub growth: i64,
 }
 
-/// Why an operation is none, or cannot be done.
+/// Why an operation is invalid or cannot be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
     /// It is not a JSON object with an `op`.
     NotAnOperation,
     /// `move` or `copy`.
     MoveOrCopy,
-    /// An `op` that RFC 6902 does not know.
+    /// An `op` that RFC 6902 does not define.
     UnknownOp,
     /// It lacks this member.
     Lacks(&'static str),
-    /// Its path is no pointer.
+    /// Its path is not a valid pointer.
     Path(InvalidPointer),
-    /// It would remove the whole document, or make it something other than an object.
+    /// It would remove the whole document, or turn it into something other than an object.
     Root,
-    /// What it wants to remove or replace does not exist.
+    /// The value to remove or replace does not exist.
     Missing,
-    /// The object or list it wants to write into does not exist.
+    /// The object or list to write into does not exist.
     NoParent,
-    /// What stands above it has no keys.
+    /// The parent is neither an object nor a list.
     Scalar,
     /// The list has no such index.
     Index,
@@ -123,7 +123,7 @@ impl Operation {
         }
     }
 
-    /// Where.
+    /// The place of the operation.
     pub fn path(&self) -> &Pointer {
         match self {
             Self::Add { path, .. }
@@ -133,7 +133,7 @@ impl Operation {
         }
     }
 
-    /// Does it, and says what changed; a test changes nothing.
+    /// Applies the operation and returns the change; a test changes nothing.
     pub fn apply(&self, document: &mut Value) -> Result<Option<Change>, Obstacle> {
         match self {
             Self::Add { path, value } => {
@@ -154,7 +154,7 @@ impl Operation {
 }
 
 impl Change {
-    /// One that moves nothing else.
+    /// A change that moves nothing else.
     fn in_place(at: &Pointer, old: Option<Value>, new: Option<Value>, growth: i64) -> Self {
         Self {
             at: at.clone(),
@@ -165,7 +165,7 @@ impl Change {
         }
     }
 
-    /// Takes it back; everything that was done after it must have been taken back already.
+    /// Undoes the change; all later changes must have been undone already.
     pub fn undo(self, document: &mut Value) {
         let undone = match (self.old, self.new) {
             (Some(old), Some(_)) => replace(document, &self.at, old),
@@ -263,7 +263,7 @@ fn shallow_enough(path: &Pointer, value: &Value) -> Result<(), Obstacle> {
     if deep { Err(Obstacle::TooDeep) } else { Ok(()) }
 }
 
-/// How many lists and objects stand within each other in a value.
+/// The nesting depth of lists and objects in a value.
 pub fn depth(value: &Value) -> usize {
     match value {
         Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
@@ -272,7 +272,7 @@ pub fn depth(value: &Value) -> usize {
     }
 }
 
-/// Equal as RFC 6902 means it: numbers by value, so that 1 and 1.0 are the same.
+/// Equality by RFC 6902: numbers are compared by value, so that 1 and 1.0 are equal.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || same_number(a, b),
@@ -287,7 +287,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// As floats only where one of them is one: large integers that differ can be the same float.
+/// Compares as floats only if one of them is a float: different large integers can be the same float.
 fn same_number(a: &Number, b: &Number) -> bool {
     match (a.is_f64(), b.is_f64()) {
         (false, false) => false,
@@ -297,10 +297,10 @@ fn same_number(a: &Number, b: &Number) -> bool {
     }
 }
 
-/// Whether an integer is exactly what a float is; its digits tell.
+/// Returns whether an integer is exactly a float's value, by its digits.
 fn is_float(integer: &Number, float: &Number) -> bool {
     let same = integer.as_f64() == float.as_f64();
-    // Adding nothing makes an ordinary zero of a negative one.
+    // Adding 0.0 turns a negative zero into a positive one.
     same && float.as_f64().map(|f| format!("{:.0}", f + 0.0)) == Some(integer.to_string())
 }
 

@@ -1,4 +1,4 @@
-//! Patches (RFC 6902 without `move` and `copy`): what a revision does to the document, whole or not at all.
+//! Patches (RFC 6902 without `move` and `copy`): the change of one revision, applied whole or not at all.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::operation::{Change, Obstacle, Operation};
 
-/// The most operations of one patch; more are refused.
+/// The most operations of one patch; larger patches are rejected.
 const MAX_OPERATIONS: usize = 10_000;
 
 /// A list of operations that belong together.
@@ -17,7 +17,7 @@ pub struct Patch {
     operations: Vec<Operation>,
 }
 
-/// Why a patch is none, or does not apply.
+/// Why a patch is invalid or does not apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatchError {
     /// It is not a JSON array of operations.
@@ -28,16 +28,16 @@ pub enum PatchError {
     TooLong(usize),
     /// It would make the document too large.
     Outgrown {
-        /// The bytes that it would have as JSON text.
+        /// The size that the document would have as JSON text, in bytes.
         bytes: i64,
-        /// The most that it may have.
+        /// The largest size that is allowed.
         most: i64,
     },
-    /// One operation is at fault.
+    /// One operation is invalid or cannot be applied.
     Operation {
         /// Its position, from 0.
         index: usize,
-        /// What it is, such as `remove /public/a`; empty if that cannot be said.
+        /// The operation, such as `remove /public/a`; empty if it could not be parsed.
         operation: String,
         /// What is wrong with it.
         obstacle: Obstacle,
@@ -45,7 +45,7 @@ pub enum PatchError {
 }
 
 impl Patch {
-    /// A patch of these operations.
+    /// Returns a patch of these operations.
     pub fn new(operations: Vec<Operation>) -> Self {
         Self { operations }
     }
@@ -84,13 +84,13 @@ impl Patch {
         &self.operations
     }
 
-    /// Whether it does nothing.
+    /// Returns whether it has no operations.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// Changes `document` by every operation, and says what each changed; if one cannot be done,
-    /// `document` is left as it was.
+    /// Applies every operation to `document` and returns the changes. If one operation fails, `document` is left
+    /// unchanged.
     pub fn apply(&self, document: &mut Value) -> Result<Vec<Change>, PatchError> {
         let mut changes = Vec::with_capacity(self.operations.len());
         for (index, operation) in self.operations.iter().enumerate() {
@@ -197,8 +197,8 @@ mod tests {
         }
     }
 
-    /// The cases of <https://github.com/json-patch/json-patch-tests> (Apache-2.0), which `tests/run` installs
-    /// and names in `JSON_PATCH_SUITE`; also those that are turned off there.
+    /// The cases of <https://github.com/json-patch/json-patch-tests> (Apache-2.0), which `tests/run` installs and
+    /// names in `JSON_PATCH_SUITE`; also the cases that are disabled there.
     #[test]
     fn the_suite_of_the_rfcs_community() {
         let Some(folder) = std::env::var_os("JSON_PATCH_SUITE") else {
@@ -220,7 +220,8 @@ mod tests {
         assert_eq!((applied, refused), (61, 34));
     }
 
-    /// Does as the case says, and says whether the patch was applied; nothing for a comment between cases.
+    /// Asserts the expectation of a case and returns whether the patch was applied; `None` for a comment between
+    /// cases.
     fn agrees(case: &Value) -> Option<bool> {
         let (document, patch) = (case.get("doc")?.clone(), case.get("patch")?);
         let before = document.clone();
@@ -235,7 +236,7 @@ mod tests {
             assert!(found.unwrap_err().contains("the whole document"), "{case}");
             return Some(false);
         } else {
-            // Without an expectation a case says that a test succeeds.
+            // Without `expected`, the case only asserts that a test operation succeeds.
             assert_eq!(found.as_ref().ok(), expected.or(Some(&before)), "{case}");
         }
         Some(found.is_ok())

@@ -1,4 +1,4 @@
-//! JSON pointers (RFC 6901): where in the document something stands.
+//! JSON pointers (RFC 6901): places in the document.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The longest pointer as text, in bytes; a longer one is refused.
+/// The longest pointer as text, in bytes; a longer one is rejected.
 const MAX_POINTER_BYTES: usize = 4096;
 
-/// How deep the document may be; what would stand deeper is refused. The JSON reader of most programs,
-/// ours too, gives up at 128.
+/// The greatest depth of the document; deeper values are rejected. The JSON readers of most programs, including
+/// ours, stop at 128.
 pub const MAX_DEPTH: usize = 100;
 
 /// A place in the document, which need not exist.
@@ -20,7 +20,7 @@ pub struct Pointer {
     tokens: Vec<String>,
 }
 
-/// Why a text is no pointer.
+/// Why a text is not a valid pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InvalidPointer {
     /// It is not empty and does not begin with `/`.
@@ -68,7 +68,7 @@ impl Pointer {
         Self::parse(&percent_decode(path)?)
     }
 
-    /// The place `token` below this one; `token` is a key as it is, not escaped.
+    /// Returns the place `token` below this one; `token` is a key, not escaped.
     #[must_use]
     pub fn child(&self, token: impl Into<String>) -> Self {
         let mut tokens = self.tokens.clone();
@@ -76,37 +76,37 @@ impl Pointer {
         Self { tokens }
     }
 
-    /// The place that `way` leads to from this one.
+    /// Returns the place that the relative pointer `way` leads to from this one.
     #[must_use]
     pub fn join(&self, way: &Self) -> Self {
         let tokens = [self.tokens.as_slice(), way.tokens.as_slice()].concat();
         Self { tokens }
     }
 
-    /// The place above and the last key; nothing is above the whole document.
+    /// Returns the parent and the last key; `None` for the whole document.
     pub fn split_last(&self) -> Option<(Self, &str)> {
         let (last, above) = self.tokens.split_last()?;
         let tokens = above.to_vec();
         Some((Self { tokens }, last))
     }
 
-    /// The keys from the top downwards, not escaped.
+    /// The keys from the top down, not escaped.
     pub fn tokens(&self) -> &[String] {
         &self.tokens
     }
 
-    /// Whether `other` is this place or below it; `/publicX` is not below `/public`.
+    /// Returns whether `other` is this place or below it; `/publicX` is not below `/public`.
     pub fn covers(&self, other: &Self) -> bool {
         other.tokens.starts_with(&self.tokens)
     }
 
-    /// The way from this place down to `other`; nothing if `other` is not covered.
+    /// Returns the relative pointer from this place down to `other`; `None` if `other` is not covered.
     pub fn way_to(&self, other: &Self) -> Option<Self> {
         let tokens = other.tokens.strip_prefix(self.tokens.as_slice())?.to_vec();
         Some(Self { tokens })
     }
 
-    /// What stands there. A `null` is something, an absent key is nothing.
+    /// Returns the value at this place. A `null` is a value; an absent key is `None`.
     pub fn get<'v>(&self, document: &'v Value) -> Option<&'v Value> {
         self.tokens
             .iter()
@@ -118,7 +118,7 @@ impl Pointer {
     }
 }
 
-/// A key read as an index: digits without a leading zero (RFC 6901, section 4).
+/// Reads a key as an index: digits without a leading zero (RFC 6901, section 4).
 pub fn array_index(token: &str) -> Option<usize> {
     let canonical = token == "0" || !token.starts_with('0');
     let digits = token.bytes().all(|b| b.is_ascii_digit());

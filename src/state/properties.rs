@@ -1,4 +1,4 @@
-//! What holds for every history, checked on random ones: the document, the cursors and the log tell the same.
+//! Properties of every history, checked on random ones: the document, the cursors and the log agree.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,17 +21,17 @@ use super::store::State;
 /// Longer than any step takes on any machine.
 const LONG: Duration = Duration::from_mins(5);
 
-/// Writings of one history.
+/// The writes in one history.
 const STEPS: u64 = 80;
 
-/// Often, so that compaction and trimming are in every history.
+/// Small limits, so that every history is compacted and trimmed.
 const RETENTION: Retention = Retention {
     age: Duration::from_hours(1),
     revisions: 40,
     snapshot_every: 9,
 };
 
-/// What other programs write that is no patch, or none that we take.
+/// Rows of other programs that are not patches, or that gatewren rejects.
 const GARBAGE: [&str; 6] = [
     "null",
     "[1]",
@@ -41,13 +41,13 @@ const GARBAGE: [&str; 6] = [
     r#"[{"op":"add","path":"/public/b","value":1e999}]"#,
 ];
 
-/// A database that random writers have at.
+/// A database with random writers.
 struct History {
     dice: Dice,
     scratch: Scratch,
     state: State,
     other: Connection,
-    /// Since this revision it is known exactly what changed where.
+    /// Changes after this revision are known exactly.
     known_after: u64,
 }
 
@@ -72,7 +72,7 @@ impl History {
         match self.dice.below(10) {
             0..4 => {
                 let patch = Patch::from_value(self.dice.patch(&document.root)).unwrap();
-                // Refused or not: what the log says counts.
+                // Whether it fails or not: the log decides.
                 let _ = self.state.apply(&Author::observer(), patch).await;
             }
             4 | 5 => {
@@ -103,9 +103,9 @@ impl History {
         self.other.execute(sql, (now, patch)).unwrap();
     }
 
-    /// As after a restart: less is known by heart.
+    /// Reopens as after a restart: fewer revisions are in memory.
     async fn reopen(&mut self) {
-        // No compaction is due when the newest snapshot is looked up.
+        // Waits until no compaction is pending before the newest snapshot is looked up.
         self.settled().await;
         let sql = "SELECT max(revision) FROM snapshot";
         let snapshot = self.other.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -113,7 +113,7 @@ impl History {
         self.state = open(&self.scratch.join("state.db"));
     }
 
-    /// What the rows alone tell, once the state knows of the newest.
+    /// Replays the rows, once the state has read the newest.
     async fn settled(&self) -> Replayed {
         let newest = "SELECT max(coalesce((SELECT max(id) FROM revision), 0),
                                  (SELECT max(revision) FROM snapshot))";
@@ -122,7 +122,7 @@ impl History {
         let mut bell = self.state.bell();
         let heard = timeout(LONG, bell.wait_for(|known| *known >= newest));
         assert_eq!(*heard.await.unwrap().unwrap(), newest);
-        // Answered when the compaction that may follow is done.
+        // The put is answered only after a pending compaction is done.
         let (root, same) = (Pointer::root(), self.state.document().root.clone());
         let author = Author::observer();
         let written = self.state.put(&author, &root, Some(same));
@@ -144,7 +144,7 @@ impl History {
         }
     }
 
-    /// A place that is or was in the document.
+    /// Returns a place that is or was in the document.
     fn scope(&mut self, found: &Replayed) -> Pointer {
         let (_, document) = self.dice.pick(&found.documents).clone();
         Pointer::parse(&self.dice.place(&document)).unwrap()
@@ -154,14 +154,15 @@ impl History {
         let touched = self.state.touched(scope, after);
         let newest = found.newest().0;
         if after < found.documents[0].0 {
-            // Trimmed: what is not known by heart any more is told needlessly rather than missed.
+            // Trimmed: a revision that is no longer in memory causes a needless notification rather than a missed
+            // one.
             let known = after >= self.known_after;
             assert!(touched.is_some() || known, "{scope} after {after}");
         } else if after > newest {
             assert_eq!(touched, Some(newest), "{after} is of another database");
         } else {
             let changed = changed(found, scope, after).last().copied();
-            // What is no longer known exactly may be told needlessly, but not missed.
+            // A revision that is no longer known exactly may be reported needlessly, but must not be missed.
             assert!(touched >= changed, "{scope} after {after}: {touched:?}");
             if after >= self.known_after {
                 assert_eq!(touched, changed, "{scope} after {after}");
@@ -223,15 +224,15 @@ fn document(found: &Replayed, id: u64) -> &Value {
     &found.documents[at].1
 }
 
-/// The revisions after `after` that left another value at `scope`, by comparing the documents.
+/// Returns the revisions after `after` that changed the value at `scope`, by comparing the documents.
 fn changed(found: &Replayed, scope: &Pointer, after: u64) -> Vec<u64> {
     (after + 1..=found.newest().0)
         .filter(|id| scope.get(document(found, id - 1)) != scope.get(document(found, *id)))
         .collect()
 }
 
-/// Whether the revision may have moved elements of a list above `scope` where an object stands now: keys and
-/// indexes look alike in the log, and what is an object now is taken for one then.
+/// Returns whether the revision may have moved elements of a list above `scope` that is an object now. Keys and
+/// indexes look alike in the log, and a value that is an object now counts as one then.
 fn may_have_moved(found: &Replayed, scope: &Pointer, id: u64) -> bool {
     let at = usize::try_from(id - found.patches[0].0).unwrap();
     let patch = Patch::parse(&found.patches[at].1).unwrap();
@@ -245,11 +246,11 @@ fn may_have_moved(found: &Replayed, scope: &Pointer, id: u64) -> bool {
     })
 }
 
-/// Somebody who holds only what stood at `scope` comes by the scoped patch to what stands there, unless elements
-/// of a list above have moved.
+/// Asserts that the scoped patch turns the old value at `scope` into the new one, unless elements of a list above
+/// have moved.
 fn leads_on(found: &Replayed, scope: &Pointer, revision: &Revision) {
     if scope.tokens().iter().any(|token| token == "-") {
-        // A key like any other, or the end of a list, where nothing ever stands.
+        // `-` is a key like any other, or the end of a list, which never has a value.
         return;
     }
     let part = |id| {
@@ -269,7 +270,7 @@ fn leads_on(found: &Replayed, scope: &Pointer, revision: &Revision) {
         }
         let path = top.join(&way);
         let operation = match operation.clone() {
-            // Cut down to the scope, it may find nothing there.
+            // An operation that was cut down to the scope may find nothing there.
             Operation::Remove { .. } if way.tokens().is_empty() && held == json!({}) => continue,
             Operation::Remove { .. } => Operation::Remove { path },
             Operation::Add { value, .. } => Operation::Add { path, value },
@@ -281,7 +282,8 @@ fn leads_on(found: &Replayed, scope: &Pointer, revision: &Revision) {
     assert_eq!(held, part(revision.id), "{scope}: {revision:?}");
 }
 
-/// Whether `scope` may have stood in a list around a revision: when it is removed, another takes its place.
+/// Returns whether `scope` may have been in a list around a revision: when it is removed, another element takes its
+/// place.
 fn is_element(found: &Replayed, scope: &Pointer, id: u64) -> bool {
     let list = scope.split_last().map(|(list, _)| list).unwrap_or_default();
     let is_list = |id| list.get(document(found, id)).is_some_and(Value::is_array);

@@ -1,4 +1,5 @@
-//! What the last revisions changed, kept in memory: says in microseconds whether a subscriber has news.
+//! The effects of the last revisions, kept in memory: decides within microseconds whether a subscriber must be
+//! notified.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -9,13 +10,13 @@ use super::effect::Effect;
 use super::pointer::Pointer;
 use super::sight::{Extent, Sight};
 
-/// The most revisions that are remembered; the oldest is forgotten first, and the log asked instead.
+/// The most revisions that are remembered; the oldest is dropped first, and the log is queried instead.
 const MAX_REVISIONS: usize = 4096;
 
-/// The most memory for what they changed, in bytes, roughly; the oldest is forgotten first.
+/// The most memory for their effects, in bytes, approximately; the oldest is dropped first.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The changes of the revisions after `knows_after`.
+/// The effects of the revisions after `knows_after`.
 #[derive(Debug)]
 pub struct Recent {
     knows_after: u64,
@@ -33,16 +34,16 @@ struct Entry {
 /// Whether something changed at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touch {
-    /// Yes; the newest revision that did.
+    /// Yes; the newest revision that changed it.
     At(u64),
     /// No.
     No,
-    /// Not since this revision; what was before it is forgotten.
+    /// Not since this revision; earlier revisions are no longer in memory.
     ForgottenBefore(u64),
 }
 
 impl Recent {
-    /// Remembers nothing of the revisions up to `revision`.
+    /// Creates a memory without the revisions up to `revision`.
     pub fn since(revision: u64) -> Self {
         Self {
             knows_after: revision,
@@ -51,7 +52,7 @@ impl Recent {
         }
     }
 
-    /// Remembers what revision `id` changed.
+    /// Records the effects of revision `id`.
     pub fn push(&mut self, id: u64, effects: Vec<Effect>) {
         if effects.is_empty() {
             return;
@@ -68,17 +69,17 @@ impl Recent {
         }
     }
 
-    /// The revisions up to here are forgotten.
+    /// The revisions up to this one are not in memory.
     pub fn knows_after(&self) -> u64 {
         self.knows_after
     }
 
-    /// Whether a revision after `after` changed what stands at `scope` or below it.
+    /// Returns whether a revision after `after` changed the value at `scope` or below it.
     pub fn touched(&self, scope: &Pointer, after: u64) -> Touch {
         self.newest(after..=u64::MAX, &|effect| affects(effect, scope))
     }
 
-    /// The same for somebody who sees only some of it.
+    /// Like `touched`, limited to what `sight` covers.
     pub fn touched_in_sight(
         &self,
         sight: &Sight,
@@ -88,7 +89,7 @@ impl Recent {
         self.newest(ids, &|effect| shows(sight, effect, scope))
     }
 
-    /// The newest revision after the first of these, up to the last, of which this holds.
+    /// Returns the newest revision after the start of `ids`, up to its end, for which `holds` is true.
     fn newest(&self, ids: RangeInclusive<u64>, holds: &dyn Fn(&Effect) -> bool) -> Touch {
         let (after, last) = ids.into_inner();
         let newest = self
@@ -110,7 +111,7 @@ fn below<'v>(value: Option<&'v Value>, way: &Pointer) -> Option<&'v Value> {
     value.and_then(|value| way.get(value))
 }
 
-/// Whether another value is seen at `scope` because of it.
+/// Returns whether the effect changes the value that is visible at `scope`.
 fn shows(sight: &Sight, effect: &Effect, scope: &Pointer) -> bool {
     let part = |at: &Pointer, value: Option<&Value>| value.and_then(|value| sight.part(at, value));
     match (sight.extent(scope), sight.extent(&effect.at)) {
@@ -129,7 +130,7 @@ fn shows(sight: &Sight, effect: &Effect, scope: &Pointer) -> bool {
     }
 }
 
-/// Whether another value stands at `scope` because of it.
+/// Returns whether the effect changes the value at `scope`.
 fn affects(effect: &Effect, scope: &Pointer) -> bool {
     if scope.covers(&effect.at) {
         return true;
@@ -138,7 +139,7 @@ fn affects(effect: &Effect, scope: &Pointer) -> bool {
     way.is_some_and(|way| below(effect.old.as_ref(), &way) != below(effect.new.as_ref(), &way))
 }
 
-/// The memory of an effect, roughly.
+/// The memory of an effect, approximately.
 fn weight(effect: &Effect) -> usize {
     let values = effect.old.iter().chain(&effect.new).map(value_weight);
     let tokens = effect.at.tokens().iter().map(|token| token.len() + 24);
@@ -206,7 +207,7 @@ mod tests {
             ("/public/list", 10, Touch::At(12)),
             ("/public/list/0", 10, Touch::No),
             ("/public/list/1", 10, Touch::At(12)),
-            // Another element stands there, which is the same.
+            // Another element is at this index now, but its value is equal.
             ("/public/list/2", 10, Touch::No),
             ("/public/list/3", 10, Touch::At(12)),
             ("/public/b/c", 10, Touch::At(13)),

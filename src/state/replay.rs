@@ -1,4 +1,4 @@
-//! The log read again from a snapshot on: the document at any revision behind it.
+//! Replays the log from a snapshot: the document at any later revision.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,13 +17,13 @@ use super::patch::PatchError;
 pub struct Step<'s> {
     /// The row of the log.
     pub row: &'s LogRow,
-    /// What it changed, or why it does not apply.
+    /// Its changes, or why it does not apply.
     pub outcome: Result<Vec<Change>, PatchError>,
     /// The document after it.
     pub document: &'s Document,
 }
 
-/// The oldest snapshot that is kept, as a document.
+/// Returns the oldest snapshot that is kept, as a document.
 pub fn oldest_snapshot(path: &Path, connection: &Connection) -> Result<Document, StateError> {
     snapshot(
         path,
@@ -34,7 +34,7 @@ pub fn oldest_snapshot(path: &Path, connection: &Connection) -> Result<Document,
     .ok_or_else(|| damaged(path, "it has no snapshot"))
 }
 
-/// The newest snapshot at or before `revision`, as a document; nothing if all are newer.
+/// Returns the newest snapshot at or before `revision`, as a document; `None` if all are newer.
 pub fn snapshot_before(
     path: &Path,
     connection: &Connection,
@@ -44,7 +44,7 @@ pub fn snapshot_before(
     snapshot(path, connection, sql, revision)
 }
 
-/// Takes `document` forward to the revision `upto` or to the newest one, and shows every step.
+/// Advances `document` to the revision `upto` or to the newest one, and visits every step.
 pub fn replay(
     path: &Path,
     connection: &Connection,
@@ -75,7 +75,7 @@ pub fn replay(
     }
 }
 
-/// The file contradicts itself.
+/// Returns the error for an inconsistent file.
 pub fn damaged(path: &Path, cause: &str) -> StateError {
     StateError::Damaged {
         path: path.to_owned(),
@@ -109,7 +109,7 @@ fn snapshot(
     Ok(Some(Document::new(revision, root, at_ms)))
 }
 
-/// When a revision was written; 0 when it is no longer in the log.
+/// Returns when a revision was written; 0 if it is no longer in the log.
 fn at_ms(connection: &Connection, revision: i64) -> rusqlite::Result<u64> {
     let sql = "SELECT max(at_ms, 0) FROM revision WHERE id = ?1";
     let found = connection.query_row(sql, [revision], |row| row.get::<_, i64>(0));

@@ -1,4 +1,4 @@
-//! The file: made, recognised and checked before anything is read from it.
+//! Creates the database file, or recognises and checks it before anything is read.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -11,18 +11,18 @@ use rusqlite::{Connection, OpenFlags};
 use super::error::StateError;
 use super::migration::{self, Rebuilt, is_empty, newest};
 
-/// How long a statement waits for another program's lock; after that the caller hears "busy".
+/// How long a statement waits for another program's lock; then the caller gets "busy".
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What SQLite's write-ahead log is cut to when it has been folded into the database, in bytes. A large
-/// transaction of another program makes it longer for a while.
+/// The size to which SQLite's write-ahead log is truncated after a checkpoint, in bytes. A large transaction of
+/// another program makes it longer for a while.
 const MAX_LOG_BYTES: i64 = 4 * 1024 * 1024;
 
 /// Owner and group read and write: the group is `gatewren-state`.
 const MODE: u32 = 0o660;
 
-/// Opens the database at `path` for writing, after checking it and bringing it to the newest version of `steps`;
-/// makes it if there is none.
+/// Opens the database at `path` for writing, after checking it and migrating it to the newest version of `steps`;
+/// creates it if there is none.
 pub fn open(
     path: &Path,
     steps: &[&str],
@@ -31,11 +31,11 @@ pub fn open(
     create_file(path).map_err(|error| StateError::io(path, &error))?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let said = |error| StateError::sqlite(path, &error);
-    // Recognised before the first write: somebody else's file stays as it is.
+    // Recognised before the first write: another program's file stays unchanged.
     recognise(path, &connection, newest(steps))?;
     for (name, value) in [
         ("journal_mode", "WAL"),
-        // A revision that somebody has heard of survives a power cut: numbers are never given twice.
+        // A published revision survives a power cut: numbers are never reused.
         ("synchronous", "FULL"),
     ] {
         connection.pragma_update(None, name, value).map_err(said)?;
@@ -49,12 +49,12 @@ pub fn open(
     Ok(connection)
 }
 
-/// Opens the database at `path`, which [`open`] has seen, for reading alone.
+/// Opens the database at `path`, which [`open`] has checked, read-only.
 pub fn open_for_reading(path: &Path) -> Result<Connection, StateError> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-/// The id that the database was given when it was made.
+/// Returns the id that the database got when it was created.
 pub fn database_id(connection: &Connection) -> rusqlite::Result<String> {
     connection.query_row("SELECT value FROM meta WHERE key = 'database'", [], |row| {
         row.get(0)
@@ -68,14 +68,14 @@ fn create_file(path: &Path) -> io::Result<()> {
         .mode(MODE)
         .open(path);
     match made {
-        // Once more, because the umask took the group's rights away.
+        // Set again, because the umask removed the group's permissions.
         Ok(_) => fs::set_permissions(path, Permissions::from_mode(MODE)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Opens the file; a statement waits for a while when it is locked.
+/// Opens the file; a statement waits up to the timeout when the database is locked.
 pub fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StateError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
@@ -83,7 +83,7 @@ pub fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StateError> 
         .map_err(|error| StateError::sqlite(path, &error))
 }
 
-/// Whether the file is new, or ours and of a version that we know.
+/// Checks that the file is new, or ours and of a version that we know.
 pub fn recognise(path: &Path, connection: &Connection, known: u64) -> Result<(), StateError> {
     let said = |error| StateError::sqlite(path, &error);
     if is_empty(connection).map_err(said)? {

@@ -1,4 +1,4 @@
-//! For tests: a seeded generator of documents and patches, and a reader of the database that trusts nothing.
+//! For tests: a seeded generator of documents and patches, and a strict reader of the database.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::patch::Patch;
 
-/// A small generator of numbers (xorshift), so that a failure can be repeated by its seed.
+/// A small random number generator (xorshift): the seed reproduces a failure.
 pub struct Dice(u64);
 
 impl Dice {
@@ -47,7 +47,7 @@ impl Dice {
             .collect()
     }
 
-    /// A place of `document`, or one beside what is there, as a pointer.
+    /// Returns a place of `document`, or one next to an existing place, as a pointer.
     pub fn place(&mut self, document: &Value) -> String {
         let mut at = String::new();
         let mut value = document;
@@ -75,7 +75,7 @@ impl Dice {
         }
     }
 
-    /// A patch for `document` that applies more often than not; sometimes it goes back and forth.
+    /// Returns a patch for `document` that usually applies; sometimes it undoes its own changes.
     pub fn patch(&mut self, document: &Value) -> Value {
         let mut after = document.clone();
         let mut operations = Vec::new();
@@ -91,7 +91,7 @@ impl Dice {
                     json!({"op": "test", "path": path, "value": there})
                 }
             };
-            // Most that would not apply are left out, or hardly any patch would.
+            // Most operations that do not apply are left out; otherwise hardly any patch would apply.
             let alone = Patch::from_value(json!([operation])).unwrap();
             if alone.apply(&mut after).is_ok() || self.below(20) == 0 {
                 operations.push(operation);
@@ -101,18 +101,18 @@ impl Dice {
     }
 }
 
-/// What a database holds, told from its rows alone.
+/// The contents of a database, rebuilt only from its rows.
 #[derive(Debug)]
 pub struct Replayed {
-    /// The oldest snapshot's revision, and then each revision with the document that it left.
+    /// The oldest snapshot's revision and document, then each revision with its document.
     pub documents: Vec<(u64, Value)>,
-    /// The patches of the revisions after that snapshot, as they stand in the log.
+    /// The patches of the revisions after that snapshot, as recorded in the log.
     pub patches: Vec<(u64, String)>,
 }
 
 impl Replayed {
-    /// Reads the database at `path`, and fails if it contradicts itself: its pages, the numbers of its
-    /// revisions, or a snapshot that is not what the revisions before it lead to.
+    /// Reads the database at `path`. Panics if it is inconsistent: its pages, the numbers of its revisions, or a
+    /// snapshot that differs from the result of the revisions before it.
     pub fn of(path: &Path) -> Self {
         let connection = Connection::open(path).unwrap();
         connection
@@ -164,7 +164,8 @@ fn rows(connection: &Connection, sql: &str) -> Vec<(u64, String)> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// How often something random is done, and from which seed: by the environment, or as usual and anew each time.
+/// Returns the number of rounds and the seed of a random test: from the environment, or the default and a new seed
+/// each time.
 pub fn rounds(name: &str, usual: u64) -> (u64, u64) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seed = number("GATEWREN_SEED").unwrap_or_else(|| crate::sys::now_ms() % 1_000_000);

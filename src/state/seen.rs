@@ -1,4 +1,4 @@
-//! What is seen at a place, and in which document it stands.
+//! The value that a view shows at a place, and the document that contains it.
 
 use std::sync::{Arc, Weak};
 
@@ -6,35 +6,35 @@ use serde_json::Value;
 
 use super::document::Document;
 
-/// What is seen at a place.
+/// The value that is visible at a place.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     /// The value.
     pub value: &'a Value,
-    /// The revision that it is true for.
+    /// Its revision.
     pub revision: u64,
-    /// The document that it stands in as it is; none where it is cut down to what is seen.
+    /// The document that contains the value unchanged; `None` if the value is cut down to its visible part.
     pub(super) document: Option<&'a Arc<Document>>,
 }
 
-/// One document, to be known again. It keeps nothing of it.
+/// The identity of a document. It does not keep the document alive.
 #[derive(Debug, Clone)]
 pub struct Edition(Weak<Document>);
 
 impl Seen<'_> {
-    /// Whether it stands so in the document, and is not cut down to what is seen.
+    /// Returns whether the value is part of the document unchanged, not cut down to its visible part.
     pub fn is_whole(&self) -> bool {
         self.document.is_some()
     }
 
-    /// The document that this is a part of; none where it is cut down to what is seen.
+    /// The document that contains the value; `None` if it is cut down to its visible part.
     pub fn edition(&self) -> Option<Edition> {
         self.document
             .map(|document| Edition(Arc::downgrade(document)))
     }
 
-    /// Whether it is a part of this document, as it stands there. Of two revisions that number says nothing: the log may
-    /// have been cut behind our back, and begin again with lower ones.
+    /// Returns whether the value is an unchanged part of this document. Comparing revision numbers is not enough:
+    /// another program may have cut the log, and lower numbers may follow.
     pub fn is_of(&self, edition: &Edition) -> bool {
         let Edition(known) = edition;
         self.document

@@ -1,4 +1,4 @@
-//! What readers and the writer have in common: the newest document, what changed lately, and the bell.
+//! The state shared by readers and the writer: the newest document, recent changes, and the revision watch.
 
 use std::cmp::Ordering;
 use std::mem;
@@ -21,8 +21,8 @@ use super::pointer::Pointer;
 use super::recent::{Recent, Touch};
 use super::sight::{Extent, Sight};
 
-/// The most revisions that a look on behalf of one subscriber reads from the log; one that is further behind is
-/// told without a look. A thousand may come back at once after a restart, each with many resources.
+/// The most revisions that are read from the log on behalf of one subscriber; one that is further behind is
+/// notified without a check. After a restart, a thousand subscribers may return at once, each with many resources.
 const MAX_LOOK: u64 = 256;
 
 /// The state as readers see it.
@@ -37,7 +37,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// The state at `document`, with a connection for reading the log.
+    /// Returns the state at `document`, with a connection for reading the log.
     pub fn new(path: &Path, document: Document, recent: Recent, reader: Connection) -> Self {
         Self {
             path: path.to_owned(),
@@ -67,17 +67,18 @@ impl Shared {
 
     /// The newest document.
     pub fn document(&self) -> Arc<Document> {
-        // Held for the copy of a pointer, here and in `publish`: nobody waits.
+        // The lock is held only while a pointer is copied, here and in `publish`: no caller waits.
         let document = self.document.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&document)
     }
 
-    /// The number of the newest revision, with a wake-up whenever it moves.
+    /// The number of the newest revision; the receiver wakes on every change.
     pub fn bell(&self) -> watch::Receiver<u64> {
         self.bell.subscribe()
     }
 
-    /// Makes a draft the newest document and rings; the document before can become the one after it.
+    /// Publishes a draft as the newest document and wakes the receivers. The returned previous document can be
+    /// reused for the next one.
     pub fn publish(&self, draft: Draft) -> Spare {
         let mut recent = self.recent();
         for (id, changes) in draft.changed {
@@ -89,26 +90,26 @@ impl Shared {
         Spare::new(before, draft.applied, &newest)
     }
 
-    /// Begins again with another document, after the log was cut behind our back.
+    /// Restarts with another document, after another program cut the log.
     pub fn restart(&self, document: Document, recent: Recent) {
         *self.recent() = recent;
         self.set(Arc::new(document));
     }
 
-    /// The newest revision after `after` that changed `scope`.
+    /// Returns the newest revision after `after` that changed `scope`.
     pub fn touched(&self, scope: &Pointer, after: u64) -> Option<u64> {
         let now = self.document().revision;
         match after.cmp(&now) {
             Ordering::Less => {}
             Ordering::Equal => return None,
-            // Of another database, before this one was built anew.
+            // The cursor is of another database, before this one was rebuilt.
             Ordering::Greater => return Some(now),
         }
         let touch = self.recent().touched(scope, after);
         match touch {
             Touch::At(id) => Some(id),
             Touch::No => None,
-            // What cannot be answered is answered with yes: a needless look is better than a missed one.
+            // If the log cannot answer, the answer is yes: a needless read is better than a missed change.
             Touch::ForgottenBefore(known) => self
                 .logged_touch(
                     (&Sight::whole(), scope),
@@ -118,9 +119,9 @@ impl Shared {
         }
     }
 
-    /// The newest revision of `ids` but the first that changed what somebody sees at `scope`.
+    /// Returns the newest revision of `ids`, except the first, that changed the visible value at `scope`.
     ///
-    /// One that is further behind than can be looked through is told so: of the last that is not in memory.
+    /// If the cursor is too far behind for the log to be read, it returns the last revision that is not in memory.
     pub fn touched_in_sight(
         &self,
         sight: &Sight,
@@ -140,8 +141,8 @@ impl Shared {
         }
     }
 
-    /// The newest revision of `ids` but the first that changed anything that somebody sees; the last that is not
-    /// in memory, where those that are did not.
+    /// Returns the newest revision of `ids`, except the first, that changed anything visible. If no revision in
+    /// memory did, it returns the last one that is not in memory.
     pub fn newest_in_sight(&self, sight: &Sight, ids: RangeInclusive<u64>) -> u64 {
         let (after, last) = (*ids.start(), *ids.end());
         let recent = self.recent();
@@ -152,7 +153,7 @@ impl Shared {
         }
     }
 
-    /// What has happened, as far as the question goes.
+    /// Answers a query of the log.
     pub fn changes(&self, question: &Question<'_>) -> Result<Changes, StateError> {
         let now = self.document();
         let reader = self.reader();
@@ -168,8 +169,8 @@ impl Shared {
         Ok(answer)
     }
 
-    /// Replaces the actors of revisions without a valid seal, if there is a key. Only those that are shown are looked
-    /// at: a seal is of the whole patch.
+    /// Replaces the actors of revisions without a valid seal, if there is a key. Only the revisions of the answer
+    /// are checked: a seal covers the whole patch.
     fn prove(
         &self,
         reader: &Connection,
@@ -187,7 +188,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Reads something through SQLite.
+    /// Reads once through SQLite.
     pub fn read_once(&self) -> Result<(), StateError> {
         log::kept(&self.reader())
             .map(|_| ())
@@ -223,7 +224,7 @@ impl Shared {
         Ok(newest)
     }
 
-    /// Makes this the newest document and rings; says which was before.
+    /// Publishes the newest document and wakes the receivers; returns the previous one.
     fn set(&self, document: Arc<Document>) -> Arc<Document> {
         let revision = document.revision;
         let mut newest = self
@@ -245,8 +246,8 @@ impl Shared {
     }
 }
 
-/// Whether an operation may change what is seen at `scope`, by its path alone; an insertion into a list may move
-/// all of it.
+/// Returns whether an operation may change the visible value at `scope`, judged only by its path. An insertion into
+/// a list may move all of its elements.
 fn overlaps(operation: &Operation, sight: &Sight, scope: &Pointer) -> bool {
     let at = operation.path();
     if [at, scope]

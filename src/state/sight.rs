@@ -1,4 +1,4 @@
-//! What of the document somebody sees: decided by the place alone, whatever stands there.
+//! Decides which part of the document an agent sees: by the place only, not by the value.
 
 use std::sync::Arc;
 
@@ -8,29 +8,30 @@ use super::operation::Operation;
 use super::pointer::Pointer;
 use crate::config::Reach;
 
-/// What of the document there is for somebody.
+/// The part of the document that an agent can see.
 ///
-/// Whoever reaches the whole box sees all of it. Others see the containers within reach and, if they reach the host,
-/// what is known of the host; every other place, also one that a program of the box has made, is not there.
+/// An agent with access to the whole host sees the whole document. Others see the containers within reach and, if
+/// they reach the host, the host's data. Any other place, including one that a program on the host has created,
+/// does not exist for them.
 #[derive(Debug, Clone)]
 pub struct Sight {
     agent: Arc<str>,
     reach: Reach,
 }
 
-/// How much of what stands at a place is seen.
+/// How much of the value at a place is visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// All of it.
     Whole,
-    /// Some of what is below it.
+    /// Some of the values below it.
     Part,
-    /// Nothing: there is no such place.
+    /// Nothing: the place does not exist for the agent.
     Nothing,
 }
 
 impl Sight {
-    /// What this agent sees, which reaches so far.
+    /// Returns the view of this agent with this reach.
     pub fn of(agent: &str, reach: &Reach) -> Self {
         Self {
             agent: agent.into(),
@@ -38,22 +39,22 @@ impl Sight {
         }
     }
 
-    /// The whole document.
+    /// Returns the view of the whole document.
     pub fn whole() -> Self {
         Self::of("", &Reach::everything())
     }
 
-    /// Whether that is all there is.
+    /// Returns whether it covers the whole document.
     pub fn is_whole(&self) -> bool {
         self.reach.is_everything()
     }
 
-    /// How far it reaches on the box.
+    /// Its reach on the host.
     pub fn reach(&self) -> &Reach {
         &self.reach
     }
 
-    /// How much is seen of what stands at a place.
+    /// Returns how much of the value at a place is visible.
     pub fn extent(&self, place: &Pointer) -> Extent {
         if self.is_whole() {
             return Extent::Whole;
@@ -62,13 +63,13 @@ impl Sight {
         self.extent_of(&tokens)
     }
 
-    /// What is seen of `value`, which stands at `place`.
+    /// Returns the visible part of `value`, the value at `place`.
     pub fn part(&self, place: &Pointer, value: &Value) -> Option<Value> {
         let mut tokens: Vec<&str> = place.tokens().iter().map(String::as_str).collect();
         self.seen(&mut tokens, value)
     }
 
-    /// What is seen of an operation; one that writes above what is seen is cut down to what is.
+    /// Returns the visible part of an operation; one that writes above the visible part is cut down to it.
     pub fn operation(&self, operation: Operation) -> Option<Operation> {
         match (self.extent(operation.path()), operation) {
             (Extent::Nothing, _) | (Extent::Part, Operation::Test { .. }) => None,
@@ -84,8 +85,8 @@ impl Sight {
         }
     }
 
-    /// Whom it sees as the author of a revision: of other agents that they are some, and of programs of the host
-    /// only that they are some, unless it reaches the host.
+    /// Returns the author of a revision as this agent sees it. Other agents are shown only as `agent`. Programs on
+    /// the host are shown only as `local`, unless the agent reaches the host.
     pub fn author(&self, actor: String) -> String {
         let is_own = || actor.strip_prefix("agent:") == Some(&self.agent);
         match actor.as_str() {
@@ -94,12 +95,13 @@ impl Sight {
             text if text.starts_with("agent:") && is_own() => actor,
             text if text.starts_with("agent:") => "agent".to_owned(),
             _ if self.reach.host() => actor,
-            // Also what a program has made up.
+            // Also an actor that a program has made up.
             _ => "local".to_owned(),
         }
     }
 
-    /// The call that it sees as the cause of a revision: which agent's it was, the revision does not say.
+    /// Returns the cause of a revision, only for a view of everything: a revision does not record whose call it
+    /// was.
     pub fn cause(&self, cause: Option<String>) -> Option<String> {
         cause.filter(|_| self.is_whole())
     }
@@ -146,11 +148,11 @@ impl Sight {
                     }
                     place.pop();
                 }
-                // That there are some of others is nobody's business either.
+                // Not even the existence of others' notifications may be visible.
                 let tells = kept.is_empty() && place.get(1) == Some(&"notifications");
                 (!tells).then_some(Value::Object(kept))
             }
-            // Where there should be an object whose keys decide, anything else is nothing.
+            // An object was expected here, because its keys decide; any other value is invisible.
             (Extent::Part | Extent::Nothing, _) => None,
         }
     }

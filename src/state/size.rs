@@ -1,29 +1,29 @@
-//! How many bytes a value has as JSON text, without writing it.
+//! The size of a value as JSON text, without writing it.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// The bytes of `value` as compact JSON text, UTF-8 and without spaces.
+/// Returns the size of `value` as compact JSON text (UTF-8, no spaces), in bytes.
 pub fn text_len<T: Serialize + ?Sized>(value: &T) -> i64 {
     let mut bytes = Count(0);
-    // A JSON value can always be written, and counting does not fail.
+    // A JSON value can always be serialized, and counting does not fail.
     let _ = serde_json::to_writer(&mut bytes, value);
     bytes.0
 }
 
-/// What `value` adds as one of the `entries` of a list or an object, itself among them: with its comma, unless
-/// it is alone.
+/// Returns the bytes that `value` adds as one of the `entries` of a list or an object, itself included: with its
+/// comma, unless it is the only entry.
 pub fn entry_len<T: Serialize + ?Sized>(value: &T, entries: usize) -> i64 {
     text_len(value) + i64::from(entries > 1)
 }
 
-/// What a key adds to its entry, with the colon.
+/// Returns the bytes that a key adds to its entry, with the colon.
 pub fn key_len(key: &str) -> i64 {
     text_len(key) + 1
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written.
 struct Count(i64);
 
 impl Write for Count {

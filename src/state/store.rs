@@ -1,4 +1,4 @@
-//! The state as the other rooms use it.
+//! The public interface of the state.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,10 +30,10 @@ use super::shared::Shared;
 use super::sight::Sight;
 use super::writer::{Job, Wish, Writer};
 
-/// The most changes that wait for the writer; further callers wait to be let in.
+/// The most changes that are queued for the writer; further callers wait for room in the queue.
 const MAX_WAITING: usize = 256;
 
-/// The state document with its log. Clones share it; the writer stops with the last one.
+/// The state document with its log. Clones share it; the writer stops when the last one is dropped.
 #[derive(Debug, Clone)]
 pub struct State {
     inner: Arc<Inner>,
@@ -44,21 +44,21 @@ struct Inner {
     shared: Arc<Shared>,
     database_id: String,
     retention: Arc<Mutex<Retention>>,
-    /// There until the end.
+    /// `Some` until it is dropped.
     line: Option<Line>,
     writer: Option<thread::JoinHandle<()>>,
 }
 
-/// The way to the writer.
+/// The queue to the writer.
 #[derive(Debug)]
 struct Line {
-    // In this order: the waker, when it goes, lets the writer find that no more jobs can come.
+    // The order matters: when the waker is dropped, the writer must already see that the channel is closed.
     jobs: mpsc::Sender<Job>,
     waker: Waker,
 }
 
 impl Drop for Inner {
-    /// Waits for the writer, which folds its write-ahead log into the file at the end.
+    /// Waits for the writer, which finally folds the write-ahead log into the file.
     fn drop(&mut self) {
         self.line = None;
         if let Some(writer) = self.writer.take() {
@@ -69,15 +69,15 @@ impl Drop for Inner {
 }
 
 impl State {
-    /// Opens the database at `path` as [`Self::open_keeping`] does, and keeps as much of the log as is usual.
+    /// Opens the database at `path` like [`Self::open_keeping`], with the default retention.
     #[cfg(test)]
     pub fn open(path: &Path) -> Result<Self, StateError> {
         Self::open_keeping(path, Retention::default())
     }
 
-    /// Opens the database at `path`, makes it if there is none, and starts its writer, which trims the log.
+    /// Opens the database at `path`, creates it if there is none, and starts its writer, which trims the log.
     ///
-    /// A damaged database is moved aside, to `<path>.damaged-<ms>`, and an empty one made in its place.
+    /// A damaged database is moved aside to `<path>.damaged-<ms>`, and an empty one is created in its place.
     pub fn open_keeping(path: &Path, retention: Retention) -> Result<Self, StateError> {
         let cause = match Self::open_sound(path, retention, None) {
             Err(StateError::Damaged { cause, .. }) => cause,
@@ -90,33 +90,35 @@ impl State {
             "the state database was damaged: moved aside, building a new one");
         let note = json!({ "at_ms": now, "aside": aside.display().to_string(), "cause": cause });
         let rebuilt = Rebuilt {
-            // Above every revision that was given before, so that older cursors are told to read afresh.
+            // Above every earlier revision, so that older cursors get a resync.
             revision: now,
             note: note.to_string(),
         };
         Self::open_sound(path, retention, Some(&rebuilt))
     }
 
-    /// Seals revisions from now on with a key of these bytes, which other programs do not have. A second key is ignored.
+    /// Seals revisions from now on with a key of these bytes, which other programs do not have. A second key is
+    /// ignored.
     pub fn seal_with(&self, key: &[u8; 32]) {
         let key = AuthorKey::new(key, self.database_id());
         self.inner.shared.set_author_key(key);
     }
 
-    /// From now on so much of the log is kept.
+    /// Sets how much of the log is kept from now on.
     pub fn set_retention(&self, retention: Retention) {
         let kept = self.inner.retention.lock();
         *kept.unwrap_or_else(PoisonError::into_inner) = retention;
     }
 
-    /// The newest document. Never touches the disk and never waits.
+    /// The newest document. Never accesses the disk and never waits.
     pub fn document(&self) -> Arc<Document> {
         self.inner.shared.document()
     }
 
-    /// Makes `value` stand at `pointer`, or nothing if it is absent; says which revision holds it.
+    /// Sets the value at `pointer`, or removes it if `value` is absent. Returns the revision that contains the
+    /// result.
     ///
-    /// Objects above that are missing are made. What stands there already makes no revision.
+    /// Missing parents are created as objects. An unchanged value makes no revision.
     pub async fn put(
         &self,
         author: &Author,
@@ -126,14 +128,14 @@ impl State {
         self.wish(author, Wish::Put(pointer.clone(), value)).await
     }
 
-    /// Applies `patch` as one revision, whole or not at all; says which revision holds it.
+    /// Applies `patch` as one revision, whole or not at all. Returns the revision that contains it.
     ///
-    /// One that changes nothing makes no revision.
+    /// A patch that changes nothing makes no revision.
     pub async fn apply(&self, author: &Author, patch: Patch) -> Result<u64, StateError> {
         self.wish(author, Wish::Apply(patch)).await
     }
 
-    /// The revisions after `after` that touch `scope`, at most `most`.
+    /// Returns the revisions after `after` that touch `scope`, at most `most`.
     ///
     /// Reads the log from the disk, for some milliseconds at most.
     #[cfg(test)]
@@ -152,26 +154,26 @@ impl State {
         })
     }
 
-    /// The number of the newest revision, with a wake-up whenever it moves.
+    /// The number of the newest revision; the receiver wakes on every change.
     pub fn bell(&self) -> watch::Receiver<u64> {
         self.inner.shared.bell()
     }
 
-    /// The newest revision after `after` that changed the value at `scope`; nothing if none did.
+    /// Returns the newest revision after `after` that changed the value at `scope`; `None` if none did.
     ///
-    /// Answered from memory for some thousand revisions back; for an older `after` by the log, which may
-    /// name a revision that wrote there what stood there, or, for a much older one, names the last that is not
-    /// in memory.
+    /// For the last few thousand revisions the answer comes from memory. For an older `after` it comes from the
+    /// log, which may name a revision that rewrote the same value. For a much older one it is the last revision
+    /// that is not in memory.
     pub fn touched(&self, scope: &Pointer, after: u64) -> Option<u64> {
         self.inner.shared.touched(scope, after)
     }
 
-    /// What the views of it are made from.
+    /// The shared part from which views are made.
     pub(super) fn shared(&self) -> &Shared {
         &self.inner.shared
     }
 
-    /// The id that the database was given when it was made; another one means that cursors are void.
+    /// The id that the database got when it was created. If it differs, cursors are void.
     pub fn database_id(&self) -> &str {
         &self.inner.database_id
     }
@@ -181,7 +183,7 @@ impl State {
         self.inner.shared.path()
     }
 
-    /// Reads once through SQLite and sees that the writer lives; for the watchdog.
+    /// Reads once through SQLite and checks that the writer is alive; for the watchdog.
     pub async fn probe(&self) -> Result<(), StateError> {
         if self
             .inner
@@ -280,7 +282,8 @@ mod tests {
         State::open(&scratch.join("state.db")).unwrap()
     }
 
-    /// Puts a value; again when another program holds the database longer than a write waits, as on a busy machine.
+    /// Puts a value. Retries when another program holds the lock for longer than a write waits, as on a busy
+    /// machine.
     async fn put(state: &State, pointer: &str, value: Value) -> u64 {
         loop {
             let value = Some(value.clone());
@@ -291,14 +294,14 @@ mod tests {
         }
     }
 
-    /// Another program's connection.
+    /// Opens another program's connection.
     fn foreign(scratch: &Scratch) -> Connection {
         let connection = Connection::open(scratch.join("state.db")).unwrap();
         connection.busy_timeout(LONG).unwrap();
         connection
     }
 
-    /// As a program that does away with the rules before.
+    /// Runs SQL as a program that first drops the triggers.
     fn without_rules(scratch: &Scratch, sql: &str) {
         let other = foreign(scratch);
         let drops = "SELECT 'DROP TRIGGER ' || name FROM sqlite_schema WHERE type = 'trigger'";
@@ -671,7 +674,7 @@ mod tests {
                 .unwrap()
         };
         assert_eq!(count("SELECT max(revision) FROM snapshot"), 9000);
-        // The old clock of the test's rows makes them due, but not the ones behind the older snapshot.
+        // By the old timestamps of the test's rows they are due, but not the ones after the older snapshot.
         assert_eq!(count("SELECT min(id) FROM revision"), 1);
         drop(state);
         let state = open(&scratch);
@@ -805,8 +808,8 @@ mod tests {
         );
     }
 
-    /// Not a measurement, only a bound: the figures are printed by `--nocapture`. Unnoticed, a commit would be found
-    /// within a second, and so most of these after nearly as long.
+    /// Not a measurement, only a bound: `--nocapture` prints the figures. Without the file notification, a commit
+    /// would be found only by polling, within a second, and most of these would take nearly that long.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn another_programs_commit_is_heard_at_once() {
         let scratch = Scratch::new();

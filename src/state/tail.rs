@@ -1,4 +1,4 @@
-//! The log followed from outside: what other processes write, as they write it.
+//! Follows the log from another process: returns revisions as other processes write them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,29 +13,29 @@ use super::pointer::Pointer;
 use super::replay::replay;
 use super::sight::Sight;
 
-/// The most revisions of one piece of news; the rest is the next piece.
+/// The most revisions of one result; the next call returns the rest.
 const MOST: usize = 1000;
 
-/// A cursor on a database that others write.
+/// A cursor on a database that other processes write.
 #[derive(Debug)]
 pub struct Tail {
     history: History,
     scope: Pointer,
     cursor: u64,
     document: Document,
-    /// What did not apply when we read it: the server may be later than we to note it, or be stopped. As many
-    /// numbers as the log has rows, at most.
+    /// Revisions that did not apply when this process read them: the server may note them later, or not be running.
+    /// It holds at most as many numbers as the log has rows.
     refused: BTreeSet<u64>,
     seen: Option<i64>,
 }
 
-/// What has happened.
+/// What has happened since the last call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum News {
     /// Revisions that touch the scope, oldest first.
     Revisions(Vec<Revision>),
-    /// The log does not reach back to the cursor, or another database has taken the place: the document of
-    /// now is where it goes on.
+    /// The log does not reach back to the cursor, or another database has replaced this one. Following continues
+    /// from the current document.
     Resync {
         /// The oldest revision that is kept.
         floor: u64,
@@ -43,7 +43,7 @@ pub enum News {
 }
 
 impl Tail {
-    /// Follows the database at `path`: what touches `scope` after the revision `since`, or after now.
+    /// Follows the database at `path`: returns what touches `scope` after the revision `since`, or after now.
     pub fn open(path: &Path, scope: Pointer, since: Option<u64>) -> Result<Self, StateError> {
         let history = History::open(path)?;
         let document = history.document()?;
@@ -67,11 +67,11 @@ impl Tail {
         &self.document
     }
 
-    /// What has happened since the last call; nothing if nothing has. Does not wait.
+    /// Returns what has happened since the last call; `None` if nothing has. Does not wait.
     pub fn next(&mut self) -> Result<Option<News>, StateError> {
         if self.history.is_stale() {
             let Ok(history) = History::open(self.history.path()) else {
-                // It is being made just now.
+                // The database is just being created.
                 return Ok(None);
             };
             return self.go_over_to(history);
@@ -106,7 +106,7 @@ impl Tail {
         }
     }
 
-    /// Follows another file, from its newest revision on unless it is the same database.
+    /// Switches to another file, and continues from its newest revision unless it is the same database.
     fn go_over_to(&mut self, history: History) -> Result<Option<News>, StateError> {
         let same = history.database_id() == self.history.database_id();
         self.document = history.document()?;
@@ -121,7 +121,7 @@ impl Tail {
         Ok(Some(News::Resync { floor }))
     }
 
-    /// Takes the document forward to the newest revision.
+    /// Advances the document to the newest revision.
     fn read_on(&mut self) -> Result<(), StateError> {
         let newest = self.history.kept()?.newest;
         let mut refused = Vec::new();
@@ -133,7 +133,7 @@ impl Tail {
         drop(view);
         self.document = match read {
             Ok(document) if document.revision >= newest => document,
-            // Trimmed under us, or taken back: the log is asked what that means for the cursor.
+            // The log was trimmed or truncated while it was read: the query decides what that means for the cursor.
             _ => self.history.document()?,
         };
         self.refused.extend(refused);

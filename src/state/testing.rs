@@ -1,4 +1,4 @@
-//! What the tests of this room share: a database with a history, and another program that writes it.
+//! Helpers shared by the tests of this module: a database with a history, and another program that writes it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,26 +11,26 @@ use crate::sys::Scratch;
 use super::pointer::Pointer;
 use super::store::State;
 
-/// A new database, closed.
+/// Creates a new database and closes it.
 pub fn database(scratch: &Scratch) -> PathBuf {
     let path = scratch.join("state.db");
     drop(State::open(&path).unwrap());
     path
 }
 
-/// A pointer.
+/// Parses a pointer.
 pub fn at(text: &str) -> Pointer {
     Pointer::parse(text).unwrap()
 }
 
-/// Another program's connection.
+/// Opens another program's connection.
 pub fn foreign(path: &Path) -> Connection {
     let connection = Connection::open(path).unwrap();
     connection.busy_timeout(Duration::from_mins(1)).unwrap();
     connection
 }
 
-/// Another program's revision, with the number that it has to give where the log may be empty.
+/// Inserts another program's revision, with the explicit id that is needed where the log may be empty.
 pub fn insert(connection: &Connection, actor: &str, patch: &Value) {
     let sql = "INSERT INTO revision (id, at_ms, actor, cause, patch) VALUES (
         1 + max(coalesce((SELECT max(id) FROM revision), 0), (SELECT max(revision) FROM snapshot)),
@@ -38,13 +38,13 @@ pub fn insert(connection: &Connection, actor: &str, patch: &Value) {
     connection.execute(sql, (actor, patch.to_string())).unwrap();
 }
 
-/// Another program's revision that puts a value somewhere.
+/// Inserts another program's revision that adds a value.
 pub fn add(connection: &Connection, place: &str, value: &Value) {
     let patch = json!([{ "op": "add", "path": place, "value": value }]);
     insert(connection, "local:test", &patch);
 }
 
-/// Makes the log begin after `revision`, of which `document` is the document, as a compaction would.
+/// Makes the log begin after `revision`, whose document is `document`, as a compaction would.
 pub fn trim(connection: &Connection, revision: u64, document: &Value) {
     without_rules(connection);
     let revision = i64::try_from(revision).unwrap();
@@ -58,7 +58,7 @@ pub fn trim(connection: &Connection, revision: u64, document: &Value) {
         .unwrap();
 }
 
-/// Takes the rules away that keep a program from doing damage; the numbers stay in order.
+/// Drops the triggers that protect the log from deletion; the order of the numbers is still enforced.
 pub fn without_rules(connection: &Connection) {
     for rule in [
         "revision_is_trimmed_from_the_oldest",

@@ -1,4 +1,4 @@
-//! Which revision wrote which place last: a tree of marks beside the document.
+//! The last revision that wrote each place: a tree of marks beside the document.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::operation::Change;
 use super::pointer::{Pointer, array_index};
 
-/// The marks that revisions left; as many as places were written and still stand, at most.
+/// The marks of revisions; at most one for each written place that still exists.
 #[derive(Debug, Default)]
 pub struct Traces {
     root: Mark,
@@ -15,15 +15,15 @@ pub struct Traces {
 
 #[derive(Debug, Default)]
 struct Mark {
-    /// The revision that wrote the place with all that is below, but for what is marked below.
+    /// The revision that wrote this place and everything below it, except places with their own mark.
     written: Option<u64>,
-    /// The newest revision that took something away below.
+    /// The newest revision that removed something below.
     emptied: Option<u64>,
     below: BTreeMap<String, Self>,
 }
 
 impl Traces {
-    /// Takes the mark of one change of the revision `id`.
+    /// Records one change of the revision `id`.
     pub fn follow(&mut self, id: u64, change: &Change) {
         let Some((above, key)) = change.at.split_last() else {
             return self
@@ -51,7 +51,7 @@ impl Traces {
         }
     }
 
-    /// The revision that wrote what stands at `pointer`, which has nothing below it.
+    /// Returns the revision that wrote the value at `pointer`, which has nothing below it.
     pub fn of(&self, pointer: &Pointer) -> Option<u64> {
         let mut newest = self.root.written;
         let mut mark = Some(&self.root);
@@ -62,7 +62,7 @@ impl Traces {
         newest.max(mark.and_then(|mark| mark.emptied))
     }
 
-    /// The newest revision that wrote at `pointer` or anywhere below it.
+    /// Returns the newest revision that wrote at `pointer` or anywhere below it.
     pub fn newest_within(&self, pointer: &Pointer) -> Option<u64> {
         let mut mark = Some(&self.root);
         for token in pointer.tokens() {
@@ -91,7 +91,7 @@ impl Mark {
             .fold(self, |mark, token| mark.mark(token))
     }
 
-    /// Marks what differs between what stood here and what stands here now.
+    /// Marks the differences between the old and the new value.
     fn overwrite(&mut self, id: u64, old: Option<&Value>, new: Option<&Value>) {
         match (old, new) {
             (Some(old), Some(new)) if old == new => {}
@@ -108,7 +108,7 @@ impl Mark {
         }
     }
 
-    /// Moves the marks of a list's elements from `index` on by one.
+    /// Shifts the marks of a list's elements from `index` on by one.
     fn shift(&mut self, index: usize, by: isize) {
         let moved = |key: &String| array_index(key).filter(|at| *at >= index);
         let keys: Vec<String> = self

@@ -1,10 +1,10 @@
-//! Says in the log what does not work with the file: once, until it changes.
+//! Logs failures of the database file once, until they change.
 
 use tracing::{error, info};
 
 use super::error::StateError;
 
-/// What the file refuses at present.
+/// The current failure of the file, if any.
 #[derive(Debug)]
 pub struct Trouble {
     doing: &'static str,
@@ -12,7 +12,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// None so far with what is done.
+    /// Creates a log for this kind of access; no failure so far.
     pub fn with(doing: &'static str) -> Self {
         Self {
             doing,
@@ -20,7 +20,7 @@ impl Trouble {
         }
     }
 
-    /// Notes how it went: a failure that is told already stays silent.
+    /// Records an outcome. A failure that was already logged is not logged again.
     pub fn note<T>(&mut self, outcome: &Result<T, StateError>) {
         let doing = self.doing;
         match outcome {
@@ -29,7 +29,7 @@ impl Trouble {
                     info!(doing, "the state database works again");
                 }
             }
-            // A patch that is refused says nothing of the file.
+            // A rejected patch is no failure of the file.
             Err(cause) => {
                 if cause.is_of_the_file() && self.present.as_ref() != Some(cause) {
                     error!(doing, %cause, "the state database fails");

@@ -1,4 +1,4 @@
-//! `/public/ui`, the one part of the document that agents write themselves, and how much of it there may be.
+//! `/public/ui`, the only part of the document that agents write themselves, and its size limits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,18 +14,19 @@ use super::pointer::Pointer;
 use super::size::text_len;
 use super::store::State;
 
-/// The most that stands at `/public/ui`, in bytes of compact JSON: what would make it more is refused. All of the
-/// document is in memory, and is read by models.
+/// The largest value of `/public/ui`, in bytes of compact JSON; a write that exceeds it is rejected. The whole
+/// document is in memory, and models read it.
 const MAX_BYTES: i64 = 256 * 1024;
 
-/// The most levels below `/public/ui`, keys of the pointer and those of the value together; deeper ones are refused.
+/// The most levels below `/public/ui`, counting the keys of the pointer and those of the value; deeper writes are
+/// rejected.
 const MAX_LEVELS: usize = 16;
 
-/// The door to `/public/ui`; clones share it.
+/// Write access to `/public/ui`; clones share it.
 #[derive(Debug, Clone)]
 pub struct Ui {
     state: State,
-    /// Held from the look at the size until it is written: of two that fit alone, both may be too much.
+    /// Held from the size check until the write: two values that fit individually may exceed the limit together.
     turn: Arc<Mutex<()>>,
 }
 
@@ -34,16 +35,16 @@ pub struct Ui {
 pub enum UiError {
     /// The place is neither `/public/ui` nor below it.
     Elsewhere,
-    /// It would be more levels deep than there may be.
+    /// The value would exceed the depth limit.
     TooDeep,
-    /// It would be so many bytes, which are too many.
+    /// The value would have this many bytes, which exceeds the limit.
     TooLarge(i64),
-    /// The state refused it, or cannot be written.
+    /// The state rejected the change or cannot be written.
     State(StateError),
 }
 
 impl Ui {
-    /// Over this state.
+    /// Returns write access to this state.
     pub fn new(state: State) -> Self {
         Self {
             state,
@@ -51,13 +52,13 @@ impl Ui {
         }
     }
 
-    /// The place.
+    /// The place of the value, `/public/ui`.
     pub fn place() -> Pointer {
         Pointer::root().child("public").child("ui")
     }
 
-    /// Makes a value stand at a place, or nothing if it is absent; says from which revision on it does. Objects above
-    /// it that are missing are made, and what stands there already makes no revision.
+    /// Sets the value at a place, or removes it if `value` is absent. Returns the first revision that contains the
+    /// result. Missing parents are created as objects, and an unchanged value makes no revision.
     pub async fn put(
         &self,
         author: &Author,
@@ -74,7 +75,7 @@ impl Ui {
         written.map_err(UiError::State)
     }
 
-    /// What makes it smaller fits always: another program may have written more than we would.
+    /// A change that shrinks the value is always allowed: another program may have exceeded the limit.
     fn must_fit(&self, at: &Pointer, value: Option<Value>) -> Result<(), UiError> {
         let document = self.state.document();
         let before = Self::place().get(&document.root).cloned();
@@ -84,7 +85,7 @@ impl Ui {
             |ui| json!({ "public": { "ui": ui } }),
         );
         for operation in diff::put(&part, at, value) {
-            // What does not apply the state refuses, and says why.
+            // The state rejects an operation that does not apply, with the reason.
             let _ = operation.apply(&mut part);
         }
         let after = size(&Self::place().get(&part).cloned());
@@ -171,7 +172,7 @@ mod tests {
             matches!(refused, Err(UiError::TooLarge(300_000..))),
             "{refused:?}"
         );
-        // Two at once are one after the other.
+        // Two concurrent writes run one after the other.
         let quarter = Some(json!("x".repeat(80_000)));
         let (one, other) = tokio::join!(
             put(&ui, "/public/ui/c", quarter.clone()),

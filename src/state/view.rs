@@ -1,4 +1,4 @@
-//! The state as agents see it: each its own view, in which what is beyond its reach has never been.
+//! The state as agents see it: each has a view that reveals nothing beyond its reach.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,8 @@ use super::sight::{Extent, Sight};
 use super::store::State;
 use crate::config::Reach;
 
-/// Of so many reaches it is remembered how far their news were looked for, more than a box has spaces; beyond
-/// them the oldest is looked up again, among what the state has in memory.
+/// The number of reaches for which the newest visible revision is cached; more than a host has spaces. Above it the
+/// oldest entry is dropped and later computed again from the revisions in memory.
 const MAX_KNOWN: usize = 64;
 
 /// The state, which agents see through views of it; clones share it.
@@ -29,20 +29,20 @@ pub struct Views {
     known: Arc<Mutex<VecDeque<Known>>>,
 }
 
-/// What is known of the revisions that somebody sees.
+/// What is known of the revisions that are visible with a reach.
 #[derive(Debug)]
 struct Known {
     reach: Reach,
-    /// The revisions up to here were looked at.
+    /// The revisions up to this one were checked.
     looked: u64,
-    /// The newest of them that is seen.
+    /// The newest of them that is visible.
     newest: u64,
 }
 
 /// The state as one agent sees it.
 ///
-/// Its newest revision is the newest that changed anything in it: where others write, neither a number nor a time
-/// moves in it. Only a gap between two of its revisions says that there were others between.
+/// Its newest revision is the newest that changed anything visible. Changes outside the view move neither a number
+/// nor a time in it. Only a gap between two of its revisions reveals that there were others in between.
 #[derive(Debug, Clone)]
 pub struct View {
     views: Views,
@@ -50,7 +50,7 @@ pub struct View {
 }
 
 impl Views {
-    /// Views of this state.
+    /// Returns views of this state.
     pub fn new(state: State) -> Self {
         Self {
             state,
@@ -58,7 +58,7 @@ impl Views {
         }
     }
 
-    /// As this agent sees it, which reaches so far.
+    /// Returns the view of this agent with this reach.
     pub fn seen_by(&self, agent: &str, reach: &Reach) -> View {
         View {
             views: self.clone(),
@@ -66,12 +66,12 @@ impl Views {
         }
     }
 
-    /// Rings for every revision, whoever sees it.
+    /// Wakes on every revision, visible or not.
     pub fn bell(&self) -> watch::Receiver<u64> {
         self.state.bell()
     }
 
-    /// The newest revision that is seen, up to one that is there.
+    /// Returns the newest visible revision up to `upto`.
     fn newest(&self, sight: &Sight, upto: u64) -> u64 {
         let shared = self.state.shared();
         let mut all = self.known();
@@ -82,7 +82,7 @@ impl Views {
                 let newer = shared.touched_in_sight(sight, &Pointer::root(), newer);
                 newer.unwrap_or(known.newest)
             }
-            // Also when the log was cut behind our back, and begins again with lower numbers.
+            // Also when another program cut the log, and lower numbers follow.
             _ => shared.newest_in_sight(sight, 0..=upto),
         };
         if let Some(known) = known {
@@ -112,14 +112,14 @@ impl View {
         self.revision_of(newest)
     }
 
-    /// Shows what stands at a place, and the revision that it is true for; nothing if nothing stands there.
+    /// Passes the value at a place and its revision to `show`; `None` if there is no visible value.
     pub fn at<T>(&self, pointer: &Pointer, show: impl FnOnce(&Value, u64) -> T) -> Option<T> {
         let document = self.views.state.document();
         let revision = self.revision_of(document.revision);
         self.part(pointer, &document, |value| show(value, revision))
     }
 
-    /// The same with the document that it is part of, so that what is made of it can be known again.
+    /// Like `at`, with the document that contains the value, so that results derived from it can be cached.
     pub fn seen_at<T>(&self, pointer: &Pointer, show: impl FnOnce(Seen<'_>) -> T) -> Option<T> {
         let document = self.views.state.document();
         let revision = self.revision_of(document.revision);
@@ -134,9 +134,9 @@ impl View {
         })
     }
 
-    /// The newest revision after `after` that changed what is seen at a place; nothing if none did.
+    /// Returns the newest revision after `after` that changed the visible value at a place; `None` if none did.
     ///
-    /// For an old `after` as [`State::touched`] does.
+    /// For an old `after` it answers like [`State::touched`].
     pub fn touched(&self, pointer: &Pointer, after: u64) -> Option<u64> {
         if self.sight.is_whole() {
             return self.views.state.touched(pointer, after);
@@ -149,9 +149,9 @@ impl View {
         shared.touched_in_sight(&self.sight, pointer, after..=newest)
     }
 
-    /// The revisions after `after`, up to `upto`, that touch a place, at most `most`.
+    /// Returns the revisions after `after`, up to `upto`, that touch a place, at most `most`.
     ///
-    /// Reads the log from the disk: for some milliseconds, or, for who sees only some of it, up to some hundred.
+    /// Reads the log from the disk: for some milliseconds, or up to some hundred for a limited view.
     pub fn changes(
         &self,
         (after, upto): (u64, u64),
@@ -167,9 +167,10 @@ impl View {
         })
     }
 
-    /// Who wrote what stands at a place, with at most `most` values below it; nothing if nothing stands there.
+    /// Returns who wrote the value at a place, with at most `most` values below it; `None` if there is no visible
+    /// value.
     ///
-    /// Reads all of the log from the disk: up to some hundred milliseconds, for a thread that may block.
+    /// Reads the whole log from the disk, for up to some hundred milliseconds; call it on a thread that may block.
     pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
         let key = self.views.state.shared().author_key().cloned();
         let history = History::open(self.views.state.path())?.proving_with(key);
@@ -180,7 +181,8 @@ impl View {
         }))
     }
 
-    /// How far back the log reaches, for those who see all of it: it is trimmed for what others write.
+    /// Returns how far back the log reaches, only for a view of everything: changes outside a view also cause
+    /// trimming.
     pub fn floor(&self, floor: u64) -> Option<u64> {
         self.sight.is_whole().then_some(floor)
     }
@@ -190,7 +192,7 @@ impl View {
         self.views.state.database_id()
     }
 
-    /// Its newest revision when the document was at `newest`.
+    /// The newest revision of the view when the document was at `newest`.
     fn revision_of(&self, newest: u64) -> u64 {
         if self.sight.is_whole() {
             newest
@@ -279,7 +281,7 @@ mod tests {
             let author = Author::from(Actor::Agent("b".into())).because("call");
             put(&state, author, &format!("{ALL}/db/n"), json!(n)).await;
             put(&state, observer(), "/public/other", json!(n)).await;
-            // Now and then only: what was not looked at is looked through later.
+            // Only sometimes: revisions that were not checked are checked later.
             if n % 20 == 0 {
                 assert_eq!(web.revision(), first);
             }
@@ -291,7 +293,7 @@ mod tests {
         let (told, upto) = revisions(&web, 0);
         assert_eq!((told.len(), upto), (2, first));
         assert!(!format!("{told:?}").contains("db"), "{told:?}");
-        // What a cursor beyond hers is told does not say how much there is in all.
+        // A cursor beyond its newest revision must not reveal how many revisions there are.
         let beyond = web.changes((first + 1, u64::MAX), &at("/public"), 9);
         assert!(matches!(beyond, Ok(Changes::Resync { upto, .. }) if upto == first));
 
@@ -332,7 +334,7 @@ mod tests {
         assert_eq!((written.revision, written.actor.as_str()), (2, "agent"));
         assert_eq!((written.cause.clone(), told.last), (None, Some(written)));
         assert!(web.blame(&at(&format!("{ALL}/db")), 9).unwrap().is_none());
-        // Of what seems empty nobody is told who emptied it.
+        // For an object that looks empty, the agent must not learn who emptied it.
         let none = views.seen_by("c", &space("none")).blame(&at(ALL), 9);
         let none = none.unwrap().unwrap();
         assert!(none.last.is_none() && none.leaves[0].written.is_none());

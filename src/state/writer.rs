@@ -1,4 +1,4 @@
-//! The one thread that writes: makes revisions, follows those of other programs, compacts the log.
+//! The only writer thread: makes revisions, follows those of other programs, compacts the log.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,38 +22,38 @@ use super::pointer::Pointer;
 use super::shared::Shared;
 use super::trouble::Trouble;
 
-/// How often we look without a hint: the truth, should a hint be lost.
+/// The poll interval without a hint: it finds a commit even if its hint was lost.
 const POLL: Duration = Duration::from_secs(30);
 
-/// The same where the kernel gives no hints: then this is how late we are.
+/// The poll interval where the kernel gives no hints: the longest delay until a commit is seen.
 const POLL_UNHINTED: Duration = Duration::from_secs(1);
 
-/// The first wait after a hint that showed nothing yet. The write-ahead log is written before a commit can
-/// be seen, later by as long as the disk takes; each further wait is a quarter longer, up to [`POLL`], so that
-/// we are late by a quarter of what the disk took. It is the first after a commit was found too: the hint of
-/// the next commit may have come together with that one's, and there is none when it can be seen.
+/// The first wait after a hint that showed no commit yet. The write-ahead log is written before a commit becomes
+/// visible, earlier by as long as the disk takes. Each further wait is a quarter longer, up to [`POLL`], so the
+/// delay is at most a quarter of the disk's time. The same wait follows a commit that was found: the hint of the
+/// next commit may have come together with its hint, and no further hint comes when that commit becomes visible.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
 
-/// Bytes of patches between two snapshots, at which one is written before its time.
+/// Bytes of patches since the last snapshot above which a snapshot is written early.
 const SNAPSHOT_BYTES: usize = 4 * 1024 * 1024;
 
-/// What a caller wants changed.
+/// A change that a caller requests.
 #[derive(Debug)]
 pub enum Wish {
-    /// That a value stands somewhere, or nothing.
+    /// Set the value at a place, or remove it.
     Put(Pointer, Option<Value>),
-    /// That a patch is applied.
+    /// Apply a patch.
     Apply(Patch),
 }
 
-/// A wish, whose it is, and where the answer goes.
+/// A requested change, its author, and the channel for the answer.
 #[derive(Debug)]
 pub struct Job {
-    /// Who wishes.
+    /// The author.
     pub author: Author,
-    /// What.
+    /// The change.
     pub wish: Wish,
-    /// Gets the revision that holds it.
+    /// Receives the revision that contains the result.
     pub answer: oneshot::Sender<Result<u64, StateError>>,
 }
 
@@ -64,9 +64,9 @@ pub struct Writer {
     shared: Arc<Shared>,
     retention: Arc<Mutex<Retention>>,
     seen: i64,
-    /// The wait before the next look.
+    /// The wait before the next check.
     patience: Duration,
-    /// What it grows to: [`POLL`] or [`POLL_UNHINTED`].
+    /// The longest wait: [`POLL`] or [`POLL_UNHINTED`].
     longest: Duration,
     since_snapshot: Since,
     spare: Option<Spare>,
@@ -75,14 +75,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer over an open database whose document is in `shared`.
+    /// Returns a writer for an open database whose document is in `shared`.
     pub fn new(
         connection: Connection,
         shared: Arc<Shared>,
         since_snapshot: Since,
         retention: Arc<Mutex<Retention>>,
     ) -> Self {
-        // The version is not known yet: the first look reads what came since the document was loaded.
+        // The data version is not known yet: the first check reads the revisions since the document was loaded.
         Self {
             connection,
             shared,
@@ -97,7 +97,7 @@ impl Writer {
         }
     }
 
-    /// Works until nobody can send jobs any more.
+    /// Runs until all senders of jobs are dropped.
     pub fn run(mut self, mut jobs: mpsc::Receiver<Job>, waiter: &Waiter) {
         if waiter.watches() {
             self.longest = POLL;
@@ -117,7 +117,7 @@ impl Writer {
                     Ok(job) => {
                         let result = self.fulfil(&job.author, job.wish);
                         self.writing.note(&result);
-                        // Nobody may be waiting any more; the revision stands all the same.
+                        // The caller may have stopped waiting; the revision stays written.
                         let _ = job.answer.send(result);
                     }
                     Err(mpsc::error::TryRecvError::Empty) => break,
@@ -127,16 +127,16 @@ impl Writer {
         }
     }
 
-    /// Folds the log of the file system into the database, so that the file alone is the whole.
+    /// Folds the write-ahead log into the database, so that the file is complete by itself.
     fn close(self) {
         let fold = "PRAGMA wal_checkpoint(TRUNCATE)";
         if let Err(cause) = self.connection.query_row(fold, [], |_| Ok(())) {
-            // Another program reads; the next start finds everything all the same.
+            // Another program is reading; the next start finds everything anyway.
             tracing::debug!(%cause, "the state database keeps its write-ahead log");
         }
     }
 
-    /// Follows the log if another program has committed; else waits longer next time.
+    /// Follows the log if another program has committed; otherwise extends the next wait.
     fn look(&mut self) {
         let followed = match log::data_version(&self.connection) {
             Ok(version) if version == self.seen => {
@@ -179,9 +179,9 @@ impl Writer {
         Ok(self.shared.document().revision)
     }
 
-    /// Writes the next revision, inside a transaction; nothing if there is nothing to change.
+    /// Writes the next revision, inside a transaction; returns `None` if nothing changes.
     fn write(&mut self, author: &Author, wish: Wish) -> Result<Option<Draft>, StateError> {
-        // With the lock held, nobody else can take the number after this.
+        // While the lock is held, no other program can take the next number.
         self.follow()?;
         let document = self.shared.document();
         let patch = match wish {
@@ -227,7 +227,7 @@ impl Writer {
         key.seal(&self.connection, &revision)
     }
 
-    /// The beginning of what comes after `document`.
+    /// Returns a draft that starts from `document`.
     fn draft(&mut self, document: &Arc<Document>) -> Draft {
         let spare = self.spare.take();
         let copy = spare.and_then(|spare| spare.into_copy(document));
@@ -254,7 +254,7 @@ impl Writer {
         }
     }
 
-    /// Loads everything afresh, after somebody removed revisions from under us.
+    /// Loads the whole database again, after another program removed revisions.
     fn start_again(&mut self) -> Result<(), StateError> {
         warn!(path = %self.shared.path().display(),
             "revisions are missing from the state log: reading all of it again");
@@ -264,7 +264,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a snapshot if it is time to.
+    /// Writes a snapshot if one is due.
     fn compact(&mut self) {
         let since = self.since_snapshot;
         let retention = *self
@@ -289,7 +289,7 @@ impl Writer {
     }
 
     fn roll_back(&self) {
-        // SQLite has rolled back by itself after some errors; then there is nothing to do.
+        // SQLite rolls back by itself after some errors; then this statement fails harmlessly.
         let _ = self.connection.execute_batch("ROLLBACK");
     }
 
