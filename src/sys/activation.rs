@@ -1,20 +1,20 @@
-//! What the service manager gives a process at its start: sockets that it opened (`sd_listen_fds(3)`).
+//! Sockets that the service manager opened and passed to this process (`sd_listen_fds(3)`).
 
 use std::os::fd::{AsFd, FromRawFd as _, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockaddrLike as _, SockaddrStorage, getsockname};
 use nix::sys::socket::{getsockopt, sockopt};
 
-/// A socket that was handed over to this process.
+/// A socket that was passed to this process.
 #[derive(Debug)]
 pub struct HandedOver {
-    /// What its unit calls it (`FileDescriptorName=`); the unit's own name unless it says otherwise.
+    /// Its name in the unit (`FileDescriptorName=`); by default the name of the unit.
     pub name: String,
     /// The socket.
     pub socket: OwnedFd,
 }
 
-/// The sockets that were handed over to this process; none when nobody did.
+/// Returns the sockets that were passed to this process; empty if there are none.
 ///
 /// Call it once: it takes ownership of them.
 pub fn inherited_sockets() -> Vec<HandedOver> {
@@ -26,9 +26,9 @@ pub fn inherited_sockets() -> Vec<HandedOver> {
     let mut take = |fd| {
         #[expect(
             unsafe_code,
-            reason = "a descriptor that was handed over comes as a number"
+            reason = "an inherited descriptor is a bare number"
         )]
-        // SAFETY: LISTEN_PID names this process, so the number is open and nobody here owns it yet.
+        // SAFETY: LISTEN_PID names this process, so the number is open and nothing here owns it yet.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
         HandedOver {
             name: names.next().unwrap_or("unknown").to_owned(),
@@ -38,7 +38,7 @@ pub fn inherited_sockets() -> Vec<HandedOver> {
     numbers.map(&mut take).collect()
 }
 
-/// Whether connections over IP can be accepted from a socket.
+/// Returns whether the socket listens and accepts connections over IP.
 pub fn accepts_over_ip(socket: impl AsFd) -> bool {
     let listens = getsockopt(&socket, sockopt::AcceptConn).unwrap_or(false);
     let bound = getsockname::<SockaddrStorage>(std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd()));
@@ -46,9 +46,9 @@ pub fn accepts_over_ip(socket: impl AsFd) -> bool {
     listens && matches!(family, Some(AddressFamily::Inet | AddressFamily::Inet6))
 }
 
-/// Whether systemd started this very process, and not one that it descends from.
+/// Returns whether systemd started this process itself, not an ancestor of it.
 pub fn started_by_systemd() -> bool {
-    // Inherited by everything that a service starts; the process id says whether we are it.
+    // All descendants of a service inherit it; the process id shows whether it means this process.
     let ours = std::env::var("SYSTEMD_EXEC_PID")
         .map_or(true, |started| started == std::process::id().to_string());
     ours && std::env::var_os("INVOCATION_ID").is_some()

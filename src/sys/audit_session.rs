@@ -1,8 +1,8 @@
 //! Audit sessions of the kernel: a number that all descendants of a process inherit and cannot change.
 //!
-//! A process that writes its login user begins a session of its own (`proc_pid_loginuid(5)`). Afterwards only a
-//! process with `CAP_AUDIT_CONTROL` in the initial user namespace can begin another one, so the number shows from
-//! which call a process is, wherever it moved to.
+//! A process that writes its login user begins a new session (`proc_pid_loginuid(5)`). Afterwards only a process
+//! with `CAP_AUDIT_CONTROL` in the initial user namespace can begin another one. The number therefore identifies
+//! the call that a process belongs to, wherever the process has moved to.
 
 use std::ffi::CStr;
 
@@ -14,46 +14,46 @@ use nix::unistd::write;
 
 use super::proc_dir::read_proc;
 
-/// The number in `/proc/PID/sessionid` of a process that is in no session.
+/// The value of `/proc/PID/sessionid` for a process that is in no session.
 const NO_SESSION: u32 = u32::MAX;
 
-/// `CAP_AUDIT_CONTROL` of capabilities(7), which libc has no name for.
+/// `CAP_AUDIT_CONTROL` of capabilities(7), which libc has no constant for.
 const CAP_AUDIT_CONTROL: libc::c_ulong = 30;
 
-/// The audit session of a program that is started.
+/// The audit session of a new program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AuditSession {
-    /// Its parent's.
+    /// The parent's session.
     #[default]
     Inherited,
-    /// One of its own, where the kernel lets us begin one.
+    /// A new session, where the kernel permits one.
     Own,
-    /// One of its own, which its descendants cannot leave: the right to do so is taken from its bounding set.
+    /// A new session that its descendants cannot leave: the capability to do so is removed from the bounding set.
     OwnForGood,
 }
 
-/// The audit session that a process is in. `None` when it has ended or is in none, or when this kernel has none.
+/// Returns the audit session of a process. `None` if it has ended, is in none, or the kernel has no audit support.
 pub fn audit_session(pid: i32) -> Option<u32> {
     let text = read_proc(&format!("{pid}/sessionid"), 32).ok()?;
     let number = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
     (number != NO_SESSION).then_some(number)
 }
 
-/// Begins a session in this process, with the user whose number is `login_user` in digits. Only system calls: safe
+/// Begins a session in this process, with `login_user`, a user id in decimal digits. Makes only system calls: safe
 /// after a fork.
 ///
 /// # Errors
-/// `ENOENT` where the kernel has no audit, `EPERM` where this process must stay in the session that it is in.
+/// `ENOENT` where the kernel has no audit support, `EPERM` where this process must stay in its session.
 pub(super) fn begin_audit_session(login_user: &CStr) -> Result<(), Errno> {
     let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
     let file = open(c"/proc/self/loginuid", flags, Mode::empty())?;
     write(&file, login_user.to_bytes()).map(drop)
 }
 
-/// Takes from this process and its descendants the right to begin another session. Only system calls: safe after a
-/// fork.
+/// Removes the capability to begin another session from this process and its descendants. Makes only system calls:
+/// safe after a fork.
 pub(super) fn stay_in_audit_session() {
     #[expect(unsafe_code, reason = "nix has no call for the bounding set")]
-    // SAFETY: takes two numbers. It fails without CAP_SETPCAP, and then there is no right to take.
+    // SAFETY: takes two numbers. Without CAP_SETPCAP it fails, and then there is no capability to remove.
     let _ = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, CAP_AUDIT_CONTROL, 0, 0, 0) };
 }

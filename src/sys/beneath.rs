@@ -1,4 +1,4 @@
-//! Finding a file below a directory, out of which neither links nor dots lead.
+//! Opens a path below a directory; neither links nor `..` can lead out of it.
 
 use std::fs::File;
 use std::io;
@@ -6,11 +6,12 @@ use std::path::Path;
 
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 
-/// What stands at `path` below the directory `root`, not opened: a device does not wake, a pipe does not wait.
+/// Returns a handle to `path` below the directory `root`, without opening the file itself: a device is not started,
+/// a pipe does not block.
 ///
-/// It can be looked at, and opened as `/proc/self/fd/N` once it is known what it is. Symbolic links are followed as
-/// long as they stay below `root` (openat2(2), `RESOLVE_BENEATH`); with `no_links` none is followed, and no other file
-/// system is entered.
+/// The caller can examine it, and open it as `/proc/self/fd/N` once its type is known. Symbolic links are followed
+/// as long as they stay below `root` (openat2(2), `RESOLVE_BENEATH`). With `no_links`, no link is followed and no
+/// other file system is entered.
 ///
 /// # Errors
 /// `NotFound`; `CrossesDevices` when a link or `..` leads out.

@@ -1,4 +1,4 @@
-//! Control groups, version 2: where a call's processes are born, and how all of them are killed at once.
+//! Control groups, version 2: where the processes of a call start, and how all of them are killed at once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File};
@@ -7,13 +7,13 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// How deep the sweep looks for groups that were left behind, and how deep a removal goes.
+/// The maximum depth of the search for leftover groups and of a removal.
 const MAX_DEPTH: usize = 8;
 
-/// The most groups that are looked at to find one; what lies behind them is not found.
+/// The most groups that a search visits; groups beyond it are not found.
 const MAX_GROUPS: usize = 16_384;
 
-/// A cgroup of our own making.
+/// An open cgroup.
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
@@ -21,7 +21,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes the group `name` below `parent`.
+    /// Creates the group `name` below `parent`.
     pub fn create(parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
         fs::create_dir(&path)?;
@@ -29,30 +29,29 @@ impl Cgroup {
         Ok(Self { path, directory })
     }
 
-    /// One that exists.
+    /// Opens an existing group.
     pub fn open(path: PathBuf) -> io::Result<Self> {
         let directory = File::open(&path)?;
         Ok(Self { path, directory })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What a process is born into (`CLONE_INTO_CGROUP`).
+    /// The descriptor with which a process is started in it (`CLONE_INTO_CGROUP`).
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 
-    /// Sets a limit such as `pids.max`, where the kernel offers it here.
+    /// Sets a limit such as `pids.max`; an error if the kernel does not offer it here.
     pub fn limit(&self, name: &str, value: u64) -> io::Result<()> {
         let mut file = File::options().write(true).open(self.path.join(name))?;
         file.write_all(value.to_string().as_bytes())
     }
 
-    /// A number that the kernel counts in one of its files, such as `oom_kill` in `memory.events`; 0 where it counts
-    /// none.
+    /// Returns a counter from one of the kernel's files, such as `oom_kill` in `memory.events`; 0 if there is none.
     pub fn counted(&self, file: &str, name: &str) -> u64 {
         let text = fs::read_to_string(self.path.join(file)).unwrap_or_default();
         let words = text.lines().filter_map(|line| line.split_once(' '));
@@ -62,12 +61,12 @@ impl Cgroup {
             .map_or(0, |(_, value)| value.trim().parse().unwrap_or(0))
     }
 
-    /// Whether any living process is in it or below it.
+    /// Returns whether any living process is in it or below it.
     pub fn populated(&self) -> bool {
         self.has_line("cgroup.events", "populated 1")
     }
 
-    /// Whether its processes are frozen, by it or by a group above it.
+    /// Returns whether its processes are frozen, by it or by a group above it.
     pub fn is_frozen(&self) -> bool {
         self.has_line("cgroup.events", "frozen 1")
     }
@@ -77,7 +76,7 @@ impl Cgroup {
         text.is_ok_and(|text| text.lines().any(|line| line == wanted))
     }
 
-    /// SIGKILL to all that are in it and below it, in one step that no fork escapes (Linux 5.14).
+    /// Sends SIGKILL to all processes in it and below it, in one step that no fork escapes (Linux 5.14).
     pub fn kill(&self) -> io::Result<()> {
         let mut file = File::options()
             .write(true)
@@ -85,7 +84,7 @@ impl Cgroup {
         file.write_all(b"1")
     }
 
-    /// Removes it, with the groups that a command made below it.
+    /// Removes it, with the groups that a command created below it.
     ///
     /// # Errors
     /// `ResourceBusy` while a process is in it.
@@ -97,21 +96,24 @@ impl Cgroup {
 /// The controllers that limit the groups of calls.
 pub const LIMITING_CONTROLLERS: &[&str] = &["cpu", "memory", "pids"];
 
-/// Those of [`LIMITING_CONTROLLERS`] that a group can give to the groups below it, or, for the mount itself, that this
-/// machine has in version 2.
+/// Returns which of [`LIMITING_CONTROLLERS`] the group can delegate to the groups below it. For the mount point
+/// itself, returns which of them this host has in version 2.
 pub fn limiting_controllers(group: &Path) -> Vec<&'static str> {
     let text = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
     let has = |wanted: &&&str| text.split_whitespace().any(|one| one == **wanted);
     LIMITING_CONTROLLERS.iter().filter(has).copied().collect()
 }
 
-/// Moves this process from `own` into the group `leaf` below it, and has `own` give its controllers to all groups
-/// below: a group that does so may have no process in it (cgroups(7), "no internal processes"). The controllers that
-/// are given. Nothing happens where there are none, where it is the mount itself, or where other processes are in
-/// `own`, as in a login session.
+/// Moves this process from `own` into the group `leaf` below it, and delegates the controllers of `own` to all
+/// groups below. A group that delegates may contain no process (cgroups(7), "no internal processes"). Returns the
+/// delegated controllers.
+///
+/// Does nothing if there are no controllers, if `own` is the mount point, or if other processes are in `own`, as in
+/// a login session.
 ///
 /// # Errors
-/// When the group cannot be made or entered, or a controller not be given; then this process is back in `own`.
+/// If the group cannot be created or entered, or a controller cannot be delegated. After a failed delegation this
+/// process is back in `own`.
 pub fn share_controllers(own: &Path, leaf: &str) -> io::Result<Vec<&'static str>> {
     let controllers = limiting_controllers(own);
     let me = std::process::id().to_string();
@@ -147,7 +149,8 @@ fn remove(path: &Path, depth: usize) -> io::Result<()> {
     }
 }
 
-/// Has all processes of a group stand still, or go on; that they stand, its `cgroup.events` says some time later.
+/// Freezes or thaws all processes of a group. They are frozen only when its `cgroup.events` reports it, some time
+/// later.
 pub fn hold(group: &Path, still: bool) -> io::Result<()> {
     let mut file = File::options()
         .write(true)
@@ -155,7 +158,7 @@ pub fn hold(group: &Path, still: bool) -> io::Result<()> {
     file.write_all(if still { b"1" } else { b"0" })
 }
 
-/// Where version 2 is mounted: `/sys/fs/cgroup`, or `/sys/fs/cgroup/unified` on a hybrid machine.
+/// Returns the mount point of version 2: `/sys/fs/cgroup`, or `/sys/fs/cgroup/unified` on a hybrid host.
 pub fn cgroup2_mount() -> Option<PathBuf> {
     mount_of(
         &fs::read_to_string("/proc/self/mountinfo").ok()?,
@@ -164,14 +167,14 @@ pub fn cgroup2_mount() -> Option<PathBuf> {
     )
 }
 
-/// The group that this process is in; its full path.
+/// Returns the full path of the group that this process is in.
 pub fn own_cgroup() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     Some(cgroup2_mount()?.join(path.trim_start_matches('/')))
 }
 
-/// Where version 1's freezer would say whether `pid` is frozen; `None` on a pure version 2 machine.
+/// Returns the file in which version 1's freezer reports whether `pid` is frozen; `None` on a pure version 2 host.
 pub fn freezer_state(pid: i32) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount = mount_of(&mounts, "cgroup", Some("freezer"))?;
@@ -191,9 +194,9 @@ pub fn freezer_state(pid: i32) -> Option<PathBuf> {
     )
 }
 
-/// The version 1 groups of `pid` that limit what a process may do or use: devices, memory and the like.
+/// Returns the version 1 groups of `pid` that limit what a process may do or use: devices, memory and the like.
 ///
-/// The freezer is left out: what is frozen there cannot even be killed.
+/// The freezer is excluded: a process that is frozen there cannot even be killed.
 pub fn limiting_groups(pid: i32) -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
@@ -207,7 +210,8 @@ pub fn limiting_groups(pid: i32) -> Vec<PathBuf> {
     lines.filter(|path| path.is_dir()).collect()
 }
 
-/// Every group below the mount whose name begins with one of these, but for those below such a one.
+/// Returns every group below the mount point whose name begins with one of these prefixes, without the groups below
+/// such a group.
 pub fn stale_cgroups(prefixes: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for_each_group(|path| {
@@ -222,8 +226,8 @@ pub fn stale_cgroups(prefixes: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The paths of the groups with these numbers, below the mount and beginning with `/`; a group that is gone, or
-/// lies too deep, has none.
+/// Returns the paths of the groups with these inode numbers, relative to the mount point and beginning with `/`. A
+/// group that no longer exists, or is too deep, is missing from the result.
 pub fn cgroup_paths(wanted: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     let mut found = BTreeMap::new();
     let mount = cgroup2_mount().unwrap_or_default();
@@ -242,14 +246,14 @@ pub fn cgroup_paths(wanted: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     found
 }
 
-/// Where to go on after a group.
+/// How to continue after a group.
 enum Next {
     Below,
     Beside,
     Nowhere,
 }
 
-/// Visits the groups, those that are less deep first: a container may make as many as it likes below its own.
+/// Visits the groups, shallower ones first: a container may create any number of groups below its own.
 fn for_each_group(mut visit: impl FnMut(&Path) -> Next) {
     let mut next = VecDeque::new();
     next.extend(cgroup2_mount().map(|mount| (mount, MAX_DEPTH)));
@@ -274,7 +278,7 @@ fn folders(path: &Path) -> impl Iterator<Item = PathBuf> {
     folders.map(|entry| entry.path())
 }
 
-/// The mount point of a file system type, the last of them, which is the one that is seen.
+/// Returns the mount point of a file system type: the last one, which is the visible one.
 fn mount_of(mountinfo: &str, kind: &str, option: Option<&str>) -> Option<PathBuf> {
     let mut lines = mountinfo.lines().rev();
     lines.find_map(|line| {

@@ -1,4 +1,5 @@
-//! A child process held by a descriptor: waited for without a signal handler, never confused with another.
+//! A child process held by a pidfd: waiting needs no signal handler, and its number cannot refer to another
+//! process.
 
 use std::io;
 use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
@@ -11,7 +12,7 @@ use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A child that is ours to wait for.
+/// A child that only we wait for.
 #[derive(Debug)]
 pub struct Child {
     pid: i32,
@@ -21,9 +22,9 @@ pub struct Child {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal.
+    /// This signal killed it.
     Signal(i32),
 }
 
@@ -32,34 +33,34 @@ impl Child {
         Self { pid, pidfd }
     }
 
-    /// Takes a child that has only a number yet.
+    /// Opens a child that is known only by its number.
     pub(super) fn open(pid: i32) -> io::Result<Self> {
         #[expect(unsafe_code, reason = "pidfd_open has no safe wrapper")]
         // SAFETY: takes two numbers and returns a new descriptor.
         let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
         let fd = i32::try_from(fd).map_err(io::Error::other)?;
         #[expect(unsafe_code, reason = "the kernel returns a bare number")]
-        // SAFETY: the descriptor is fresh; nobody else owns it.
+        // SAFETY: the descriptor is new; nothing else owns it.
         let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self { pid, pidfd })
     }
 
-    /// Its number, which stays its own until it was waited for.
+    /// Its process id, which cannot be reused before it has been waited for.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// SIGKILL to it alone. That it has ended already is no error.
+    /// Sends SIGKILL only to this process. If it has ended already, this is no error.
     pub fn kill(&self) {
-        // The number cannot be another's: only we wait for it.
+        // The number cannot have been reused: only we wait for it.
         let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
     }
 
-    /// Waits until it has ended; safe to drop while it waits.
+    /// Waits until it has ended; safe to drop while waiting.
     pub async fn wait(&self) -> io::Result<Exit> {
         let pidfd = self.pidfd.as_fd();
-        #[expect(unsafe_code, reason = "tokio wants a descriptor that never changes")]
-        // SAFETY: a borrowed descriptor answers with one number and stays open while it is borrowed.
+        #[expect(unsafe_code, reason = "AsyncFd needs a descriptor that never changes")]
+        // SAFETY: a borrowed descriptor returns the same number and stays open while it is borrowed.
         let ended = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
         loop {
             if let Some(exit) = self.waited(WaitPidFlag::WNOHANG)? {

@@ -1,4 +1,4 @@
-//! What time it is, and how a moment is written.
+//! The current time, and how timestamps are written.
 
 use std::mem::MaybeUninit;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,10 +7,11 @@ use nix::libc;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A clock whose error may be larger has not been set by anything for long; systemd draws the same line.
+/// A larger clock error means that the clock has not been synchronised for a long time; systemd uses the same
+/// limit.
 const MAX_ERROR_US: libc::c_long = 16_000_000;
 
-/// Milliseconds since 1970-01-01T00:00:00Z; 0 on a clock set before that.
+/// Returns milliseconds since 1970-01-01T00:00:00Z; 0 if the clock is set before that.
 pub fn now_ms() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -19,9 +20,9 @@ pub fn now_ms() -> u64 {
         })
 }
 
-/// A moment as RFC 3339 in UTC with milliseconds, such as `2026-07-28T09:30:00.125Z`.
+/// Formats a timestamp as RFC 3339 in UTC with milliseconds, such as `2026-07-28T09:30:00.125Z`.
 ///
-/// A moment past the year 9999, which RFC 3339 cannot write, comes out as its last millisecond.
+/// A timestamp after the year 9999, which RFC 3339 cannot express, is written as the last millisecond of that year.
 pub fn rfc3339(ms: u64) -> String {
     const LAST: &str = "9999-12-31T23:59:59.999Z";
     let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000);
@@ -37,7 +38,7 @@ pub fn rfc3339(ms: u64) -> String {
     )
 }
 
-/// A date, whose midnight in UTC is meant, or a time as RFC 3339 has it; in milliseconds since 1970.
+/// Parses an RFC 3339 timestamp, or a date, which means its midnight in UTC. Returns milliseconds since 1970.
 pub fn moment_ms(text: &str) -> Option<u64> {
     let whole = if text.len() == "2026-07-28".len() {
         format!("{text}T00:00:00Z")
@@ -48,8 +49,8 @@ pub fn moment_ms(text: &str) -> Option<u64> {
     u64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok()
 }
 
-/// Whether something keeps the clock right, such as NTP (adjtimex(2)); nothing where the kernel may not be
-/// asked, as under systemd's `ProtectClock=`.
+/// Returns whether time synchronisation such as NTP is active (adjtimex(2)); `None` where the system call is not
+/// permitted, as under systemd's `ProtectClock=`.
 pub fn clock_is_synchronised() -> Option<bool> {
     let mut clock = MaybeUninit::<libc::timex>::zeroed();
     #[expect(unsafe_code, reason = "adjtimex has no safe wrapper")]
@@ -59,7 +60,7 @@ pub fn clock_is_synchronised() -> Option<bool> {
         return None;
     }
     #[expect(unsafe_code, reason = "the kernel has filled it")]
-    // SAFETY: it was zero before, which is a value of every field.
+    // SAFETY: it was zeroed before, which is valid for every field.
     let clock = unsafe { clock.assume_init() };
     Some(clock.maxerror < MAX_ERROR_US)
 }
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_kernel_says_whether_the_clock_is_right() {
-        // Which of the two depends on the machine; here nothing forbids the question.
+        // The answer depends on the host; here nothing forbids the system call.
         assert!(clock_is_synchronised().is_some());
     }
 

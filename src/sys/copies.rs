@@ -1,4 +1,4 @@
-//! Copies of a database, put beside it before it is brought to a newer schema: whole, private and few.
+//! Backup copies of a database, made beside it before a schema migration: complete, private and few.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,19 +6,20 @@ use std::path::{Path, PathBuf};
 use super::clock::{now_ms, rfc3339};
 use super::files::{FileError, create_private, sync_directory_of};
 
-/// The most copies of one database that are kept, the new one included; beyond them the oldest goes. There is one
-/// more with each new schema, and with each try that a power cut ends.
+/// The most copies of one database that are kept, including the new one; above this the oldest is removed. Each new
+/// schema adds a copy, and so does each attempt that a power cut interrupts.
 const MAX_KEPT: usize = 3;
 
-/// What stands between the name of the database and its version, after which comes the time of the copy.
+/// Separates the name of the database from its version, which is followed by the time of the copy.
 const MARK: &str = ".schema-";
 
-/// The end of a name whose copy is not whole: of one being made, or of one that a power cut ended.
+/// The suffix of a copy that is not complete: it is being made, or a power cut interrupted it.
 const UNFINISHED: &str = ".new";
 
-/// Takes a copy of `path`, a database of schema `version`; says where it is: `<path>.schema-<version>.<time>`, 0600.
+/// Copies `path`, a database of schema `version`. Returns the path of the copy: `<path>.schema-<version>.<time>`,
+/// 0600.
 ///
-/// `fill` writes it into an empty file. Where that fails, nothing is left of it.
+/// `fill` writes the copy into an empty file. If it fails, the file is removed.
 pub fn keep_copy<E>(
     path: &Path,
     version: u64,
@@ -29,7 +30,7 @@ pub fn keep_copy<E>(
     let stamp = rfc3339(now_ms()).replace(':', "-");
     let copy = with(path, &format!("{MARK}{version}.{stamp}"));
     let passing = with(&copy, UNFINISHED);
-    // Made first, because who fills it would make it as readable as the umask allows.
+    // Created here first, because `fill` would create it with the permissions that the umask allows.
     create_private(&passing).map_err(&refused)?;
     let finish = || {
         let wrong = |cause| FileError::new("keep the copy", &copy, cause);
@@ -41,14 +42,14 @@ pub fn keep_copy<E>(
     };
     let made = fill(&passing).and_then(|()| finish().map_err(&refused));
     if let Err(cause) = made {
-        // Best effort: the error that matters is the one before it.
+        // Best effort: the earlier error is the one that matters.
         let _ = fs::remove_file(&passing);
         return Err(cause);
     }
     Ok(copy)
 }
 
-/// Makes room for one more, and removes what is not whole. What cannot be removed stays.
+/// Makes room for one more copy, and removes incomplete ones. Files that cannot be removed stay.
 fn thin_out(path: &Path) {
     let (unfinished, mut kept): (Vec<_>, Vec<_>) = copies(path)
         .into_iter()
@@ -73,7 +74,7 @@ fn copies(path: &Path) -> Vec<PathBuf> {
     found.filter(|copy| stamp(path, copy).is_some()).collect()
 }
 
-/// When a copy was made, as its name tells; the times sort like numbers. Nothing for what is no copy of `path`.
+/// Returns the time of a copy from its name; the times sort like numbers. `None` if it is not a copy of `path`.
 fn stamp(path: &Path, copy: &Path) -> Option<String> {
     let name = copy.file_name()?.to_str()?;
     let rest = name.strip_prefix(path.file_name()?.to_str()?)?;

@@ -1,4 +1,4 @@
-//! One datagram to a Unix socket, by a path or by an abstract name.
+//! Sends one datagram to a Unix socket, by a path or by an abstract name.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Sends the bytes as one datagram; an address that begins with `@` is an abstract name (unix(7)).
+/// Sends the bytes as one datagram. An address that begins with `@` is an abstract name (unix(7)).
 pub fn send_datagram(address: &OsStr, bytes: &[u8]) -> io::Result<()> {
     let address = match address.as_bytes().split_first() {
         Some((b'@', name)) => SocketAddr::from_abstract_name(name)?,

@@ -1,4 +1,4 @@
-//! Descriptors: pipes, sockets that were handed over, and closing all that is not meant for a program.
+//! File descriptors: pipes, inherited sockets, and closing all that a program must not inherit.
 
 use std::ffi::c_int;
 use std::io;
@@ -11,20 +11,20 @@ use nix::libc;
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::pipe2;
 
-/// The most descriptors that one program is given.
+/// The most descriptors that are passed to one program.
 const MAX_FDS: usize = 8;
 
-/// Descriptors are moved up here before they are put where the program wants them.
+/// Descriptors are moved to this number or above before they are put where the program expects them.
 const OUT_OF_THE_WAY: c_int = 64;
 
-/// A pipe, reading end first; both ends close at `execve`.
+/// Creates a pipe, reading end first; both ends close at `execve`.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe2(OFlag::O_CLOEXEC)?)
 }
 
-/// The two descriptors at which a helper's reaper finds its pipes.
+/// Returns the two inherited descriptors of a helper's reaper: its pipes.
 ///
-/// Call it once, first thing: it takes ownership of descriptors 3 and 4.
+/// Call it once, before anything else: it takes ownership of descriptors 3 and 4.
 pub fn launch_pipes() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((take(3)?, take(4)?))
 }
@@ -32,7 +32,7 @@ pub fn launch_pipes() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Takes a listening socket that the parent left open at `fd`.
 ///
 /// # Errors
-/// When there is no listening Unix socket at that number.
+/// If there is no listening Unix socket at that number.
 pub fn adopt_socket(fd: RawFd) -> io::Result<UnixListener> {
     let socket = take(fd)?;
     if getsockopt(&socket, sockopt::AcceptConn)? {
@@ -42,9 +42,9 @@ pub fn adopt_socket(fd: RawFd) -> io::Result<UnixListener> {
     }
 }
 
-/// Has every descriptor from `first` on close at `execve`. Only system calls: safe after a fork.
+/// Sets close-on-exec on every descriptor from `first` on. Makes only system calls: safe after a fork.
 fn close_from(first: c_int) {
-    /// Where close-on-exec must be set one by one, no more than these are looked at.
+    /// The last descriptor that is visited if close-on-exec must be set one by one.
     const LAST: c_int = 4096;
     let (first_u, last) = (first.unsigned_abs(), u32::MAX);
     let how = libc::CLOSE_RANGE_CLOEXEC;
@@ -56,7 +56,7 @@ fn close_from(first: c_int) {
     }
     for fd in first..LAST {
         #[expect(unsafe_code, reason = "any number may be open here")]
-        // SAFETY: sets the same flag; a number that is not open is refused.
+        // SAFETY: sets the same flag; for a number that is not open it fails.
         unsafe {
             libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
         }
@@ -65,14 +65,14 @@ fn close_from(first: c_int) {
 
 fn take(fd: RawFd) -> io::Result<OwnedFd> {
     #[expect(unsafe_code, reason = "a descriptor from the parent is a bare number")]
-    // SAFETY: looks whether the number is open and keeps it from the programs that we start.
+    // SAFETY: checks that the number is open, and keeps it from the programs that we start.
     Errno::result(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
     #[expect(unsafe_code, reason = "a descriptor from the parent is a bare number")]
     // SAFETY: it is open, and our callers take each number once, before anything else is opened.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Puts `fds` at 0, 1, 2 and so on, and has every other descriptor close at `execve`.
+/// Puts `fds` at 0, 1, 2 and so on, and sets close-on-exec on every other descriptor.
 pub(super) fn place(fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut away = [-1; MAX_FDS];
     for (slot, fd) in away.iter_mut().zip(fds) {
@@ -89,9 +89,10 @@ pub(super) fn place(fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Moves a descriptor out of the way of those that the program wants; closes at `execve`. Only system calls.
+/// Duplicates a descriptor to a number above those that the program gets; it closes at `execve`. Makes only system
+/// calls.
 pub(super) fn move_away(fd: RawFd) -> Result<RawFd, Errno> {
     #[expect(unsafe_code, reason = "descriptors are bare numbers in the child")]
-    // SAFETY: makes a new descriptor and changes no other.
+    // SAFETY: creates a new descriptor and changes no other.
     Errno::result(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, OUT_OF_THE_WAY) })
 }

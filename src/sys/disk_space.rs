@@ -1,4 +1,4 @@
-//! How full a file system is.
+//! The size and free space of a file system.
 
 use std::io;
 use std::path::Path;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 /// The sizes of a file system in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_field_names, reason = "the unit stands in every name")]
+#[expect(clippy::struct_field_names, reason = "every field names its unit")]
 pub struct DiskSpace {
-    /// All of it.
+    /// The total size.
     pub total_bytes: u64,
-    /// What is free.
+    /// The free space.
     pub free_bytes: u64,
-    /// What is free for a program without special rights.
+    /// The space available to an unprivileged program.
     pub available_bytes: u64,
 }
 
-/// The sizes of the file system in which `path` stands (statvfs(3)); hangs while its server is gone, if it
-/// is on the network.
+/// Returns the sizes of the file system that contains `path` (statvfs(3)). On a network file system it hangs while
+/// the server is unreachable.
 pub fn disk_space(path: &Path) -> io::Result<DiskSpace> {
     let found = statvfs(path)?;
     let fragment = wide(found.fragment_size());

@@ -1,40 +1,40 @@
-//! Text that a person decides on: shown so that nothing in it is hidden and two different texts never look the same.
+//! Shows text for a person's decision: nothing in it is hidden, and two different texts never look the same.
 
 use std::fmt::Write as _;
 
 use unicode_script::{Script, UnicodeScript as _};
 use unicode_security::{GeneralSecurityProfile as _, MixedScript as _, skeleton};
 
-/// The most blanks in a row that are shown as they are, between two other characters of a line.
+/// The most consecutive blanks that are shown as they are, between two other characters of a line.
 const MAX_GAP: usize = 3;
 
 /// The most blanks that are shown as they are at the beginning of a line.
 const MAX_INDENT: usize = 16;
 
-/// The most line feeds in a row that are shown as they are: one empty line between two others.
+/// The most consecutive line feeds that are shown as they are: one empty line between two others.
 const MAX_LINE_FEEDS: usize = 2;
 
 /// A text with more characters or lines than this is shown with their number.
 const LONG_CHARACTERS: usize = 200;
 const LONG_LINES: usize = 3;
 
-/// The text on one line.
+/// Returns the text on one line.
 ///
-/// Printable ASCII stays as it is, and so do letters and digits of one script that do not look like ASCII. Everything
-/// else becomes a mark: `\u{200b}` for one character, `\u{200b, 5 times}` for a run, `\u{12 blanks}`, `\u{tab}`. A
-/// backslash that would begin a mark of its own is `\u{5c}`, so the mark can be read back.
+/// Printable ASCII is unchanged, and so are letters and digits of one script that do not look like ASCII.
+/// Everything else becomes a mark: `\u{200b}` for one character, `\u{200b, 5 times}` for a run, `\u{12 blanks}`,
+/// `\u{tab}`. A backslash that would begin a mark becomes `\u{5c}`, so the original can be recovered.
 pub fn exact_line(text: &str) -> String {
     Writer::new(text, false).write()
 }
 
-/// The text on the lines that it has. Runs of empty lines become a mark such as `\u{40 empty lines}`; the rest is as
-/// [`exact_line`] writes it.
+/// Returns the text with its lines. Runs of empty lines become a mark such as `\u{40 empty lines}`; the rest is as
+/// in [`exact_line`].
 pub fn exact_lines(text: &str) -> String {
     Writer::new(text, true).write()
 }
 
-/// What a reader should know of a text beside the text: how long it is, and that it holds more than ASCII and Latin
-/// letters. Empty for a short text of plain characters.
+/// Returns notes on a text: its length if it is long, and characters other than ASCII and Latin letters. Empty for
+/// a short text of plain characters.
 pub fn text_notes(text: &str) -> Vec<String> {
     let mut notes = Vec::new();
     let (characters, lines) = (text.chars().count(), text.lines().count());
@@ -51,7 +51,7 @@ pub fn text_notes(text: &str) -> Vec<String> {
         return notes;
     }
     let shown = exact_lines(text);
-    // A mark is ASCII.
+    // A mark consists of ASCII characters.
     if unusual(&shown) < unusual(text) {
         notes.push(
             "contains characters that are invisible or look like others; each is shown as \\u{...}"
@@ -129,7 +129,7 @@ impl Writer {
         }
     }
 
-    /// Blanks at an end of the text, or of a line, cannot be seen.
+    /// Blanks at the end of the text or of a line are invisible.
     fn blanks(&mut self, count: usize, after: Option<&char>) {
         let at_end = after.is_none_or(|c| self.keeps_lines && *c == '\n');
         let most = match self.out.chars().next_back() {
@@ -146,7 +146,7 @@ impl Writer {
         }
     }
 
-    /// Only the last one can begin what looks like a mark.
+    /// Only the last backslash can begin something that looks like a mark.
     fn backslashes(&mut self, count: usize, after: &[char]) {
         if after.starts_with(&['u', '{']) {
             self.out.extend(std::iter::repeat_n('\\', count - 1));
@@ -156,7 +156,7 @@ impl Writer {
         }
     }
 
-    /// A letter that is not Latin is shown only in a word of its own script that cannot be taken for an ASCII word.
+    /// A non-Latin letter is shown only in a word of one script that cannot be mistaken for an ASCII word.
     fn word(&mut self, word: &[char]) {
         if word.iter().all(char::is_ascii) {
             self.out.extend(word);
@@ -181,21 +181,21 @@ impl Writer {
     }
 }
 
-/// Letters, digits and the marks on them.
+/// Returns whether a character is a letter, a digit or a combining mark.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || !c.is_ascii() && c.identifier_allowed()
 }
 
-/// Whether a text looks like one of ASCII, by the table of confusable characters (UTS #39, section 4).
+/// Returns whether a text looks like ASCII, by the table of confusable characters (UTS #39, section 4).
 fn is_like_ascii(text: &str) -> bool {
     skeleton(text).all(|c| c.is_ascii())
 }
 
-/// Whether a character belongs to a script that is written left to right.
+/// Returns whether a character belongs to a script that is written left to right.
 fn has_own_script(c: char) -> bool {
     match c.script() {
-        // Letters that are written right to left, and marks on the letter before them: a letter with an accent of its
-        // own looks the same as the two.
+        // Excluded: letters that are written right to left, and combining marks. A precomposed letter with an
+        // accent looks the same as the letter and the mark.
         Script::Arabic | Script::Hebrew | Script::Thaana | Script::Inherited => false,
         _ => !c.script_extension().is_common(),
     }
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::sys::random_bytes;
 
-    /// Reads back what was shown.
+    /// Recovers the original from the shown text.
     fn read(shown: &str) -> String {
         let mut text = String::new();
         let mut rest = shown;
@@ -236,7 +236,7 @@ mod tests {
         text + rest
     }
 
-    /// Pieces that are likely to collide when they meet.
+    /// Pieces that are likely to collide when they are joined.
     const PIECES: &[&str] = &[
         "a",
         "u{",

@@ -1,4 +1,4 @@
-//! Whether somebody uses a block device.
+//! Checks whether a block device is in use.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -7,10 +7,11 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-/// Looks whether a block device is used by nobody: neither mounted, nor a part of another, nor swapped to (open(2)).
+/// Checks that a block device is not in use: neither mounted, nor part of another device, nor used for swap
+/// (open(2)).
 ///
 /// # Errors
-/// `ResourceBusy` when it is used, and when it is no block device.
+/// `ResourceBusy` when it is in use; another error when it is not a block device.
 pub fn is_free(device: &Path) -> io::Result<()> {
     let flags = OFlag::O_EXCL | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let mut options = OpenOptions::new();

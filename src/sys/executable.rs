@@ -1,4 +1,4 @@
-//! This very program as something that can be handed to a container: whole, static, and read-only for good.
+//! A sealed copy of this program that can run in a container: complete, static and read-only.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
@@ -9,27 +9,27 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 const EXECUTABLE: &str = "/proc/self/exe";
 
-/// An ELF file's own loader, the sign of a program that is not static.
+/// The program header of an ELF interpreter: the program is dynamically linked.
 const PT_INTERP: u32 = 3;
 const PT_LOAD: u32 = 1;
 
-/// `MFD_EXEC`, Linux 6.3: says that the file is to be executed, which some machines insist on.
+/// `MFD_EXEC`, Linux 6.3: states that the file will be executed, which some hosts require.
 const MFD_EXEC: u32 = 0x10;
 
-/// Whether this program runs without any library of its surroundings.
+/// Returns whether this program needs no shared libraries.
 pub fn is_static() -> io::Result<bool> {
     let segments = segments(&mut File::open(EXECUTABLE)?)?;
     Ok(segments.iter().all(|segment| segment.kind != PT_INTERP))
 }
 
-/// A copy of this program in memory that nobody can change, root inside a container included.
+/// Returns an in-memory copy of this program that nothing can change, not even root inside a container.
 ///
-/// A container's root can reach the file behind a running program through `/proc/PID/exe`. Were that our
-/// file on the host's disk, it could be overwritten from inside (CVE-2019-5736); the copy is sealed.
+/// A container's root can reach the file of a running program through `/proc/PID/exe`. If that were the file on the
+/// host's disk, it could be overwritten from inside (CVE-2019-5736); the copy is sealed.
 pub fn sealed_copy() -> io::Result<File> {
     let mut original = File::open(EXECUTABLE)?;
     let segments = segments(&mut original)?;
-    // What lies behind the loaded parts, such as the debugging information, is not needed to run.
+    // Data after the loaded segments, such as debugging information, is not needed to run.
     let loaded = segments.iter().filter(|segment| segment.kind == PT_LOAD);
     let length = loaded.map(|segment| segment.end).max().unwrap_or(0);
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
@@ -57,19 +57,19 @@ pub fn sealed_copy() -> io::Result<File> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     kind: u32,
-    /// Offset in the file just behind it.
+    /// The end of the segment: the offset in the file just after it.
     end: u64,
 }
 
 fn segments(file: &mut File) -> io::Result<Vec<Segment>> {
-    /// The table stands right behind the header in every linker's output; these bytes hold both.
+    /// The table follows the header directly in every linker's output; this many bytes hold both.
     const HEAD_BYTES: u64 = 8 * 1024;
     let mut head = Vec::new();
     Read::by_ref(file).take(HEAD_BYTES).read_to_end(&mut head)?;
     parse(&head).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no ELF program headers"))
 }
 
-/// ELF of 32 or 64 bits in this machine's byte order (elf(5)).
+/// Parses ELF of 32 or 64 bits in this host's byte order (elf(5)).
 fn parse(head: &[u8]) -> Option<Vec<Segment>> {
     let wide = match head.get(..5)? {
         [0x7f, b'E', b'L', b'F', 1] => false,

@@ -1,4 +1,4 @@
-//! Files that only we may read: made private, written whole or not at all, read within a bound.
+//! Private files: created with restricted permissions, written atomically, read up to a limit.
 
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -18,7 +18,7 @@ const PRIVATE_FILE: u32 = 0o600;
 const PUBLIC_FILE: u32 = 0o644;
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// What could not be done with which file, and why.
+/// A failed operation on a file, with its cause.
 #[derive(Debug)]
 pub struct FileError {
     doing: &'static str,
@@ -27,7 +27,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// Names the file and the deed that an error of the system belongs to, such as `"read"`.
+    /// Creates an error with the operation and the file that it belongs to, such as `"read"`.
     pub fn new(doing: &'static str, path: &Path, cause: io::Error) -> Self {
         Self {
             doing,
@@ -36,7 +36,7 @@ impl FileError {
         }
     }
 
-    /// The kind of the system's error, to tell a missing file from a locked one.
+    /// The kind of the system's error, for example to distinguish a missing file from a locked one.
     pub fn kind(&self) -> io::ErrorKind {
         self.cause.kind()
     }
@@ -55,10 +55,10 @@ impl std::error::Error for FileError {
     }
 }
 
-/// Makes a directory that only its owner may enter (0700), and its parents where they are missing.
+/// Creates a directory that only its owner may enter (0700), and its missing parents.
 ///
-/// One that is there already stays as it is: it may be somebody's home. It is refused when everybody may
-/// write into it, because then nothing that is kept there is ours.
+/// An existing directory stays unchanged: it may be a user's home. It is rejected when it is writable by everyone,
+/// because then its contents cannot be trusted.
 pub fn private_dir(path: &Path) -> Result<(), FileError> {
     let made = DirBuilder::new()
         .recursive(true)
@@ -72,8 +72,8 @@ pub fn private_dir(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Makes a directory that everybody may read (0755), whatever the umask is, where it is missing; one that is there stays
-/// as it is.
+/// Creates a directory that everyone may read (0755), regardless of the umask, if it is missing. An existing
+/// directory stays unchanged.
 pub fn public_dir(path: &Path) -> Result<(), FileError> {
     if path.is_dir() {
         return Ok(());
@@ -83,8 +83,8 @@ pub fn public_dir(path: &Path) -> Result<(), FileError> {
     std::fs::set_permissions(path, Permissions::from_mode(PUBLIC_DIRECTORY)).map_err(wrong)
 }
 
-/// Makes a new, empty file that only its owner may read and write (0600); one that is there is an
-/// error of kind `AlreadyExists`.
+/// Creates a new, empty file that only its owner may read and write (0600). An existing file is an error of kind
+/// `AlreadyExists`.
 pub fn create_private(path: &Path) -> Result<File, FileError> {
     OpenOptions::new()
         .write(true)
@@ -94,13 +94,13 @@ pub fn create_private(path: &Path) -> Result<File, FileError> {
         .map_err(|cause| FileError::new("create", path, cause))
 }
 
-/// Writes a file that only its owner may read (0600), whole or not at all: a reader, and a power
-/// cut, find the old bytes or the new ones.
+/// Writes a file that only its owner may read (0600) atomically: readers see the old bytes or the new ones, even
+/// after a power cut.
 pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_whole(path, bytes, PRIVATE_FILE)
 }
 
-/// The same for a file that everybody may read (0644).
+/// Like `write_private`, for a file that everyone may read (0644).
 pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_whole(path, bytes, PUBLIC_FILE)
 }
@@ -119,14 +119,14 @@ fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
         .and_then(|()| file.sync_all())
         .and_then(|()| std::fs::rename(&passing, path));
     if let Err(cause) = written {
-        // Best effort: the error that matters is the one before it.
+        // Best effort: the earlier error is the one that matters.
         let _ = std::fs::remove_file(&passing);
         return Err(wrong(cause));
     }
     sync_directory_of(path)
 }
 
-/// Makes a change of names in a file's directory outlive a power cut.
+/// Syncs a file's directory, so that renames in it survive a power cut.
 pub fn sync_directory_of(path: &Path) -> Result<(), FileError> {
     let directory = directory_of(path);
     File::open(directory)
@@ -134,7 +134,7 @@ pub fn sync_directory_of(path: &Path) -> Result<(), FileError> {
         .map_err(|cause| FileError::new("sync the directory", directory, cause))
 }
 
-/// Reads a file of at most `max` bytes; a longer one is an error, however it grows meanwhile.
+/// Reads a file of at most `max` bytes. A longer one is an error, even if it grows during the read.
 pub fn read_bounded(path: &Path, max: usize) -> Result<Vec<u8>, FileError> {
     let wrong = |cause| FileError::new("read", path, cause);
     let file = File::open(path).map_err(wrong)?;
@@ -155,14 +155,14 @@ pub fn mode(path: &Path) -> Result<u32, FileError> {
         .map_err(|cause| FileError::new("look at", path, cause))
 }
 
-/// Who owns a file or directory: the number of the user.
+/// The user id of the owner of a file or directory.
 pub fn owner(path: &Path) -> Result<u32, FileError> {
     std::fs::metadata(path)
         .map(|facts| facts.uid())
         .map_err(|cause| FileError::new("look at", path, cause))
 }
 
-/// Whether this process may list, change and enter a directory.
+/// Returns whether this process may list, change and enter a directory.
 pub fn may_use(directory: &Path) -> bool {
     let all = AccessFlags::R_OK | AccessFlags::W_OK | AccessFlags::X_OK;
     access(directory, all).is_ok()
@@ -175,7 +175,7 @@ fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// A name beside `path` that nobody else uses; the leading dot keeps it out of globs.
+/// Returns an unused name next to `path`; the leading dot keeps it out of globs.
 fn passing_name(path: &Path) -> io::Result<PathBuf> {
     let name = path
         .file_name()

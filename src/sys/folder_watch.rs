@@ -1,4 +1,4 @@
-//! Hears of what appears in folders, is written there, and goes (inotify(7)).
+//! Watches folders: reports entries that appear, are written, or are removed (inotify(7)).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,14 +11,14 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDe
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Watches folders, each under a key of the caller's.
+/// Watches folders, each under a key that the caller chooses.
 #[derive(Debug)]
 pub struct FolderWatch<K> {
     inotify: AsyncFd<Queue>,
     folders: BTreeMap<WatchDescriptor, K>,
 }
 
-/// The kernel's queue of events, as tokio wants it.
+/// The kernel's queue of events, as a descriptor for tokio.
 #[derive(Debug)]
 struct Queue(Inotify);
 
@@ -28,37 +28,37 @@ impl AsRawFd for Queue {
     }
 }
 
-/// Something that happened to an entry of a folder, or to the folder.
+/// A change of an entry of a folder, or of the folder itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderEvent<K> {
     /// The folder's key.
     pub folder: K,
-    /// The entry that appeared, was written and closed, or went; absent when the folder itself went, which
-    /// is then watched no more.
+    /// The entry that appeared, was written and closed, or was removed. `None` when the folder itself was removed;
+    /// it is then no longer watched.
     pub entry: Option<OsString>,
 }
 
 impl<K: Clone + PartialEq> FolderWatch<K> {
-    /// One that watches nothing yet; must be called within a tokio runtime.
+    /// Creates a watch of no folders; must be called within a tokio runtime.
     ///
     /// # Errors
     /// When the user's inotify instances are used up.
     pub fn new() -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
-        #[expect(unsafe_code, reason = "tokio wants a descriptor that never changes")]
-        // SAFETY: the queue is owned and never replaced, so it answers with one number until it is dropped.
+        #[expect(unsafe_code, reason = "AsyncFd needs a descriptor that never changes")]
+        // SAFETY: the queue is owned and never replaced, so it returns the same number until it is dropped.
         let inotify =
             unsafe { AsyncFd::register_with_interest(Queue(inotify), Interest::READABLE) }?;
         let folders = BTreeMap::new();
         Ok(Self { inotify, folders })
     }
 
-    /// How many folders are watched.
+    /// The number of folders that are watched.
     pub fn len(&self) -> usize {
         self.folders.len()
     }
 
-    /// Watches `folder` from now on; what it holds already is not reported.
+    /// Watches `folder` from now on; existing entries are not reported.
     ///
     /// # Errors
     /// When it is no folder, or the user's inotify watches are used up.
@@ -75,10 +75,10 @@ impl<K: Clone + PartialEq> FolderWatch<K> {
         Ok(())
     }
 
-    /// Waits for the next events; safe to drop while it waits.
+    /// Waits for the next events; safe to drop while waiting.
     ///
     /// # Errors
-    /// When more happened than the kernel keeps: everything has to be looked at.
+    /// When the kernel's queue has overflowed: the caller must read all folders again.
     pub async fn next(&mut self) -> io::Result<Vec<FolderEvent<K>>> {
         loop {
             let mut ready = self.inotify.readable().await?;
@@ -111,7 +111,7 @@ fn told<K: Clone>(
             | AddWatchFlags::IN_UNMOUNT
             | AddWatchFlags::IN_IGNORED;
         let folder = if event.mask.intersects(own) {
-            // One that was moved still exists and would be reported under its old key.
+            // A folder that was moved still exists and would be reported under its old key.
             let _ = inotify.rm_watch(event.wd);
             folders.remove(&event.wd)
         } else {

@@ -1,4 +1,4 @@
-//! Hints of the kernel that something on the machine may have changed; what, shows only a look.
+//! Hints from the kernel that something on the host may have changed; the caller must look to find out what.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use super::netlink::Netlink;
 #[derive(Debug)]
 pub struct Hints {
     source: AsyncFd<Source>,
-    /// What makes it ready.
+    /// The readiness to wait for.
     interest: Interest,
 }
 
@@ -23,44 +23,44 @@ pub struct Hints {
 enum Source {
     Netlink(Netlink),
     Names(Names),
-    /// A file of `/proc` that is ready, with priority, once after each change (poll(2)).
+    /// A file of `/proc` that becomes ready, with priority, once after each change (poll(2)).
     Changing(File),
 }
 
 impl Hints {
-    /// Network interfaces, addresses and routes of this network namespace.
+    /// Watches network interfaces, addresses and routes of this network namespace.
     ///
-    /// This and the others need a runtime around them.
+    /// Like the other constructors, it needs a tokio runtime.
     pub fn network() -> io::Result<Self> {
         Self::over(Source::Netlink(Netlink::network()?), Interest::READABLE)
     }
 
-    /// Disks and partitions.
+    /// Watches disks and partitions.
     pub fn block_devices() -> io::Result<Self> {
         let netlink = Netlink::block_devices()?;
         Self::over(Source::Netlink(netlink), Interest::READABLE)
     }
 
-    /// Names in directories; a directory that cannot be watched is left out.
+    /// Watches names in directories; a directory that cannot be watched is left out.
     pub fn names(places: &[(&Path, &[&str])]) -> io::Result<Self> {
         let mut names = Names::new()?;
         for (directory, wanted) in places {
-            // Not every system has every one of them.
+            // Not every system has all of them.
             let _ = names.watch(directory, wanted);
         }
         Self::over(Source::Names(names), Interest::READABLE)
     }
 
-    /// A file of `/proc` that tells of its changes, such as `self/mountinfo` (proc(5)) or
+    /// Watches a file of `/proc` that reports its changes, such as `self/mountinfo` (proc(5)) or
     /// `sys/kernel/hostname`.
     pub fn changes_of(file: &Path) -> io::Result<Self> {
         Self::over(Source::Changing(File::open(file)?), Interest::PRIORITY)
     }
 
-    /// Waits for the next hint; many that came together are one. Safe to drop while it waits.
+    /// Waits for the next hint; several that arrive together count as one. Safe to drop while waiting.
     ///
     /// # Errors
-    /// When the source is of no use any more.
+    /// When the source no longer works.
     pub async fn next(&self) -> io::Result<()> {
         loop {
             self.source.ready(self.interest).await?.clear_ready();
@@ -70,19 +70,19 @@ impl Hints {
         }
     }
 
-    /// Forgets the hints that came already, because what they tell of is looked at after this.
+    /// Discards the hints so far, because the caller is about to look.
     pub fn forget(&self) {
-        // A source that fails says so when it is waited for.
+        // A failing source returns its error on the next wait.
         let _ = self.source.get_ref().take();
-        // The runtime may know already what was taken here.
+        // Clears the readiness that the runtime may have recorded for the hints taken here.
         let _ = self.source.try_io(self.interest, |_| {
             Err::<(), _>(io::ErrorKind::WouldBlock.into())
         });
     }
 
     fn over(source: Source, interest: Interest) -> io::Result<Self> {
-        #[expect(unsafe_code, reason = "tokio wants a descriptor that never changes")]
-        // SAFETY: each source answers with the number of the one descriptor that it owns until it is dropped.
+        #[expect(unsafe_code, reason = "AsyncFd needs a descriptor that never changes")]
+        // SAFETY: each source owns one descriptor and returns its number until it is dropped.
         let source = unsafe { AsyncFd::register_with_interest(source, interest) }?;
         Ok(Self { source, interest })
     }
@@ -122,10 +122,10 @@ mod tests {
     use super::super::skip::skip;
     use super::*;
 
-    /// Nothing but the event ends a wait: there is no polling behind it.
+    /// Only the event ends a wait: there is no polling.
     const LONG: Duration = Duration::from_mins(1);
 
-    /// Runs a test on a thread whose network, mounts and host name are its own.
+    /// Runs a test on a thread with its own network, mounts and host name.
     fn apart(test: fn()) {
         if !Uid::effective().is_root() {
             return skip("namespaces need root");
@@ -158,7 +158,7 @@ mod tests {
         found
     }
 
-    /// Each of the changes must be hinted at.
+    /// Each of the changes must cause a hint.
     #[tokio::main(flavor = "current_thread")]
     async fn heard(open: impl Fn() -> io::Result<Hints>, changes: &[&dyn Fn()]) {
         let hints = open().unwrap();

@@ -1,8 +1,8 @@
-//! The machine's own name, as the kernel has it.
+//! The host name, as the kernel reports it.
 
 use std::fs;
 
-/// Its name; nothing where it has none, or none that can be read.
+/// Returns the host name; `None` if there is none, or it cannot be read.
 pub fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();

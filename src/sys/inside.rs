@@ -1,4 +1,4 @@
-//! Files of another root file system, listed, read and written without ever following a link out of there.
+//! Lists, reads and writes files of another root file system without following a link out of it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -12,10 +12,10 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use super::process_table::own_pid;
 use super::random::random_bytes;
 
-/// The permissions of a new file for which none are given.
+/// The permissions of a new file if none are given.
 const USUAL_MODE: u32 = 0o644;
 
-/// The root of such a file system, held open: what it is named later does not matter.
+/// The root of such a file system, held open: later renames do not matter.
 #[derive(Debug)]
 pub struct InsideRoot(File);
 
@@ -27,29 +27,30 @@ impl InsideRoot {
         root.map(Self)
     }
 
-    /// Its path for other processes, as long as this is open.
+    /// Returns its path for other processes, valid as long as this is open.
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", own_pid(), self.0.as_raw_fd()).into()
     }
 
-    /// Whether it is the directory at `path`. What is open is compared, whatever its path leads to now.
+    /// Returns whether it is the directory at `path`. The open directory is compared, wherever its own path leads
+    /// now.
     pub fn is_at(&self, path: &Path) -> io::Result<bool> {
         let (own, other) = (self.0.metadata()?, fs::metadata(path)?);
         Ok((own.dev(), own.ino()) == (other.dev(), other.ino()))
     }
 
-    /// At most `bytes` from `offset` on of a regular file, and its facts. Links on the way are followed as if the
-    /// root were `/`.
+    /// Reads at most `bytes` bytes of a regular file from `offset` on, with its metadata. Links in the path are
+    /// followed as if the root were `/`.
     ///
     /// # Errors
-    /// `InvalidInput` when it is not a regular file. Such a file is not opened: `O_PATH` opens no driver and no pipe
-    /// (open(2)), while opening a device can rewind a tape or start a watchdog, whatever is done with it then.
+    /// `InvalidInput` when it is not a regular file. Such a file is not opened: `O_PATH` opens no driver and no
+    /// pipe (open(2)). Merely opening a device can rewind a tape or start a watchdog.
     pub fn read(&self, path: &str, offset: u64, bytes: u64) -> io::Result<(Vec<u8>, Metadata)> {
         let found = self.find(path, OFlag::empty())?;
         if !found.metadata()?.is_file() {
             return Err(invalid("not a regular file"));
         }
-        // What was found and no other, whatever has its name by now.
+        // Reopens the file that was checked, even if its name refers to another file by now.
         let mut file = OpenOptions::new()
             .read(true)
             .custom_flags(OFlag::O_NONBLOCK.bits())
@@ -61,8 +62,8 @@ impl InsideRoot {
         Ok((read, facts))
     }
 
-    /// What a directory holds, of its first `most` names those that are `wanted`, each with its facts; those of a
-    /// link are the link's own.
+    /// Lists a directory: among its first `most` names those that `wanted` selects, each with its metadata; for a
+    /// link, the metadata of the link itself.
     pub fn list(
         &self,
         path: &str,
@@ -74,19 +75,18 @@ impl InsideRoot {
         let names = fs::read_dir(&place)?.take(most);
         let names: io::Result<Vec<OsString>> = names.map(|e| Ok(e?.file_name())).collect();
         let facts = |name: OsString| {
-            // One that is gone by now is left out.
+            // An entry that was removed by now is left out.
             let facts = fs::symlink_metadata(place.join(&name)).ok()?;
             Some((name, facts))
         };
         Ok(wanted(names?).into_iter().filter_map(facts).collect())
     }
 
-    /// Writes the file `name` in `directory`, whole or not at all, and returns whether it is new. One that is
-    /// there keeps its owner, and its permissions if none are given; a new one belongs to whom the directory
-    /// belongs to.
+    /// Writes the file `name` in `directory` atomically, and returns whether it is new. An existing file keeps its
+    /// owner, and its permissions if none are given. A new file gets the owner of the directory.
     ///
     /// # Errors
-    /// `InvalidInput` when the name stands for something else than a regular file, such as a link.
+    /// `InvalidInput` when the name belongs to something other than a regular file, such as a link.
     pub fn write(
         &self,
         (directory, name): (&str, &str),
@@ -108,7 +108,7 @@ impl InsideRoot {
         let owner = old.as_ref().map_or(directory.metadata()?, Clone::clone);
         let kept = old.map(|facts| facts.mode() & 0o777);
         let passing = place.join(passing_name()?);
-        // Neither a link nor anything else that waits there under this name.
+        // `create_new` follows no link and opens nothing that already exists under this name.
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -124,14 +124,14 @@ impl InsideRoot {
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&passing, &target));
         if written.is_err() {
-            // Best effort: the error that matters is the one before it.
+            // Best effort: the earlier error is the one that matters.
             let _ = fs::remove_file(&passing);
         }
         written.map(|()| new)
     }
 
-    /// A place below the root, not opened for anything. Mounts below it are not entered: one of them may never
-    /// answer.
+    /// Returns a handle to a path below the root, without opening the file itself. Mounts below the root are not
+    /// entered: one of them may never respond.
     fn find(&self, path: &str, flags: OFlag) -> io::Result<File> {
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_CLOEXEC | flags)
@@ -144,12 +144,12 @@ impl InsideRoot {
     }
 }
 
-/// What is open, by a name that always means it.
+/// Returns a path that always refers to this open file.
 fn by_descriptor(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// A name that leads nowhere else.
+/// Returns the name if it is a single path component.
 fn single(name: &str) -> io::Result<&OsStr> {
     let leads_on = name.contains(['/', '\0']) || matches!(name, "" | "." | "..");
     if leads_on {
@@ -184,7 +184,7 @@ mod tests {
     use super::super::skip::skip;
     use super::*;
 
-    /// A root with links out of it, and what lies outside.
+    /// Creates a root with links that lead out of it, and a secret outside.
     fn lab() -> (Scratch, PathBuf, InsideRoot) {
         let scratch = Scratch::new();
         let root = scratch.join("root");
@@ -242,14 +242,14 @@ mod tests {
         assert!(of_the_host.is_at(Path::new("/")).unwrap());
     }
 
-    /// The refusal of a file by its kind. To open one that cannot be opened would lead to another error.
+    /// The error for a file of the wrong type. Opening one that cannot be opened would return another error.
     const BY_ITS_KIND: &str = "not a regular file";
 
     fn refusal(inside: &InsideRoot, path: &str) -> String {
         inside.read(path, 0, 64).unwrap_err().to_string()
     }
 
-    /// Opens a pipe to write, which fails with `ENXIO` unless somebody has it open to read (fifo(7)).
+    /// Opens a pipe for writing, which fails with `ENXIO` unless a reader has it open (fifo(7)).
     fn to_write(pipe: &Path) -> io::Result<File> {
         let flags = OFlag::O_NONBLOCK.bits();
         OpenOptions::new()
@@ -272,7 +272,7 @@ mod tests {
                     assert_eq!(refused.raw_os_error(), Some(Errno::ENXIO as i32));
                 }
             });
-            // It also returns: a blocking open would wait for a writer.
+            // The reads also return: a blocking open would wait for a writer.
             let mut refusals: Vec<_> = (0..ROUNDS)
                 .map(|_| {
                     inside
@@ -305,7 +305,7 @@ mod tests {
             let path = root.join(name);
             OpenOptions::new().read(true).custom_flags(flags).open(path)
         };
-        // To open either would fail with an error of its own.
+        // Opening either would fail with a different error.
         let _socket = UnixListener::bind(root.join("etc/socket")).unwrap();
         let code = opened("etc/socket").unwrap_err().raw_os_error();
         assert_eq!(code, Some(Errno::ENXIO as i32));

@@ -1,9 +1,9 @@
-//! A jail for a program of the host that reads files of a container, which may be hostile to it.
+//! A jail for a program of the host that reads files of a container, which may be hostile.
 //!
-//! The program sees the host's programs and some files of the container, read-only, and nothing else but an empty `/tmp`. The files are
-//! mounts that are cloned in the container's own mount namespace (`open_tree(2)`): a symbolic link on the way to them, or
-//! in them, never ends at a file of the host. The program is a user of its own, with the groups that may read the files;
-//! it has no capability, no network, and a pid namespace of its own.
+//! The program sees the host's programs, some files of the container, read-only, and an empty `/tmp`. The files are
+//! mounts that are cloned in the container's own mount namespace (`open_tree(2)`): a symbolic link in their path,
+//! or in them, never leads to a file of the host. The program runs as a separate user, with the groups that may
+//! read the files. It has no capability, no network, and its own pid namespace.
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -29,17 +29,17 @@ use super::descriptors::pipe;
 use super::jail_mounts::{ClonedTree, enter_root, reading_groups};
 use super::process_table::process;
 
-/// Users of jails are numbered from here on by the container's first process. systemd gives these numbers to nobody
-/// (UIDS-GIDS of systemd, 1879048192 to 2147352575), and a pid is below 2^22.
+/// The first user id of jails; the pid of the container's first process is added. systemd assigns none of these
+/// numbers (UIDS-GIDS of systemd, 1879048192 to 2147352575), and a pid is below 2^22.
 const FIRST_UID: u32 = 1_879_048_192;
 
-/// The most memory of the program, in bytes, without the files that it maps.
+/// The memory limit of the program, in bytes, not counting the files that it maps.
 const MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The largest file that the program can write, in bytes: what its `/tmp` holds.
+/// The largest file that the program can write, in bytes: the size of its `/tmp`.
 const FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The most processor time, in seconds; whoever started the program ends it sooner as a rule.
+/// The limit of CPU time, in seconds; the caller usually kills the program sooner.
 const CPU_SECONDS: u64 = 120;
 
 /// The most processes of the jail's user.
@@ -48,22 +48,22 @@ const PROCESSES: u64 = 256;
 /// What a program in a jail sees of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jail {
-    /// The container's first process, as the host numbers it.
+    /// The pid of the container's first process on the host.
     pub init: i32,
-    /// When that began, in clock ticks from boot: a number may be used again.
+    /// When that process started, in clock ticks from boot: a pid may be reused.
     pub started: u64,
-    /// Absolute paths in the container, none below another. One of them must exist.
+    /// Absolute paths in the container, none below another. At least one of them must exist.
     pub needs: Vec<PathBuf>,
     /// Further paths, which may be missing.
     pub paths: Vec<PathBuf>,
 }
 
-/// A program, as `execve` takes it.
+/// A program, as passed to `execve`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JailCommand {
     /// Its path on the host.
     pub program: CString,
-    /// All arguments, the program's name among them.
+    /// All arguments, including the program's name.
     pub argv: Vec<CString>,
     /// The whole environment, `NAME=value`.
     pub env: Vec<CString>,
@@ -76,11 +76,12 @@ struct Doors {
     root: File,
 }
 
-/// Runs a program in a jail and returns its exit code, 128 and the signal where one killed it; `None` where none of the
-/// paths that it needs exists. The calling process has one thread, is root, and ends after this: it is in the jail too.
+/// Runs a program in a jail and returns its exit code, or 128 plus the signal that killed it. Returns `None` if
+/// none of the needed paths exists. The calling process must be single-threaded and root, and must exit afterwards:
+/// it is in the jail too.
 ///
 /// # Errors
-/// What failed, in words. Nothing ran then.
+/// The step that failed, as text. No program has run then.
 pub fn run_in_jail(jail: &Jail, command: &JailCommand) -> io::Result<Option<u8>> {
     let doors = step("open the container's namespaces", Doors::open(jail))?;
     let (needed, further) = step("find the container's files", doors.clone_files(jail))?;
@@ -130,8 +131,8 @@ impl Doors {
         Ok(doors)
     }
 
-    /// The files of the container that are needed and there, and the further ones. They are found where the container
-    /// finds them.
+    /// Clones the needed files of the container that exist, and the further ones. The paths are resolved as inside
+    /// the container.
     fn clone_files(&self, jail: &Jail) -> io::Result<(Vec<ClonedTree>, Vec<ClonedTree>)> {
         setns(&self.mounts, CloneFlags::CLONE_NEWNS)?;
         fchdir(&self.root)?;
@@ -141,20 +142,20 @@ impl Doors {
             Ok(found?.into_iter().flatten().collect())
         };
         let found = trees(&jail.needs).and_then(|needed| Ok((needed, trees(&jail.paths)?)));
-        // Back, whatever was found; this also ends the `chroot`.
+        // Always returns to the own mount namespace; this also undoes the `chroot`.
         setns(&self.own_mounts, CloneFlags::CLONE_NEWNS)?;
         found
     }
 }
 
-/// The child's life before the program; returns only when a step failed.
+/// Runs in the child until it executes the program; returns only if a step failed.
 fn become_program(
     jail: &Jail,
     trees: &[ClonedTree],
     watch: &OwnedFd,
     command: &JailCommand,
 ) -> io::Result<Infallible> {
-    // Here, where `/proc` is that of the new pid namespace.
+    // In the child, because here `/proc` is that of the new pid namespace.
     step("mount the jail", enter_root(trees))?;
     step("limit the program", limit())?;
     let groups = reading_groups(&[jail.needs.as_slice(), &jail.paths].concat());
@@ -164,7 +165,7 @@ fn become_program(
     step("become another user", change_user(&groups, number))?;
     step("drop capabilities", drop_capabilities())?;
     step("drop privileges for good", set_no_new_privs())?;
-    // After the change of user, which would undo it.
+    // After the change of user, which would reset it.
     step("follow the parent", set_pdeathsig(Signal::SIGKILL))?;
     let mut parent = [PollFd::new(watch.as_fd(), PollFlags::POLLIN)];
     if step("look for the parent", poll(&mut parent, PollTimeout::ZERO))? != 0 {
@@ -177,7 +178,7 @@ fn become_program(
     )
 }
 
-/// Groups first: whoever is no longer root cannot change them.
+/// Groups first: a process that is no longer root cannot change them.
 fn change_user(groups: &[Gid], number: u32) -> Result<(), Errno> {
     let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
     setgroups(groups)?;
@@ -197,15 +198,15 @@ fn limit() -> Result<(), Errno> {
     limits.try_for_each(|(resource, most)| setrlimit(resource, most, most))
 }
 
-/// No program that is executed from here on gets a capability (capabilities(7)), not even as root.
+/// Programs executed from here on get no capability (capabilities(7)), not even as root.
 fn drop_bounding_set() {
-    /// The kernel takes words.
+    /// The kernel reads all arguments as `unsigned long`.
     const UNUSED: libc::c_ulong = 0;
-    /// More than there are; 41 in Linux 6.18.
+    /// More than exist; 41 in Linux 6.18.
     const CAPABILITIES: libc::c_ulong = 64;
     for capability in 0..CAPABILITIES {
         #[expect(unsafe_code, reason = "this prctl has no safe wrapper")]
-        // SAFETY: takes numbers; one that is no capability is an error and no harm.
+        // SAFETY: takes numbers; a number that is no capability is a harmless error.
         unsafe {
             libc::prctl(libc::PR_CAPBSET_DROP, capability, UNUSED, UNUSED, UNUSED);
         }
@@ -245,7 +246,7 @@ fn same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Says at which step something failed.
+/// Adds the failed step to an error.
 fn step<T, E: Into<io::Error>>(what: &str, outcome: Result<T, E>) -> io::Result<T> {
     outcome.map_err(|cause| {
         let cause = cause.into();

@@ -13,35 +13,35 @@ use nix::libc;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
 
-/// Where the jail is put together. The host's own `/run` is below it, in the jail's mount namespace alone.
+/// Where the jail is assembled. The mount hides the host's own `/run`, only in the jail's mount namespace.
 const PLACE: &str = "/run";
 
 /// Directories with programs and libraries; some are links to others where `/usr` is merged.
 const PROGRAMS: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/// Files of the host that programs cannot do without.
+/// Files of the host that programs require.
 const FILES: &[&str] = &["dev/null", "etc/ld.so.cache"];
 
-/// Empty directories that programs want: the settings of apt, of which none is obeyed in a jail.
+/// Empty directories that programs expect: apt's settings, so that none takes effect in a jail.
 const EMPTY: &[&str] = &["etc/apt/apt.conf.d"];
 
-/// `/tmp`, the one place where a program can write.
+/// `/tmp`, the only place where a program can write.
 const SCRATCH: &str = "mode=1777,size=16m";
 
-/// `open_tree(2)`: a copy of the mount, and not the mount itself; the descriptor closes at `execve`; nothing is mounted
-/// automatically on the way.
+/// `open_tree(2)`: a copy of the mount, not the mount itself; the descriptor closes at `execve`; no automount in
+/// the path is triggered.
 const CLONE: u32 = 0x1 | 0x80000 | 0x800;
 
 /// `move_mount(2)`: the source is the descriptor itself.
 const SOURCE_IS_OPEN: u32 = 0x4;
 
-/// The most directory entries that are looked at for their groups.
+/// The most directory entries whose groups are examined.
 const MAX_ENTRIES: usize = 1024;
 
 /// The most groups that a program gets.
 const MAX_GROUPS: usize = 16;
 
-/// How deep files are looked at: `/var/log/journal/MACHINE/system.journal`.
+/// The depth to which files are examined: `/var/log/journal/MACHINE/system.journal`.
 const DEPTH: usize = 2;
 
 /// A file or a directory of a container, cloned from its mount and not yet mounted anywhere.
@@ -53,8 +53,8 @@ pub struct ClonedTree {
 }
 
 impl ClonedTree {
-    /// Clones what is at `path`, as the calling process resolves it; `None` where nothing is, or neither a directory, a
-    /// regular file nor a socket. Nothing is opened: `O_PATH` is implied.
+    /// Clones the file at `path`, as the calling process resolves it. Returns `None` if it does not exist, or is
+    /// neither a directory, a regular file nor a socket. Opens nothing: `O_PATH` is implied.
     ///
     /// # Errors
     /// The kernel's, such as `ENOSYS` before Linux 5.2.
@@ -69,7 +69,7 @@ impl ClonedTree {
             other => RawFd::try_from(other?).map_err(io::Error::other)?,
         };
         #[expect(unsafe_code, reason = "the kernel returns a bare number")]
-        // SAFETY: a fresh descriptor, which nobody else owns.
+        // SAFETY: a new descriptor, which nothing else owns.
         let tree = unsafe { OwnedFd::from_raw_fd(opened) };
         let tree = File::from(tree);
         let kind = tree.metadata()?.file_type();
@@ -83,13 +83,14 @@ impl ClonedTree {
         }))
     }
 
-    /// Mounts it in the jail under the path that it has in the container, read-only and without devices or programs.
+    /// Mounts it in the jail under the path that it has in the container, read-only and without devices or
+    /// programs.
     fn attach(&self) -> io::Result<()> {
         let target = below(&self.path);
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
         }
-        // A file of `/proc` is there.
+        // A file of `/proc` exists already.
         match (target.exists(), self.is_directory) {
             (true, _) => {}
             (false, true) => fs::create_dir(&target)?,
@@ -110,17 +111,17 @@ impl ClonedTree {
             )
         };
         Errno::result(moved)?;
-        // What is mounted in the container from now on stays there.
+        // Later mounts in the container do not propagate into the jail.
         set(&target, MsFlags::MS_PRIVATE)?;
         restrict(&target, MsFlags::MS_NODEV | MsFlags::MS_NOEXEC)
     }
 }
 
-/// Makes the host's programs and these trees all that the calling process sees. It has a mount namespace and a pid
-/// namespace of its own; `/proc` shows the latter's processes.
+/// Replaces the root of the calling process with the host's programs and these trees. The process must have its own
+/// mount and pid namespaces; `/proc` shows the processes of the pid namespace.
 ///
 /// # Errors
-/// The kernel's. The process must end then: it may see a part of the host.
+/// The kernel's. The process must exit then: it may see a part of the host.
 pub fn enter_root(trees: &[ClonedTree]) -> io::Result<()> {
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
@@ -158,7 +159,7 @@ pub fn enter_root(trees: &[ClonedTree]) -> io::Result<()> {
     restrict(Path::new("/"), MsFlags::MS_NODEV | MsFlags::MS_NOEXEC)
 }
 
-/// A directory of programs, or the link in its place.
+/// Mounts a directory of programs, or copies the link that is in its place.
 fn programs(directory: &Path) -> io::Result<()> {
     let target = below(directory);
     match fs::symlink_metadata(directory) {
@@ -177,7 +178,7 @@ fn bind(source: &Path, target: &Path, flags: MsFlags) -> io::Result<()> {
     restrict(target, flags)
 }
 
-/// Makes a mount read-only and without set-user-ID programs, and what `flags` say.
+/// Makes a mount read-only and without set-user-ID programs, and sets `flags`.
 fn restrict(target: &Path, flags: MsFlags) -> io::Result<()> {
     let always = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | MsFlags::MS_NOSUID;
     set(target, always | flags)
@@ -188,12 +189,12 @@ fn set(target: &Path, flags: MsFlags) -> io::Result<()> {
     Ok(mount(none, target, none, flags, none)?)
 }
 
-/// A path of the jail, before it is entered.
+/// Returns where a path of the jail is before the jail is entered.
 fn below(path: &Path) -> PathBuf {
     Path::new(PLACE).join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// The groups that can read what others cannot, of the files at and below `paths`: a journal is for its group.
+/// Returns the groups that can read files at and below `paths` that others cannot, such as the group of a journal.
 pub fn reading_groups(paths: &[PathBuf]) -> Vec<u32> {
     let mut groups = Vec::new();
     let mut left = MAX_ENTRIES;

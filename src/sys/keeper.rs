@@ -1,4 +1,4 @@
-//! The system calls of a process that keeps all its descendants: subreaper, signals as events, waiting.
+//! System calls of a process that keeps all its descendants: subreaper, signals as events, waiting.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -13,17 +13,17 @@ use nix::unistd::Pid;
 
 use super::child::Exit;
 
-/// From now on every orphan below this process becomes its child.
+/// Makes every orphan below this process its child from now on.
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(prctl::set_child_subreaper(true)?)
 }
 
-/// One child that has ended and was waited for; `None` while all live. `Err` with `ECHILD` when there is none.
+/// Reaps one child that has ended; `None` while all are alive. `Err` with `ECHILD` when there is no child.
 pub fn reap_any() -> io::Result<Option<(i32, Exit)>> {
     wait_for(Pid::from_raw(-1))
 }
 
-/// As [`reap_any`], for one child alone.
+/// Like [`reap_any`], for only one child.
 pub fn reap(pid: i32) -> io::Result<Option<(i32, Exit)>> {
     wait_for(Pid::from_raw(pid))
 }
@@ -38,14 +38,14 @@ fn wait_for(pid: Pid) -> io::Result<Option<(i32, Exit)>> {
     }
 }
 
-/// Why a [`Keeper`] woke.
+/// Why a [`Keeper`] woke up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     /// A child ended.
     Child,
-    /// A signal asked for the end, or the parent died.
+    /// A signal requested termination, or the parent died.
     Stop,
-    /// The watched pipe was closed by the other side.
+    /// The other side closed the watched pipe.
     Closed,
 }
 
@@ -56,20 +56,20 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Makes this process the keeper of its descendants: it adopts orphans, hears SIGTERM when its parent
-    /// dies, and no signal that can be blocked ends it any more.
+    /// Makes this process the keeper of its descendants: it adopts orphans and gets SIGTERM when its parent dies.
+    /// No signal that can be blocked kills it any more.
     pub fn begin() -> io::Result<Self> {
         let all = SigSet::all();
         all.thread_block()?;
         let signals = SignalFd::with_flags(&all, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         adopt_orphans()?;
         prctl::set_pdeathsig(Signal::SIGTERM)?;
-        // Seen in process lists; without it the name is the number of a descriptor.
+        // Shown in process lists; without it the name would be the number of a descriptor.
         let _ = prctl::set_name(c"gatewren-reaper");
         Ok(Self { signals })
     }
 
-    /// Sleeps until something happens. What `pipe` still carries is not read.
+    /// Waits until something happens. Data in `pipe` is not read.
     pub fn wait(&self, pipe: BorrowedFd<'_>) -> io::Result<Wake> {
         loop {
             let mut fds = [

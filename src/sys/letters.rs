@@ -1,17 +1,17 @@
-//! Letters and digits that nobody takes for one another (Crockford's base 32), for codes that people type.
+//! Crockford's base 32: letters and digits that are hard to confuse, for codes that people type.
 
 use super::random::{RandomError, random_bytes};
 
-/// One for each five bits.
+/// One character for each value of five bits.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// Random letters, five bits each.
+/// Returns random characters, five bits each.
 pub fn random_letters<const COUNT: usize>() -> Result<String, RandomError> {
     let random: [u8; COUNT] = random_bytes()?;
     Ok(random.iter().filter_map(|byte| letter(*byte)).collect())
 }
 
-/// Bytes as letters, eight for each five; what is left over at the end is filled with zero bits.
+/// Encodes bytes, eight characters for each five bytes; the last group is padded with zero bits.
 pub fn to_letters(bytes: &[u8]) -> String {
     let mut text = String::new();
     for group in bytes.chunks(5) {
@@ -27,7 +27,7 @@ pub fn to_letters(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes that letters stand for; none where one is no letter, or not eight of them stand for five.
+/// Decodes characters to bytes; `None` if a character is invalid, or the length is not a multiple of eight.
 pub fn from_letters(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for group in text.as_bytes().chunks(8) {
@@ -43,7 +43,7 @@ pub fn from_letters(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What was meant by what somebody typed: spaces and hyphens are nothing, `o` is a zero, `i` and `l` are ones.
+/// Normalises typed input: ignores spaces and hyphens, and reads `o` as zero, `i` and `l` as one.
 pub fn meant_letters(typed: &str) -> impl Iterator<Item = char> {
     typed
         .chars()
@@ -56,7 +56,7 @@ pub fn meant_letters(typed: &str) -> impl Iterator<Item = char> {
         })
 }
 
-/// The letter of the five lowest bits.
+/// Returns the character of the five lowest bits.
 fn letter(bits: u8) -> Option<char> {
     ALPHABET
         .get(usize::from(bits % 32))

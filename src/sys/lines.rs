@@ -1,26 +1,26 @@
-//! Lines from a stream of bytes, none longer than it may be.
+//! Reads lines of a limited length from a stream of bytes.
 
 use std::io;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-/// What is read, line by line.
+/// A reader of lines.
 pub struct Lines<R> {
     input: BufReader<R>,
     longest: usize,
 }
 
-/// A line was longer than it may be; nothing of it was kept.
+/// A line exceeded the limit and was discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong;
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of at most so many bytes.
+    /// Reads lines of at most `longest` bytes.
     pub fn new(input: BufReader<R>, longest: usize) -> Self {
         Self { input, longest }
     }
 
-    /// The next line, without its end; of one that is too long nothing is kept. `None` at the end.
+    /// Returns the next line, without its line feed. A line that is too long is discarded. `None` at the end.
     pub async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, TooLong>>> {
         let mut line = Vec::new();
         let mut length = 0_usize;

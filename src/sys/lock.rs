@@ -15,12 +15,12 @@ use super::files;
 /// The largest note of a holder; a larger one is not ours.
 const MAX_NOTE: usize = 128;
 
-/// Held as long as it lives; the kernel lets go of it when the process ends in whatever way.
+/// The lock, held until it is dropped; the kernel releases it however the process ends.
 #[derive(Debug)]
 pub struct DirectoryLock(Flock<File>);
 
 impl DirectoryLock {
-    /// Notes who holds it, and where it is reached, for commands that are run beside it.
+    /// Records the holder's pid and address, for commands that run beside it.
     pub fn note(&self, address: Option<SocketAddr>) -> io::Result<()> {
         let address = address.map_or_else(String::new, |address| format!(" {address}"));
         let note = format!("{}{address}\n", getpid());
@@ -29,22 +29,22 @@ impl DirectoryLock {
     }
 }
 
-/// Who holds a directory.
+/// The process that holds a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
     pid: Pid,
-    /// Where it listens, as bound; none for one that serves whoever started it.
+    /// The address where it listens, as bound; `None` if it serves only the process that started it.
     pub address: Option<SocketAddr>,
 }
 
 impl Holder {
-    /// Who holds a directory by its own note; none where nobody does that still runs.
+    /// Returns the holder of a directory from its own note; `None` if no such process runs.
     pub fn of(directory: &Path) -> Option<Self> {
         let note = files::read_bounded(&directory.join("lock"), MAX_NOTE).ok()?;
         let note = String::from_utf8(note).ok()?;
         let mut words = note.split_whitespace();
         let pid: i32 = words.next()?.parse().ok().filter(|pid| *pid > 1)?;
-        // The number of one that has ended may be another program's by now.
+        // The pid of a holder that has ended may have been reused by another program.
         let called = |of: &str| std::fs::read_to_string(format!("/proc/{of}/comm")).ok();
         if called(&pid.to_string())? != called("self")? {
             return None;
@@ -55,7 +55,7 @@ impl Holder {
         })
     }
 
-    /// Asks it to read everything again: SIGHUP.
+    /// Requests a reload of everything: SIGHUP.
     pub fn ask_to_reload(&self) -> io::Result<()> {
         Ok(kill(self.pid, Signal::SIGHUP)?)
     }

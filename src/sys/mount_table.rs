@@ -1,12 +1,12 @@
 //! The table of mounts as the kernel writes it.
 
-/// Every place at which something is mounted, after `/proc/self/mountinfo` (proc(5)).
+/// Returns every mount point in `/proc/self/mountinfo` (proc(5)).
 pub fn mount_places(mountinfo: &str) -> impl Iterator<Item = String> {
     let place = |line: &str| line.split(' ').nth(4).map(unescape_mount);
     mountinfo.lines().filter_map(place)
 }
 
-/// A word of the table: spaces, tabs, newlines, hashes and backslashes are written in octal there.
+/// Decodes a field of the table, in which spaces, tabs, newlines, hashes and backslashes are written in octal.
 pub fn unescape_mount(word: &str) -> String {
     let plain = [
         (r"\040", " "),

@@ -1,4 +1,4 @@
-//! Watches some names in some directories for files that come, go and change (inotify).
+//! Watches names in directories for files that are created, removed or changed (inotify).
 
 use std::ffi::OsString;
 use std::io;
@@ -16,17 +16,17 @@ pub struct Names {
 }
 
 impl Names {
-    /// None is watched yet. Fails where the user's inotify instances are used up.
+    /// Creates a watch of no names. Fails if the user's inotify instances are used up.
     pub fn new() -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
         let watched = Vec::new();
         Ok(Self { inotify, watched })
     }
 
-    /// Watches these names in a directory, whether they are there or not.
+    /// Watches these names in a directory, whether they exist or not.
     ///
-    /// A file is seen when it was written and closed, replaced, made or removed; of a link, its own name is
-    /// watched and not what it points to.
+    /// Reports a file that was written and closed, replaced, created or removed. For a link, its own name is
+    /// watched, not its target.
     pub fn watch(&mut self, directory: &Path, names: &[&str]) -> io::Result<()> {
         let changes = AddWatchFlags::IN_CLOSE_WRITE
             | AddWatchFlags::IN_CREATE
@@ -41,7 +41,7 @@ impl Names {
         Ok(())
     }
 
-    /// Takes all that happened, and says whether any of it happened to a watched name.
+    /// Reads all pending events, and returns whether any of them concerns a watched name.
     pub fn take(&self) -> io::Result<bool> {
         let mut counts = false;
         loop {

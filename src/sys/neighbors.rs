@@ -1,4 +1,4 @@
-//! The machines on the same networks that the kernel has talked to: ARP and neighbour discovery.
+//! The kernel's neighbour table: hosts on the same networks (ARP and neighbour discovery).
 
 use std::io;
 use std::net::IpAddr;
@@ -24,19 +24,19 @@ const ROUTER: u8 = 0x80;
 /// An entry of the kernel's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundNeighbor {
-    /// The interface behind which it is.
+    /// The interface through which it is reached.
     pub interface: String,
     /// Its address.
     pub address: IpAddr,
-    /// Its hardware address; empty as long as it is not known.
+    /// Its hardware address; empty while unknown.
     pub hardware: Vec<u8>,
-    /// What the kernel knows of it: one of `NUD_*` (rtnetlink(7)).
+    /// The kernel's state of the entry: one of `NUD_*` (rtnetlink(7)).
     pub state: u16,
-    /// Whether it says that it is a router.
+    /// Whether it announces itself as a router.
     pub router: bool,
 }
 
-/// The kernel's table, in its order.
+/// Returns the kernel's table, in its order.
 pub fn neighbors() -> io::Result<Vec<FoundNeighbor>> {
     let entries = list(SockProtocol::NetlinkRoute, GET_NEIGHBORS, &[0; HEADER])?;
     Ok(entries.iter().filter_map(|entry| read(entry)).collect())
@@ -57,7 +57,7 @@ fn read(entry: &[u8]) -> Option<FoundNeighbor> {
     })
 }
 
-/// An address as it goes over the wire.
+/// Reads an address in network byte order.
 pub(super) fn address(bytes: &[u8]) -> Option<IpAddr> {
     let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from).ok();
     v4.or_else(|| <[u8; 16]>::try_from(bytes).map(IpAddr::from).ok())

@@ -1,4 +1,4 @@
-//! What the kernel announces over netlink to whoever listens; needs no right.
+//! Subscribes to announcements of the kernel over netlink; needs no privileges.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -16,33 +16,33 @@ const NETWORK_GROUPS: i32 = libc::RTMGRP_LINK
     | libc::RTMGRP_IPV4_ROUTE
     | libc::RTMGRP_IPV6_ROUTE;
 
-/// What the kernel says of its devices, and what udev says of the same when it knows them.
+/// The kernel's announcements of its devices, and udev's announcements of the same devices.
 const DEVICE_GROUPS: i32 = 1 | 2;
 
-/// What stands in an announcement of a disk or a partition.
+/// The mark in an announcement of a disk or a partition.
 const BLOCK_DEVICE: &[u8] = b"SUBSYSTEM=block";
 
-/// Longer announcements are cut: their beginning tells enough.
+/// Longer announcements are truncated: the beginning is enough.
 const MAX_BYTES: usize = 8192;
 
-/// The most announcements taken at once; after so many the caller looks anyway, and the rest waits.
+/// The most announcements read at once; after that the caller looks anyway, and the rest is read later.
 const MAX_TAKEN: usize = 4096;
 
-/// A socket that hears announcements.
+/// A socket that receives announcements.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
-    /// What an announcement must contain to count; empty for any.
+    /// The bytes that an announcement must contain to count; empty for any.
     mark: &'static [u8],
 }
 
 impl Netlink {
-    /// Hears of network interfaces, their addresses, and routes.
+    /// Subscribes to network interfaces, their addresses, and routes.
     pub fn network() -> io::Result<Self> {
         Self::open(SockProtocol::NetlinkRoute, NETWORK_GROUPS, b"")
     }
 
-    /// Hears of disks and partitions.
+    /// Subscribes to disks and partitions.
     pub fn block_devices() -> io::Result<Self> {
         Self::open(
             SockProtocol::NetlinkKObjectUEvent,
@@ -51,8 +51,8 @@ impl Netlink {
         )
     }
 
-    /// Takes all that was announced, and says whether any of it counts. What was lost because nobody took
-    /// it in time counts.
+    /// Reads all pending announcements, and returns whether any of them counts. Announcements that were lost
+    /// because the queue overflowed count.
     pub fn take(&self) -> io::Result<bool> {
         let mut bytes = [0; MAX_BYTES];
         let mut counts = false;

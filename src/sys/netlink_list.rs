@@ -1,4 +1,4 @@
-//! Asks the kernel for one of its lists over netlink and takes the answer apart (netlink(7)); needs no right.
+//! Requests one of the kernel's lists over netlink and parses the answer (netlink(7)); needs no privileges.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -10,16 +10,16 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
-/// The most entries of a list that are taken; what is beyond them is left out.
+/// The most entries of a list that are returned; the rest is left out.
 const MAX_ENTRIES: usize = 16_384;
 
-/// How long the kernel may take for the next part of its answer, in seconds.
+/// The timeout for the next part of the kernel's answer, in seconds.
 const PATIENCE_S: i64 = 5;
 
-/// What fits into one part of an answer: the kernel makes them no larger.
+/// The size of the receive buffer: the kernel sends no larger parts.
 const PART_BYTES: usize = 64 * 1024;
 
-/// `struct nlmsghdr` and `struct rtattr`: their lengths, and what both are padded to.
+/// The sizes of `struct nlmsghdr` and `struct rtattr`, and their alignment.
 const HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
 const ALIGNMENT: usize = 4;
@@ -31,7 +31,7 @@ const WHOLE_LIST: u16 = 0x001 | 0x300;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 
-/// The entries of the list that a request of this kind asks for, each without its header.
+/// Returns the entries of the list that a request of this kind asks for, each without its header.
 pub(super) fn list(protocol: SockProtocol, kind: u16, request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     let socket = socket(
         AddressFamily::Netlink,
@@ -56,7 +56,7 @@ pub(super) fn list(protocol: SockProtocol, kind: u16, request: &[u8]) -> io::Res
             Err(Errno::EINTR) => continue,
             received => received?,
         };
-        // Whoever may send to us beside the kernel is not asked.
+        // Ignores messages that the kernel did not send.
         if from.is_some_and(|from| from.pid() != 0) {
             continue;
         }
@@ -68,7 +68,7 @@ pub(super) fn list(protocol: SockProtocol, kind: u16, request: &[u8]) -> io::Res
     Ok(entries)
 }
 
-/// Adds the entries of one part; whether it was the last.
+/// Adds the entries of one part; returns whether it was the last.
 fn take(mut part: &[u8], entries: &mut Vec<Vec<u8>>) -> io::Result<bool> {
     while let Some(length) = u32_at(part, 0) {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -96,13 +96,13 @@ fn message(kind: u16, request: &[u8]) -> Vec<u8> {
     bytes.extend(length.to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(WHOLE_LIST.to_ne_bytes());
-    // Number and sender: there is one question on this socket, and the kernel knows whose it is.
+    // Sequence number and sender: there is one request on this socket, and the kernel knows its sender.
     bytes.extend([0; 8]);
     bytes.extend(request);
     bytes
 }
 
-/// The attributes that follow an entry's fixed part: number and value.
+/// Returns the attributes that follow an entry's fixed part: number and value.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(bytes, 0)?);
@@ -115,7 +115,7 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// A number in the machine's own order of bytes.
+/// Reads a number in the host's byte order.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes
         .get(at..)?
@@ -124,7 +124,7 @@ pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
         .map(u16::from_ne_bytes)
 }
 
-/// A number in the machine's own order of bytes.
+/// Reads a number in the host's byte order.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes
         .get(at..)?

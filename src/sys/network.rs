@@ -1,4 +1,4 @@
-//! The addresses of the network interfaces, and connections whose other side takes nothing.
+//! The addresses of the network interfaces, and timeouts for connections whose other side does not respond.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use nix::sys::socket::{SockaddrStorage, setsockopt, sockopt};
 /// An address of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundAddress {
-    /// The interface's name; an old alias has one of its own, such as `eth0:1`.
+    /// The interface's name; an old alias has its own name, such as `eth0:1`.
     pub interface: String,
     /// The address.
     pub address: IpAddr,
@@ -19,20 +19,20 @@ pub struct FoundAddress {
     pub prefix: u8,
 }
 
-/// Every interface's IPv4 and IPv6 addresses, in the kernel's order (getifaddrs(3)).
+/// Returns every interface's IPv4 and IPv6 addresses, in the kernel's order (getifaddrs(3)).
 pub fn interface_addresses() -> io::Result<Vec<FoundAddress>> {
     Ok(getifaddrs()?.filter_map(found).collect())
 }
 
-/// Has the kernel end a TCP connection whose other side has taken nothing of what was sent for so long
+/// Lets the kernel close a TCP connection when sent data has not been acknowledged for this time
 /// (`TCP_USER_TIMEOUT`, tcp(7)).
 pub fn end_when_stalled(socket: &impl AsFd, after: Duration) -> io::Result<()> {
     let ms = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
     Ok(setsockopt(socket, sockopt::TcpUserTimeout, &ms)?)
 }
 
-/// Has the kernel ask the other side of a quiet TCP connection whether it is there, and end it when no answer came for
-/// so long (`SO_KEEPALIVE`, tcp(7)).
+/// Lets the kernel probe an idle TCP connection, and close it when no answer came for this time (`SO_KEEPALIVE`,
+/// tcp(7)).
 pub fn end_when_gone(socket: &impl AsFd, after: Duration) -> io::Result<()> {
     let third = u32::try_from(after.as_secs() / 3)
         .unwrap_or(u32::MAX)
@@ -48,7 +48,7 @@ fn found(interface: InterfaceAddress) -> Option<FoundAddress> {
     let ones = match interface.netmask.as_ref().and_then(ip) {
         Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones(),
         Some(IpAddr::V6(mask)) => mask.to_bits().leading_ones(),
-        // A network of one.
+        // A network of one address.
         None if address.is_ipv4() => 32,
         None => 128,
     };
@@ -78,7 +78,7 @@ mod tests {
         let reader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut writer, _) = listener.accept().unwrap();
         end_when_stalled(&writer, Duration::from_millis(200)).unwrap();
-        // Only a test whose connection is not ended waits so long.
+        // Only a failing test, whose connection is not closed, waits this long.
         writer
             .set_write_timeout(Some(Duration::from_mins(2)))
             .unwrap();

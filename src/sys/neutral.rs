@@ -1,11 +1,11 @@
-//! Text that a terminal shows and does not obey.
+//! Neutralises control characters, so that a terminal shows them instead of obeying them.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Replaces control characters by what they are called, so that output which is shown to a person cannot
-/// move the cursor, clear the screen or hide text. Line feeds and tabs stay; a carriage return before a
-/// line feed goes. Marks that turn the direction of writing are controls too (CVE-2021-42574).
+/// Replaces control characters with their names, so that text that is shown to a person cannot move the cursor,
+/// clear the screen or hide text. Line feeds and tabs stay; a carriage return before a line feed is removed. Marks
+/// that change the direction of writing count as control characters (CVE-2021-42574).
 pub fn neutralise(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hostile) {
         return Cow::Borrowed(text);
@@ -17,7 +17,7 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
             '\r' if chars.peek() == Some(&'\n') => {}
             '\u{1b}' => out.push_str("^["),
             c if is_hostile(c) => {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(out, "<U+{:04X}>", u32::from(c));
             }
             c => out.push(c),
@@ -26,14 +26,15 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a terminal, or whatever shows text, might obey this character instead of showing it.
+/// Returns whether a terminal or another viewer might obey this character instead of showing it.
 pub fn is_hostile(c: char) -> bool {
     let control = c.is_control() && c != '\n' && c != '\t';
     control || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a character takes no place where it is shown, changes how others are shown, or ends a line: the code points
-/// that Unicode has as `Default_Ignorable_Code_Point`, and the separators of lines and paragraphs.
+/// Returns whether a character has no visible width, changes how others are shown, or ends a line. These are the
+/// code points with the Unicode property `Default_Ignorable_Code_Point`, and the separators of lines and
+/// paragraphs.
 pub fn is_unseen(c: char) -> bool {
     matches!(
         c,

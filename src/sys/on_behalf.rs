@@ -1,4 +1,4 @@
-//! On whose behalf the current task asks the helper: set where a request is handled, read where the helper is called.
+//! The requester of the current task: set where a request is handled, read where the helper is called.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ tokio::task_local! {
     static REQUESTER: Requester;
 }
 
-/// On whose behalf the front asks the helper for an operation. The helper only shares its places by it, because a
-/// compromised front can send any requester.
+/// On whose behalf the front requests an operation of the helper. The helper uses it only to divide its places
+/// among requesters, because a compromised front can send any requester.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Requester {

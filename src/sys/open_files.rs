@@ -1,16 +1,16 @@
-//! How many descriptors a process may have: many for a server, the usual number for commands.
+//! The limit of file descriptors of a process: high for a server, the usual number for commands.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// What programs are used to; some look at every number below the limit.
+/// The limit that programs are used to; some visit every number below the limit.
 const USUAL: u64 = 1_024;
 
-/// Lets this process have as many descriptors as it may; the number. Each connection takes one.
+/// Raises this process's descriptor limit to the maximum; returns it. Each connection takes a descriptor.
 pub fn raise_descriptor_limit() -> u64 {
     set(|hard| hard)
 }
 
-/// Goes back to the usual limit, which commands inherit.
+/// Restores the usual limit, which commands inherit.
 pub fn usual_descriptor_limit() -> u64 {
     set(|hard| hard.min(USUAL))
 }

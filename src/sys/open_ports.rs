@@ -1,4 +1,4 @@
-//! The open ports of a network namespace: asked of the kernel by socket, or read as `/proc` prints them.
+//! The open ports of a network namespace: from the kernel over netlink, or from the text in `/proc`.
 
 use std::fs::File;
 use std::io;
@@ -24,8 +24,8 @@ const MESSAGE_BYTES: usize = 72;
 /// `INET_DIAG_CGROUP_ID`.
 const CGROUP_ID: u16 = 21;
 
-/// States of a socket (`TCP_*` of `tcp_states.h`). Datagram sockets do not listen: one that nobody is connected
-/// to takes from everybody.
+/// States of a socket (`TCP_*` of `tcp_states.h`). Datagram sockets do not listen: an unconnected one receives from
+/// any sender.
 const UNCONNECTED: u8 = 7;
 const LISTENS: u8 = 10;
 
@@ -40,22 +40,22 @@ const KINDS: [(&str, i32, bool); 4] = [
 /// A port that is open for others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPort {
-    /// Whether it is spoken to by connections (TCP) or by datagrams (UDP).
+    /// Whether it accepts connections (TCP) or datagrams (UDP).
     pub tcp: bool,
     /// The address that it is bound to.
     pub address: IpAddr,
     /// Its number.
     pub port: u16,
-    /// The user who opened it.
+    /// The user id of the process that opened it.
     pub uid: u32,
-    /// The socket's number, as in the links of `/proc/PID/fd`.
+    /// The socket's inode number, as in the links of `/proc/PID/fd`.
     pub inode: u64,
-    /// The number of the cgroup (version 2) of whoever opened it; not known from `/proc`.
+    /// The inode number of the cgroup (version 2) of the process that opened it; not known from `/proc`.
     pub cgroup: Option<u64>,
 }
 
-/// The open ports of this network namespace, in the kernel's order. Only sockets that are open ports are looked
-/// at, however many connections there are.
+/// Returns the open ports of this network namespace, in the kernel's order. The kernel returns only sockets in the
+/// wanted state, regardless of the number of connections.
 pub fn open_ports() -> io::Result<Vec<OpenPort>> {
     let mut found = Vec::new();
     for (_, family, tcp) in KINDS {
@@ -69,13 +69,13 @@ pub fn open_ports() -> io::Result<Vec<OpenPort>> {
     Ok(found)
 }
 
-/// The open ports of the network namespace that a process is in; needs `CAP_SYS_ADMIN`.
+/// Returns the open ports of the network namespace that a process is in; needs `CAP_SYS_ADMIN`.
 ///
-/// To read them in its `/proc/PID/net` takes the kernel some 5 ms a file on a large machine, however few there
-/// are: it looks through the table of all connections of all namespaces.
+/// Reading them in its `/proc/PID/net` takes the kernel some 5 ms a file on a large host, even if there are few: it
+/// walks the table of all connections of all namespaces.
 pub fn open_ports_beside(pid: i32) -> io::Result<Vec<OpenPort>> {
     let namespace = File::open(format!("/proc/{pid}/ns/net"))?;
-    // On a thread that ends there: the way back might fail, and nothing else must ever run there.
+    // On a separate thread that ends there: switching back might fail, and nothing else must run in that namespace.
     thread::scope(|scope| {
         let ask = move || {
             setns(namespace, CloneFlags::CLONE_NEWNET)?;
@@ -87,7 +87,8 @@ pub fn open_ports_beside(pid: i32) -> io::Result<Vec<OpenPort>> {
     })
 }
 
-/// The same as far as `/proc` tells it, from a directory such as `/proc/PID/net`, whose namespace may be another.
+/// Like `open_ports`, as far as `/proc` shows it: from a directory such as `/proc/PID/net`, which may be of another
+/// namespace.
 pub fn open_ports_of(folder: &Path) -> Vec<OpenPort> {
     let mut found = Vec::new();
     for (file, _, tcp) in KINDS {
@@ -117,8 +118,8 @@ fn request(family: i32, tcp: bool) -> [u8; REQUEST_BYTES] {
     bytes
 }
 
-/// `struct inet_diag_msg`: family, state, timer, retransmissions; ports and addresses as on the wire, interface
-/// and cookie; then expiry, queues, user and inode.
+/// Parses `struct inet_diag_msg`: family, state, timer, retransmissions; ports and addresses in network byte order,
+/// interface and cookie; then expiry, queues, user and inode.
 fn answered(entry: &[u8], tcp: bool) -> Option<OpenPort> {
     let family = i32::from(*entry.first()?);
     let length = if family == libc::AF_INET { 4 } else { 16 };
@@ -137,8 +138,8 @@ fn answered(entry: &[u8], tcp: bool) -> Option<OpenPort> {
     })
 }
 
-/// A line of `tcp`, `udp` and the like (`proc_net(5)`): number, local, remote, state, queues, timer,
-/// retransmissions, user, time-out, inode.
+/// Parses a line of `tcp`, `udp` and the like (`proc_net(5)`): number, local, remote, state, queues, timer,
+/// retransmissions, user, timeout, inode.
 fn printed(line: &str, tcp: bool) -> Option<OpenPort> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let (address, port) = words.get(1)?.split_once(':')?;
@@ -156,7 +157,7 @@ fn printed(line: &str, tcp: bool) -> Option<OpenPort> {
     .filter(|_| open)
 }
 
-/// Words of four bytes, each printed as the number that it is in memory.
+/// Parses an address: groups of four bytes, each printed as a number in the host's byte order.
 fn printed_address(hex: &str) -> Option<IpAddr> {
     if !matches!(hex.len(), 8 | 32) {
         return None;
@@ -188,7 +189,7 @@ mod tests {
     /// Ports of this process: tcp, address and number.
     struct Opened {
         expected: Vec<(bool, IpAddr, u16)>,
-        /// A connection and a connected datagram socket, which are no open ports.
+        /// A connection and a connected datagram socket, which are not open ports.
         connected: [(bool, std::net::SocketAddr); 2],
         _tcp: Vec<TcpListener>,
         _udp: Vec<UdpSocket>,
@@ -255,7 +256,7 @@ mod tests {
             command.stdout(Stdio::piped()).spawn().unwrap()
         };
         let beside = |mut child: Child| {
-            // What it says first comes from where it stays.
+            // Its first output proves that it is in the namespace where it stays.
             let mut line = [0; 2];
             child
                 .stdout

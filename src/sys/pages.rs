@@ -1,4 +1,4 @@
-//! Memory that is the system's again as soon as it is dropped, whatever the allocator would keep of it.
+//! Memory that returns to the system as soon as it is dropped, whatever the allocator would keep.
 
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
@@ -6,7 +6,7 @@ use std::{ptr, slice};
 
 use nix::libc;
 
-/// Values in pages of their own, for what is large and seldom wanted.
+/// Values in separately mapped pages, for large data that is rarely needed.
 #[derive(Debug)]
 pub struct Pages<T: Copy> {
     start: NonNull<T>,
@@ -14,11 +14,11 @@ pub struct Pages<T: Copy> {
 }
 
 impl<T: Copy> Pages<T> {
-    /// So many of this value; `None` where there is no memory.
+    /// Allocates `length` copies of this value; `None` if there is no memory.
     pub fn filled(length: usize, value: T) -> Option<Self> {
         let bytes = bytes_of::<T>(length)?;
         #[expect(unsafe_code, reason = "nothing else maps memory")]
-        // SAFETY: a new mapping anywhere, of no file, touches nothing that is there.
+        // SAFETY: a new anonymous mapping at any address affects no existing memory.
         let start = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -34,11 +34,12 @@ impl<T: Copy> Pages<T> {
         }
         let start = NonNull::new(start.cast::<T>())?;
         for at in 0..length {
-            #[expect(unsafe_code, reason = "the memory is raw until something was written")]
+            #[expect(unsafe_code, reason = "the memory is raw until it is initialised")]
             // SAFETY: `at` is below the length that was mapped.
             let place = unsafe { start.add(at) };
-            #[expect(unsafe_code, reason = "the memory is raw until something was written")]
-            // SAFETY: it is mapped, writable, nobody else's, and aligned, for a page is more than any `T` wants.
+            #[expect(unsafe_code, reason = "the memory is raw until it is initialised")]
+            // SAFETY: it is mapped, writable, exclusively ours, and aligned: a page's alignment is more than any
+            // `T` needs.
             unsafe {
                 place.write(value);
             };
@@ -47,7 +48,7 @@ impl<T: Copy> Pages<T> {
     }
 }
 
-/// How much to map: at least something, and of types that are aligned where a page begins.
+/// Returns the size to map: not zero, and only for types whose alignment a page satisfies.
 fn bytes_of<T>(length: usize) -> Option<NonZeroUsize> {
     const LEAST_PAGE: usize = 4096;
     let bytes = NonZeroUsize::new(length.checked_mul(size_of::<T>())?)?;
@@ -68,7 +69,7 @@ impl<T: Copy> Drop for Pages<T> {
     fn drop(&mut self) {
         let bytes = self.length * size_of::<T>();
         #[expect(unsafe_code, reason = "nothing else unmaps memory")]
-        // SAFETY: these pages were mapped in `filled`, and whoever borrowed them is gone.
+        // SAFETY: these pages were mapped in `filled`, and no borrow of them is left.
         unsafe {
             libc::munmap(self.start.as_ptr().cast(), bytes);
         }

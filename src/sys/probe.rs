@@ -1,4 +1,4 @@
-//! Looks whether another machine answers: an echo request, a TCP connection, a question to a name server.
+//! Checks whether another host answers: an echo request, a TCP connection, a query to a name server.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -11,28 +11,29 @@ use nix::sys::socket::{
 
 use super::random::random_bytes;
 
-/// The bytes by which an answer is known as ours.
+/// The length of the token that identifies our answer.
 const TOKEN_BYTES: usize = 8;
 
-/// The most bytes of an echo's answer that are looked at, with the header of IPv4.
+/// The most bytes of an echo answer that are read, including the IPv4 header.
 const ANSWER_BYTES: usize = 256;
 
-/// The most bytes that a name server answers by UDP; one that has more says so, and is asked by TCP.
+/// The largest answer of a name server by UDP; a server with a longer one marks it as truncated, and is queried by
+/// TCP.
 const DATAGRAM_BYTES: usize = 4096;
 
-/// The bit of a DNS message that says that it is an answer (RFC 1035, 4.1.1), in its third byte.
+/// The bit that marks a DNS message as an answer (RFC 1035, 4.1.1), in its third byte.
 const IS_ANSWER: u8 = 0x80;
 
-/// The bit that says that the answer was cut, in the same byte.
+/// The bit that marks the answer as truncated, in the same byte.
 const IS_CUT: u8 = 0x02;
 
-/// Sends one echo request (ICMP) and waits for its answer; how long it took, and nothing when none came.
+/// Sends one echo request (ICMP) and waits for its answer. Returns how long it took; `None` if no answer came.
 ///
-/// Without rights it needs the kernel's leave (`net.ipv4.ping_group_range`, icmp(7)); with `raw` it needs
-/// `CAP_NET_RAW`. An answer that says that the way is closed is one that does not come.
+/// An unprivileged process needs the kernel's permission (`net.ipv4.ping_group_range`, icmp(7)); `raw` needs
+/// `CAP_NET_RAW`. An answer that reports the destination unreachable counts as none.
 ///
 /// # Errors
-/// `PermissionDenied`, and what the kernel says when it has no way there.
+/// `PermissionDenied`, and the kernel's error if it has no route.
 pub fn echo(address: IpAddr, wait: Duration, raw: bool) -> io::Result<Option<Duration>> {
     let socket = echo_socket(address, raw)?;
     let token = random_bytes::<TOKEN_BYTES>().map_err(io::Error::other)?;
@@ -72,16 +73,16 @@ fn echo_socket(address: IpAddr, raw: bool) -> io::Result<UdpSocket> {
     let descriptor: OwnedFd = socket(family, kind, SockFlag::SOCK_CLOEXEC, protocol)?;
     let to = SockaddrStorage::from(SocketAddr::new(address, 0));
     connect(descriptor.as_raw_fd(), &to)?;
-    // Of a datagram socket it has all that is needed here: connected, sends, receives, waits.
+    // Everything needed here works as with a UDP socket: connect, send, receive, timeouts.
     Ok(UdpSocket::from(descriptor))
 }
 
-/// An echo request (RFC 792, RFC 4443) with the token as its data.
+/// Builds an echo request (RFC 792, RFC 4443) with the token as its data.
 fn request(address: IpAddr, token: [u8; TOKEN_BYTES]) -> Vec<u8> {
     let kind = if address.is_ipv4() { 8 } else { 128 };
     let mut message = vec![kind, 0, 0, 0, 0x67, 0x77, 0, 1];
     message.extend(token);
-    // That of ICMPv6 the kernel computes.
+    // The kernel computes the checksum of ICMPv6.
     let sum = checksum(&message).to_be_bytes();
     if let (true, Some(place)) = (address.is_ipv4(), message.get_mut(2..4)) {
         place.copy_from_slice(&sum);
@@ -104,7 +105,7 @@ fn checksum(message: &[u8]) -> u16 {
 }
 
 fn answers(address: IpAddr, bytes: &[u8], raw: bool, token: [u8; TOKEN_BYTES]) -> bool {
-    // A raw socket of IPv4 gives the header too, whose length stands in its first byte.
+    // A raw IPv4 socket also returns the header, whose length is in its first byte.
     let header = match (address, bytes.first()) {
         (IpAddr::V4(_), Some(first)) if raw => usize::from(first & 0x0f) * 4,
         _ => 0,
@@ -117,15 +118,15 @@ fn answers(address: IpAddr, bytes: &[u8], raw: bool, token: [u8; TOKEN_BYTES]) -
 /// Opens a connection and closes it again.
 ///
 /// # Errors
-/// `ConnectionRefused`, `TimedOut`, and what the kernel says when it has no way there.
+/// `ConnectionRefused`, `TimedOut`, and the kernel's error if it has no route.
 pub fn knock(address: SocketAddr, wait: Duration) -> io::Result<()> {
     TcpStream::connect_timeout(&address, wait).map(drop)
 }
 
-/// Sends a message to a name server by UDP, and by TCP when the answer says that it was cut; the answer.
+/// Sends a message to a name server by UDP, and again by TCP when the answer is truncated. Returns the answer.
 ///
 /// # Errors
-/// `TimedOut` when none came, and what the kernel says when it has no way there.
+/// `TimedOut` when no answer came, and the kernel's error if it has no route.
 pub fn ask_name_server(server: SocketAddr, message: &[u8], wait: Duration) -> io::Result<Vec<u8>> {
     let any: IpAddr = match server.ip() {
         IpAddr::V4(_) => [0; 4].into(),
@@ -150,7 +151,7 @@ pub fn ask_name_server(server: SocketAddr, message: &[u8], wait: Duration) -> io
         };
         let answer = bytes.get(..length).unwrap_or_default();
         match answer.get(2) {
-            // To another question, or none at all.
+            // The answer to another query, or no DNS message at all.
             _ if answer.get(..2) != message.get(..2) => {}
             Some(flags) if flags & IS_ANSWER == 0 => {}
             Some(flags) if flags & IS_CUT != 0 => return ask_by_tcp(server, message, wait),
@@ -160,8 +161,8 @@ pub fn ask_name_server(server: SocketAddr, message: &[u8], wait: Duration) -> io
     }
 }
 
-/// Each message is preceded by its length (RFC 1035, 4.2.2). The time is for all of it: a server that drips its
-/// answer gains none.
+/// Queries by TCP, where a length precedes each message (RFC 1035, 4.2.2). The timeout covers the whole exchange: a
+/// server that sends its answer slowly gains no time.
 fn ask_by_tcp(server: SocketAddr, message: &[u8], wait: Duration) -> io::Result<Vec<u8>> {
     let begun = Instant::now();
     let mut stream = TcpStream::connect_timeout(&server, wait)?;
@@ -175,7 +176,7 @@ fn ask_by_tcp(server: SocketAddr, message: &[u8], wait: Duration) -> io::Result<
     Ok(answer)
 }
 
-/// Fills the buffer before the time is over.
+/// Fills the buffer before the timeout expires.
 fn read_in_time(
     stream: &mut TcpStream,
     mut buffer: &mut [u8],
@@ -231,7 +232,7 @@ mod tests {
     fn a_port_is_open_or_not() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(knock(listener.local_addr().unwrap(), LONG).is_ok());
-        // Nobody listens on port 0 of anything.
+        // Nothing can listen on port 0.
         assert!(knock("127.0.0.1:0".parse().unwrap(), LONG).is_err());
     }
 
@@ -239,7 +240,7 @@ mod tests {
     fn a_name_server_is_asked_again_by_tcp_when_its_answer_was_cut() {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = udp.local_addr().unwrap();
-        // The same port of the other protocol may be another's.
+        // Another program may use the same port of the other protocol.
         let Ok(tcp) = TcpListener::bind(address) else {
             return super::super::skip::skip("the port is taken for TCP");
         };
@@ -265,7 +266,7 @@ mod tests {
         let address = tcp.local_addr().unwrap();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = tcp.accept().unwrap();
-            // Until the other side has had enough of it.
+            // Until the other side closes the connection.
             while stream.write_all(b"\xff").is_ok() {
                 std::thread::sleep(Duration::from_millis(5));
             }

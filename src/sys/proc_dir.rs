@@ -1,4 +1,4 @@
-//! `/proc` as it was when this process first read it: a later mount over it changes nothing here.
+//! `/proc` as this process first opened it: a later mount over it has no effect here.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 
-/// The directory, or the number of the error with which it could not be opened.
+/// The directory, or the error number with which opening it failed.
 static PROC: OnceLock<Result<File, i32>> = OnceLock::new();
 
 /// Opens `/proc` for the rest of this process's life. A reaper does so before its command can mount anything.
@@ -26,7 +26,7 @@ pub fn hold_proc() -> io::Result<&'static File> {
         .map_err(|number| io::Error::from_raw_os_error(*number))
 }
 
-/// At most `most` bytes of the file at `path` below `/proc`.
+/// Reads at most `most` bytes of the file at `path` below `/proc`.
 ///
 /// # Errors
 /// `NotFound` when the process that it is about has ended.
@@ -38,7 +38,7 @@ pub fn read_proc(path: &str, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The numbers of all processes, in rising order; processes that start during the iteration may be among them.
+/// Returns the pids of all processes, in rising order; processes that start during the iteration may be among them.
 pub fn process_numbers() -> impl Iterator<Item = i32> {
     let opened = hold_proc().and_then(|proc| {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;

@@ -1,4 +1,4 @@
-//! What `/proc` says of processes: parents, children, states, and when each began.
+//! Reads `/proc`: parents, children, states and start times of processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,50 +20,50 @@ const MAX_STAT_BYTES: u64 = 2048;
 /// How much of a process's environment is searched for a variable.
 const MAX_ENVIRONMENT_BYTES: u64 = 256 * 1024;
 
-/// The kernel's flag of a process that is ending (`PF_EXITING`), which it has before it is a zombie.
+/// The kernel's flag of a process that is ending (`PF_EXITING`); it is set before the process is a zombie.
 const IS_ENDING: u64 = 4;
 
 /// One line of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Its process id.
     pub pid: i32,
-    /// Its parent's number.
+    /// Its parent's process id.
     pub parent: i32,
     /// `R`, `S`, `D`, `Z` and so on, `proc_pid_stat(5)`.
     pub state: char,
-    /// Clock ticks from boot to its start: with the number, a name that is never used twice.
+    /// Its start time in clock ticks from boot: together with the pid an identity that is never reused.
     pub started: u64,
-    /// Whether it is ending or has ended: it runs no program any more.
+    /// Whether it is ending or has ended: it no longer runs a program.
     pub is_ending: bool,
 }
 
 impl Process {
-    /// Whether a signal or a tracer keeps it from running.
+    /// Returns whether a signal or a tracer has stopped it.
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't')
     }
 }
 
-/// One process; `None` when there is none of that number.
+/// Returns one process; `None` if there is none with this pid.
 pub fn process(pid: i32) -> Option<Process> {
     let stat = read_proc(&format!("{pid}/stat"), MAX_STAT_BYTES).ok()?;
     parse(pid, &String::from_utf8_lossy(&stat))
 }
 
-/// All processes, in the order of their numbers.
+/// Returns all processes, in the order of their pids.
 pub fn all_processes() -> impl Iterator<Item = Process> {
     let numbers: Vec<i32> = process_numbers().collect();
     numbers.into_iter().filter_map(process)
 }
 
-/// Every process below `ancestor`, itself not among them.
+/// Returns every process below `ancestor`, without `ancestor` itself.
 pub fn descendants(ancestor: i32) -> Vec<Process> {
     let all: Vec<Process> = all_processes().collect();
     descendants_among(&all, &[ancestor])
 }
 
-/// Those of `processes` that are below one of `ancestors`, which are not among them.
+/// Returns those of `processes` that are below one of `ancestors`, without the ancestors.
 pub fn descendants_among(processes: &[Process], ancestors: &[i32]) -> Vec<Process> {
     let mut families: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
     for process in processes {
@@ -73,7 +73,7 @@ pub fn descendants_among(processes: &[Process], ancestors: &[i32]) -> Vec<Proces
     let (mut found, mut next) = (Vec::new(), ancestors.to_vec());
     while let Some(parent) = next.pop() {
         for child in families.get(&parent).into_iter().flatten() {
-            // The table is not read in one instant: numbers used again could make a circle.
+            // The table is not read in one instant: reused pids could form a cycle.
             if seen.insert(child.pid) {
                 found.push(*child);
                 next.push(child.pid);
@@ -83,7 +83,7 @@ pub fn descendants_among(processes: &[Process], ancestors: &[i32]) -> Vec<Proces
     found
 }
 
-/// The direct children of this process, dead ones that nobody waited for among them.
+/// Returns the direct children of this process, including zombies.
 pub fn children() -> Vec<i32> {
     let me = own_pid();
     let mut found = BTreeSet::new();
@@ -106,7 +106,7 @@ pub fn children() -> Vec<i32> {
     mine.map(|p| p.pid).collect()
 }
 
-/// SIGKILL (`hard`) or SIGTERM to one process. That it has ended is no error.
+/// Sends SIGKILL (`hard`) or SIGTERM to one process. If it has ended already, this is no error.
 pub fn terminate(pid: i32, hard: bool) {
     let signal = if hard {
         Signal::SIGKILL
@@ -118,8 +118,8 @@ pub fn terminate(pid: i32, hard: bool) {
     }
 }
 
-/// SIGKILL to the process of this number and start, and to no other that has the number now. That it has ended is no
-/// error.
+/// Sends SIGKILL to the process with this pid and start time, and to no other process with the same pid. If it has
+/// ended already, this is no error.
 ///
 /// # Errors
 /// `PermissionDenied` when this process may not kill it.
@@ -128,7 +128,7 @@ pub fn kill_exactly(process_to_kill: &Process) -> io::Result<()> {
     let opened = open_process(pid);
     let is_the_same = || process(pid).is_some_and(|now| now.started == process_to_kill.started);
     match opened {
-        // The open descriptor keeps the number from being reused unnoticed: a signal goes to this process or to none.
+        // The open pidfd prevents signalling a reused pid: the signal goes to this process or to none.
         Ok(held) if pid > 1 && is_the_same() => match signal_held(&held, Signal::SIGKILL) {
             Err(Errno::ESRCH) | Ok(()) => Ok(()),
             Err(errno) => Err(errno.into()),
@@ -144,7 +144,7 @@ fn open_process(pid: i32) -> Result<OwnedFd, Errno> {
     let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
     let fd = i32::try_from(fd).map_err(|_| Errno::EBADF)?;
     #[expect(unsafe_code, reason = "the kernel returns a bare number")]
-    // SAFETY: the descriptor is fresh; nobody else owns it.
+    // SAFETY: the descriptor is new; nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -152,13 +152,13 @@ fn signal_held(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
     let (fd, number) = (process.as_raw_fd(), signal as libc::c_int);
     let none = ptr::null::<libc::siginfo_t>();
     #[expect(unsafe_code, reason = "pidfd_send_signal has no safe wrapper")]
-    // SAFETY: the descriptor lives through the call, and without details of a signal the kernel reads none.
+    // SAFETY: the descriptor lives through the call; a null `siginfo` is never read.
     let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, number, none, 0) };
     Errno::result(sent).map(drop)
 }
 
-/// Whether the environment that a process was started with has this variable, as `NAME=value`. A process can write
-/// over its own.
+/// Returns whether the environment that a process was started with contains this variable, as `NAME=value`. A
+/// process can overwrite its own environment.
 pub fn has_in_environment(pid: i32, variable: &str) -> bool {
     let read = read_proc(&format!("{pid}/environ"), MAX_ENVIRONMENT_BYTES);
     read.is_ok_and(|bytes| {
@@ -167,33 +167,34 @@ pub fn has_in_environment(pid: i32, variable: &str) -> bool {
     })
 }
 
-/// The name that a process gives itself, at most 15 characters; empty when it has ended.
+/// The name that a process gives itself, at most 15 characters; empty if it has ended.
 pub fn process_name(pid: i32) -> String {
     let read = read_proc(&format!("{pid}/comm"), 64).unwrap_or_default();
     String::from_utf8_lossy(&read).trim_end().to_owned()
 }
 
-/// The number of this process.
+/// The pid of this process.
 pub fn own_pid() -> i32 {
     getpid().as_raw()
 }
 
-/// The effective user of this process.
+/// The effective user id of this process.
 pub fn own_uid() -> u32 {
     Uid::effective().as_raw()
 }
 
-/// Whether this process is root.
+/// Returns whether this process is root.
 pub fn is_root() -> bool {
     Uid::effective().is_root()
 }
 
-/// What names the pid namespace of a process, such as `pid:[4026531836]`.
+/// Returns the identity of a process's pid namespace, such as `pid:[4026531836]`.
 pub fn pid_namespace(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/pid")).ok()
 }
 
-/// The name in brackets may hold anything, brackets and spaces too: only after its last `)` is it safe.
+/// Parses a line of `stat`. The name in brackets may contain anything, including brackets and spaces: parsing is
+/// safe only after the last `)`.
 fn parse(pid: i32, stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
@@ -262,7 +263,7 @@ mod tests {
             .unwrap();
         let started = process(i32::try_from(child.id()).unwrap()).unwrap();
         assert_eq!(process_name(started.pid), "sleep");
-        // In the middle of execve it has no environment for a moment.
+        // During execve it has no environment for a moment.
         let deadline = Instant::now() + Duration::from_secs(10);
         while !has_in_environment(started.pid, "GATEWREN_TEST_CALL=a1") {
             assert!(Instant::now() < deadline, "it has no such variable");

@@ -1,4 +1,4 @@
-//! The program in memory: what only the start needed need not stay mapped, and no page is a huge one.
+//! The memory of the program file: releases pages that only the start needed, and disables huge pages.
 
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
@@ -8,21 +8,22 @@ use nix::libc;
 use nix::sys::prctl::set_thp_disable;
 use tokio::time::sleep;
 
-/// Until the start is over, with the first look at the box.
+/// Longer than the start takes, including the first read of the host's state.
 const START: Duration = Duration::from_secs(3);
 
-/// Between two times: what busy seconds have touched goes when the next ones are over. A server that is asked without
-/// a pause has its pages back in less than a thousandth of that time.
+/// The interval between releases: the pages of a busy period are released after it. A server under constant load
+/// has its pages back in less than a thousandth of that time.
 const PACE: Duration = Duration::from_secs(10);
 
-/// Has this process do without transparent huge pages, and what it starts too unless it is told otherwise: where the
-/// system gives them to everybody, an idle server would be many times as large. Allocators make no difference of it.
+/// Disables transparent huge pages for this process, and for its children unless they enable them again. On a
+/// system that uses them everywhere, an idle server would be many times as large. The choice of allocator makes no
+/// difference.
 pub fn refuse_huge_pages() {
-    // Before Linux 3.15, and where it is not built in, there is nothing to refuse.
+    // It fails before Linux 3.15 and where the kernel lacks the feature; then there is nothing to disable.
     let _ = set_thp_disable(true);
 }
 
-/// Holds of the program in memory what lasting work needs, for as long as it is polled.
+/// Releases the program's unused pages from memory periodically, for as long as the future is polled.
 pub async fn hold_few_program_pages() {
     sleep(START).await;
     loop {
@@ -31,25 +32,25 @@ pub async fn hold_few_program_pages() {
     }
 }
 
-/// Lets go of the pages of the program that are as they stand in its file, and says how many bytes were asked about.
+/// Releases the pages of the program that are unchanged from its file, and returns how many bytes were covered.
 ///
-/// Nothing is lost: what is used again is found in the page cache, for a fault that takes a microsecond. What is not
-/// used again no longer counts as ours, and the kernel may have it when memory is short (madvise(2),
-/// `MADV_DONTNEED`). A breakpoint that a debugger has set goes with its page.
+/// Nothing is lost: a page that is used again comes from the page cache, with a fault that takes a microsecond. A
+/// page that is not used again no longer counts as ours, and the kernel can reclaim it when memory is short
+/// (madvise(2), `MADV_DONTNEED`). A breakpoint that a debugger has set is lost with its page.
 fn release_program_pages() -> usize {
     let mut bytes = 0_usize;
     #[expect(
         unsafe_code,
-        reason = "only the C library knows where the program lies"
+        reason = "only the C library knows where the program is mapped"
     )]
-    // SAFETY: the callback gets the pointer that is handed over here, while `bytes` stands.
+    // SAFETY: the callback gets the pointer that is passed here, while `bytes` is alive.
     unsafe {
         libc::dl_iterate_phdr(Some(release), ptr::from_mut(&mut bytes).cast());
     }
     bytes
 }
 
-/// Is called for the program first, and ends the walk with it.
+/// Called first for the program itself; ends the iteration with it.
 #[expect(unsafe_code, reason = "the C library calls it")]
 unsafe extern "C" fn release(
     info: *mut libc::dl_phdr_info,
@@ -57,10 +58,10 @@ unsafe extern "C" fn release(
     bytes: *mut c_void,
 ) -> c_int {
     #[expect(unsafe_code, reason = "it comes as a raw pointer")]
-    // SAFETY: dl_iterate_phdr(3) hands over a description that stands during the call.
+    // SAFETY: dl_iterate_phdr(3) passes a description that is valid during the call.
     let info = unsafe { &*info };
     #[expect(unsafe_code, reason = "it comes as a raw pointer")]
-    // SAFETY: it is what we gave to dl_iterate_phdr(3), and nobody else looks at it meanwhile.
+    // SAFETY: it is the pointer that we passed to dl_iterate_phdr(3), and nothing else uses it during the call.
     let bytes = unsafe { &mut *bytes.cast::<usize>() };
     #[expect(unsafe_code, reason = "it comes as pointer and length")]
     // SAFETY: they are the program headers, which stay where they were mapped.
@@ -74,8 +75,8 @@ unsafe extern "C" fn release(
     1
 }
 
-/// Lets go of the pages that lie whole in a range of the program which is never written, and says how many bytes they
-/// have.
+/// Releases the pages that lie entirely within a range of the program that is never written. Returns their size in
+/// bytes.
 fn release_whole_pages(start: usize, length: usize) -> usize {
     let page = page_bytes();
     let first = start.next_multiple_of(page);
@@ -84,9 +85,9 @@ fn release_whole_pages(start: usize, length: usize) -> usize {
     if bytes == 0 {
         return 0;
     }
-    #[expect(unsafe_code, reason = "nothing else tells the kernel")]
-    // SAFETY: the range is mapped from the program's file and never written, so a page of it that is read again
-    // reads the same.
+    #[expect(unsafe_code, reason = "only this call releases pages")]
+    // SAFETY: the range is mapped from the program's file and never written, so a page that is read again has the
+    // same contents.
     let told = unsafe {
         libc::madvise(
             ptr::without_provenance_mut(first),
@@ -98,10 +99,10 @@ fn release_whole_pages(start: usize, length: usize) -> usize {
 }
 
 fn page_bytes() -> usize {
-    #[expect(unsafe_code, reason = "nothing else asks the C library")]
+    #[expect(unsafe_code, reason = "only the C library knows it")]
     // SAFETY: it reads a constant of the system.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    // 64 KiB is the largest page that Linux has on the machines that we are built for.
+    // 64 KiB is the largest page size of Linux on the architectures that we are built for.
     usize::try_from(bytes)
         .ok()
         .filter(|bytes| bytes.is_power_of_two())
@@ -121,7 +122,7 @@ mod tests {
     fn what_goes_is_there_again_when_it_is_used() {
         static WRITTEN: std::sync::Mutex<Vec<&str>> = std::sync::Mutex::new(Vec::new());
         WRITTEN.lock().unwrap().push("kept");
-        // Other tests use the program meanwhile and bring back what goes.
+        // Other tests use the program at the same time and bring pages back.
         let seen_to_go = (0..1000).any(|_| {
             let before = mapped_file_bytes();
             assert!(release_program_pages() > 100_000);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-/// The kernel gave no random bytes.
+/// The kernel returned no random bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RandomError;
 
@@ -19,7 +19,7 @@ impl fmt::Display for RandomError {
 
 impl std::error::Error for RandomError {}
 
-/// `N` bytes that nobody can guess.
+/// Returns `N` unpredictable bytes.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], RandomError> {
     let mut bytes = [0; N];
     SystemRandom::new()

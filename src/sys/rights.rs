@@ -1,4 +1,4 @@
-//! Giving up root's rights for those of whoever a directory belongs to.
+//! Drops root privileges in favour of a directory's owner.
 
 use std::fs;
 use std::io;
@@ -9,24 +9,24 @@ use nix::unistd::{
     Gid, Uid, getgroups, getresgid, getresuid, setgid, setgroups, setresgid, setresuid, setuid,
 };
 
-/// From here on a process of root acts as the owner of a directory: what it makes there belongs to the owner, and what
-/// the owner may not do to others through links and the like, it cannot be made to do either. One that is not root, or
-/// a directory of root's, changes nothing.
+/// Makes a root process act as the owner of a directory from now on. Files that it creates there belong to the
+/// owner, and links cannot trick it into actions that the owner may not perform. Does nothing if the process is not
+/// root, or root owns the directory.
 pub fn act_as_owner_of(directory: &Path) -> io::Result<()> {
     let facts = fs::metadata(directory)?;
     let (owner, group) = (Uid::from_raw(facts.uid()), Gid::from_raw(facts.gid()));
     if !Uid::effective().is_root() || owner.is_root() {
         return Ok(());
     }
-    // The user comes last: whoever is no longer root cannot change groups.
+    // The user comes last: a process that is no longer root cannot change groups.
     setgroups(&[group])?;
     setgid(group)?;
     setuid(owner)?;
     Ok(())
 }
 
-/// The same for one deed, after which a process of root is root again. For a process with one thread, which a command is
-/// before it begins anything.
+/// Like `act_as_owner_of`, for one action, after which a root process is root again. Only for a process with one
+/// thread, as a command is before it starts others.
 pub fn as_owner_of<T>(directory: &Path, act: impl FnOnce() -> T) -> io::Result<T> {
     let facts = fs::metadata(directory)?;
     let (owner, group) = (Uid::from_raw(facts.uid()), Gid::from_raw(facts.gid()));
@@ -36,7 +36,7 @@ pub fn as_owner_of<T>(directory: &Path, act: impl FnOnce() -> T) -> io::Result<T
     let (groups, of_group, of_user) = (getgroups()?, getresgid()?, getresuid()?);
     setgroups(&[group])?;
     setresgid(group, group, of_group.saved)?;
-    // The real user too: a signal may be sent by either. The saved one is the way back.
+    // The real user too: a process may be signalled by either. The saved one is the way back.
     setresuid(owner, owner, Uid::from_raw(0))?;
     let done = act();
     setresuid(of_user.real, of_user.effective, of_user.saved)?;

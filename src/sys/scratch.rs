@@ -1,4 +1,4 @@
-//! A directory that belongs to one test and goes with it.
+//! A directory that belongs to one test and is removed after it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::random::random_bytes;
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes one under the system's directory for such things.
+    /// Creates one under the system's temporary directory.
     pub fn new() -> Self {
         let name = u64::from_ne_bytes(random_bytes().expect("random bytes"));
         let path = std::env::temp_dir().join(format!("gatewren-test-{name:016x}"));
@@ -17,12 +17,12 @@ impl Scratch {
         Self(path)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A path inside it.
+    /// Returns a path inside it.
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

@@ -4,15 +4,15 @@ use std::fmt;
 
 use ring::digest::{SHA256, digest};
 
-/// A password, token or key: shown only where the code says [`Secret::expose`].
+/// A password, token or key: readable only through [`Secret::expose`].
 ///
-/// It has no `Serialize`, and `Debug` and `Display` write `[secret]`, so that it reaches no log, no
-/// answer and no database by accident.
+/// It has no `Serialize`, and `Debug` and `Display` write `[secret]`, so that it reaches no log, no response and no
+/// database by accident.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -24,7 +24,7 @@ impl Secret {
 }
 
 impl PartialEq for Secret {
-    /// Compares digests, so that the time taken tells nothing about how many characters agree.
+    /// Compares digests, so that the time taken does not reveal how many characters agree.
     fn eq(&self, other: &Self) -> bool {
         let ours = digest(&SHA256, self.0.as_bytes());
         let theirs = digest(&SHA256, other.0.as_bytes());

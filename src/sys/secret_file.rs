@@ -1,4 +1,4 @@
-//! A secret in a file of its own, which nobody else may read or put another in the place of.
+//! Reads a secret from a file that no other user may read or replace.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read as _};
@@ -11,18 +11,18 @@ use nix::unistd::geteuid;
 use super::files::FileError;
 use super::secret::Secret;
 
-/// The longest secret; a longer file is an error.
+/// The longest secret, in bytes; a longer file is an error.
 const MAX_BYTES: u64 = 4096;
 
-/// What everybody may do with a file, and that its group may write it.
+/// Any permission of others, and write permission of the group.
 const OF_OTHERS: u32 = 0o027;
 
-/// Reads a token: one word of visible ASCII, with or without a line's end behind it. The file must be root's or this
-/// user's, and others than its owner and its group may not read it.
+/// Reads a token: one word of visible ASCII, with or without a line ending. The file must belong to root or to this
+/// user, and only its owner and its group may read it.
 pub fn read_secret(path: &Path) -> Result<Secret, FileError> {
     let wrong = |cause| FileError::new("read the secret in", path, cause);
     let other = |words: String| wrong(io::Error::other(words));
-    // Whatever it is, opening it does not wait: it may be a pipe.
+    // Opening must not block, whatever the file is: it may be a pipe.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(OFlag::O_NONBLOCK.bits())
@@ -88,7 +88,7 @@ mod tests {
             assert!(said.contains("word") || said.contains("text"), "{said}");
         }
         let long = put(&[b'a'; 5000], 0o600).unwrap_err();
-        // More of them in a row than a random path can have.
+        // More consecutive `a` than a random path can have.
         let shown = long.contains(&"a".repeat(20));
         assert!(long.contains("longer") && !shown, "{long}");
         let folder = read_secret(scratch.path()).unwrap_err().to_string();

@@ -1,9 +1,9 @@
-//! How a test that cannot run here says so.
+//! Reports tests that cannot run here.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-/// Leaves the running test out, loudly, and counts it in the file named by `GATEWREN_SKIPPED`.
+/// Reports the running test as skipped, and adds it to the file named by `GATEWREN_SKIPPED`.
 pub fn skip(reason: &str) {
     let thread = std::thread::current();
     let line = format!("SKIPPED: {}: {reason}\n", thread.name().unwrap_or("?"));

@@ -1,4 +1,4 @@
-//! Which program has which socket, as far as the open files of processes may be seen.
+//! Which program has which socket, as far as the open files of processes are visible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::source::{names, word};
 
-/// Open files that are looked at for the sockets among them; who has one of those that are left is not known then.
+/// The most open files that are searched for sockets; the owners of sockets beyond it stay unknown.
 const MAX_FILES: usize = 100_000;
 
-/// The programs that have these sockets, as they call themselves, of the processes in `proc`; by the sockets'
+/// Returns the names of the programs that have these sockets, among the processes in `proc`, by the sockets' inode
 /// numbers.
 pub fn socket_programs(proc: &Path, mut sockets: BTreeSet<u64>) -> BTreeMap<u64, String> {
     let mut found = BTreeMap::new();
@@ -36,7 +36,7 @@ pub fn socket_programs(proc: &Path, mut sockets: BTreeSet<u64>) -> BTreeMap<u64,
     found
 }
 
-/// From a link such as `socket:[4711]`.
+/// Parses a link such as `socket:[4711]`.
 fn inode(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?
         .strip_suffix(']')?

@@ -1,4 +1,5 @@
-//! Starts a program: born in its cgroup, tied to its parent's life, holding no descriptor that it was not given.
+//! Starts a program in its cgroup, bound to its parent's lifetime, with no descriptors other than those it is
+//! given.
 
 use std::ffi::{CString, c_char, c_int};
 use std::fmt;
@@ -19,24 +20,24 @@ use super::audit_session::{AuditSession, begin_audit_session, stay_in_audit_sess
 use super::child::Child;
 use super::descriptors::{move_away, pipe, place};
 
-/// What to start, and in which surroundings.
+/// What to start, and in which environment.
 #[derive(Debug, Default)]
 pub struct Spawn<'a> {
     /// Absolute paths, tried in this order until one exists.
     pub programs: Vec<CString>,
-    /// All arguments, the program's name among them.
+    /// All arguments, including the program's name.
     pub argv: Vec<CString>,
     /// The whole environment, `NAME=value`.
     pub env: Vec<CString>,
-    /// What becomes descriptor 0, 1, 2 and so on, at most eight; no other is open in the program.
+    /// The descriptors that become 0, 1, 2 and so on, at most eight; no other is open in the program.
     pub fds: Vec<BorrowedFd<'a>>,
-    /// Whom to become; the parent's user when absent.
+    /// The user to run as; the parent's user when absent.
     pub identity: Option<Identity>,
-    /// Where to start; the first that can be entered. Entered as the new identity.
+    /// The working directory: the first that can be entered, as the new user.
     pub directories: Vec<CString>,
-    /// An open cgroup v2 directory to be born in.
+    /// An open cgroup v2 directory to start in.
     pub cgroup: Option<BorrowedFd<'a>>,
-    /// Open `cgroup.procs` files of version 1 groups to enter besides.
+    /// Open `cgroup.procs` files of version 1 groups to enter in addition.
     pub memberships: Vec<BorrowedFd<'a>>,
     /// What happens to it when the *thread* that spawns it ends.
     pub with_parent: WithParent,
@@ -44,10 +45,10 @@ pub struct Spawn<'a> {
     pub audit_session: AuditSession,
 }
 
-/// What becomes of a child when its parent's thread ends.
+/// What happens to a child when its parent's thread ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WithParent {
-    /// It goes on.
+    /// It continues.
     #[default]
     Lives,
     /// It gets SIGKILL.
@@ -65,10 +66,10 @@ pub struct Identity {
     pub groups: Vec<u32>,
 }
 
-/// At which step a program could not be started.
+/// The step at which starting a program failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// No new process could be made.
+    /// No new process could be created.
     Fork,
     /// The new process could not enter its cgroup.
     Cgroup,
@@ -85,9 +86,9 @@ pub enum Stage {
 /// Why a program was not started.
 #[derive(Debug)]
 pub struct SpawnError {
-    /// Where it stopped.
+    /// The step that failed.
     pub stage: Stage,
-    /// The kernel's word.
+    /// The kernel's error.
     pub cause: io::Error,
 }
 
@@ -108,11 +109,11 @@ impl fmt::Display for SpawnError {
 impl std::error::Error for SpawnError {}
 
 impl Spawn<'_> {
-    /// Starts it; returns when the program itself runs (after `execve`), or says why it does not.
+    /// Starts it. Returns when the program itself runs (after `execve`), or the error of the step that failed.
     ///
-    /// The program gets a session of its own, umask 022, default signals and, when its parent's thread
-    /// ends, a signal. Everything that the child needs is laid out before the fork, for between fork and
-    /// exec only system calls are allowed: another thread may have held the allocator's lock.
+    /// The program gets a new session, umask 022 and default signals. With `WithParent::Dies` it gets SIGKILL when
+    /// its parent's thread ends. All data for the child is prepared before the fork: between fork and exec only
+    /// system calls are allowed, because another thread may have held the allocator's lock.
     pub fn spawn(&self) -> Result<Child, SpawnError> {
         let fork_failed = |cause: io::Error| SpawnError {
             stage: Stage::Fork,
@@ -130,7 +131,7 @@ impl Spawn<'_> {
         match trouble_of(File::from(trouble)) {
             None => Ok(child),
             Some(error) => {
-                // It exits by itself right after its report, so this does not wait for long.
+                // The child exits right after its report, so this wait is short.
                 let _ = child.wait_blocking();
                 Err(error)
             }
@@ -138,7 +139,7 @@ impl Spawn<'_> {
     }
 }
 
-/// What the child wrote before it gave up; nothing when `execve` closed the pipe.
+/// Reads the error that the child reported; `None` when `execve` closed the pipe.
 fn trouble_of(mut pipe: File) -> Option<SpawnError> {
     let mut bytes = [0; 5];
     pipe.read_exact(&mut bytes).ok()?;
@@ -174,13 +175,13 @@ struct CloneArgs {
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Everything that the child touches, as it is handed to the kernel.
+/// Everything that the child uses, in the form that the kernel takes.
 struct Plan<'a> {
     spawn: &'a Spawn<'a>,
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
     groups: Vec<Gid>,
-    /// The user that begins an audit session, in digits.
+    /// The user id that begins an audit session, in digits.
     login_user: CString,
     parent: Pid,
     report: RawFd,
@@ -198,7 +199,7 @@ impl<'a> Plan<'a> {
             argv: pointers(&spawn.argv),
             env: pointers(&spawn.env),
             groups: groups.map(|g| Gid::from_raw(*g)).collect(),
-            // Digits have no NUL in them.
+            // Digits contain no NUL.
             login_user: CString::new(Uid::current().to_string()).unwrap_or_default(),
             parent: unistd::getpid(),
             report,
@@ -217,19 +218,19 @@ impl<'a> Plan<'a> {
         };
         let size = size_of::<CloneArgs>();
         #[expect(unsafe_code, reason = "clone3 has no safe wrapper")]
-        // SAFETY: without CLONE_VM this is a fork; `args` lives through the call and the kernel writes
-        // only `pidfd`. The child runs `become_program` alone, which makes system calls only.
+        // SAFETY: without CLONE_VM this is a fork; `args` lives through the call and the kernel writes only
+        // `pidfd`. The child runs only `become_program`, which makes system calls only.
         let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(&args), size) };
         match Errno::result(pid) {
             Ok(0) => self.become_program(false),
             Ok(pid) => {
                 #[expect(unsafe_code, reason = "the kernel returns a bare number")]
-                // SAFETY: CLONE_PIDFD put a fresh descriptor there, which nobody else owns.
+                // SAFETY: CLONE_PIDFD put a new descriptor there, which nothing else owns.
                 let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
                 let pid = i32::try_from(pid).map_err(io::Error::other)?;
                 Ok(Child::new(pid, pidfd))
             }
-            // Older kernels, emulators and some seccomp filters do not have it.
+            // Older kernels, emulators and some seccomp filters do not support it.
             Err(Errno::ENOSYS | Errno::EINVAL | Errno::E2BIG | Errno::EPERM) => self.plain_fork(),
             Err(errno) => Err(errno.into()),
         }
@@ -237,7 +238,7 @@ impl<'a> Plan<'a> {
 
     fn plain_fork(&self) -> io::Result<Child> {
         #[expect(unsafe_code, reason = "fork is unsafe in a process with threads")]
-        // SAFETY: the child runs `become_program` alone, which makes system calls only.
+        // SAFETY: the child runs only `become_program`, which makes system calls only.
         let forked = unsafe { unistd::fork() }?;
         match forked {
             unistd::ForkResult::Child => self.become_program(true),
@@ -245,29 +246,29 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The child's whole life before the program.
+    /// Runs in the child until it executes the program.
     fn become_program(&self, enter_cgroup: bool) -> ! {
         let report = move_away(self.report).unwrap_or(self.report);
         let (stage, errno) = self.steps(enter_cgroup);
         let [a, b, c, d] = (errno as i32).to_ne_bytes();
         let bytes = [stage, a, b, c, d];
         #[expect(unsafe_code, reason = "the descriptor is a bare number in the child")]
-        // SAFETY: `bytes` lives through the call; a closed descriptor is an error and no harm.
+        // SAFETY: `bytes` lives through the call; a closed descriptor is a harmless error.
         let _ = unsafe { libc::write(report, bytes.as_ptr().cast(), bytes.len()) };
         #[expect(unsafe_code, reason = "the parent's exit handlers must not run here")]
-        // SAFETY: ends this process without touching anything of it.
+        // SAFETY: ends this process without running any of its handlers.
         unsafe {
             libc::_exit(127)
         }
     }
 
-    /// Returns only when a step failed: its number in the report, and why.
+    /// Runs the steps; returns only if one failed, with its number in the report and the error.
     fn steps(&self, enter_cgroup: bool) -> (u8, Errno) {
         default_signals();
-        // Fails only in a process that leads a session already, which is as good.
+        // Fails only in a process that already leads a session, which is just as good.
         let _ = unistd::setsid();
         umask(Mode::from_bits_truncate(0o022));
-        // We do without huge pages, which survives `execve`; the program may want them.
+        // gatewren disables huge pages, which survives `execve`; the program may want them.
         let _ = set_thp_disable(false);
         self.begin_session();
         if let Err(errno) = self.enter_cgroups(enter_cgroup) {
@@ -289,8 +290,8 @@ impl<'a> Plan<'a> {
         (5, self.execute())
     }
 
-    /// Comes before the change of user, which would take the right to it. Where the kernel refuses, the program stays
-    /// in its parent's session, as its number shows.
+    /// Runs before the change of user, which would remove the permission for it. If the kernel refuses, the program
+    /// stays in its parent's session, as its number shows.
     fn begin_session(&self) {
         if self.spawn.audit_session == AuditSession::Inherited {
             return;
@@ -333,13 +334,13 @@ impl<'a> Plan<'a> {
         outcome
     }
 
-    /// Comes after the change of user, which would undo it.
+    /// Runs after the change of user, which would reset it.
     fn tie_to_parent(&self) -> Result<(), Errno> {
         match self.spawn.with_parent {
             WithParent::Lives => return Ok(()),
             WithParent::Dies => set_pdeathsig(Signal::SIGKILL)?,
         }
-        // The parent may have died before the signal was asked for.
+        // The parent may have died before the signal was set.
         if unistd::getppid() == self.parent {
             Ok(())
         } else {
@@ -347,7 +348,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// As execvp(3): what may not be executed is worth telling, but a later one may do.
+    /// Tries the programs like execvp(3): a permission error is kept for the report, but a later program may still
+    /// work.
     fn execute(&self) -> Errno {
         let mut outcome = Errno::ENOENT;
         for program in &self.spawn.programs {
@@ -367,18 +369,18 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Ignored signals survive `execve`, and Rust ignores SIGPIPE.
+/// Resets all signals: ignored signals survive `execve`, and Rust ignores SIGPIPE.
 ///
-/// By the bare system call: libc refuses the two signals that it keeps for itself, which may be ignored as
-/// well. An action of zeros is the default action in every architecture's layout.
+/// By the bare system call, because libc rejects the two signals that it reserves, which may be ignored as well. An
+/// action of zeros is the default action in every architecture's layout.
 fn default_signals() {
     const DEFAULT: [u64; 4] = [0; 4];
     let (action, size) = (DEFAULT.as_ptr(), size_of::<u64>());
     for signal in 1..=64 {
         let none = ptr::null::<u64>();
         #[expect(unsafe_code, reason = "handlers are raw pointers")]
-        // SAFETY: the kernel reads `action`, which lives through the call and holds no handler of ours;
-        // the signals that cannot be set are refused.
+        // SAFETY: the kernel reads `action`, which lives through the call and holds no handler of ours; for signals
+        // that cannot be set the call fails.
         unsafe {
             libc::syscall(libc::SYS_rt_sigaction, signal, action, none, size);
         }

@@ -1,4 +1,4 @@
-//! Two names of a file system exchanged in one step: nobody sees a moment without either.
+//! Exchanges two names of a file system atomically: both exist at every moment.
 
 use std::ffi::CString;
 use std::io;
@@ -7,17 +7,17 @@ use std::path::Path;
 
 use nix::libc;
 
-/// Puts each in the place of the other (`RENAME_EXCHANGE`, renameat2(2)).
+/// Exchanges two paths (`RENAME_EXCHANGE`, renameat2(2)).
 ///
 /// # Errors
-/// When one is not there, and `InvalidInput` where the file system cannot do it: nothing has changed then.
+/// When one does not exist, and `InvalidInput` where the file system does not support it. Nothing has changed then.
 pub fn swap(one: &Path, other: &Path) -> io::Result<()> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
     let (one, other) = (text(one)?, text(other)?);
     let here = libc::AT_FDCWD;
     let how = libc::RENAME_EXCHANGE;
     #[expect(unsafe_code, reason = "renameat2 has no safe wrapper for every libc")]
-    // SAFETY: both texts end with NUL and live until the call is over; the rest are numbers.
+    // SAFETY: both texts end with NUL and live through the call; the rest are numbers.
     let done = unsafe {
         libc::syscall(
             libc::SYS_renameat2,

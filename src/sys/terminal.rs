@@ -1,4 +1,4 @@
-//! The terminal: how large it is, and a line that must not be seen, from it or from whatever stands in its place.
+//! The terminal: its size, and reading a hidden line from it or from a pipe in its place.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
@@ -7,11 +7,11 @@ use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 
 use super::secret::Secret;
 
-/// The longest line; what is longer is cut, and no password.
+/// The longest line, in bytes; a longer one is truncated, and is not a password.
 const MAX_BYTES: u64 = 4096;
 
-/// Asks for a line on standard input. On a terminal the question is shown and the answer is not; a pipe is read as
-/// it is, to the end of its first line.
+/// Reads a line from standard input. On a terminal, the question is shown and the answer is not echoed. A pipe is
+/// read unchanged, up to the end of its first line.
 pub fn read_hidden(question: &str) -> io::Result<Secret> {
     let input = io::stdin();
     let hidden = if input.is_terminal() {
@@ -30,12 +30,13 @@ pub fn read_hidden(question: &str) -> io::Result<Secret> {
     Ok(Secret::new(line.trim_end_matches(['\r', '\n'])))
 }
 
-/// Whether somebody sits at standard input, who can be asked twice.
+/// Returns whether standard input is a terminal, so that a person can be asked twice.
 pub fn is_asked() -> bool {
     io::stdin().is_terminal()
 }
 
-/// The rows and columns of the terminal at standard output; none where it is no terminal, or does not say.
+/// Returns the rows and columns of the terminal at standard output; `None` if it is not a terminal, or reports no
+/// size.
 pub fn terminal_size() -> Option<(usize, usize)> {
     let mut size = libc::winsize {
         ws_row: 0,
@@ -43,14 +44,14 @@ pub fn terminal_size() -> Option<(usize, usize)> {
         ws_xpixel: 0,
         ws_ypixel: 0,
     };
-    #[expect(unsafe_code, reason = "there is no safe wrapper for this question")]
-    // SAFETY: the call writes one `winsize` where it is told, and that is there until it returns.
+    #[expect(unsafe_code, reason = "the ioctl has no safe wrapper")]
+    // SAFETY: the call writes one `winsize` to the pointer, which is valid until it returns.
     let told = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     let size = (usize::from(size.ws_row), usize::from(size.ws_col));
     (told == 0 && size.0 > 0 && size.1 > 0).then_some(size)
 }
 
-/// The terminal as it was; dropping it shows again what is typed.
+/// The previous terminal settings; dropping it turns echo on again.
 struct Hidden(Termios);
 
 impl Hidden {
@@ -65,7 +66,7 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // There is nobody to tell.
+        // An error cannot be reported here.
         let _ = tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &self.0);
     }
 }

@@ -24,17 +24,17 @@ pub struct Waker {
     calls: UnixStream,
 }
 
-/// What ended a wait; neither when the time was up.
+/// What ended a wait; both are `false` after a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Woken {
     /// The watched file was written.
     pub written: bool,
-    /// [`Waker::wake`] was called, or the waker is gone.
+    /// [`Waker::wake`] was called, or the waker was dropped.
     pub called: bool,
 }
 
 impl Waiter {
-    /// A waiter and its waker; no file is watched yet.
+    /// Creates a waiter and its waker; no file is watched yet.
     pub fn new() -> io::Result<(Self, Waker)> {
         let (calls, caller) = UnixStream::pair()?;
         calls.set_nonblocking(true)?;
@@ -45,7 +45,7 @@ impl Waiter {
 
     /// Watches `file` for writes from now on (inotify(7)); it must exist.
     ///
-    /// Fails where the user's inotify instances or watches are used up.
+    /// Fails if the user's inotify instances or watches are used up.
     pub fn watch(&mut self, file: &Path) -> io::Result<()> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
         inotify.add_watch(file, AddWatchFlags::IN_MODIFY)?;
@@ -53,7 +53,7 @@ impl Waiter {
         Ok(())
     }
 
-    /// Whether a file is watched.
+    /// Returns whether a file is watched.
     pub fn watches(&self) -> bool {
         self.file.is_some()
     }
@@ -77,9 +77,9 @@ impl Waiter {
         Ok(woken)
     }
 
-    /// Waits until a call comes or `at_most` has passed, deaf to the file; says whether one came.
+    /// Waits until a call comes or `at_most` has passed, ignoring the file; returns whether a call came.
     ///
-    /// What is written meanwhile ends the next [`Self::wait`].
+    /// A write during this wait ends the next [`Self::wait`].
     pub fn rest(&self, at_most: Duration) -> io::Result<bool> {
         let mut calls = [PollFd::new(self.calls.as_fd(), PollFlags::POLLIN)];
         let called = match ppoll(&mut calls, Some(TimeSpec::from_duration(at_most)), None) {
@@ -94,7 +94,7 @@ impl Waiter {
         Ok(called)
     }
 
-    /// Takes what was signalled out of the kernel's queues, so that the next wait waits.
+    /// Drains the signalled events from the kernel's queues, so that the next wait blocks.
     fn forget(&self, woken: Woken) {
         if woken.called {
             let mut calls = [0; 64];
@@ -111,7 +111,7 @@ impl Waiter {
 impl Waker {
     /// Ends the current wait, or the next one.
     pub fn wake(&self) {
-        // A full socket means that enough calls are waiting already.
+        // A full socket means that enough calls are pending already.
         let _ = (&self.calls).write(&[1]);
     }
 }
