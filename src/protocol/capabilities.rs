@@ -1,8 +1,8 @@
-//! What a client says that it can do.
+//! The capabilities that a client declares.
 
 use serde_json::{Map, Value, json};
 
-/// The name under which a client asks for patches in its updates of resources.
+/// The name under which a client requests patches in resource update notifications.
 pub const PATCHES: &str = "gatewren/patches";
 
 /// A client's capabilities object, as it declared it.
@@ -10,28 +10,28 @@ pub const PATCHES: &str = "gatewren/patches";
 pub struct ClientCapabilities(Map<String, Value>);
 
 impl ClientCapabilities {
-    /// Takes what the client declared.
+    /// Wraps the capabilities that the client declared.
     pub fn new(declared: Map<String, Value>) -> Self {
         Self(declared)
     }
 
-    /// Whether it samples.
+    /// Returns whether it supports sampling.
     pub fn sampling(&self) -> bool {
         is_there(self.0.get("sampling"))
     }
 
-    /// Whether it lists roots.
+    /// Returns whether it lists roots.
     pub fn roots(&self) -> bool {
         is_there(self.0.get("roots"))
     }
 
-    /// Whether it shows forms: `elicitation` with `form`, or with no mode that we know.
+    /// Returns whether it shows forms: `elicitation` with `form`, or with no mode that we know.
     pub fn elicitation_form(&self) -> bool {
         let asks = is_there(self.0.get("elicitation"));
         asks && (self.mode("form") || !self.mode("url"))
     }
 
-    /// Whether it opens a URL for its user.
+    /// Returns whether it opens a URL for its user.
     pub fn elicitation_url(&self) -> bool {
         self.mode("url")
     }
@@ -40,20 +40,20 @@ impl ClientCapabilities {
         is_there(self.0.get("elicitation").and_then(|e| e.get(name)))
     }
 
-    /// Whether it knows an extension, by the extension's name.
+    /// Returns whether it supports the extension of this name.
     pub fn extension(&self, name: &str) -> bool {
         let extensions = self.0.get("extensions");
         extensions.and_then(|known| known.get(name)).is_some()
     }
 
-    /// Whether it wants to be told how a resource has changed, beside that it has: [`PATCHES`] among the
-    /// `experimental` capabilities, or among the `extensions`.
+    /// Returns whether it wants to know how a resource has changed, in addition to the fact that it has:
+    /// [`PATCHES`] among the `experimental` capabilities, or among the `extensions`.
     pub fn wants_patches(&self) -> bool {
         let experimental = self.0.get("experimental");
         is_there(experimental.and_then(|known| known.get(PATCHES))) || self.extension(PATCHES)
     }
 
-    /// Whether it knows an extension; the capabilities object that is missing when not.
+    /// Checks that it supports an extension; the error is the missing capabilities object.
     pub fn require_extension(&self, name: &str) -> Result<(), Value> {
         if self.extension(name) {
             Ok(())
@@ -62,7 +62,7 @@ impl ClientCapabilities {
         }
     }
 
-    /// Whether it can answer this request of ours; the capabilities object that is missing when not.
+    /// Checks that it can answer this request from the server; the error is the missing capabilities object.
     pub fn require(&self, method: &str, params: &Value) -> Result<(), Value> {
         let url = params.get("mode").and_then(Value::as_str) == Some("url");
         match method {
@@ -79,7 +79,7 @@ impl ClientCapabilities {
     }
 }
 
-/// Some clients write out what they have not as `null`.
+/// Some clients list unsupported capabilities as `null`.
 fn is_there(capability: Option<&Value>) -> bool {
     capability.is_some_and(|value| !value.is_null())
 }

@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Who a piece of content is from or for.
+/// The author or audience of a piece of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
@@ -19,7 +19,7 @@ pub enum Role {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
-    /// Whom it is for.
+    /// The audience.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub audience: Vec<Role>,
     /// From 0, optional, to 1, required.
@@ -30,7 +30,7 @@ pub struct Annotations {
     pub last_modified: Option<String>,
 }
 
-/// One block.
+/// A content block.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
@@ -42,7 +42,7 @@ pub enum Content {
         #[serde(skip_serializing_if = "Option::is_none")]
         annotations: Option<Annotations>,
     },
-    /// A picture.
+    /// An image.
     #[serde(rename_all = "camelCase")]
     Image {
         /// Base64.
@@ -53,7 +53,7 @@ pub enum Content {
         #[serde(skip_serializing_if = "Option::is_none")]
         annotations: Option<Annotations>,
     },
-    /// Sound.
+    /// Audio.
     #[serde(rename_all = "camelCase")]
     Audio {
         /// Base64.
@@ -61,7 +61,7 @@ pub enum Content {
         /// Such as `audio/wav`.
         mime_type: String,
     },
-    /// A resource's contents in place.
+    /// The embedded contents of a resource.
     Resource {
         /// The contents.
         resource: ResourceContents,
@@ -69,24 +69,24 @@ pub enum Content {
         #[serde(skip_serializing_if = "Option::is_none")]
         annotations: Option<Annotations>,
     },
-    /// A resource to be read; 2025-06-18 and later.
+    /// A link to a resource; 2025-06-18 and later.
     #[serde(rename_all = "camelCase")]
     ResourceLink {
-        /// Where it is read.
+        /// Its URI.
         uri: String,
         /// Its name.
         name: String,
-        /// What it holds.
+        /// A description of its contents.
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
-        /// Its type.
+        /// Its media type.
         #[serde(skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
 }
 
 impl Content {
-    /// A block of text.
+    /// Returns a block of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text {
             text: text.into(),
@@ -95,13 +95,13 @@ impl Content {
     }
 }
 
-/// What reading a resource gives: text, or bytes as base64.
+/// The contents of a resource: text, or bytes as base64.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceContents {
     /// The resource that was read.
     pub uri: String,
-    /// Its type.
+    /// Its media type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Its text.
@@ -110,13 +110,13 @@ pub struct ResourceContents {
     /// Its bytes, base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
-    /// More of it, by reverse-DNS keys.
+    /// Further metadata, under reverse-DNS keys.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
 }
 
 impl ResourceContents {
-    /// Bytes that are no text.
+    /// Returns binary contents.
     pub fn of_bytes(uri: &str, mime_type: &str, bytes: &[u8]) -> Self {
         Self {
             uri: uri.to_owned(),

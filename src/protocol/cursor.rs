@@ -1,4 +1,4 @@
-//! Pages of a list: opaque cursors that are checked, never guessed.
+//! Pagination of lists: opaque cursors that are validated, never guessed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,17 +9,17 @@ use super::error::RpcError;
 pub struct Page<'a, T> {
     /// Its items.
     pub items: &'a [T],
-    /// Where the next one begins.
+    /// The cursor of the next page.
     pub next: Option<String>,
 }
 
 /// Entries on one page.
 const PAGE: usize = 200;
 
-/// The page of a list that a cursor names; the first one without a cursor. `list` is the list's method.
+/// Returns the page of a list that a cursor names; the first page without a cursor. `list` is the list's method.
 ///
-/// Only a cursor that an earlier page of the same list ended with is taken (-32602 for every other): one that
-/// means nothing here was meant for something else.
+/// Only a cursor from an earlier page of the same list is accepted; any other gets -32602, because it was meant for
+/// something else.
 pub fn page<'a, T>(
     list: &str,
     all: &'a [T],

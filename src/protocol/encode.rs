@@ -1,4 +1,4 @@
-//! One inner model, five wires: what each stateful revision does not know is taken off or rewritten.
+//! One internal model, five revisions: removes or rewrites what a stateful revision does not define.
 
 use serde_json::{Map, Value, json};
 
@@ -33,8 +33,8 @@ pub fn for_stateful(method: &str, mut result: Value, version: Version) -> Value 
     result
 }
 
-/// Rewrites an error for a session: an absent resource has a code of its own, and codes that only the
-/// stateless revision knows become "invalid parameters".
+/// Rewrites an error for a session. A missing resource has its own code, and codes of the stateless revision become
+/// "invalid parameters".
 pub fn error_for_stateful(method: &str, mut error: RpcError) -> RpcError {
     let names_uri = error
         .data
@@ -66,7 +66,7 @@ fn each(object: &mut Map<String, Value>, list: &str, rewrite: impl Fn(&mut Map<S
     }
 }
 
-/// Titles and the time of the last change came with 2025-06-18; before that a tool's title stood in its
+/// Titles and the time of the last change were added in 2025-06-18. Before that a tool's title was in its
 /// annotations.
 fn untitled(object: &mut Map<String, Value>, version: Version) {
     if version < Version::V2025_06_18 {
@@ -96,7 +96,7 @@ fn tool_for(tool: &mut Map<String, Value>, version: Version) {
     }
 }
 
-/// Structured content is an object in 2025-06-18 and 2025-11-25, and unknown before.
+/// Structured content is an object in 2025-06-18 and 2025-11-25, and does not exist before.
 fn call_result_for(result: &mut Map<String, Value>, version: Version) {
     if version < Version::V2025_06_18 {
         result.remove("structuredContent");
@@ -108,7 +108,8 @@ fn call_result_for(result: &mut Map<String, Value>, version: Version) {
     }
 }
 
-/// Links came with 2025-06-18, audio with 2025-03-26; who does not know them reads what was left out.
+/// Links were added in 2025-06-18, audio in 2025-03-26. Clients of older revisions get a text that names what was
+/// left out.
 fn block_for(block: &mut Map<String, Value>, version: Version) {
     let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
     let text = match field("type") {

@@ -12,21 +12,21 @@ pub mod code {
     pub const PARSE: i32 = -32700;
     /// The body is JSON but not one valid message.
     pub const INVALID_REQUEST: i32 = -32600;
-    /// No such method, or a feature that is not offered.
+    /// The method does not exist, or the feature is not offered.
     pub const METHOD_NOT_FOUND: i32 = -32601;
-    /// Parameters that cannot be served.
+    /// The parameters are invalid.
     pub const INVALID_PARAMS: i32 = -32602;
-    /// Our fault.
+    /// An error in the server.
     pub const INTERNAL: i32 = -32603;
-    /// A URL is to be visited before this call (2025-11-25 alone).
+    /// The user must visit a URL before this call (only 2025-11-25).
     pub const URL_ELICITATION_REQUIRED: i32 = -32042;
-    /// No such resource, in the stateful revisions.
+    /// The resource does not exist, in the stateful revisions.
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
     /// A header and the body differ (2026-07-28).
     pub const HEADER_MISMATCH: i32 = -32020;
-    /// The client did not declare what this needs (2026-07-28).
+    /// The client did not declare a required capability (2026-07-28).
     pub const MISSING_CAPABILITY: i32 = -32021;
-    /// A version that is not served (2026-07-28).
+    /// The version is not supported (2026-07-28).
     pub const UNSUPPORTED_VERSION: i32 = -32022;
 }
 
@@ -35,15 +35,15 @@ pub mod code {
 pub struct RpcError {
     /// One of [`code`].
     pub code: i32,
-    /// What was wrong and what to do, in a sentence.
+    /// A sentence that states the error and the remedy.
     pub message: Cow<'static, str>,
-    /// Details by code.
+    /// Details, depending on the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<Value>>,
 }
 
 impl RpcError {
-    /// An error without details.
+    /// Returns an error without details.
     pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -52,7 +52,7 @@ impl RpcError {
         }
     }
 
-    /// The same with details.
+    /// Returns the error with details.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(Box::new(data));
@@ -91,7 +91,7 @@ impl RpcError {
         .with_data(serde_json::json!({ "requiredCapabilities": required }))
     }
 
-    /// -32603 with a reference that the log knows the cause by.
+    /// -32603 with a reference under which the log has the cause.
     pub fn internal(reference: &str) -> Self {
         Self::new(
             code::INTERNAL,
@@ -115,7 +115,7 @@ impl fmt::Display for RpcError {
 
 impl std::error::Error for RpcError {}
 
-/// Names that a client sent go back to it no longer than this; the rest is cut.
+/// The most characters of a client's name or method that are echoed in an error; the rest is cut.
 const MAX_ECHOED_CHARS: usize = 200;
 
 fn shortened(text: &str) -> String {

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// A value that claims to be base64 and is not.
+/// A value marked as base64 that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderValueError;
 
@@ -19,7 +19,7 @@ impl fmt::Display for HeaderValueError {
 
 impl std::error::Error for HeaderValueError {}
 
-/// The text that a header value stands for: `=?base64?...?=` is decoded, all else is literal.
+/// Decodes a header value: `=?base64?...?=` is base64, anything else is literal.
 pub fn decode_header_value(raw: &str) -> Result<Cow<'_, str>, HeaderValueError> {
     let raw = raw.trim_matches([' ', '\t']);
     match raw
@@ -36,7 +36,7 @@ pub fn decode_header_value(raw: &str) -> Result<Cow<'_, str>, HeaderValueError> 
     }
 }
 
-/// Whether a decoded `Mcp-Param-*` value is the argument's: text as it is, integers as numbers.
+/// Returns whether a decoded `Mcp-Param-*` value equals the argument: text literally, integers as numbers.
 pub fn matches_argument(header: &str, argument: &Value) -> bool {
     match argument {
         Value::String(text) => header == text,
@@ -48,7 +48,7 @@ pub fn matches_argument(header: &str, argument: &Value) -> bool {
     }
 }
 
-/// The integer that a number's text stands for, exactly: `42`, `-7`, `42.0`.
+/// Parses the integer that a number's text denotes exactly: `42`, `-7`, `42.0`.
 fn integer(text: &str) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -90,7 +90,7 @@ mod tests {
         ] {
             assert!(!matches_argument(other, &json!(42)), "{other}");
         }
-        // The same number in floating point.
+        // These two integers are the same number in floating point.
         let large = json!(9_007_199_254_740_993_i64);
         assert!(matches_argument("9007199254740993", &large));
         assert!(!matches_argument("9007199254740992", &large));

@@ -1,4 +1,4 @@
-//! Input that a call needs from the person at the client: asked as a result, answered by calling again.
+//! Input that a call needs from the user: requested in a result, answered by repeating the call.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use serde_json::{Map, Value, json};
 
 use super::{error::RpcError, params::Params};
 
-/// What a call asks for before it can go on (2026-07-28, multi round-trip requests).
+/// The input that a call needs before it can continue (2026-07-28, multi round-trip requests).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InputRequired {
     /// The requests by key: method and parameters.
     pub requests: BTreeMap<String, (&'static str, Value)>,
-    /// What the call wants to find again; sealed before it leaves.
+    /// The state to restore in the next round; sealed before it is sent.
     pub state: Option<Value>,
 }
 
 impl InputRequired {
-    /// Asks nothing yet.
+    /// Returns a value without requests.
     pub fn new() -> Self {
         Self::default()
     }
@@ -28,14 +28,14 @@ impl InputRequired {
         self
     }
 
-    /// Keeps something for the next round.
+    /// Keeps state for the next round.
     #[must_use]
     pub fn remember(mut self, state: Value) -> Self {
         self.state = Some(state);
         self
     }
 
-    /// The result on the wire; `sealed` is the state as the client may carry it.
+    /// Returns the result on the wire; `sealed` is the sealed state that the client sends back.
     pub fn to_result(&self, sealed: Option<String>) -> Value {
         let mut result = Map::from_iter([("resultType".to_owned(), json!("input_required"))]);
         if !self.requests.is_empty() {
@@ -47,7 +47,7 @@ impl InputRequired {
         Value::Object(result)
     }
 
-    /// The requests alone, by key.
+    /// Returns only the requests, by key.
     pub fn to_requests(&self) -> Value {
         let requests = self.requests.iter();
         let requests = requests.map(|(key, (method, params))| {
@@ -57,17 +57,17 @@ impl InputRequired {
     }
 }
 
-/// What came back with a call that was asked for input before.
+/// The answers that a repeated call brings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Inputs {
     /// The answers by key.
     pub responses: Map<String, Value>,
-    /// What the earlier round wanted to find again.
+    /// The state from the earlier round.
     pub state: Option<Value>,
 }
 
 impl Inputs {
-    /// Takes the answers and the sealed state out of a call's parameters.
+    /// Removes the answers and the sealed state from a call's parameters.
     pub fn take(params: &mut Params) -> Result<(Self, Option<String>), RpcError> {
         let responses = match params.remove("inputResponses") {
             None => Map::new(),
@@ -88,7 +88,7 @@ impl Inputs {
         ))
     }
 
-    /// The content of an accepted form, if this key was answered with one.
+    /// Returns the content of an accepted form, if this key was answered with one.
     pub fn accepted(&self, key: &str) -> Option<&Map<String, Value>> {
         let answer = self.responses.get(key)?;
         let accepted = answer.get("action").and_then(Value::as_str) == Some("accept");

@@ -1,4 +1,4 @@
-//! Reading JSON strictly: one value, no duplicate keys, bounded nesting.
+//! Strict JSON parsing: one value, no duplicate keys, bounded nesting.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Objects and arrays may stand this deep in each other; deeper is refused before anything reads it.
+/// The deepest nesting of objects and arrays; deeper input is rejected while it is parsed.
 const MAX_DEPTH: u8 = 64;
 
 /// Why bytes are not acceptable JSON.
@@ -22,7 +22,7 @@ impl fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// Reads one JSON value, as whatever a seed makes of it.
+/// Parses exactly one JSON value with a seed.
 pub fn parse_as<'de, S: DeserializeSeed<'de>>(
     bytes: &'de [u8],
     seed: S,
@@ -33,19 +33,19 @@ pub fn parse_as<'de, S: DeserializeSeed<'de>>(
     Ok(value)
 }
 
-/// Two readers that take different ones of two equal keys would see different requests.
+/// A seed that rejects duplicate keys: two parsers that pick different ones would see different requests.
 #[derive(Clone, Copy)]
 pub struct Strict {
     depth: u8,
 }
 
 impl Strict {
-    /// Within so many others.
+    /// Returns the seed at this depth.
     pub fn within(depth: u8) -> Self {
         Self { depth }
     }
 
-    /// What stands in it.
+    /// Returns the seed for the members and elements, one level deeper.
     pub fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         if self.depth == MAX_DEPTH {
             return Err(E::custom(format_args!(
@@ -122,22 +122,22 @@ impl<'de> Visitor<'de> for Strict {
     }
 }
 
-/// Why an object is refused that has a key twice.
+/// Returns the error for a duplicate key.
 pub fn twice<E: serde::de::Error>(name: &str) -> E {
     let short: String = name.chars().take(64).collect();
     E::custom(format_args!("the key {short:?} stands twice in an object"))
 }
 
-/// What is made of an object's members.
+/// Builds a value from an object's members.
 pub trait OfObject<'de> {
-    /// What is made of them.
+    /// The result.
     type Value;
 
-    /// Makes it; the values stand deeper than `here`.
+    /// Reads the members, whose values are nested one level deeper than `here`.
     fn read<A: MapAccess<'de>>(self, entries: A, here: Strict) -> Result<Self::Value, A::Error>;
 }
 
-/// Reads an object at some depth; anything else is looked through as strictly, and nothing.
+/// Reads an object at some depth. Any other value is validated as strictly, and becomes `None`.
 pub struct Object<T>(pub Strict, pub T);
 
 impl<'de, T: OfObject<'de>> DeserializeSeed<'de> for Object<T> {
@@ -192,10 +192,10 @@ impl<'de, T: OfObject<'de>> Visitor<'de> for Object<T> {
     }
 }
 
-/// So many names of an object are remembered without asking for memory.
+/// The number of names of an object that are remembered without allocating.
 const FIRST: usize = 4;
 
-/// An object that is only looked through.
+/// Validates an object and discards it.
 pub struct Through;
 
 impl<'de> OfObject<'de> for Through {
@@ -222,7 +222,7 @@ impl<'de> OfObject<'de> for Through {
     }
 }
 
-/// A name where it stands, if it is written there as it is.
+/// A name, borrowed from the input if it contains no escapes.
 struct NameHere;
 
 impl<'de> DeserializeSeed<'de> for NameHere {

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0: what a body can be, and how an answer is written.
+//! JSON-RPC 2.0: parses request bodies and writes responses.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,10 +21,10 @@ pub enum Id {
     Text(String),
 }
 
-/// A call that wants an answer.
+/// A call that expects a response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Goes back with the answer.
+    /// Returned in the response.
     pub id: Id,
     /// The method's name.
     pub method: Method,
@@ -32,7 +32,7 @@ pub struct Request {
     pub params: Params,
 }
 
-/// A call that wants none.
+/// A call that expects no response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
     /// The method's name.
@@ -41,23 +41,23 @@ pub struct Notification {
     pub params: Params,
 }
 
-/// The client's answer to a request of ours (stateful revisions only).
+/// The client's response to a request from the server (stateful revisions only).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
-    /// Our request's id.
+    /// The id of the server's request.
     pub id: Id,
-    /// What it answered.
+    /// The result or the error.
     pub outcome: Result<Value, Value>,
 }
 
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// Wants an answer.
+    /// Expects a response.
     Request(Request),
-    /// Wants none.
+    /// Expects no response.
     Notification(Notification),
-    /// Is one.
+    /// A response.
     Response(Response),
 }
 
@@ -70,13 +70,13 @@ pub enum Body {
     Batch(Vec<Message>),
 }
 
-/// Most answers are shorter than this, in bytes.
+/// The initial buffer size: most responses are shorter than this, in bytes.
 const ROOM: usize = 512;
 
-/// A batch may hold so many messages; a longer one is refused.
+/// The most messages in a batch; a longer one is rejected.
 const MAX_BATCH: usize = 100;
 
-/// Reads a body; the id of a request that cannot be served goes back with the error.
+/// Reads a body. If a request cannot be served, its id is returned with the error.
 pub fn read(bytes: &[u8]) -> Result<Body, (Option<Id>, RpcError)> {
     let top = parse_as(bytes, Top::BODY).map_err(|cause| {
         (
@@ -156,7 +156,7 @@ fn response(
 }
 
 impl Response {
-    /// The bytes of an answer; an error without an id answers a body that had none.
+    /// Returns the bytes of a response. An error without an id answers a body that had none.
     pub fn write<T: Serialize + ?Sized>(
         id: Option<&Id>,
         outcome: Result<&T, &RpcError>,
@@ -164,7 +164,7 @@ impl Response {
         Self::write_into(ROOM, id, outcome)
     }
 
-    /// The same where the length of the answer is about known: what is long is not moved as it grows.
+    /// Like `write`, with the approximate length of the response: a long one is then not moved as it grows.
     pub fn write_into<T: Serialize + ?Sized>(
         room: usize,
         id: Option<&Id>,
@@ -187,14 +187,14 @@ impl Response {
             error: outcome.err(),
         };
         let mut bytes = Vec::with_capacity(room);
-        // Text keys and finite numbers only: nothing here can fail to be written.
+        // Only string keys and finite numbers: serialization cannot fail.
         let _ = serde_json::to_writer(&mut bytes, &answer);
         bytes
     }
 }
 
 impl Request {
-    /// The request as JSON, for what we ask of a client.
+    /// Returns the request as JSON, for a request from the server to a client.
     pub fn to_value(&self) -> Value {
         json!({ "jsonrpc": "2.0", "id": self.id, "method": self.method, "params": self.params })
     }

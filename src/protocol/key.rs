@@ -2,17 +2,17 @@
 
 /// The request's protocol version.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// What the client can do, for this request.
+/// The client's capabilities, for this request.
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// From which severity on the request's stream carries log messages.
+/// The lowest severity of log messages on the request's stream.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// What reports of progress are to name.
+/// The token that progress notifications carry.
 pub const PROGRESS_TOKEN: &str = "progressToken";
-/// Whose work the request is part of (W3C Trace Context).
+/// The trace that the request is part of (W3C Trace Context).
 pub const TRACE_PARENT: &str = "traceparent";
-/// Up to which revision a listener knows what it listens to; ours.
+/// The revision up to which a listener is current; our own key.
 pub const SINCE: &str = "gatewren/since";
-/// Which server answered.
+/// The server that answered.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// Which `subscriptions/listen` a notification belongs to.
+/// The `subscriptions/listen` that a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";

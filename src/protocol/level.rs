@@ -1,4 +1,4 @@
-//! Severity of log messages (RFC 5424), least first.
+//! Severity of log messages (RFC 5424), lowest first.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +16,16 @@ pub enum Level {
     Warning,
     /// Something failed.
     Error,
-    /// A part is out of order.
+    /// A component does not work.
     Critical,
-    /// To be acted on at once.
+    /// Requires immediate action.
     Alert,
-    /// Unusable.
+    /// The system is unusable.
     Emergency,
 }
 
 impl Level {
-    /// All of them, the least severe first.
+    /// All of them, lowest severity first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -37,7 +37,7 @@ impl Level {
         Self::Emergency,
     ];
 
-    /// A severity's name.
+    /// Returns the severity's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -51,7 +51,7 @@ impl Level {
         }
     }
 
-    /// Reads a severity's name.
+    /// Parses a severity's name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(name))
             .ok()

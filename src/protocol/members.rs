@@ -1,5 +1,4 @@
-//! The outermost members of a body, read straight into their places: each request has them, and nobody looks for
-//! others.
+//! Parses the outermost members of a body directly into fields: every request has them, and no others are used.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,15 +11,15 @@ use super::{
     params::{Params, ReadParams},
 };
 
-/// A method's name; those that clients call all the time are not copied.
+/// A method's name; the most frequent ones are not copied.
 pub type Method = Cow<'static, str>;
 
-/// What a message says outside of its parameters.
+/// The members of a message.
 #[derive(Default)]
 pub struct Members {
-    /// It has `"jsonrpc": "2.0"`.
+    /// Whether it has `"jsonrpc": "2.0"`.
     pub is_2_0: bool,
-    /// Its id, whatever stands there; as in the rest.
+    /// Its id, unvalidated, like the result and the error.
     pub id: Option<Value>,
     /// The method.
     pub method: Member<Method>,
@@ -28,24 +27,24 @@ pub struct Members {
     pub params: Member<Params>,
     /// The result of a response.
     pub result: Option<Value>,
-    /// The error of one.
+    /// The error of a response.
     pub error: Option<Value>,
 }
 
-/// A member of which one kind of value makes sense.
+/// A member that must have one kind of value.
 #[derive(Default)]
 pub enum Member<T> {
-    /// It is not there.
+    /// It is missing.
     #[default]
     Absent,
-    /// It is of another kind.
+    /// It has another kind of value.
     Other,
-    /// It is there.
+    /// Its value.
     Right(T),
 }
 
 impl<T> Member<T> {
-    /// Puts what was read there, once.
+    /// Stores the value that was read; a second value is an error.
     fn put<E: serde::de::Error>(&mut self, name: &'static str, read: Option<T>) -> Result<(), E> {
         if !matches!(self, Self::Absent) {
             return Err(twice(name));
@@ -55,15 +54,15 @@ impl<T> Member<T> {
     }
 }
 
-/// A body: what is not an object has no members.
+/// A parsed body; a value that is not an object has no members.
 pub enum Parsed {
-    /// No array.
+    /// Anything but an array.
     One(Option<Members>),
     /// An array.
     Several(Vec<Option<Members>>),
 }
 
-/// Reads a body; within it, one of a batch.
+/// Reads a body, or one message of a batch within it.
 #[derive(Clone, Copy)]
 pub struct Top {
     within: bool,
@@ -74,7 +73,7 @@ impl Top {
     pub const BODY: Self = Self { within: false };
 }
 
-/// Makes something of a text; of anything else nothing, after it was looked through.
+/// Converts a string; any other value is validated and becomes `None`.
 struct OfText<T>(Strict, fn(&str) -> T);
 
 /// A member's name.
@@ -85,7 +84,7 @@ enum Name {
     Params,
     Result,
     Error,
-    /// One that means nothing to anybody; it stands once all the same.
+    /// A name without meaning; it must not be repeated either.
     Other(String),
 }
 
@@ -140,7 +139,7 @@ impl Members {
     }
 }
 
-/// What a client calls all the time.
+/// The methods that clients call most.
 const OFTEN: [&str; 6] = [
     "tools/call",
     "resources/read",
@@ -158,7 +157,7 @@ fn known_method(name: &str) -> Method {
     )
 }
 
-/// A message has six members that mean something; with so many others it is none.
+/// The most unknown members of a message, in addition to its six own; a message with more is rejected.
 const MOST_OTHERS: usize = 64;
 
 impl<'de> DeserializeSeed<'de> for Top {

@@ -7,30 +7,30 @@ use super::{
     params::Params,
 };
 
-/// A progress token goes back with each report; a longer one is refused.
+/// The longest progress token, which is returned with each progress notification; a longer one is rejected.
 const MAX_TOKEN_BYTES: usize = 1_024;
 
-/// What a stateless request says of itself.
+/// The metadata of a stateless request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestMeta {
-    /// What the client can do.
+    /// The client's capabilities.
     pub capabilities: ClientCapabilities,
-    /// The severity asked for.
+    /// The requested severity.
     pub log_level: Option<Level>,
-    /// What reports of progress are to name; none are wanted without it.
+    /// The token for progress notifications; without it none are sent.
     pub progress_token: Option<Value>,
 }
 
-/// Why a `_meta` cannot be used: -32602 with the keys named.
+/// Why a `_meta` is invalid: -32602 with the names of the keys.
 pub type MetaError = RpcError;
 
 impl RequestMeta {
-    /// The version that the parameters claim, if they claim one.
+    /// Returns the version that the parameters claim, if any.
     pub fn claim(params: &Params) -> Option<&Value> {
         params.meta(key::PROTOCOL_VERSION)
     }
 
-    /// Whether a message's `_meta` claims a version.
+    /// Returns whether a message's `_meta` claims a version.
     pub fn is_claimed_by(message: &Message) -> bool {
         match message {
             Message::Request(request) => Self::claim(&request.params).is_some(),
@@ -39,7 +39,7 @@ impl RequestMeta {
         }
     }
 
-    /// Reads the `_meta` of a stateless request's parameters; with it the version claimed, served or not.
+    /// Reads the `_meta` of a stateless request's parameters, and the claimed version, supported or not.
     pub fn read(params: &Params) -> Result<(&str, Self), MetaError> {
         let claims = [key::PROTOCOL_VERSION, key::CLIENT_CAPABILITIES];
         let [Some(version), Some(declared)] = claims.map(|key| params.meta(key)) else {
@@ -67,7 +67,7 @@ impl RequestMeta {
     }
 }
 
-/// The token that reports of progress are to name, in every revision: a text or an integer.
+/// Returns the token for progress notifications, in every revision: a text or an integer.
 pub fn progress_token(params: &Params) -> Result<Option<Value>, MetaError> {
     let token = params.meta(key::PROGRESS_TOKEN);
     let fits = |token: &&Value| match token {

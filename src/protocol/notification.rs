@@ -1,25 +1,25 @@
-//! What the server tells without being asked.
+//! Notifications from the server to clients.
 
 use serde_json::{Map, Value, json};
 
 use super::level::Level;
 
-/// Most notifications fit into so many bytes.
+/// The initial buffer size, in bytes: most notifications fit.
 const ROOM: usize = 384;
 
-/// A notification on its way to a client.
+/// A notification to a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
     /// Its method.
     pub method: &'static str,
     /// Its parameters.
     pub params: Map<String, Value>,
-    /// The event id on streams that can be resumed: the state's revision.
+    /// The event id on resumable streams: the state's revision.
     pub revision: Option<u64>,
 }
 
 impl Notification {
-    /// A notification of this method.
+    /// Returns a notification of this method.
     pub fn new(method: &'static str, params: Value) -> Self {
         let params = match params {
             Value::Object(params) => params,
@@ -32,7 +32,7 @@ impl Notification {
         }
     }
 
-    /// How far a call has come.
+    /// Returns a notification of a call's progress.
     pub fn progress(
         token: &Value,
         progress: f64,
@@ -52,7 +52,7 @@ impl Notification {
         }
     }
 
-    /// A log message.
+    /// Returns a log message.
     pub fn message(level: Level, logger: &str, data: &Value) -> Self {
         Self::new(
             "notifications/message",
@@ -60,20 +60,20 @@ impl Notification {
         )
     }
 
-    /// The same of one whose changes are no revisions.
+    /// Returns a notification that a resource has changed, for resources whose changes are not revisions.
     pub fn resource_changed(uri: &str) -> Self {
         Self::new("notifications/resources/updated", json!({ "uri": uri }))
     }
 
-    /// A resource has changed.
+    /// Returns a notification that a resource has changed.
     pub fn resource_updated(uri: &str, revision: u64) -> Self {
         let mut note = Self::resource_changed(uri);
         note.revision = Some(revision);
-        // So that a client can ask what has changed, and until when it knows.
+        // The client can query the changes since the last revision that it knows.
         note.with_meta("gatewren/revision", json!(revision))
     }
 
-    /// Puts a key under the parameters' `_meta`.
+    /// Adds a key to the parameters' `_meta`.
     #[must_use]
     pub fn with_meta(mut self, key: &str, value: Value) -> Self {
         let meta = self.params.entry("_meta").or_insert_with(|| json!({}));
@@ -83,12 +83,12 @@ impl Notification {
         self
     }
 
-    /// The notification's bytes.
+    /// Returns the notification's bytes.
     pub fn write(&self) -> Vec<u8> {
-        // Its parameters are written where they stand: to a thousand streams a copy of them is a thousand trees.
+        // The parameters are serialized without a copy: for a thousand streams that would be a thousand trees.
         let mut bytes = Vec::with_capacity(ROOM);
         bytes.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
-        // Ours all, and none has a letter that JSON would write otherwise.
+        // All methods are ours, and none has a character that JSON would escape.
         bytes.extend_from_slice(self.method.as_bytes());
         bytes.extend_from_slice(br#"","params":"#);
         if serde_json::to_writer(&mut bytes, &self.params).is_err() {

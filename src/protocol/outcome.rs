@@ -1,4 +1,4 @@
-//! The results that are asked for most, put straight into the bytes of the answer in the form that each revision has.
+//! The most frequent results, serialized directly to the response's bytes for each revision.
 
 use std::mem;
 
@@ -19,18 +19,18 @@ use super::{
 /// The result of `tools/call`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolResult {
-    /// For the model; behind the data, where that is shown.
+    /// For the model; it follows the data if `shows_data` is set.
     pub content: Vec<Content>,
-    /// For programs, as `outputSchema` says.
+    /// For programs, as `outputSchema` defines.
     pub structured: Option<Written>,
-    /// The model is shown the data too, as a text with a member a line.
+    /// Whether the model also gets the data, as a text with one member a line.
     pub shows_data: bool,
-    /// The call failed, in the tool's own terms.
+    /// Whether the call failed, by the tool's own criteria.
     pub failed: bool,
 }
 
 impl ToolResult {
-    /// What the model is told, with the data where that is shown.
+    /// Returns the content for the model, with the data if `shows_data` is set.
     pub fn blocks(&self) -> Vec<Content> {
         let data = self.shown().map(|data| Content::text(data.to_lines()));
         data.into_iter().chain(self.content.clone()).collect()
@@ -40,7 +40,7 @@ impl ToolResult {
         self.structured.as_ref().filter(|_| self.shows_data)
     }
 
-    /// As JSON to be looked into or kept: without what each answer says of the server.
+    /// Returns the result as JSON, to inspect or store: without the server's signature.
     pub fn to_value(&self) -> Value {
         let mut result = Map::from_iter([
             ("content".to_owned(), json!(self.blocks())),
@@ -51,7 +51,7 @@ impl ToolResult {
         Value::Object(result)
     }
 
-    /// The bytes of an answer with it. `server` is what says who answered (2026-07-28, basic).
+    /// Returns the bytes of a response with it. `server` is the `_meta` that names the server (2026-07-28, basic).
     pub fn answer(&self, id: &Id, version: Version, server: &Written) -> Vec<u8> {
         // Structured content is unknown before 2025-06-18, and so are some kinds of content.
         if version < Version::V2025_06_18 {
@@ -63,7 +63,7 @@ impl ToolResult {
             Content::Text { text, .. } => text.len(),
             _ => ROOM,
         });
-        // Shown, it has its lines' beginnings and more marks before its quotes.
+        // Shown as text, it also has indentation and a backslash before each quote.
         let shown = self.shown().map_or(0, |data| 2 * data.text().len());
         let mut answer = Answer::begin(id, texts.sum::<usize>() + structured.len() + shown);
         answer.content(self.shown(), &self.content);
@@ -72,7 +72,7 @@ impl ToolResult {
             if version.is_modern() || data.is_object() {
                 answer.written("structuredContent", data);
             } else {
-                // The sessions' revisions know objects alone.
+                // The stateful revisions allow only objects.
                 answer.text(",\"structuredContent\":{\"result\":");
                 answer.text(data.text());
                 answer.text("}");
@@ -85,26 +85,26 @@ impl ToolResult {
 /// The result of `resources/read`.
 #[derive(Debug)]
 pub enum ReadResult {
-    /// What was read.
+    /// Contents as read.
     Contents(Vec<ResourceContents>),
     /// One document.
     Document(ReadDocument),
 }
 
-/// A JSON document that was read, at one revision; its text is escaped already, and in parts where it is long.
+/// A JSON document at one revision. Its text is already escaped, and in pieces if it is long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadDocument {
     /// The resource that was read.
     pub uri: String,
     /// Its text.
     pub text: Quoted,
-    /// What it is true for; its contents' `_meta` has it.
+    /// Its revision, which is in its contents' `_meta`.
     pub revision: u64,
 }
 
 impl ReadResult {
-    /// The bytes of an answer with it, which is true at this moment and for its credential alone (2026-07-28,
-    /// caching). `server` is what says who answered.
+    /// Returns the bytes of a response with it. The result is valid only now and only for its credential
+    /// (2026-07-28, caching). `server` is the `_meta` that names the server.
     pub fn answer(&self, id: &Id, version: Version, server: &Written) -> Parts {
         let mut parts = Vec::new();
         let mut answer = match self {
@@ -132,7 +132,7 @@ impl ReadResult {
 }
 
 impl ReadDocument {
-    /// Begins the answer with it; what comes before the end of a long text goes to `parts`.
+    /// Begins the response with it; everything before the end of a long text is moved to `parts`.
     fn begin(&self, id: &Id, parts: &mut Vec<Bytes>) -> Answer {
         let short = match &self.text {
             Quoted::Short(text) => text.as_slice(),
@@ -155,19 +155,19 @@ impl ReadDocument {
     }
 }
 
-/// What stands in an answer beside what is long in it.
+/// The size of a response in addition to its long members.
 const ROOM: usize = 512;
 
-/// An answer with a result on its way.
+/// A response with a result, while it is written.
 struct Answer {
     bytes: Vec<u8>,
-    /// The result has no member yet.
+    /// Whether the result has no member yet.
     empty: bool,
 }
 
 impl Answer {
     fn begin(id: &Id, long: usize) -> Self {
-        // An eighth more for what is escaped; where that is not enough the bytes are moved once.
+        // An eighth more for escapes; if that is not enough, the bytes are moved once.
         let mut bytes = Vec::with_capacity(long + long / 8 + ROOM);
         bytes.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         let empty = true;
@@ -182,7 +182,7 @@ impl Answer {
     }
 
     fn json(&mut self, value: &impl Serialize) {
-        // Text keys and finite numbers only: nothing here can fail to be written.
+        // Only string keys and finite numbers: serialization cannot fail.
         let _ = serde_json::to_writer(&mut self.bytes, value);
     }
 
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// The same by way of the JSON of the newest shape.
+    /// The same response by way of the JSON of the newest shape.
     fn by_value(method: &str, mut result: Value, version: Version) -> Value {
         if let Some(object) = result.as_object_mut() {
             object.insert("resultType".into(), json!("complete"));

@@ -1,4 +1,4 @@
-//! The parameters of a message: few members, and apart from them what the message says of itself (`_meta`).
+//! The parameters of a message: a few members, and separately its metadata (`_meta`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,14 @@ use serde_json::{Map, Value};
 use super::json::{Object, OfObject, Strict, Through, twice};
 use super::key;
 
-/// No method of MCP takes a quarter as many; an object with more is refused, here and in `_meta`.
+/// The most members, here and in `_meta`; no method of MCP takes a quarter as many. An object with more is
+/// rejected.
 const MOST: usize = 64;
 
-/// So many have room at once, which are enough for nearly all.
+/// The members for which room is reserved at first; enough for nearly all messages.
 const ROOM: usize = 4;
 
-/// The names that methods of MCP take: they are not copied.
+/// The names that methods of MCP take; they are not copied.
 const KNOWN: [&str; 17] = [
     "_meta",
     "argument",
@@ -38,10 +39,11 @@ const KNOWN: [&str; 17] = [
     "uri",
 ];
 
-/// What stands in many a `_meta` and is not read.
+/// A frequent key of `_meta` that is not read.
 const UNREAD: &str = "io.modelcontextprotocol/clientInfo";
 
-/// What is read of `_meta`, and what often stands there too; all but the former is looked through and let go.
+/// The keys of `_meta` that are read, and the frequent key that is not. Keys that are not read are validated and
+/// dropped.
 const KEYS: [&str; 7] = [
     UNREAD,
     key::PROTOCOL_VERSION,
@@ -60,23 +62,23 @@ pub struct Params {
 }
 
 impl Params {
-    /// The member of this name; `_meta` is none.
+    /// Returns the member of this name; `_meta` is not among them.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.members.get(name)
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let at = self.members.place(name).ok()?;
         Some(self.members.0.remove(at).1)
     }
 
-    /// The members, those with short names first.
+    /// Returns the members, those with short names first.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.members.iter()
     }
 
-    /// What the message says of itself under one of the keys that are read.
+    /// Returns the metadata under one of the keys that are read.
     pub fn meta(&self, key: &str) -> Option<&Value> {
         self.meta.get(key)
     }
@@ -119,12 +121,12 @@ impl Serialize for Params {
     }
 }
 
-/// Some members of an object in one piece of memory, by the lengths of their names, then by the names: those in
-/// `_meta` begin with the same twenty-four letters, which would be compared again and again.
+/// A few members of an object in one allocation, sorted by the length of their names, then by the names. Names in
+/// `_meta` share a prefix of twenty-four letters, which comparing by name would read again and again.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Few(Vec<(Cow<'static, str>, Value)>);
 
-/// By what [`Few`] is ordered.
+/// The sort key of [`Few`].
 fn order(name: &str) -> (usize, &str) {
     (name.len(), name)
 }
@@ -186,7 +188,7 @@ impl<'de> OfObject<'de> for ReadParams {
     }
 }
 
-/// Reads what of `_meta` is read.
+/// Reads the used keys of `_meta`.
 struct ReadMeta;
 
 impl<'de> OfObject<'de> for ReadMeta {
@@ -213,13 +215,13 @@ impl<'de> OfObject<'de> for ReadMeta {
     }
 }
 
-/// Of a key that [`Name`] has found among [`KEYS`], or not.
-#[expect(clippy::ptr_arg, reason = "that it is borrowed says that it was found")]
+/// Returns whether a key that [`Name`] returned is one of [`KEYS`] that is read.
+#[expect(clippy::ptr_arg, reason = "a borrowed key is one that was found")]
 fn is_read(key: &Cow<'static, str>) -> bool {
     matches!(key, Cow::Borrowed(known) if *known != UNREAD)
 }
 
-/// Reads a name, which is copied only if it is none of these.
+/// Reads a name, which is copied only if it is not in the list.
 struct Name(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Name {

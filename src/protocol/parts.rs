@@ -1,18 +1,18 @@
-//! The bytes of an answer: in one, or in parts where a long text that others share is among them.
+//! The bytes of a response: in one buffer, or in parts if it contains a long shared text.
 
 use bytes::Bytes;
 
-/// What goes out as one message.
+/// The bytes of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parts {
-    /// All of it.
+    /// The whole message.
     One(Vec<u8>),
-    /// One behind the other.
+    /// Parts in order.
     Many(Vec<Bytes>),
 }
 
 impl Parts {
-    /// All of it in one, for a way out that knows no parts: a long text is copied once.
+    /// Joins the parts, for an output that supports only one buffer: a long text is copied once.
     pub fn into_one(self) -> Vec<u8> {
         match self {
             Self::One(bytes) => bytes,

@@ -7,15 +7,15 @@ use super::content::{Content, Role};
 /// A prompt as `prompts/list` shows it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Prompt {
-    /// What it is asked for by.
+    /// The name that `prompts/get` takes.
     pub name: String,
     /// Its name for people; 2025-06-18 and later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it takes.
+    /// Its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
 }
@@ -25,18 +25,18 @@ pub struct Prompt {
 pub struct PromptArgument {
     /// Its name.
     pub name: String,
-    /// What it means.
+    /// Its meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be given.
+    /// Whether it is required.
     pub required: bool,
 }
 
 /// One message of a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PromptMessage {
-    /// Who says it.
+    /// The speaker.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: Content,
 }

@@ -1,4 +1,4 @@
-//! JSON as it stands between the quotes of a text in JSON: written in one pass, and in pieces where it is long.
+//! JSON escaped for a JSON string: written in one pass, and in pieces if it is long.
 
 use std::io;
 use std::mem;
@@ -7,27 +7,27 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Number, Value};
 
-/// A piece has so many bytes, and only the last has fewer: one that has to be made longer would be moved, and what is
-/// as long as a document is not to be had in one.
+/// The size of a piece; only the last may be smaller. A buffer that grows would be moved, and a contiguous buffer
+/// as long as a document may not be available.
 const PIECE: usize = 64 << 10;
 
-/// The room that a text begins with; it is doubled up to a piece.
+/// The initial size of the buffer; it doubles up to a piece.
 const FIRST: usize = 256;
 
 /// A longer text is shared by its readers and not copied for each.
 const SHORT: usize = 16 << 10;
 
-/// The compact JSON of a value, escaped as in a text.
+/// The compact JSON of a value, escaped for a JSON string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Quoted {
-    /// No longer than is copied in no time.
+    /// Short enough to copy.
     Short(Vec<u8>),
     /// In pieces, which its readers share.
     Long(Arc<[Bytes]>),
 }
 
 impl Quoted {
-    /// Writes a value. Only what is deeper than any reader of JSON goes would need more stack than there is.
+    /// Serializes a value. It recurses: only a value deeper than any JSON parser accepts would overflow the stack.
     pub fn of(value: &Value) -> Self {
         let mut out = Out::default();
         out.value(value);
@@ -45,12 +45,12 @@ impl Quoted {
     }
 }
 
-/// Where it is written. All of its room is there to be written to, so that a word of eight bytes is one instruction
-/// and no call: nearly all that is written is short.
+/// The output. Its whole buffer is initialised, so that writing eight bytes is one instruction and no call: nearly
+/// all writes are short.
 #[derive(Default)]
 struct Out {
     room: Vec<u8>,
-    /// So far it is written.
+    /// The number of bytes written.
     at: usize,
     full: Vec<Bytes>,
 }
@@ -89,11 +89,11 @@ impl Out {
     }
 
     fn number(&mut self, number: &Number) {
-        // A number has nothing that is escaped, and can always be written.
+        // A number contains nothing to escape, and can always be serialized.
         let _ = serde_json::to_writer(self, number);
     }
 
-    /// A text of the JSON, whose own quotes are escaped.
+    /// Writes a string of the JSON, whose quotes are escaped.
     fn text(&mut self, text: &str) {
         let text = text.as_bytes();
         let end = self.at + text.len() + 2 * QUOTE.len();
@@ -109,7 +109,7 @@ impl Out {
         self.text_by_bytes(text);
     }
 
-    /// The same where something in it is escaped, or where it lies in two pieces.
+    /// Like `text`, if the string contains escapes or crosses two pieces.
     fn text_by_bytes(&mut self, mut text: &[u8]) {
         self.mark(QUOTE);
         while let Some(at) = text.iter().position(|byte| is_escaped(*byte)) {
@@ -124,7 +124,7 @@ impl Out {
         self.mark(QUOTE);
     }
 
-    /// What JSON writes for a byte, each of its marks escaped once more.
+    /// Writes a byte's JSON escape, with each of its backslashes and quotes escaped once more.
     fn escape(&mut self, byte: u8) {
         match byte {
             b'"' => self.mark(*br#"\\\""#),
@@ -142,7 +142,7 @@ impl Out {
         }
     }
 
-    /// A few bytes, as many as the compiler knows.
+    /// Writes a few bytes, whose number is known at compile time.
     #[inline]
     fn mark<const N: usize>(&mut self, bytes: [u8; N]) {
         let end = self.at + N;
@@ -196,15 +196,15 @@ impl io::Write for Out {
     }
 }
 
-/// A quote of the JSON.
+/// A quote of the JSON, escaped.
 const QUOTE: [u8; 2] = *br#"\""#;
 
-/// Whether JSON writes another thing for a byte in a text.
+/// Returns whether JSON escapes a byte in a string.
 fn is_escaped(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
-/// Copies a text to where there is as much room, and says whether nothing in it is escaped.
+/// Copies a text into a buffer of the same length, and returns whether it contains nothing to escape.
 fn copy_plain(text: &[u8], room: &mut [u8]) -> bool {
     let (words, _) = text.as_chunks::<8>();
     let (word_rooms, _) = room.as_chunks_mut::<8>();
@@ -213,7 +213,7 @@ fn copy_plain(text: &[u8], room: &mut [u8]) -> bool {
         escaped |= escapes(u64::from_le_bytes(*word));
         *room = *word;
     }
-    // What is left of a text is copied as the end of it, with some bytes that were copied before.
+    // The rest of a text is copied as its last eight bytes, which overlap the bytes copied before.
     if let (Some(last), Some(room)) = (text.last_chunk(), room.last_chunk_mut()) {
         escaped |= escapes(u64::from_le_bytes(*last));
         *room = *last;
@@ -238,7 +238,7 @@ fn copy_plain(text: &[u8], room: &mut [u8]) -> bool {
     plain
 }
 
-/// Not nothing where one of eight bytes is escaped: below a space, a quote or a backslash.
+/// Returns a nonzero value if one of eight bytes is escaped: below a space, a quote or a backslash.
 fn escapes(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// By the way of two passes.
+    /// Serializes in two passes.
     fn by_serde(value: &Value) -> String {
         serde_json::to_string(&serde_json::to_string(value).unwrap()).unwrap()
     }
@@ -273,7 +273,7 @@ mod tests {
         assert!(same, "{:.200}", value.to_string());
     }
 
-    /// Numbers that look like none, the same for each test (xorshift64).
+    /// Pseudo-random numbers, the same in each run (xorshift64).
     struct Chance(u64);
 
     impl Chance {

@@ -8,17 +8,17 @@ use super::content::Annotations;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// Where it is read.
+    /// Its URI.
     pub uri: String,
     /// Its name.
     pub name: String,
     /// Its name for people; 2025-06-18 and later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it holds.
+    /// A description of its contents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its type.
+    /// Its media type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Hints.
@@ -37,10 +37,10 @@ pub struct ResourceTemplate {
     /// Its name for people; 2025-06-18 and later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What its resources hold.
+    /// A description of its resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Their type.
+    /// Their media type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
 }

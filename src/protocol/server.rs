@@ -1,4 +1,4 @@
-//! What the server says of itself, in `server/discover` and in the answer to `initialize`.
+//! The server's description of itself, in `server/discover` and in the response to `initialize`.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -19,14 +19,14 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// The `_meta` of a result that says nothing but who answered, written once for all of them.
+    /// Returns the `_meta` that only names the server, serialized once for all results.
     pub fn signature(&self) -> Written {
         let meta = json!({ key::SERVER_INFO: self });
-        // Texts only: nothing here can fail to be written.
+        // Only strings: serialization cannot fail.
         Written::of(&meta).unwrap_or_else(|_| Written::nothing())
     }
 
-    /// Says in a result's `_meta` who answered (2026-07-28, basic).
+    /// Adds the name of the server to a result's `_meta` (2026-07-28, basic).
     pub fn sign(&self, result: &mut Value) {
         let Some(result) = result.as_object_mut() else {
             return;
@@ -38,10 +38,10 @@ impl Implementation {
     }
 }
 
-/// What the server offers; a part that is absent answers -32601.
+/// The features that the server offers; requests for an absent one get -32601.
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a feature of its own on the wire"
+    reason = "each is a separate feature on the wire"
 )]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerCapabilities {
@@ -55,11 +55,11 @@ pub struct ServerCapabilities {
     pub completions: bool,
     /// Log messages to the client.
     pub logging: bool,
-    /// Lists change while the server runs, and it says so.
+    /// The lists may change while the server runs, with a notification.
     pub lists_change: bool,
-    /// Of the lists, that of the tools does so at least.
+    /// At least the list of tools may change, with a notification.
     pub tools_change: bool,
-    /// Calls that become tasks: an extension, which the stateful revisions do not know.
+    /// Calls that become tasks: an extension that the stateful revisions do not define.
     pub tasks: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Calls that go on after their answer: the extension `io.modelcontextprotocol/tasks` (SEP-2663) on the wire.
+//! Calls that continue after their response: the extension `io.modelcontextprotocol/tasks` (SEP-2663) on the wire.
 
 use serde_json::{Map, Value, json};
 
@@ -7,21 +7,21 @@ use super::{error::RpcError, input::InputRequired};
 /// The extension's name, on both sides.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// How often a client is asked to look, in milliseconds.
+/// The polling interval suggested to clients, in milliseconds.
 const POLL_INTERVAL_MS: u64 = 1_000;
 
-/// How a task stands, with what belongs to that.
+/// The state of a task, with its data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskState {
-    /// It runs.
+    /// It is running.
     Working,
     /// It waits for these answers.
     InputRequired(InputRequired),
-    /// It ended with this result of its method, also one with `isError`.
+    /// It ended with this result of its method, which may have `isError`.
     Completed(Value),
     /// It ended with this JSON-RPC error.
     Failed(Value),
-    /// It was ended before it was done.
+    /// It was cancelled before it was done.
     Cancelled,
 }
 
@@ -37,17 +37,17 @@ impl TaskState {
         }
     }
 
-    /// An error as the state that it leads to.
+    /// Returns the state that an error leads to.
     pub fn failed(error: &RpcError) -> Self {
         Self::Failed(json!(error))
     }
 
-    /// Whether it changes no more.
+    /// Returns whether the state is final.
     pub fn is_terminal(&self) -> bool {
         !matches!(self, Self::Working | Self::InputRequired(_))
     }
 
-    /// What stands in a detailed task beside the fields that every task has.
+    /// The additional member of a detailed task.
     fn payload(&self) -> Option<(&'static str, Value)> {
         match self {
             Self::Working | Self::Cancelled => None,
@@ -69,27 +69,27 @@ impl TaskState {
 /// A task as a client sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// What it is asked for by.
+    /// Its id.
     pub id: String,
-    /// How it stands.
+    /// Its state.
     pub state: TaskState,
-    /// When it was made, RFC 3339.
+    /// When it was created, RFC 3339.
     pub created_at: String,
     /// When its state last changed, RFC 3339.
     pub updated_at: String,
-    /// How long it is kept from its making on, in milliseconds.
+    /// How long it is kept after its creation, in milliseconds.
     pub ttl_ms: u64,
 }
 
 impl Task {
-    /// The result of a call that became this task: what every task has, and nothing else.
+    /// Returns the result of a call that became this task: only the common fields.
     pub fn to_created(&self) -> Value {
         let mut result = self.common();
         result.insert("resultType".into(), json!("task"));
         Value::Object(result)
     }
 
-    /// The whole task, as `tasks/get` answers and `notifications/tasks` tells.
+    /// Returns the whole task, for `tasks/get` and `notifications/tasks`.
     pub fn to_detailed(&self) -> Value {
         let mut task = self.common();
         if let Some((name, payload)) = self.state.payload() {

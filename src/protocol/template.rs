@@ -1,6 +1,6 @@
 //! URI templates, the part of RFC 6570 that resource templates use: `{name}` and `{+name}`.
 
-/// A template that can be matched.
+/// A parsed template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -9,7 +9,7 @@ pub struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Literal(String),
-    /// `{name}`: no slash; `{+name}`: anything.
+    /// `{name}` matches no slash; `{+name}` matches anything.
     Variable {
         name: String,
         slashes: bool,
@@ -17,7 +17,7 @@ enum Part {
 }
 
 impl Template {
-    /// Reads a template; text that is none of the two forms is literal.
+    /// Parses a template; text in neither of the two forms is literal.
     pub fn parse(text: &str) -> Self {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -41,7 +41,7 @@ impl Template {
         Self { parts }
     }
 
-    /// The variables of a URI that the template describes.
+    /// Returns the variables of a URI that matches the template.
     pub fn matches<'a>(&'a self, uri: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
         let mut found = Vec::new();
         let mut rest = uri;

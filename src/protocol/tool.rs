@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
-    /// What it is called by.
+    /// The name that `tools/call` takes.
     pub name: String,
     /// Its name for people; 2025-06-18 and later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Its description, for the model.
     pub description: String,
     /// Its arguments: JSON Schema 2020-12, `type: object` at the root.
     pub input_schema: Value,
@@ -23,8 +23,8 @@ pub struct Tool {
     pub annotations: ToolAnnotations,
 }
 
-/// What calling a tool may do; hints, not promises. Of a tool that changes nothing the specification gives the two in
-/// the middle no meaning, and they are left out.
+/// The possible effects of calling a tool: hints, not promises. The specification gives the two in the middle no
+/// meaning for a tool that changes nothing, so they are left out.
 #[expect(clippy::struct_field_names, reason = "the specification's four hints")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,17 +34,17 @@ pub struct ToolAnnotations {
     /// It may destroy or interrupt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Calling it twice is as calling it once.
+    /// Calling it twice has the same effect as calling it once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It reaches beyond this box.
+    /// It reaches beyond this host.
     pub open_world_hint: bool,
 }
 
-/// The one dialect of schemas, whether a schema names it or not.
+/// The only supported dialect of schemas, whether a schema names it or not.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Whether a tool may have this name (2025-11-25, server/tools). The specification's bound is 128; the
+/// Returns whether a tool may have this name (2025-11-25, server/tools). The specification's limit is 128; the
 /// conformance suite's is 64, and so is ours.
 pub fn is_tool_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
@@ -53,7 +53,7 @@ pub fn is_tool_name(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
-/// Whether every client takes this name: dots, hyphens and long names break some of them.
+/// Returns whether every client accepts this name: dots, hyphens and long names break some of them.
 pub fn is_portable_name(name: &str) -> bool {
     (1..=48).contains(&name.len())
         && name
@@ -61,11 +61,11 @@ pub fn is_portable_name(name: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// The parameters that clients repeat as `Mcp-Param-*`: header name and the path of property names to it.
+/// Returns the parameters that clients repeat as `Mcp-Param-*`: header name and the path of property names to it.
 ///
-/// The specification drops a tool whose annotations are wrong, so a wrong one is an error here: the
-/// name is a token, unique without regard to case, on a string, integer or boolean that is reached
-/// through `properties` alone.
+/// By the specification, clients drop a tool whose annotations are invalid, so an invalid one is an error here. The
+/// name must be a token, unique regardless of case. It must be on a string, integer or boolean that is reached only
+/// through `properties`.
 pub fn header_parameters(schema: &Value) -> Result<Vec<(String, Vec<String>)>, String> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     collect(schema, &mut Vec::new(), &mut found)?;
@@ -84,12 +84,12 @@ pub fn header_parameters(schema: &Value) -> Result<Vec<(String, Vec<String>)>, S
     Ok(found)
 }
 
-/// Why a schema cannot be shown to clients: it is of another dialect than JSON Schema 2020-12, or refers to what
-/// would have to be fetched (2026-07-28, basic).
+/// Checks that a schema can be shown to clients. It must be in the dialect JSON Schema 2020-12, and must not refer
+/// to a document that would have to be fetched (2026-07-28, basic).
 pub fn check_dialect(schema: &Value) -> Result<(), String> {
     match schema {
         Value::Object(object) => {
-            // An object would be the schema of a property of that name.
+            // An object would be the schema of a property with that name.
             let named = object.get("$schema").filter(|named| !named.is_object());
             if let Some(other) = named.filter(|named| **named != DIALECT) {
                 return Err(format!(
@@ -137,7 +137,7 @@ fn collect(
     Ok(())
 }
 
-/// Every annotation, wherever it stands; in doubt something is one, for a client may take it for one.
+/// Counts every annotation, anywhere. In doubt it counts, because a client may treat it as one.
 fn count_annotations(schema: &Value) -> usize {
     match schema {
         Value::Object(object) => {
@@ -173,7 +173,7 @@ fn is_token(name: &str) -> bool {
 }
 
 impl Tool {
-    /// The argument at a path of property names, absent and null being the same.
+    /// Returns the argument at a path of property names; absent and null are the same.
     pub fn argument<'a>(arguments: &'a Map<String, Value>, path: &[String]) -> Option<&'a Value> {
         let (first, rest) = path.split_first()?;
         let start = arguments.get(first)?;

@@ -1,4 +1,4 @@
-//! Trace context in a request's `_meta` (2026-07-28, basic; W3C Trace Context): whose work a call is part of.
+//! Trace context in a request's `_meta` (2026-07-28, basic; W3C Trace Context): the trace that a call is part of.
 
 use super::{key, params::Params};
 
@@ -7,18 +7,18 @@ use super::{key, params::Params};
 pub struct TraceParent {
     /// The whole trace: 32 hexadecimal digits.
     pub trace: String,
-    /// The caller's own step in it: 16 hexadecimal digits.
+    /// The caller's own span: 16 hexadecimal digits.
     pub span: String,
 }
 
 impl TraceParent {
-    /// Reads `traceparent`. One that is malformed counts as none: a broken tracer must not stop work (W3C Trace
-    /// Context, 4.3). `tracestate` and `baggage` are not read; they are for those who pass a trace on.
+    /// Reads `traceparent`. A malformed one is ignored: a broken tracer must not stop work (W3C Trace Context,
+    /// 4.3). `tracestate` and `baggage` are not read; they matter only to services that propagate a trace.
     pub fn read(params: &Params) -> Option<Self> {
         let text = params.meta(key::TRACE_PARENT)?.as_str()?;
         let mut parts = text.split('-');
         let [version, trace, span, flags] = [(); 4].map(|()| parts.next().unwrap_or_default());
-        // A later version may say more behind these.
+        // A later version may have more fields after these.
         let sound = is_hex(version, 2) && version != "ff" && is_hex(flags, 2);
         let sound = sound && (version != "00" || parts.next().is_none());
         (sound && is_id(trace, 32) && is_id(span, 16)).then(|| Self {
@@ -28,7 +28,7 @@ impl TraceParent {
     }
 }
 
-/// Zeros alone name nothing.
+/// An id of only zeros is invalid.
 fn is_id(text: &str, digits: usize) -> bool {
     is_hex(text, digits) && text.bytes().any(|b| b != b'0')
 }

@@ -1,12 +1,12 @@
-//! The revisions of MCP that are served, and their two eras.
+//! The supported revisions of MCP, and their two eras.
 
 use std::fmt;
 
 /// A revision of the specification, named by its date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// 2024-11-05: the first. What its clients would not understand is a block of audio, and batches; all
-    /// else that 2025-03-26 added they may pass over.
+    /// 2024-11-05: the first. Its clients do not understand audio blocks and batches; they may ignore everything
+    /// else that 2025-03-26 added.
     V2024_11_05,
     /// 2025-03-26: Streamable HTTP, JSON-RPC batches.
     V2025_03_26,
@@ -14,15 +14,15 @@ pub enum Version {
     V2025_06_18,
     /// 2025-11-25: icons, URL elicitation, resumable streams; the last stateful one.
     V2025_11_25,
-    /// 2026-07-28: stateless; everything stands in each request.
+    /// 2026-07-28: stateless; each request is self-contained.
     V2026_07_28,
 }
 
-/// What `server/discover` and error -32022 name: only what a request's `_meta` may claim.
+/// The versions in `server/discover` and error -32022: only those that a request's `_meta` may claim.
 pub const MODERN_VERSIONS: &[&str] = &["2026-07-28"];
 
 impl Version {
-    /// Every revision, the oldest first.
+    /// Every revision, oldest first.
     pub const ALL: [Self; 5] = [
         Self::V2024_11_05,
         Self::V2025_03_26,
@@ -31,10 +31,10 @@ impl Version {
         Self::V2026_07_28,
     ];
 
-    /// The newest revision that `initialize` can settle on.
+    /// The newest revision that `initialize` can negotiate.
     pub const LATEST_STATEFUL: Self = Self::V2025_11_25;
 
-    /// Reads a revision's date.
+    /// Parses a revision's date.
     pub fn parse(date: &str) -> Option<Self> {
         match date {
             "2024-11-05" => Some(Self::V2024_11_05),
@@ -57,17 +57,17 @@ impl Version {
         }
     }
 
-    /// Whether requests of this revision stand alone.
+    /// Returns whether requests of this revision are self-contained.
     pub fn is_modern(self) -> bool {
         self >= Self::V2026_07_28
     }
 
-    /// Whether a header's date claims the modern era, served or not (dates compare as text).
+    /// Returns whether a header's date claims the modern era, supported or not (dates compare as text).
     pub fn claims_modern(date: &str) -> bool {
         date >= Self::V2026_07_28.as_str()
     }
 
-    /// What `initialize` settles on: the version asked for when it is stateful, else our newest.
+    /// Returns the version that `initialize` negotiates: the requested one if it is stateful, else our newest.
     pub fn negotiate(asked: &str) -> Self {
         Self::parse(asked)
             .filter(|v| !v.is_modern())

@@ -1,4 +1,4 @@
-//! JSON that is written already: what it says goes into an answer as it is, and nobody reads it again on the way.
+//! JSON that is already serialized: it is copied into a response without being parsed again.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 pub struct Written(String);
 
 impl Written {
-    /// Writes data.
+    /// Serializes data.
     ///
     /// # Errors
-    /// Where the data is no JSON: an object whose keys are no texts.
+    /// When the data is not JSON: an object whose keys are not strings.
     pub fn of(data: &impl Serialize) -> serde_json::Result<Self> {
         serde_json::to_string(data).map(Self)
     }
 
-    /// An object without members.
+    /// Returns an object without members.
     pub fn nothing() -> Self {
         Self("{}".to_owned())
     }
@@ -28,17 +28,17 @@ impl Written {
         &self.0
     }
 
-    /// Whether it is an object.
+    /// Returns whether it is an object.
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')
     }
 
-    /// Puts a number into it, if it is an object.
+    /// Sets a number as a member, if it is an object.
     pub fn set(&mut self, name: &'static str, number: u64) {
         if !self.is_object() {
             return;
         }
-        // It may stand in it already, as a member of its own or somewhere deeper: that is found by reading only.
+        // The name may occur already, as a member or somewhere deeper: only parsing can tell.
         if self.0.contains(name) {
             let mut read = self.to_value();
             if let Some(members) = read.as_object_mut() {
@@ -49,24 +49,24 @@ impl Written {
         }
         self.0.pop();
         let comma = if self.0 == "{" { "" } else { "," };
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(self.0, "{comma}\"{name}\":{number}}}");
     }
 
-    /// The same to be looked into.
+    /// Parses it into a value.
     pub fn to_value(&self) -> Value {
-        // It was written here, so it can be read.
+        // It was serialized here, so it can be parsed.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    /// The same with a member a line, as people read it.
+    /// Returns the value with one member a line, for people.
     pub fn to_lines(&self) -> String {
         let mut out = Plain(String::with_capacity(self.0.len() * 2));
         self.lines(&mut out);
         out.0
     }
 
-    /// These lines as what stands between the quotes of a text in JSON.
+    /// Writes these lines, escaped for a JSON string.
     pub fn lines_into(&self, bytes: &mut Vec<u8>) {
         self.lines(&mut Quoted(bytes));
     }
@@ -79,7 +79,7 @@ impl Written {
                 in_text = escaped || byte != b'"';
                 escaped = !escaped && byte == b'\\';
             } else if matches!(byte, b'{' | b'[' | b'}' | b']' | b',' | b':') {
-                // A mark is one byte of ASCII, so what lies between two is whole characters.
+                // A structural character is one ASCII byte, so the text between two is whole characters.
                 lines.out.put(self.0.get(begun..at).unwrap_or_default());
                 lines.mark(before, byte);
                 begun = at + 1;
@@ -95,9 +95,9 @@ impl Written {
     }
 }
 
-/// Where lines go.
+/// The destination of lines.
 trait Out {
-    /// What JSON is written with: no control characters but the ends of lines.
+    /// Appends a part of JSON text: without control characters other than line feeds.
     fn put(&mut self, text: &str);
 }
 
@@ -123,19 +123,19 @@ impl Out for Quoted<'_> {
     }
 }
 
-/// Indented JSON on its way.
+/// Indented JSON, while it is written.
 struct Lines<'a, O> {
     out: &'a mut O,
     depth: usize,
 }
 
 impl<O: Out> Lines<'_, O> {
-    /// A mark of JSON's own, and the byte before it.
+    /// Writes a structural character, given the byte before it.
     fn mark(&mut self, before: u8, mark: u8) {
         match mark {
             b'}' | b']' => {
                 self.depth = self.depth.saturating_sub(1);
-                // What is empty stays on its line.
+                // An empty object or array stays on its line.
                 if !matches!(before, b'{' | b'[') {
                     self.begin_line();
                 }

@@ -1,4 +1,4 @@
-//! How many calls there were, of which tool, by whom, with what outcome, and how long they took.
+//! Counts calls by tool, agent and outcome, and measures how long they take.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::exposition::Exposition;
 
-/// Series of calls, which are triples of tool, agent and outcome; at it, what is new is counted together with the agent
-/// `other`, and with the tool `other` where that is new too.
+/// The most series of calls: triples of tool, agent and outcome. Above it, a new triple is counted under the agent
+/// `other`, and a new tool under the tool `other` as well.
 const MAX_SERIES: usize = 2048;
 
-/// In place of a label that there is no room for.
+/// The label for series above the limit.
 const OTHER: &str = "other";
 
-/// The upper bounds of the times that are told apart: a look, a change, a restart, a long command.
+/// The upper bounds of the histogram: a read, a change, a restart, a long command.
 const BOUNDS: [(Duration, &str); 7] = [
     (Duration::from_millis(10), "0.01"),
     (Duration::from_millis(50), "0.05"),
@@ -24,7 +24,7 @@ const BOUNDS: [(Duration, &str); 7] = [
     (Duration::from_mins(2), "120"),
 ];
 
-/// Calls that have ended. Counting one takes a short lock and no memory, but for what is met for the first time.
+/// Calls that have ended. Counting one takes a short lock; it allocates only for a new series.
 #[derive(Debug, Default)]
 pub(super) struct Calls(Mutex<Counts>);
 
@@ -40,7 +40,7 @@ struct OfTool {
     times: Times,
 }
 
-/// Each call in the first bucket that it fits; those that fit none are in the count alone.
+/// Counts each call in the first bucket that it fits; a call that fits none is only in `count`.
 #[derive(Debug, Default)]
 struct Times {
     buckets: [u64; BOUNDS.len()],
@@ -61,7 +61,7 @@ impl Times {
 }
 
 impl Counts {
-    /// A count that there is already.
+    /// Adds to an existing series; returns `false` if there is none.
     fn add(&mut self, tool: &str, agent: &str, outcome: &'static str, lasted: Duration) -> bool {
         let Some(of_tool) = self.by_tool.get_mut(tool) else {
             return false;
@@ -97,7 +97,7 @@ impl Calls {
         } else {
             (OTHER, OTHER)
         };
-        // The few of `other` come on top of the bound: as many as there are tools and outcomes.
+        // The few series of `other` exceed the limit: as many as there are tools and outcomes.
         if !counts.add(tool, agent, outcome, lasted) {
             counts.begin(tool, agent, outcome);
             counts.add(tool, agent, outcome, lasted);

@@ -2,18 +2,18 @@
 
 use std::fmt::{Display, Write as _};
 
-/// A page of metrics that is being written.
+/// A page of metrics, while it is written.
 #[derive(Debug, Default)]
 pub struct Exposition(String);
 
 impl Exposition {
-    /// Begins a family of samples: its name, its kind such as `counter`, and what it tells.
+    /// Begins a family of samples: its name, its kind such as `counter`, and its help text.
     pub fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing into a string does not fail, here and below.
+        // Writing to a string cannot fail, here and below.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A sample of the family that was begun last.
+    /// Adds a sample to the last family.
     pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.0.push_str(name);
         for (at, (label, text)) in labels.iter().enumerate() {
@@ -28,7 +28,7 @@ impl Exposition {
         let _ = writeln!(self.0, " {value}");
     }
 
-    /// A family of one sample without labels.
+    /// Adds a family of one sample without labels.
     pub fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(name, &[], value);
@@ -39,7 +39,7 @@ impl Exposition {
         self.0
     }
 
-    /// A label's text: names of agents are their owner's, and may hold anything.
+    /// Escapes a label's text: the owner chooses the names of agents, which may contain anything.
     fn escaped(&mut self, text: &str) {
         for letter in text.chars() {
             match letter {

@@ -1,18 +1,18 @@
-//! Signs of life: the watchdog is only fed when everything that must turn has turned.
+//! Signs of life: the watchdog is notified only if every essential part is running.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use tokio::sync::watch;
 
-/// What must turn. Each beat is stamped by the part itself, never by the watchdog.
+/// The parts that must keep running. Each part records its own beat; the watchdog never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beat {
-    /// The loop that accepts connections has gone round.
+    /// The loop that accepts connections has completed a round.
     AcceptLoop,
     /// The store has answered a read.
     Store,
-    /// A call of our own has gone the whole way through dispatch.
+    /// A probe call has passed all of dispatch.
     Probe,
 }
 
@@ -30,17 +30,17 @@ impl Beat {
     }
 }
 
-/// When each part was last known to be alive.
+/// When each part was last alive.
 #[derive(Debug)]
 pub struct Heartbeat {
     begin: Instant,
-    /// For each of [`Beat::ALL`], microseconds since `begin`, plus one; zero is never.
+    /// For each of [`Beat::ALL`], microseconds since `begin`, plus one; zero means never.
     last: [AtomicU64; Beat::ALL.len()],
     questions: watch::Sender<()>,
 }
 
 impl Heartbeat {
-    /// None has beaten yet.
+    /// Returns a heartbeat without beats.
     pub fn new() -> Self {
         Self {
             begin: Instant::now(),
@@ -49,24 +49,24 @@ impl Heartbeat {
         }
     }
 
-    /// Asks the parts that have nothing to do for a sign of life.
+    /// Asks idle parts for a sign of life.
     pub fn ask(&self) {
         self.questions.send_replace(());
     }
 
-    /// Changes with every question from now on; a part answers it with a beat.
+    /// Changes with every request from now on; a part answers it with a beat.
     pub fn questions(&self) -> watch::Receiver<()> {
         self.questions.subscribe()
     }
 
-    /// This part is alive now.
+    /// Records that this part is alive now.
     pub fn beat(&self, beat: Beat) {
         if let Some(last) = self.last.get(beat as usize) {
             last.fetch_max(self.micros(Instant::now()) + 1, Ordering::Relaxed);
         }
     }
 
-    /// The parts that have not been alive since then.
+    /// Returns the parts that have not been alive since then.
     pub fn missing_since(&self, then: Instant) -> impl Iterator<Item = Beat> + '_ {
         let then = self.micros(then);
         let alive = move |at: &AtomicU64| at.load(Ordering::Relaxed) > then;

@@ -1,4 +1,4 @@
-//! Where log lines go: to the journal with their fields when systemd started us, else to stderr.
+//! Sends log lines to the journal with their fields when systemd started this process, else to stderr.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -21,18 +21,18 @@ use super::panics::log_panics;
 use crate::config::LogLevel;
 use crate::sys::{now_ms, rfc3339, started_by_systemd};
 
-/// The name of our lines: `journalctl -t gatewren`.
+/// The syslog identifier: `journalctl -t gatewren`.
 const IDENTIFIER: &str = "gatewren";
 
-/// What our fields begin with, such as `GATEWREN_TOOL=`.
+/// The prefix of our fields, such as `GATEWREN_TOOL=`.
 const FIELD_PREFIX: &str = "GATEWREN";
 
-/// What decides from which level on lines are written.
+/// The handle of the filter that sets the level.
 static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
 const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
 
-/// Begins to log, panics too; further calls in the same process change nothing.
+/// Starts logging, including panics; further calls in the same process change nothing.
 pub fn init(level: LogLevel) {
     log_panics();
     if wants_journal(&Surroundings::of_process()) {
@@ -48,32 +48,32 @@ pub fn init(level: LogLevel) {
     }
 }
 
-/// Logs from another level on. Without effect before [`init`].
+/// Changes the log level. No effect before [`init`].
 pub fn set_level(level: LogLevel) {
     if let Some(filter) = FILTER.get() {
-        // Refused only where the log is gone, and then nothing is logged.
+        // Fails only if the log is gone, and then nothing is logged.
         let _ = filter.reload(targets(level));
     }
 }
 
-/// A filter that [`set_level`] can exchange; the first one counts, as its log does.
+/// Returns a filter that [`set_level`] can replace. The first one counts, because its log does.
 fn exchangeable(level: LogLevel) -> reload::Layer<Targets, Registry> {
     let (filter, handle) = reload::Layer::new(targets(level));
     let _ = FILTER.set(handle);
     filter
 }
 
-/// What decides where lines go.
+/// The facts that decide where lines go.
 struct Surroundings {
     /// `JOURNAL_STREAM`: device and inode of the stream that systemd connected to the journal.
     stream: Option<String>,
     /// Device and inode of our stderr.
     stderr: Option<(u64, u64)>,
-    /// Whether systemd says that it started this very process.
+    /// Whether systemd started this process itself.
     started_by_systemd: bool,
-    /// Whether the journal's socket is there.
+    /// Whether the journal's socket exists.
     socket: bool,
-    /// Whether somebody reads our stderr as it is written.
+    /// Whether stderr is a terminal.
     terminal: bool,
 }
 
@@ -95,7 +95,7 @@ fn wants_journal(around: &Surroundings) -> bool {
     stderr_is_journal || around.started_by_systemd && around.socket && !around.terminal
 }
 
-/// `device:inode`, as systemd.exec(5) has it.
+/// Parses `device:inode`, as described in systemd.exec(5).
 fn stream_identity(text: &str) -> Option<(u64, u64)> {
     let (device, inode) = text.split_once(':')?;
     Some((device.parse().ok()?, inode.parse().ok()?))
@@ -117,7 +117,7 @@ fn to_journal(journal: tracing_journald::Layer, level: LogLevel) {
             ..PriorityMappings::new()
         });
     let layer = journal.with_filter(exchangeable(level));
-    // Refused only where a log was set up before; that one stays.
+    // Fails only if a log was set up before; that one stays.
     let _ = tracing_subscriber::registry().with(layer).try_init();
 }
 
@@ -128,11 +128,11 @@ fn to_stderr(level: LogLevel) {
         .with_target(false)
         .with_timer(Clock);
     let layer = lines.with_filter(exchangeable(level));
-    // Refused only where a log was set up before; that one stays.
+    // Fails only if a log was set up before; that one stays.
     let _ = tracing_subscriber::registry().with(layer).try_init();
 }
 
-/// Our own lines from `level` on; those of libraries only from warnings on.
+/// Returns the filter: our own lines from `level` up, those of libraries only from warnings up.
 fn targets(level: LogLevel) -> Targets {
     let ours = match level {
         LogLevel::Error => LevelFilter::ERROR,
@@ -146,7 +146,7 @@ fn targets(level: LogLevel) -> Targets {
         .with_target(IDENTIFIER, ours)
 }
 
-/// Times as everywhere else in gatewren.
+/// Timestamps in the same format as everywhere else in gatewren.
 struct Clock;
 
 impl FormatTime for Clock {
@@ -243,7 +243,7 @@ mod tests {
         );
     }
 
-    /// What was written, for a look afterwards.
+    /// The written output, kept for inspection.
     #[derive(Clone, Default)]
     struct Said(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! Counters of what happens, for the metrics page and for the status line.
+//! Counters of events, for the metrics page and for the status line.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::calls::Calls;
 use super::exposition::Exposition;
 
-/// Why nobody came in: what these refusals are counted as together. The words are those of the guard.
+/// The reasons of failed authentication, which are also counted together. The names are those of the guard.
 const AUTH_FAILURES: [&str; 8] = [
     "agent_required",
     "address_not_allowed",
@@ -20,7 +20,7 @@ const AUTH_FAILURES: [&str; 8] = [
     "wrong_password",
 ];
 
-/// What was counted since the start. All of it may be called from anywhere at any time.
+/// The counters since the start. All methods may be called from any thread at any time.
 #[derive(Debug, Default)]
 pub struct Metrics {
     connections: AtomicU64,
@@ -29,12 +29,12 @@ pub struct Metrics {
     calls_open: Arc<AtomicU64>,
     streams_open: Arc<AtomicU64>,
     tasks_running: Arc<AtomicU64>,
-    /// By their reasons, which are words of ours.
+    /// By reason; the reasons are our own constants.
     refusals: Mutex<BTreeMap<&'static str, u64>>,
     calls: Calls,
 }
 
-/// Something open; dropping it says that it is closed.
+/// Something that is open; dropping it counts it as closed.
 #[derive(Debug)]
 pub struct OpenGuard(Arc<AtomicU64>);
 
@@ -52,49 +52,49 @@ impl Drop for OpenGuard {
 }
 
 impl Metrics {
-    /// A connection was accepted; it is open until the guard is dropped.
+    /// Counts an accepted connection; it is open until the guard is dropped.
     pub fn connection(&self) -> OpenGuard {
         self.connections.fetch_add(1, Ordering::Relaxed);
         OpenGuard::of(&self.connections_open)
     }
 
-    /// A request came in.
+    /// Counts a request.
     pub fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A call has begun; it is under way until the guard is dropped.
+    /// Counts a call that has begun; it is in progress until the guard is dropped.
     pub fn call(&self) -> OpenGuard {
         OpenGuard::of(&self.calls_open)
     }
 
-    /// A stream was opened; it is open until the guard is dropped.
+    /// Counts an opened stream; it is open until the guard is dropped.
     pub fn stream(&self) -> OpenGuard {
         OpenGuard::of(&self.streams_open)
     }
 
-    /// A call became a task; it runs until the guard is dropped.
+    /// Counts a call that became a task; it runs until the guard is dropped.
     pub fn task(&self) -> OpenGuard {
         OpenGuard::of(&self.tasks_running)
     }
 
-    /// A request was refused, for a reason such as `origin`.
+    /// Counts a rejected request, with a reason such as `origin`.
     pub fn refused(&self, reason: &'static str) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         *refusals.entry(reason).or_default() += 1;
     }
 
-    /// An agent's call of a tool has ended, with an outcome such as `ok`, after so long.
+    /// Counts an agent's call of a tool that has ended, with an outcome such as `ok` and its duration.
     pub fn called(&self, tool: &str, agent: &str, outcome: &'static str, lasted: Duration) {
         self.calls.count(tool, agent, outcome, lasted);
     }
 
-    /// Connections that are open now.
+    /// The connections that are open now.
     pub fn connections_open(&self) -> u64 {
         self.connections_open.load(Ordering::Relaxed)
     }
 
-    /// Everything that was counted, in the text format of Prometheus.
+    /// Writes all counters in the text format of Prometheus.
     pub fn render(&self, page: &mut Exposition) {
         page.family("gatewren_build_info", "gauge", "Which gatewren this is.");
         let version = [("version", env!("CARGO_PKG_VERSION"))];

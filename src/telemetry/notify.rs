@@ -1,4 +1,4 @@
-//! Notices to the service manager: ready, reloading, stopping, how it goes, still alive.
+//! Notifications to the service manager: ready, reloading, stopping, status, watchdog.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -8,9 +8,9 @@ use sd_notify::NotifyState;
 
 use crate::sys::send_datagram;
 
-/// The way to the service manager, `sd_notify(3)`, or to nowhere if none started us.
+/// The connection to the service manager, `sd_notify(3)`; without one it does nothing.
 ///
-/// A notice that cannot be sent is logged and otherwise without effect.
+/// A notification that cannot be sent is logged and otherwise has no effect.
 #[derive(Debug)]
 pub struct Notify {
     socket: Option<OsString>,
@@ -18,7 +18,7 @@ pub struct Notify {
 }
 
 impl Notify {
-    /// As the service manager left it in the environment.
+    /// Reads the service manager's settings from the environment.
     pub fn from_env() -> Self {
         Self {
             socket: std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty()),
@@ -26,7 +26,7 @@ impl Notify {
         }
     }
 
-    /// A service manager that listens on this socket and wants no sign of life.
+    /// Returns a notifier to this socket, without a watchdog.
     #[cfg(test)]
     pub fn to(socket: &std::ffi::OsStr) -> Self {
         Self {
@@ -35,39 +35,39 @@ impl Notify {
         }
     }
 
-    /// It serves.
+    /// Reports that the server is ready.
     pub fn ready(&self) {
         self.send(&[NotifyState::Ready]);
     }
 
-    /// It reads its settings again; [`Notify::ready`] says that it has.
+    /// Reports that it is reloading its settings; [`Notify::ready`] reports the end.
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.send(&[NotifyState::Reloading, now]),
-            // Without the time, systemd 253 and later would end the service.
+            // Without the time, systemd 253 and later would stop the service.
             Err(cause) => tracing::warn!(%cause, "the reload is not announced to systemd"),
         }
     }
 
-    /// It takes no new connections and ends what runs.
+    /// Reports that it accepts no new connections and stops what is running.
     pub fn stopping(&self) {
         self.send(&[NotifyState::Stopping]);
     }
 
-    /// How it goes, in one line for `systemctl status`.
+    /// Sends a one-line status for `systemctl status`.
     pub fn status(&self, words: &str) {
-        // A line break would begin another notice.
+        // A line break would begin another notification.
         let line = words.replace(['\n', '\r'], " ");
         self.send(&[NotifyState::Status(&line)]);
     }
 
-    /// It is alive.
+    /// Reports that it is alive.
     pub fn alive(&self) {
         self.send(&[NotifyState::Watchdog]);
     }
 
-    /// How long the service manager waits for a sign of life before it ends us; send one at least
-    /// twice as often. None if it wants none from this process.
+    /// Returns the watchdog timeout, after which the service manager kills us; send a sign of life at least twice
+    /// as often. `None` if it has no watchdog for this process.
     pub fn watchdog(&self) -> Option<Duration> {
         self.watchdog.filter(|_| self.socket.is_some())
     }
@@ -78,7 +78,7 @@ impl Notify {
         };
         let mut text = String::new();
         for state in states {
-            // Writing to a String does not fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "{state}");
         }
         if let Err(cause) = send_datagram(socket, text.as_bytes()) {

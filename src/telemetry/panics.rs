@@ -1,13 +1,13 @@
-//! What is said of a panic: a line like any other, without secrets.
+//! Logs a panic as an ordinary line, without secrets.
 
 use std::panic::{self, PanicHookInfo};
 
 use super::redact_text::redact_text;
 
-/// The longest message that is told; the rest is cut.
+/// The longest message that is logged; the rest is cut.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// Takes the place of the words that Rust itself would print.
+/// Replaces Rust's default output for panics.
 pub fn log_panics() {
     panic::set_hook(Box::new(|panic| {
         let (place, message) = told(panic);
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_told_without_the_secret_in_it() {
-        // The hook is the process's: this one looks at the panic of this thread only.
+        // The hook is process-wide: this one examines only panics of this thread.
         let seen = Arc::new(Mutex::new(None));
         let (kept, thread) = (Arc::clone(&seen), std::thread::current().id());
         let before = panic::take_hook();

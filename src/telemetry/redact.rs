@@ -1,4 +1,4 @@
-//! Takes secrets out of what is written down: by the names of fields, and by what a text looks like.
+//! Redacts secrets before data is logged or stored: by field names, and by the shape of a text.
 
 use serde_json::{Map, Value};
 
@@ -6,16 +6,16 @@ use super::redact_text::{Announced, redact_after, redact_text};
 use super::secret_names::is_secret_name;
 use super::secret_shapes::GONE;
 
-/// How deep a value is looked into; what is deeper is left out whole.
+/// The deepest level that is examined; deeper values are left out as a whole.
 const MAX_DEPTH: usize = 32;
 
-/// The longest text that is kept; a longer one is cut, and says so.
+/// The longest text that is kept; a longer one is cut, with a note.
 const MAX_TEXT_BYTES: usize = 4096;
 
-/// The most entries of a list or an object that are kept; the rest is left out, and it says so.
+/// The most entries of a list or an object that are kept; the rest is left out, with a note.
 const MAX_ENTRIES: usize = 256;
 
-/// A copy of a value without its secrets, and of a bounded size.
+/// Returns a copy of a value without its secrets, and of a limited size.
 pub fn redact(value: &Value) -> Value {
     within(value, MAX_DEPTH)
 }
@@ -25,7 +25,7 @@ fn within(value: &Value, depth: usize) -> Value {
         Value::String(text) => Value::String(shortened(&redact_text(text))),
         Value::Array(_) | Value::Object(_) if depth == 0 => "[too deep]".into(),
         Value::Array(list) => {
-            // The words of a command, perhaps: one may say that the next is a secret.
+            // The list may be the words of a command: one may announce that the next is a secret.
             let mut announced = Announced::default();
             let kept = list.iter().take(MAX_ENTRIES);
             let mut kept: Vec<Value> = kept

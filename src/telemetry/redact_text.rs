@@ -1,36 +1,36 @@
-//! Finds the secrets in a text: a name or an option says that one follows, or it looks like one.
+//! Finds secrets in a text: a name or an option announces one, or its shape reveals it.
 
 use std::borrow::Cow;
 
 use super::secret_names::{Value, is_scheme, is_secret_line, is_secret_name, options_of};
 use super::secret_shapes::{GONE, without_private_keys, without_shapes};
 
-/// How far the end of a quotation is looked for; one that does not end there is secret up to there.
+/// How far the end of a quotation is searched; one that does not end within this limit is secret up to it.
 const MAX_QUOTED_BYTES: usize = 4096;
 
-/// What the words before say of the next one.
+/// What the preceding words announce about the next one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Announced {
     next: Option<Value>,
-    /// The word before is the name of a secret; an equals sign or a colon may follow.
+    /// The preceding word is the name of a secret; an equals sign or a colon may follow.
     named: bool,
-    /// The words before are a header, such as `Cookie`: every value to the end of its line is secret.
+    /// The preceding words are a header, such as `Cookie`: every value to the end of its line is secret.
     line: bool,
-    /// The options of the program whose words these are.
+    /// The options of the program that the current command runs.
     options: &'static [(&'static str, Value)],
 }
 
-/// A text without the secrets that can be told: private keys in PEM, tokens of known makes, passwords in URLs,
-/// what follows `Bearer` or `--password`, the values of `NAME=value`, `name: value` and `"name":"value"` where
-/// the name is one of a secret, and the passwords that some programs take behind an option such as `-p`.
+/// Returns a text without recognisable secrets: private keys in PEM, known token formats and passwords in URLs.
+/// Also redacted are the word after `Bearer` or `--password`, the passwords that some programs take after an option
+/// such as `-p`, and the values of `NAME=value`, `name: value` and `"name":"value"` if the name is one of a secret.
 ///
-/// A command that stands there in place of a secret is no secret, and neither is what follows behind a semicolon:
-/// nobody shall hide what they run by calling it a password.
+/// A command in the place of a secret is not redacted, and neither is anything after a semicolon: otherwise a
+/// caller could hide a command by marking it as a password.
 pub fn redact_text(text: &str) -> Cow<'_, str> {
     redact_words(text, &mut Announced::default(), false)
 }
 
-/// The same for a word of a list, which the words before may have announced.
+/// Like `redact_text`, for one word of a list, which the preceding words may have announced.
 pub fn redact_after<'t>(text: &'t str, announced: &mut Announced) -> Cow<'t, str> {
     redact_words(text, announced, true)
 }
@@ -43,7 +43,7 @@ fn redact_words<'t>(text: &'t str, announced: &mut Announced, is_word: bool) -> 
         announced: *announced,
     };
     if is_word && let Some(value) = scan.announced.next {
-        // The whole of it, spaces included.
+        // The whole word, including spaces.
         scan.value(value, without_keys.len());
     }
     while !scan.rest.is_empty() {
@@ -57,7 +57,7 @@ fn redact_words<'t>(text: &'t str, announced: &mut Announced, is_word: bool) -> 
     }
 }
 
-/// What is read and what is written; each step takes something from the rest.
+/// The unread rest and the output; each step consumes a part of the rest.
 struct Scan<'t> {
     rest: &'t str,
     out: String,
@@ -70,7 +70,7 @@ impl<'t> Scan<'t> {
         if blank > 0 {
             let taken = self.take(blank);
             self.announced.line &= !taken.contains('\n');
-            // A command goes on behind a backslash at the end of a line.
+            // A backslash at the end of a line continues the command.
             if taken.contains('\n') && !self.out.ends_with('\\') {
                 self.announced.options = &[];
             }
@@ -95,7 +95,7 @@ impl<'t> Scan<'t> {
         self.word(word.len());
     }
 
-    /// A word that nothing announced.
+    /// Handles a word that was not announced.
     fn word(&mut self, length: usize) {
         let word = self.rest.get(..length).unwrap_or_default();
         if let Some(found) = assignment(word, self.announced.line) {
@@ -115,7 +115,7 @@ impl<'t> Scan<'t> {
         self.take_into(length);
     }
 
-    /// A name with what separates it from its value, and the value.
+    /// Handles a name, its separator and the value.
     fn assigned(&mut self, found: &Assignment) {
         self.take_into(found.value);
         self.announced.named = false;
@@ -128,7 +128,7 @@ impl<'t> Scan<'t> {
                 self.value(Value::Secret, length);
             }
             _ if self.rest.is_empty() || self.rest.starts_with(char::is_whitespace) => {
-                // `PASSWORD= command` sets it to nothing.
+                // `PASSWORD= command` sets it to the empty string.
                 self.announced.next = (found.separator == ':').then_some(Value::Secret);
             }
             _ if found.separator == '=' => self.value(Value::Secret, shell_length(self.rest)),
@@ -136,7 +136,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// Writes what stands for a value of this length.
+    /// Writes the replacement for a value of this length.
     fn value(&mut self, value: Value, length: usize) {
         self.announced.next = None;
         self.announced.named = false;
@@ -155,7 +155,7 @@ impl<'t> Scan<'t> {
             },
             Value::Secret => {
                 self.out.push_str(GONE);
-                // `Basic`, and then the secret.
+                // `Basic`, followed by the secret.
                 if is_scheme(bare(taken)) {
                     self.announced.next = Some(Value::Secret);
                 }
@@ -163,7 +163,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// What a word says of the next one.
+    /// Returns what a word announces about the next one.
     fn announces(&self, word: &str) -> Option<Value> {
         let known = self
             .announced
@@ -178,7 +178,7 @@ impl<'t> Scan<'t> {
         (option || bearer).then_some(Value::Secret)
     }
 
-    /// An option of the program with its value in the same word: the length of the option.
+    /// Finds an option of the program with its value in the same word; returns the length of the option.
     fn attached(&self, word: &str) -> Option<(usize, Value)> {
         let mut known = self.announced.options.iter();
         known.find_map(|(name, value)| {
@@ -203,18 +203,18 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// A name of a secret and its separator, somewhere in a word.
+/// The name of a secret and its separator, somewhere in a word.
 struct Assignment {
-    /// Where the value begins.
+    /// The position at which the value begins.
     value: usize,
     separator: char,
-    /// The quotation mark before the name, which ends the value too.
+    /// The quotation mark before the name, which also ends the value.
     quote: Option<char>,
-    /// Whether the value goes to the end of the line.
+    /// Whether the value extends to the end of the line.
     is_line: bool,
 }
 
-/// Finds it; in the line of a secret header every name is one.
+/// Finds an assignment; in the line of a secret header every name counts as secret.
 fn assignment(word: &str, in_line: bool) -> Option<Assignment> {
     word.match_indices(['=', ':']).find_map(|(at, separator)| {
         let before = word.get(..at)?;
@@ -238,9 +238,9 @@ fn assignment(word: &str, in_line: bool) -> Option<Assignment> {
     })
 }
 
-/// Whether a value holds a command of its own: the length to where that begins.
+/// Returns the position of a command that a value contains.
 fn command_in(value: &str) -> Option<usize> {
-    // At the end it closes one that began before.
+    // Quotation marks at the end close one that began earlier.
     let closed = value.trim_end_matches(['"', '\'', '`']);
     let begun = ["$(", "<(", "`"].iter();
     begun
@@ -256,12 +256,12 @@ fn word_of(text: &str) -> &str {
     text.split(char::is_whitespace).next().unwrap_or_default()
 }
 
-/// A word without the marks around it.
+/// Returns a word without surrounding punctuation.
 fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// How long the value is that a text begins with: a word, in which blanks stand only between quotation marks.
+/// Returns the length of the value at the start of a text: a word, with blanks only between quotation marks.
 fn value_length(text: &str) -> usize {
     if let Some(after) = text.strip_prefix(GONE)
         && after.is_empty() | after.starts_with(ends_value)
@@ -278,10 +278,10 @@ fn value_length(text: &str) -> usize {
         let first = length == slashes + 1;
         if ['"', '\''].contains(&c) && (first || slashes == 0) {
             let quoted = quoted_length(text.get(length..).unwrap_or_default(), c, slashes);
-            // Inside a word it may be an apostrophe; at its beginning what does not end is secret all the same.
+            // Inside a word it may be an apostrophe. At the beginning, an unterminated quotation is secret anyway.
             length += quoted.unwrap_or(if first { MAX_QUOTED_BYTES } else { 0 });
             length = whole_chars(text, length);
-            // The end of a JSON string, not of a word of the shell.
+            // The end of a JSON string, not of a shell word.
             if text
                 .get(length..)
                 .is_some_and(|rest| rest.starts_with([',', '}', ']']))
@@ -294,13 +294,13 @@ fn value_length(text: &str) -> usize {
     length
 }
 
-/// What may follow on what stands for a secret without being a part of one.
+/// Returns whether a character may follow the replacement of a secret without being part of it.
 fn ends_value(c: char) -> bool {
     c.is_whitespace() || [',', '}', ']', '"', '\''].contains(&c)
 }
 
-/// The length to the end of a quotation, its closing mark included, whose opening mark stood behind so many
-/// backslashes.
+/// Returns the length to the end of a quotation, including its closing mark, whose opening mark was preceded by
+/// this many backslashes.
 fn quoted_length(text: &str, mark: char, slashes: usize) -> Option<usize> {
     let mut seen = 0;
     for (at, c) in text
@@ -315,7 +315,7 @@ fn quoted_length(text: &str, mark: char, slashes: usize) -> Option<usize> {
     None
 }
 
-/// A length that ends between two characters of the text, and not behind it.
+/// Rounds a length up to a character boundary, at most the end of the text.
 fn whole_chars(text: &str, length: usize) -> usize {
     let within = length.min(text.len());
     (within..=text.len())
@@ -323,7 +323,7 @@ fn whole_chars(text: &str, length: usize) -> usize {
         .unwrap_or(text.len())
 }
 
-/// The same as [`value_length`] where a shell would end a word sooner.
+/// Like [`value_length`], but a shell's separators end the value earlier.
 fn shell_length(text: &str) -> usize {
     let length = value_length(text);
     let value = text.get(..length).unwrap_or_default();
@@ -333,7 +333,8 @@ fn shell_length(text: &str) -> usize {
     value.find([';', '|', '&']).unwrap_or(length)
 }
 
-/// The length to the mark that closes what was opened before the name; without one, to the end of the command.
+/// Returns the length to the mark that closes the quotation before the name; without one, to the end of the
+/// command.
 fn closing(text: &str, mark: char) -> usize {
     let quoted = quoted_length(text, mark, 0).map_or(text.len(), |length| length - 1);
     let ends = text.find(['\n', ';', '|', '&']).unwrap_or(text.len());
@@ -447,7 +448,7 @@ mod tests {
             redact_text(&dashes),
             format!("-----BEGIN PRIVATE x{GONE} y")
         );
-        // Four times what a body of 1 MiB holds, in one pass. Looking through the rest for each of them took
+        // Four times the content of a body of 1 MiB, in one pass. Searching the rest for each of them would take
         // four times as long for twice as many.
         let beginnings = "-----BEGIN ".repeat(400_000);
         assert_eq!(redact_text(&beginnings), beginnings);

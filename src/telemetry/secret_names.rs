@@ -1,6 +1,6 @@
-//! Which names stand for secrets: of fields, variables, headers, options, and of programs' short options.
+//! Names of secrets: of fields, variables, headers and options, and programs' short options.
 
-/// Words that make a name one of a secret, wherever they stand in it.
+/// Words that mark a name as that of a secret, anywhere in the name.
 const SECRET_WORDS: [&str; 24] = [
     "auth",
     "authorization",
@@ -28,7 +28,7 @@ const SECRET_WORDS: [&str; 24] = [
     "token",
 ];
 
-/// Ends of words that do the same.
+/// Endings of words that do the same.
 const SECRET_ENDS: [&str; 7] = [
     "apikey",
     "pass",
@@ -39,10 +39,10 @@ const SECRET_ENDS: [&str; 7] = [
     "token",
 ];
 
-/// The longest name that is looked at; what is longer is none.
+/// The part of a name that is examined, in characters.
 const MAX_NAME_CHARS: usize = 256;
 
-/// Whether a field, a variable, a header or an option of that name holds a secret.
+/// Returns whether a field, variable, header or option of this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let mut word = String::new();
     let mut was_lower = false;
@@ -67,7 +67,7 @@ fn is_secret_word(word: &str) -> bool {
     SECRET_WORDS.contains(&word) || SECRET_ENDS.iter().any(|end| word.ends_with(end))
 }
 
-/// Whether a header of that name is secret to the end of its line: its value may have several words.
+/// Returns whether a header of this name is secret to the end of its line: its value may have several words.
 pub fn is_secret_line(name: &str) -> bool {
     [
         "authorization",
@@ -79,26 +79,26 @@ pub fn is_secret_line(name: &str) -> bool {
     .any(|header| name.eq_ignore_ascii_case(header))
 }
 
-/// Whether a word names a scheme of authentication, behind which the secret stands (RFC 9110, section 11).
+/// Returns whether a word names an authentication scheme, which is followed by the secret (RFC 9110, section 11).
 pub fn is_scheme(word: &str) -> bool {
     ["basic", "bearer", "digest", "negotiate", "token"]
         .iter()
         .any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
-/// What the value of a program's option is.
+/// The kind of value that a program's option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
     /// A secret.
     Secret,
-    /// A user's name, and behind the character the secret.
+    /// A user name, this character, and the secret.
     Behind(char),
 }
 
-/// A program with its options that take a secret and have no telling name.
+/// A program with its options that take a secret but do not have the name of one.
 type Options = (&'static [&'static str], &'static [(&'static str, Value)]);
 
-/// Those that are met on a home server.
+/// Programs that are common on a home server.
 const PROGRAMS: &[Options] = &[
     (
         &["curl"],
@@ -118,11 +118,11 @@ const PROGRAMS: &[Options] = &[
             "mariadb-dump",
             "mariadb-admin",
         ],
-        // Always in one word: alone, `-p` asks at the terminal.
+        // Always in one word: a separate `-p` asks at the terminal.
         &[("-p", Value::Secret)],
     ),
     (&["sshpass", "7z", "7za"], &[("-p", Value::Secret)]),
-    // `docker login`: to `docker run`, `-p` is a port.
+    // `docker login`: for `docker run`, `-p` is a port.
     (&["login"], &[("-p", Value::Secret)]),
     (&["zip", "unzip"], &[("-P", Value::Secret)]),
     (&["redis-cli"], &[("-a", Value::Secret)]),
@@ -134,7 +134,7 @@ const PROGRAMS: &[Options] = &[
     (&["useradd", "usermod"], &[("-p", Value::Secret)]),
 ];
 
-/// The options of the program that a word names, by its path or alone.
+/// Returns the options of the program that a word names, with or without its path.
 pub fn options_of(word: &str) -> Option<&'static [(&'static str, Value)]> {
     let name = word.rsplit('/').next().unwrap_or(word);
     let known = PROGRAMS.iter().find(|(names, _)| names.contains(&name));

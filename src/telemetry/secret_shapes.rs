@@ -1,13 +1,13 @@
-//! Secrets that can be told by their looks alone: private keys, tokens of known makes, passwords in URLs.
+//! Secrets that are recognised by their shape: private keys, known token formats, passwords in URLs.
 
 use std::borrow::Cow;
 
-/// What stands in place of a secret.
+/// The replacement for a secret.
 pub const GONE: &str = "[redacted]";
 
-/// How tokens begin, with the fewest characters that follow.
+/// The prefixes of tokens, with the minimum number of characters that follow.
 const TOKENS: [(&str, usize); 33] = [
-    // Ours has 49; one with letters lost is still most of one.
+    // Ours has 49; with some letters lost it is still mostly a token.
     ("gw_", 33),
     ("ghp_", 20),
     ("gho_", 20),
@@ -45,10 +45,10 @@ const TOKENS: [(&str, usize); 33] = [
     ("$argon2", 16),
 ];
 
-/// What they begin with, so that most of a text is passed over quickly.
+/// The first characters of the prefixes, so that most of a text is skipped quickly.
 const BEGINS: &str = "gxsrhnpdtyAe$";
 
-/// A word without tokens of known makes and without passwords in URLs.
+/// Returns a word without known token formats and without passwords in URLs.
 pub fn without_shapes(word: &str) -> Cow<'_, str> {
     let without = without_tokens(word);
     match without_userinfo(&without) {
@@ -72,12 +72,12 @@ fn without_tokens(word: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Where the first token stands, and its length.
+/// Returns the position of the first token, and its length.
 fn find_token(text: &str) -> Option<(usize, usize)> {
     let mut boundary = true;
     for (at, c) in text.char_indices() {
         let rest = text.get(at..).unwrap_or_default();
-        // Ours is told wherever it stands, also in the middle of something else.
+        // Our own tokens are recognised anywhere, even in the middle of another word.
         if (boundary && BEGINS.contains(c) || c == 'g')
             && let Some(length) = token_length(rest, boundary)
         {
@@ -110,7 +110,7 @@ fn token_length(rest: &str, boundary: bool) -> Option<usize> {
         .max()
 }
 
-/// `scheme://user:password@host`, as often as it stands there.
+/// Redacts every `scheme://user:password@host`.
 fn without_userinfo(word: &str) -> Option<String> {
     let mut out = String::new();
     let mut rest = word;
@@ -127,7 +127,7 @@ fn without_userinfo(word: &str) -> Option<String> {
                 out.push(':');
                 out.push_str(GONE);
             }
-            // A token may stand in the user's place.
+            // A token may be in the place of the user.
             None if userinfo.len() >= 20 => out.push_str(GONE),
             None => out.push_str(userinfo),
         }
@@ -140,14 +140,14 @@ fn without_userinfo(word: &str) -> Option<String> {
     (out != word).then_some(out)
 }
 
-/// What stands before the last `@` of an authority, and the `@` with what follows.
+/// Splits an authority at its last `@`, which stays with the second part.
 fn split_userinfo(after: &str) -> Option<(&str, &str)> {
     let ends = ['/', '?', '#', '"', '\'', '<', '>', '\\', ',', '`'];
     let authority = after.split(ends).next().unwrap_or_default();
     if let Some(at) = authority.rfind('@') {
         return after.split_at_checked(at);
     }
-    // A password with such a character in it: what stands behind the colon is no port.
+    // A password may contain such a character: then the text after the colon is not a port.
     let (_, port) = authority.split_once(':')?;
     if port.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -157,7 +157,7 @@ fn split_userinfo(after: &str) -> Option<(&str, &str)> {
     after.split_at_checked(at)
 }
 
-/// From `-----BEGIN … PRIVATE KEY-----` to its end, or to the end of the text.
+/// Redacts from `-----BEGIN … PRIVATE KEY-----` to its end, or to the end of the text.
 pub fn without_private_keys(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut rest = text;
@@ -173,11 +173,11 @@ pub fn without_private_keys(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What stands before and behind the first line of PEM that begins so and names a private key.
+/// Returns the text before and after the first PEM line with this beginning that names a private key.
 fn around_line<'t>(text: &'t str, begin: &str) -> Option<(&'t str, &'t str)> {
     text.match_indices(begin).find_map(|(at, _)| {
         let label = text.get(at + begin.len()..)?;
-        // No further than to the next dash, which a further beginning has: each byte is looked at once.
+        // Only up to the next dash, where another beginning would start: each byte is examined once.
         let (name, dashes) = label.split_at(label.find('-')?);
         let after = dashes.strip_prefix("-----")?;
         let before = text.get(..at)?;
