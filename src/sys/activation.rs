@@ -26,7 +26,7 @@ pub fn inherited_sockets() -> Vec<HandedOver> {
     let mut take = |fd| {
         #[expect(
             unsafe_code,
-            reason = "an inherited descriptor is a bare number"
+            reason = "a descriptor that systemd passed on is a bare number"
         )]
         // SAFETY: LISTEN_PID names this process, so the number is open and nothing here owns it yet.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
