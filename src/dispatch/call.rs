@@ -1,4 +1,4 @@
-//! A call as it arrives and a reply as it leaves, the same for every method and every revision.
+//! The types of a call and its reply, the same for every method and every revision.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -16,27 +16,27 @@ use crate::protocol::{
 };
 use crate::registry::{BoxFuture, Viewer};
 
-/// Who calls, from where, and what the client can do.
+/// The caller, its address, and the capabilities of its client.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The agent.
+    /// The calling agent.
     pub who: Principal,
-    /// Its address; none where no network lies between.
+    /// The client's IP address; `None` if the connection is not over a network.
     pub address: Option<IpAddr>,
-    /// Its session, in the stateful revisions.
+    /// The client's session, in the stateful revisions.
     pub session: Option<Arc<str>>,
-    /// What the client can do.
+    /// The capabilities that the client declared.
     pub capabilities: ClientCapabilities,
-    /// From which severity on it wants log messages.
+    /// The lowest severity of log messages that the client wants.
     pub log_level: Option<Level>,
-    /// Whether notifications can reach it while the call runs.
+    /// Whether the client can receive notifications while the call runs.
     pub hears_notes: bool,
-    /// Rung by a call that wants its client to come back later; absent where a client could not.
+    /// Notified by a call that wants its client to reconnect later; `None` if the client could not.
     pub hang_up: Option<Arc<Notify>>,
 }
 
 impl Context {
-    /// Of a sender of whom nothing else is known yet.
+    /// A context with only the sender set.
     pub fn of(who: Principal, address: Option<IpAddr>) -> Self {
         Self {
             who,
@@ -49,13 +49,13 @@ impl Context {
         }
     }
 
-    /// The agent as who looks at resources.
+    /// The agent, as a viewer of resources.
     pub(super) fn viewer(&self) -> Viewer {
         viewer(&self.who)
     }
 }
 
-/// An agent as who looks at resources.
+/// Returns the viewer for an agent.
 pub(super) fn viewer(who: &Principal) -> Viewer {
     Viewer {
         agent: who.agent_id().shared(),
@@ -63,51 +63,52 @@ pub(super) fn viewer(who: &Principal) -> Viewer {
     }
 }
 
-/// Something that is held for as long as a call runs, whatever becomes of its client.
+/// A resource that is held until the call ends, even if its client disconnects.
 pub type Held = Arc<dyn Any + Send + Sync>;
 
-/// One call.
+/// A call.
 #[derive(Debug)]
 pub struct Call {
     /// The request's id.
     pub id: Id,
     /// The method.
     pub method: Cow<'static, str>,
-    /// Its parameters.
+    /// The parameters.
     pub params: Params,
-    /// Its surroundings.
+    /// The caller and its client.
     pub context: Context,
-    /// Answers that the stateful adapter has gathered itself; otherwise they stand in the parameters.
+    /// Answers that the stateful adapter has collected; `None` if they are in the parameters.
     pub inputs: Option<Inputs>,
-    /// Its place among the agent's calls.
+    /// The call's slot in the agent's limit of concurrent calls.
     pub held: Option<Held>,
 }
 
-/// How a call ends well.
+/// The outcome of a successful call.
 #[derive(Debug)]
 pub enum Outcome {
-    /// With a result.
+    /// A result.
     Complete(Value),
-    /// With that of a tool.
+    /// The result of a tool.
     Called(ToolResult),
-    /// With what was read.
+    /// The contents of a resource.
     Read(ReadResult),
-    /// With a list that was written before.
+    /// A list that is already serialized.
     Listed(Arc<Listing>),
-    /// With a question; the text is the sealed state that comes back with the answers.
+    /// A question to the client, and the sealed state that the client returns with the answers.
     Ask(InputRequired, Option<String>),
 }
 
-/// Notifications while it runs, one outcome at the end. Dropping it ends the call, as far as its class allows.
+/// The notifications of a running call, and its outcome. Dropping it ends the call, as far as the tool's class
+/// allows.
 pub struct Reply {
-    /// What it tells on the way; absent when it has nothing to tell or nobody would hear.
+    /// The call's notifications; `None` if it sends none or the client cannot receive them.
     pub notes: Option<mpsc::Receiver<Notification>>,
-    /// The end.
+    /// The outcome.
     pub outcome: BoxFuture<Result<Outcome, RpcError>>,
 }
 
 impl Reply {
-    /// A reply that is ready.
+    /// Creates a reply with an outcome that is already known.
     pub fn ready(outcome: Result<Outcome, RpcError>) -> Self {
         Self {
             notes: None,

@@ -1,4 +1,4 @@
-//! `gatewren:///changes/{id}`: an agent's own changes as resources, beside another source's.
+//! `gatewren:///changes/{id}`: an agent's own changes as resources, added to those of another source.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use crate::protocol::{ReadDocument, Resource, ResourceContents, ResourceTemplate
 use crate::registry::{BoxFuture, ResourceSource, Viewer};
 use crate::vault::{Change, Vault};
 
-/// Where the changes are.
+/// The URI prefix of changes.
 const CHANGES: &str = "gatewren:///changes/";
 
-/// A source of resources with the changes of whoever looks beside. They are counted apart: a decision of the owner
-/// is no revision of the state.
+/// A source of resources, extended by the viewer's own changes. Changes are counted separately, because a decision
+/// of the owner is not a revision of the state.
 pub struct WithChanges {
     inner: Arc<dyn ResourceSource>,
     vault: Vault,
 }
 
 impl WithChanges {
-    /// These resources and the changes in this vault.
+    /// Adds the changes in this vault to these resources.
     pub fn new(inner: Arc<dyn ResourceSource>, vault: Vault) -> Self {
         Self { inner, vault }
     }
 
-    /// The change that a URI names, if it is the viewer's; another agent's is as if it were not there.
+    /// Returns the change that a URI names, if it belongs to the viewer; another agent's change is not found.
     fn find(&self, viewer: &Viewer, uri: &str) -> Result<Option<Change>, RpcError> {
         let Some(id) = id(uri) else { return Ok(None) };
         let found = self.vault.changes().get_of(&viewer.agent, id);
@@ -39,7 +39,7 @@ impl WithChanges {
     }
 }
 
-/// The id in the URI of a change, whether there is one or not.
+/// Returns the id in the URI of a change, whether or not the change exists.
 fn id(uri: &str) -> Option<&str> {
     let id = uri.strip_prefix(CHANGES)?;
     let digits = id.strip_prefix("chg_")?;
@@ -91,7 +91,7 @@ impl ResourceSource for WithChanges {
         self.inner.document(viewer, uri)
     }
 
-    /// Any id that can be one: whether it is there, and whose it is, this does not say.
+    /// Accepts every well-formed id, so that the answer does not reveal whether a change exists or who owns it.
     fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool {
         id(uri).is_some() || self.inner.can_watch(viewer, uri)
     }

@@ -1,4 +1,4 @@
-//! A change as a task: one that waits for the owner, under the change's own id, and so outlives a restart.
+//! A change as a task that waits for the owner: it has the change's id, and so survives a restart.
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -9,12 +9,12 @@ use crate::registry::{Answer, ToolError};
 use crate::sys::rfc3339;
 use crate::vault::{CHANGE_KEPT_MS, Change, ChangeStatus, Vault};
 
-/// The result of a call that became a change, for a client that knows of tasks.
+/// The result of a call that became a change, for a client that supports tasks.
 pub(super) fn created(change: &Change) -> Value {
     task_of(change).to_created()
 }
 
-/// An agent's change as a task; another agent's is as if it were not there.
+/// Returns an agent's change as a task; another agent's change is not found.
 pub(super) fn find(engine: &Engine, agent: &str, id: &str) -> Result<Option<Task>, RpcError> {
     let Some(vault) = &engine.vault else {
         return Ok(None);
@@ -27,7 +27,7 @@ pub(super) fn find(engine: &Engine, agent: &str, id: &str) -> Result<Option<Task
     Ok(found.as_ref().map(task_of))
 }
 
-/// The changes that a listener wants to hear the end of.
+/// A subscription to the end of changes.
 pub(super) struct ChangeWatch {
     vault: Vault,
     agent: String,
@@ -36,14 +36,14 @@ pub(super) struct ChangeWatch {
 }
 
 impl ChangeWatch {
-    /// Watches those of an agent's changes among `ids` that there are, and says which; nothing where there is no inbox.
+    /// Watches the changes in `ids` that exist for this agent, and returns their ids; `None` if there is no inbox.
     pub(super) fn new<'a>(
         engine: &Engine,
         agent: &str,
         ids: impl Iterator<Item = &'a String>,
     ) -> Option<(Self, Vec<String>)> {
         let vault = engine.vault.clone()?;
-        // Before the changes are looked at: what ends meanwhile rings.
+        // Subscribed before the changes are read, so that no change that ends in between is missed.
         let bell = vault.changes().bell();
         let there = |id: &&String| vault.changes().get_of(agent, id).is_ok_and(|c| c.is_some());
         let open: Vec<String> = ids.filter(there).cloned().collect();
@@ -57,7 +57,7 @@ impl ChangeWatch {
         Some((watch, honoured))
     }
 
-    /// One that has ended and was not told of. Those that are gone are forgotten.
+    /// Returns a change that has ended and was not reported yet. Changes that no longer exist are dropped.
     pub(super) fn ended(&mut self) -> Option<Task> {
         self.bell.mark_unchanged();
         let (changes, agent) = (self.vault.changes(), &self.agent);
@@ -73,14 +73,14 @@ impl ChangeWatch {
                     false
                 }
                 Ok(None) => false,
-                // The next ring looks again.
+                // Retried at the next notification.
                 Err(_) => true,
             }
         });
         ended
     }
 
-    /// Waits until one may have ended.
+    /// Waits until a change may have ended.
     pub(super) async fn rung(&mut self) {
         if self.open.is_empty() || self.bell.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -88,7 +88,7 @@ impl ChangeWatch {
     }
 }
 
-/// Withdraws an agent's change, some time soon: one that has begun runs to its end.
+/// Withdraws an agent's change in the background. A change that is already running runs to its end.
 pub(super) fn cancel(engine: &Engine, agent: &str, id: &str) {
     let Some(vault) = engine.vault.clone() else {
         return;
@@ -112,7 +112,8 @@ fn task_of(change: &Change) -> Task {
     }
 }
 
-/// What came of the call is its result, also when nothing did: then it says why, as a failure of the tool.
+/// The task completes with the result of the call. If the call never ran, the result is a failure of the tool that
+/// states why.
 fn state_of(change: &Change) -> TaskState {
     match change.status {
         ChangeStatus::Pending | ChangeStatus::Approved | ChangeStatus::Running => {
@@ -137,7 +138,7 @@ fn result_of(change: &Change) -> Value {
     result
 }
 
-/// The same as the answer to a call that has waited for it.
+/// The same result, for a call that has waited for the change.
 pub(super) fn called(change: &Change) -> ToolResult {
     let result = result_of(change);
     let blocks = result.get("content").and_then(Value::as_array);
@@ -148,13 +149,13 @@ pub(super) fn called(change: &Change) -> ToolResult {
         structured: result
             .get("structuredContent")
             .and_then(|data| Written::of(data).ok()),
-        // Its text is among the others already.
+        // The text is already in `content`.
         shows_data: false,
         failed: result.get("isError") == Some(&Value::Bool(true)),
     }
 }
 
-/// How a change stands, or ended, in a sentence for the model.
+/// Describes the status of a change in a sentence for the model.
 pub(super) fn words_of(change: &Change) -> String {
     let Change { id, tool, .. } = change;
     let words = change.words.as_deref().unwrap_or_default();

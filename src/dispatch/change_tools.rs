@@ -1,6 +1,6 @@
-//! `change_get`, `change_list` and `change_withdraw`: an agent asks after what it has proposed.
+//! `change_get`, `change_list` and `change_withdraw`: tools for an agent's own proposals.
 //!
-//! They stand here and not among the toolsets, because what they show is kept in the vault, which no toolset knows.
+//! They are here and not in the toolsets, because changes are stored in the vault, which toolsets cannot import.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::{change_view::ChangeView, reference};
 use crate::registry::{Cx, Interruption, Result, Risk, Scope, ToolError, Toolset};
 use crate::vault::{Change, Ruling, Vault, VaultError};
 
-/// So many are listed at once; of more, the newest.
+/// The maximum number of changes in a list; older ones are left out.
 const MAX_LISTED: usize = 50;
 
-/// The group, as a table.
+/// The toolset.
 pub fn change_tools(vault: Arc<Vault>) -> Toolset<Vault> {
     Toolset::over(vault)
         .named("changes")
@@ -29,13 +29,12 @@ pub fn change_tools(vault: Arc<Vault>) -> Toolset<Vault> {
         .titled("Take a proposal back")
 }
 
-/// Says how something stands that you have proposed: whether the owner has decided on it, and what came of it. Only
-/// your own proposals are found; `change_list` names them. Subscribing to `gatewren:///changes/{id}` tells you when
-/// to look again.
+/// Show the status and result of a change that you proposed, including the owner's decision. Only your own changes
+/// are found; `change_list` lists them. Subscribe to `gatewren:///changes/{id}` to be notified when it changes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Get {
-    /// The change's id, as it was given when it was proposed.
+    /// The change's id, as returned when it was proposed.
     change: String,
 }
 
@@ -48,21 +47,21 @@ async fn get(vault: Arc<Vault>, Get { change }: Get, cx: Cx) -> Result<ChangeVie
         .ok_or_else(|| absent(&change))
 }
 
-/// Lists what you have proposed, the newest first, at most 50: what waits or runs, and with `all` also what is
-/// over. `change_get` tells how one stands.
+/// List the changes that you proposed, newest first, at most 50: pending and running ones, and with `all` also
+/// finished ones. `change_get` shows one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// Also what is decided and done.
+    /// Include changes that have ended.
     #[serde(default)]
     all: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Listed {
-    /// The newest first.
+    /// The changes, newest first.
     changes: Vec<ChangeView>,
-    /// Whether there are older ones.
+    /// Whether there are older changes than these.
     more: bool,
 }
 
@@ -76,12 +75,12 @@ async fn list(vault: Arc<Vault>, List { all }: List, cx: Cx) -> Result<Listed> {
     })
 }
 
-/// Takes back something that you have proposed, and says how it stands then. What has begun is not taken back.
-/// `change_list` names what waits.
+/// Withdraw a change that you proposed, and return its status. A change that is already running cannot be
+/// withdrawn. `change_list` lists the pending ones.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Withdraw {
-    /// The change's id, as it was given when it was proposed.
+    /// The change's id, as returned when it was proposed.
     change: String,
 }
 
@@ -98,7 +97,7 @@ async fn withdraw(vault: Arc<Vault>, Withdraw { change }: Withdraw, cx: Cx) -> R
     }
 }
 
-/// The same for an id that never was, for one whose time is over, and for another agent's.
+/// The same error for an id that never existed, an expired change and another agent's change.
 fn absent(change: &str) -> Interruption {
     let shown: String = change.chars().take(64).collect();
     ToolError::new(format!("There is no change {shown} of yours."))

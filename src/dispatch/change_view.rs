@@ -1,4 +1,4 @@
-//! A change as its agent is shown it: by tools, and as a resource.
+//! A change as tools and resources show it to its agent.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,40 +14,40 @@ use crate::vault::{Change, ChangeStatus};
 pub(super) struct ChangeView {
     /// Its id.
     pub change: String,
-    /// `pending`, `approved`, `running`, `applied`, `failed`, `rejected`, `expired`, `withdrawn`, or `unknown` when the
-    /// server ended while it ran.
+    /// `pending`, `approved`, `running`, `applied`, `failed`, `rejected`, `expired`, `withdrawn`, or `unknown` if
+    /// the server ended while it ran.
     pub status: String,
-    /// Whether it was done.
+    /// Whether it was applied.
     pub applied: bool,
-    /// How it stands, in a sentence.
+    /// Its status in a sentence.
     pub words: String,
-    /// The tool that would run.
+    /// The tool to call.
     pub tool: String,
-    /// Its arguments; secrets are left out.
+    /// The tool's arguments, without secrets.
     pub arguments: Value,
-    /// What it is about, such as a container's name.
+    /// The target, such as a container's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Why it was proposed.
+    /// The reason that the agent gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The agent that proposed it.
     pub agent: String,
-    /// The space that this agent was kept in.
+    /// The space of this agent.
     pub space: String,
     /// When it was proposed.
     pub proposed: String,
     /// When it last changed.
     pub updated: String,
-    /// From when on it is begun no more.
+    /// The time after which it is no longer started.
     pub expires: String,
-    /// What the call answered, once it was made.
+    /// The result of the call, once it has run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
 }
 
 impl ChangeView {
-    /// The whole of it.
+    /// The view with the result of the call.
     pub(super) fn of(change: &Change) -> Self {
         let result = change.result.as_deref().and_then(|text| {
             let mut result: Value = serde_json::from_str(text).ok()?;
@@ -60,7 +60,7 @@ impl ChangeView {
         }
     }
 
-    /// The same without what the call answered.
+    /// The view without the result of the call.
     pub(super) fn in_short(change: &Change) -> Self {
         let arguments = serde_json::from_str(&change.arguments);
         Self {

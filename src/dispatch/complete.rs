@@ -11,7 +11,7 @@ use super::{
 use crate::protocol::{Params, RpcError};
 use crate::registry::{Completion, Reference, Viewer};
 
-/// The specification's bound on one answer; more are counted, not sent.
+/// The specification's limit for one answer; further values are counted but not sent.
 const MAX_VALUES: usize = 100;
 
 /// Answers `completion/complete`.

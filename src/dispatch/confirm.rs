@@ -1,5 +1,5 @@
-//! A call that the policy lets run only with a yes from the person at the client: asked in one round, decided in
-//! the next.
+//! Calls that the policy allows only after the person at the client confirms: the first round asks, the next one
+//! decides.
 
 use std::sync::Arc;
 
@@ -19,21 +19,21 @@ use crate::registry::{Answer, Cx, Tool, ToolError};
 /// The question's key on the wire.
 const KEY: &str = "confirm";
 
-/// Where a round finds the question that it answers.
+/// The key of the question's id in the state that a round carries.
 const STATE: &str = "confirmation";
 
-/// What becomes of the call in this round.
+/// What happens to the call in this round.
 pub(super) enum Round {
-    /// It runs.
+    /// The call runs.
     Run(Verdict),
-    /// It ends, with the question or with words that it does not run.
+    /// The call ends with the question, or with an error that states why it does not run.
     End(Outcome),
-    /// The person at the client cannot be asked, for this reason: the owner is asked instead.
+    /// The person at the client cannot be asked, for this reason; the owner is asked instead.
     AskOwner(Record, &'static str),
 }
 
-/// Asks the person at the client, or takes their answer. An answer counts with the state that was given with its
-/// question alone, so nothing that a model writes into its call is one.
+/// Asks the person at the client, or reads their answer. An answer counts only together with the state that was
+/// sent with its question, so a model cannot confirm its own call.
 pub(super) async fn confirm(
     engine: &Arc<Engine>,
     call: &Call,
@@ -54,7 +54,7 @@ pub(super) async fn confirm(
         None => {
             let record =
                 Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm).await?;
-            // A call that would fail on its arguments asks no question.
+            // A call with invalid arguments fails without a question.
             if let Err(error) = tool.check_arguments(arguments.clone()) {
                 record.end("refused", None);
                 return Ok(Round::End(refuse(error)));
@@ -84,7 +84,7 @@ pub(super) async fn confirm(
     }
 }
 
-/// The question for the person at the client, or why it cannot be put to them.
+/// Returns the question for the person at the client, or the reason why they cannot be asked.
 fn question_of(
     call: &Call,
     (tool, arguments): (&Tool, &Map<String, Value>),
@@ -97,7 +97,7 @@ fn question_of(
     Ok(question)
 }
 
-/// Opens a question, which waits for its answer from then on.
+/// Opens a question; from then on it waits for an answer.
 fn open(
     engine: &Arc<Engine>,
     question: InputRequired,
@@ -115,14 +115,15 @@ fn open(
     }
 }
 
-/// Closes a question that nobody answers. An answer at the same moment finds it closed, or too late.
+/// Closes a question that is not answered in time. An answer that arrives at the same moment finds it closed or is
+/// too late.
 async fn give_up_in_time(engine: Arc<Engine>, id: String) {
     let mut stop = engine.stopping();
     let timeout = tokio::select! {
         () = sleep(PATIENCE) => true,
         _ = stop.wait_for(|stop| *stop) => false,
     };
-    // One that is dropped was cancelled.
+    // If the closure is dropped uncalled, it records the call as cancelled.
     if let Some(close) = engine.questions.give_up(&id).filter(|_| timeout) {
         close("timeout");
     }
@@ -176,11 +177,11 @@ fn too_many() -> ToolError {
     }
 }
 
-/// Why the owner is asked where the client declares no forms, as connectors of chat services do not.
+/// Why the owner is asked if the client declares no forms; connectors of chat services declare none.
 const CANNOT_ASK: &str = "This client cannot ask the person who uses it (it declares no elicitation with forms), so the \
                           owner of the box is asked instead.";
 
-/// Why the owner is asked about a call that no question shows whole.
+/// Why the owner is asked about a call that is too long to be shown whole in a question.
 const TOO_LONG: &str = "The arguments are too long to be shown whole in a question at the client, so the owner of the box \
                         is asked instead.";
 
@@ -256,7 +257,7 @@ mod tests {
             self.engine.answer(call).outcome.await.unwrap()
         }
 
-        /// The state that a question about this call gives to carry.
+        /// Returns the sealed state that accompanies the question about this call.
         async fn asked(&self) -> String {
             let call = json!({ "name": "stop", "arguments": { "name": "x" } });
             match self.call(call).await {

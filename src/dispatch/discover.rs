@@ -1,4 +1,4 @@
-//! `server/discover`: who answers, what is offered, what a model is told first.
+//! `server/discover`: the server's identity, its capabilities and its instructions for a model.
 
 use serde_json::{Map, Value, json};
 
@@ -10,14 +10,14 @@ use super::{
 };
 use crate::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION};
 
-/// A client may keep the answer for an hour: it changes with an upgrade.
+/// A client may cache the answer for an hour, because it changes only with an upgrade.
 const TTL_MS: u64 = 3_600_000;
 
 /// Answers `server/discover`.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every row")]
 pub fn discover(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let mut capabilities = engine.catalog.capabilities().to_object();
-    // Log messages are asked for by each request here, and deprecated; a session still can.
+    // Log messages are requested per request in this revision and are deprecated; sessions still support them.
     if !engine.catalog.capabilities().logging {
         capabilities.remove("logging");
     }

@@ -1,18 +1,18 @@
-//! How the work of a call ends.
+//! The end of a call's work.
 
 use super::record::Record;
 use crate::protocol::{InputRequired, RpcError, ToolResult};
 use crate::registry::ProposedCall;
 
-/// With a result, or without.
+/// The end of the work, with a result or without one.
 pub(super) type Ended = Result<ToolResult, Stop>;
 
-/// How it ends without a result.
+/// The reason why the work ended without a result.
 pub(super) enum Stop {
-    /// With a question; the client calls again with the answers.
+    /// A question; the client calls again with the answers.
     Ask(InputRequired),
-    /// With another call, which the owner is to decide on, and the record of this one.
+    /// The work proposes another call, for the owner to decide on. The record is that of the proposing call.
     Propose(Box<(ProposedCall, Record)>),
-    /// With an error of the protocol.
+    /// A protocol error.
     Rpc(RpcError),
 }

@@ -1,4 +1,4 @@
-//! The engine: one catalog and what answering calls from it takes, shared by every connection.
+//! The engine: a catalog and everything that is needed to answer calls, shared by all connections.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,48 +24,47 @@ use crate::registry::{BoxFuture, Catalog, Viewer};
 use crate::telemetry::Metrics;
 use crate::vault::Vault;
 
-/// Waits until an agent that came in would come in with another policy or reach: it as it would then; `None` when it
-/// would no longer come in.
+/// Waits until an authenticated agent's policy or reach changes and returns the new principal; `None` if the
+/// agent's access has ended.
 pub type Succession = dyn Fn(Principal) -> BoxFuture<Option<Principal>> + Send + Sync;
 
-/// Writes down what came of a call that waits for a person; dropped, it says that the call was cancelled.
+/// Records the outcome of a call that waits for a person; if dropped uncalled, it records the call as cancelled.
 pub(super) type Close = Box<dyn FnOnce(&'static str) + Send>;
 
-/// The first change of a resource after quiet is told at once, further ones so far apart, unless something
-/// else is set.
+/// The default interval between notifications about the same resource; the first one after a pause is sent at once.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Answers calls from one catalog; shared by every connection.
 pub struct Engine {
-    /// What can be asked for.
+    /// The tools, resources and prompts on offer.
     pub catalog: Catalog,
-    /// What says in a result who answered.
+    /// The server's identity, as added to results.
     pub signature: Written,
-    /// Where calls are recorded; fixtures have none.
+    /// Where calls are recorded; `None` for the fixtures.
     pub(super) vault: Option<Vault>,
-    /// First pages of `tools/list`.
+    /// Cached first pages of `tools/list`.
     pub(super) tool_lists: Listings,
     pub(super) sealer: Sealer,
-    /// Where calls and streams are counted.
+    /// Counters of calls and streams.
     pub metrics: Arc<Metrics>,
-    /// Turns true when the server stops.
+    /// Becomes true when the server stops.
     pub(super) stop: watch::Receiver<bool>,
-    /// How many calls of tools are under way, in whatever task.
+    /// The number of tool calls in progress, in any task.
     pub(super) under_way: watch::Sender<usize>,
-    /// The calls that go on after their answer.
+    /// The calls that continue after their answer.
     pub(super) tasks: Tasks,
-    /// The calls that wait for a person's yes.
+    /// The calls that wait for a person's confirmation.
     pub(super) questions: Confirmations<Close>,
     /// The calls that wait for the owner's decision.
     pub(super) owner_waits: OwnerWaits,
-    /// What agents propose; fixtures have no owner who could approve.
+    /// The agents' proposals; `None` for the fixtures, which have no owner to approve them.
     pub(super) inbox: Option<Inbox>,
     update_interval: Mutex<Duration>,
     succession: Option<Arc<Succession>>,
 }
 
 impl Engine {
-    /// An engine over a catalog.
+    /// Creates an engine over a catalog.
     pub fn new(
         catalog: Catalog,
         vault: Option<Vault>,
@@ -95,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// From now on a client is told of one resource at most so often; streams that are open keep their pace.
+    /// Sets the minimum interval between notifications about one resource; open streams keep theirs.
     pub fn set_update_interval(&self, every: Duration) {
         *lock(&self.update_interval) = every;
     }
@@ -104,26 +103,27 @@ impl Engine {
         *lock(&self.update_interval)
     }
 
-    /// From now on calls become tasks so; the tasks that there are keep their time.
+    /// Sets the limits of tasks; existing tasks keep their expiry.
     pub fn set_task_limits(&self, limits: TaskLimits) {
         self.tasks.set_limits(limits);
     }
 
-    /// From now on so much may be proposed; what was proposed keeps its time.
+    /// Sets the limits of proposals; existing proposals keep their expiry.
     pub fn set_inbox_limits(&self, limits: InboxLimits) {
         if let Some(inbox) = &self.inbox {
             inbox.set_limits(limits);
         }
     }
 
-    /// Keeps what agents propose, and runs what was approved.
+    /// Adds the inbox, which stores the agents' proposals and supplies the approved changes.
     #[must_use]
     pub fn with_inbox(mut self, inbox: Inbox) -> Self {
         self.inbox = Some(inbox);
         self
     }
 
-    /// Ends an agent's tasks when this says that it would no longer come in, and tells it of other tools.
+    /// Adds a watch on agents' access: an agent's tasks end when its access ends, and it is notified when its tools
+    /// change.
     #[must_use]
     pub fn with_succession(mut self, succession: Arc<Succession>) -> Self {
         self.succession = Some(succession);
@@ -144,9 +144,9 @@ impl Engine {
         }
     }
 
-    /// Takes away tasks whose time is over, for as long as it runs.
+    /// Removes expired tasks, for as long as it runs.
     pub async fn sweep_tasks(&self) {
-        /// An expired task is gone for its client at once, and from the disk so soon after.
+        /// Expired tasks are invisible to clients at once; this is how soon they are deleted from disk.
         const EVERY: Duration = Duration::from_mins(1);
         loop {
             tokio::time::sleep(EVERY).await;
@@ -154,7 +154,7 @@ impl Engine {
         }
     }
 
-    /// The newest revision of the resources that there is for a caller.
+    /// The newest revision of the resources that the caller can see.
     pub fn revision(&self, caller: &Context) -> u64 {
         self.newest(&caller.viewer())
     }
@@ -164,7 +164,7 @@ impl Engine {
         source.map_or(0, |source| source.newest(viewer))
     }
 
-    /// The newest revision of the state, whoever may see it.
+    /// The newest revision of the state, regardless of who can see it.
     pub(super) fn newest_of_all(&self) -> Option<u64> {
         let source = self.catalog.resources()?;
         let bell = source.bell();
@@ -172,7 +172,7 @@ impl Engine {
         Some(revision)
     }
 
-    /// From where on a resource is of interest to a caller who asks now.
+    /// Where the updates of a resource start for a caller that subscribes now.
     pub fn since(&self, caller: &Context, uri: &str) -> Since {
         match self.catalog.resources() {
             Some(source) if source.is_apart(uri) => Since::Apart(source.newest_apart()),
@@ -180,13 +180,13 @@ impl Engine {
         }
     }
 
-    /// Whether a caller may ask to hear of changes of a resource.
+    /// Whether a caller may subscribe to a resource.
     pub fn can_watch(&self, caller: &Context, uri: &str) -> bool {
         let source = self.catalog.resources();
         source.is_some_and(|source| source.can_watch(&caller.viewer(), uri))
     }
 
-    /// Waits until no call of a tool is under way, also of clients that are gone.
+    /// Waits until no tool call is in progress, including calls of disconnected clients.
     pub async fn idle(&self) {
         let _ = self
             .under_way
@@ -195,7 +195,7 @@ impl Engine {
             .await;
     }
 
-    /// Hears when the server stops.
+    /// Returns a receiver that becomes true when the server stops.
     pub fn stopping(&self) -> watch::Receiver<bool> {
         self.stop.clone()
     }
@@ -204,23 +204,23 @@ impl Engine {
         Outcome::Complete(self.completed(result, caching))
     }
 
-    /// A complete result, for who writes it out before it becomes an outcome.
+    /// Completes a result, for callers that serialize it before it becomes an outcome.
     pub(super) fn completed(&self, result: Value, caching: Caching) -> Value {
         results::complete(result, caching, &self.catalog.server)
     }
 
-    /// A tool's result as it is kept until somebody asks for it: complete in the newest shape.
+    /// A tool's result as it is stored: complete, in the newest revision's shape.
     pub(super) fn kept(&self, result: &ToolResult) -> Value {
         self.completed(result.to_value(), Caching::None)
     }
 
-    /// A result that says who answered.
+    /// Adds the server's identity to a result.
     pub(super) fn signed(&self, mut result: Value) -> Value {
         self.catalog.server.sign(&mut result);
         result
     }
 
-    /// `logging/setLevel` of the stateful revisions: the severity, when logging is offered.
+    /// `logging/setLevel` of the stateful revisions: parses the severity, if logging is offered.
     pub fn log_level(&self, name: Option<&str>) -> Result<Level, RpcError> {
         if !self.catalog.capabilities().logging {
             return Err(RpcError::method_not_found("logging/setLevel"));

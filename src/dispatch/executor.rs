@@ -1,4 +1,4 @@
-//! Runs what the owner has approved, whoever approved it and whenever: once, as it was approved, or not at all.
+//! Runs approved changes: each at most once and exactly as approved, regardless of the approver and the time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,20 +26,20 @@ use crate::registry::{Answer, Cx, Interruption, Permit, Tool};
 use crate::sys::{Requester, now_ms, on_behalf_of};
 use crate::vault::{Begun, Change, ChangeEnd, Vault, VaultError};
 
-/// So many approved changes run at once, each about something else; further ones wait.
+/// The maximum number of approved changes that run at once, each on a different target; others wait.
 const AT_ONCE: usize = 4;
 
-/// Without a notice the inbox is looked at so often: agents expire unheard.
+/// The inbox is checked at this interval even without a notification, because an agent's expiry sends none.
 const LOOK: Duration = Duration::from_mins(1);
 
-/// What cannot be carried on at the moment is tried again after so long.
+/// The delay before a change that cannot run at the moment is retried.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Characters of a failure's words that are kept beside its result.
+/// The maximum length of the failure message that is stored with a result, in characters.
 const MAX_WORDS: usize = 500;
 
-/// Says of the changes that a server which is no more left running that nobody knows what became of them. To be called
-/// before any is begun.
+/// Marks the changes that a previous server left running: their outcome is unknown. Must be called before any
+/// change is started.
 pub async fn end_abandoned_changes(vault: &Vault) -> Result<(), VaultError> {
     let ended = vault.changes().end_abandoned().await?;
     if ended > 0 {
@@ -51,18 +51,18 @@ pub async fn end_abandoned_changes(vault: &Vault) -> Result<(), VaultError> {
     Ok(())
 }
 
-/// The worker behind the inbox.
+/// The worker that runs approved changes.
 struct Executor {
     engine: Arc<Engine>,
     vault: Vault,
     running: JoinSet<()>,
-    /// What runs, and what it is about.
+    /// The running changes and their targets.
     under_way: HashMap<TaskId, (String, Option<String>)>,
 }
 
 impl Engine {
-    /// Runs approved changes, ends those whose time is over, and withdraws those of agents that were revoked, for as
-    /// long as it runs. When the server stops it begins no more.
+    /// Runs approved changes, expires old ones, and withdraws those of revoked agents, for as long as it runs. It
+    /// starts none after the server begins to stop.
     pub async fn run_approved(self: Arc<Self>) {
         let (Some(vault), true) = (self.vault.clone(), self.inbox.is_some()) else {
             return;
@@ -97,7 +97,7 @@ impl Executor {
                 () = tokio::time::sleep(pause) => {}
             }
         }
-        // Who drains the server waits for these.
+        // The shutdown waits for these.
         while self.running.join_next().await.is_some() {}
     }
 
@@ -106,7 +106,7 @@ impl Executor {
         self.under_way.remove(&id);
     }
 
-    /// Does what there is to do; how long there will be nothing to do unless something changes.
+    /// Does the work that is due. Returns the time until the next check, if no notification arrives before.
     async fn look(&mut self) -> Result<Duration, VaultError> {
         self.withdraw_of_the_gone().await?;
         let next = self.vault.changes().sweep().await?;
@@ -145,9 +145,9 @@ impl Executor {
     }
 }
 
-/// Runs one approved change, if it may still run; a failure to write down what became of it is logged.
+/// Runs one approved change, if it may still run; if its outcome cannot be recorded, the error is logged.
 async fn run_one(engine: Arc<Engine>, change: Change) {
-    // Taken before the stop is looked at: either the drain waits for this, or this sees the stop.
+    // Counted before `stop` is read: either the drain waits for this change, or the change sees `stop`.
     let under_way = UnderWay::begin(&engine.under_way);
     if *engine.stop.borrow() {
         return;
@@ -167,7 +167,7 @@ async fn run_one(engine: Arc<Engine>, change: Change) {
     }
 }
 
-/// Runs it, or says why not; whether it is to be tried again.
+/// Runs the change or records why it does not run. Returns whether to retry.
 async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultError> {
     let (Some(inbox), Some(vault)) = (&engine.inbox, &engine.vault) else {
         return Ok(false);
@@ -205,15 +205,15 @@ async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultErro
     Ok(false)
 }
 
-/// Why an approved change cannot begin.
+/// Why an approved change cannot start.
 enum Hindrance {
-    /// For the moment: it stays approved.
+    /// A temporary reason: the change stays approved.
     Passing,
-    /// For good, in words for the owner and the agent.
+    /// A permanent reason, in a sentence for the owner and the agent.
     Lasting(String),
 }
 
-/// The agent as it is now, and the tool, if the one may still call the other so.
+/// Returns the current principal of the agent and the tool, if the agent may still make this call.
 fn admitted(
     engine: &Engine,
     inbox: &Inbox,
@@ -235,7 +235,7 @@ fn admitted(
         let words = "By now this box has no such tool: it may be off in /etc/gatewren/helper.toml. Nothing was done.";
         Hindrance::Lasting(words.to_owned())
     })?;
-    // Arguments that are not those that were proposed are found out when it begins.
+    // Arguments that differ from the proposed ones are detected when the change begins.
     let verdict = change
         .proven_arguments()
         .map(|arguments| judge(&who, &tool, &arguments));
@@ -245,7 +245,7 @@ fn admitted(
     }
 }
 
-/// Runs a change that was begun, on record.
+/// Runs a change that has begun, and records it.
 async fn carry_out(
     engine: &Arc<Engine>,
     (who, tool): (&Principal, Arc<Tool>),
@@ -303,7 +303,7 @@ fn end_of(
     }
 }
 
-/// Runs the tool; what may be ended is ended when its agent would no longer come in.
+/// Runs the tool. If the agent's access ends, a tool that may be interrupted is ended.
 async fn watched(
     engine: &Arc<Engine>,
     who: &Principal,
@@ -313,10 +313,10 @@ async fn watched(
     let outlives = tool.risk().outlives_its_client();
     let mut work = JoinSet::new();
     let of = engine.clone();
-    // In a task of its own: one that breaks must not take the record of it along.
+    // Spawned as a separate task, so that a panic does not lose the record.
     work.spawn(async move {
         let run = run_allowed(&of, &tool, permit, (arguments, cx));
-        // The owner wants it run: it does not wait behind what its agent runs.
+        // The owner requested this run, so it does not queue behind the agent's own calls.
         on_behalf_of(Requester::Owner, run).await
     });
     let ended = tokio::select! {
@@ -360,7 +360,7 @@ fn failed(words: String, ran_in: Option<String>) -> ChangeEnd {
     }
 }
 
-/// The call that a change is: the agent's, and nobody is at the other end.
+/// The call that a change makes: on behalf of the agent, without a connected client.
 fn call(who: &Principal) -> Call {
     Call {
         id: Id::Number(0),
@@ -398,7 +398,7 @@ mod tests {
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct Restart {
-        /// Which one.
+        /// The container's name.
         #[expect(dead_code, reason = "only its presence counts")]
         container: String,
     }
@@ -418,7 +418,7 @@ mod tests {
         stop: watch::Sender<bool>,
     }
 
-    /// A house with an agent that proposes what disrupts, in a space with the container `web`.
+    /// An agent that may propose disruptive calls, in a space with the container `web`.
     async fn house() -> House {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
@@ -489,7 +489,7 @@ mod tests {
             propose(&self.engine, &self.who(), proposal).await.unwrap()
         }
 
-        /// Approves it as it stands now.
+        /// Approves the change as it is now.
         async fn approve(&self, change: &Change) {
             let changes = self.vault.changes();
             let shown = changes.get(&change.id).unwrap().unwrap();
@@ -512,7 +512,7 @@ mod tests {
             tokio::spawn(self.engine.clone().run_approved())
         }
 
-        /// Waits until a change stands as it is to.
+        /// Waits until a change has this status.
         async fn until(&self, change: &Change, status: ChangeStatus) -> Change {
             let mut bell = self.vault.changes().bell();
             let found = async {

@@ -1,4 +1,5 @@
-//! A call that may become a task: answered when it ends soon, else it goes on and its client asks later.
+//! A call that may become a task: it is answered directly if it ends soon; otherwise it continues and the client
+//! polls.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -23,47 +24,47 @@ use crate::auth::Principal;
 use crate::protocol::{ClientCapabilities, RpcError};
 use crate::registry::{BoxFuture, LongCall, Question, TaskSupport, Tool};
 
-/// A call whose client knows of tasks, of a tool that may be one.
+/// A call of a tool that may become a task, from a client that supports tasks.
 pub(super) struct Handover {
     pub engine: Arc<Engine>,
     pub tool: Arc<Tool>,
     pub who: Principal,
     pub capabilities: ClientCapabilities,
-    /// What the audit and the journal know the call by.
+    /// The call's id in the audit and the journal.
     pub request: Arc<str>,
     pub questions: mpsc::Receiver<Question>,
     /// The job that its work may be in.
     pub long: Option<Arc<LongCall>>,
 }
 
-/// What is answered to the call.
+/// The answer to the call.
 pub(super) enum Answered {
-    /// How it ended.
+    /// The end of the work.
     Ended(Ended),
-    /// The task that it has become.
+    /// The task that the call has become.
     Task(Value),
 }
 
-/// How far the call comes before it is decided.
+/// The state of the call when it is decided whether it becomes a task.
 enum Inline {
     Ended(Ended),
     Long,
     Asks(Question),
 }
 
-/// What came of the attempt to make a task.
+/// The result of the attempt to create a task.
 enum Begun {
     Task(Value),
-    /// None could be made; here is the work again.
+    /// No task could be created; the work is returned.
     NoRoom(BoxFuture<Ended>),
 }
 
 impl Handover {
     /// Answers with the end of the work if it comes in time, else with a task.
     ///
-    /// What is there at once makes no task: a wrong argument is said at once, and what the tool asks by
-    /// ending is asked before (SEP-2663: rounds of input first). A tool that asks while it runs is a
-    /// task from then on, because only a task can wait.
+    /// Work that ends at once does not become a task: errors in arguments are returned directly, and questions that
+    /// a tool asks by ending are asked first (SEP-2663: rounds of input first). A tool that asks while it runs
+    /// becomes a task from then on, because only a task can wait.
     pub(super) async fn answer(mut self, mut work: BoxFuture<Ended>) -> Answered {
         let question = match self.inline(&mut work).await {
             Inline::Ended(ended) => return Answered::Ended(ended),
@@ -71,7 +72,8 @@ impl Handover {
             Inline::Asks(question) => Some(question),
         };
         let (tell, told) = oneshot::channel();
-        // In a task of its own: a client that goes meanwhile must not leave a task that nobody runs.
+        // Spawned as a separate task: if the client disconnects in between, the task that was created must still
+        // run.
         tokio::spawn(self.go_on(work, question, tell));
         match told.await {
             Ok(Begun::Task(created)) => Answered::Task(created),
@@ -96,7 +98,7 @@ impl Handover {
                 Some(question) = self.questions.recv() => {
                     match askable(&self.capabilities, &question.asked) {
                         Ok(()) => return Inline::Asks(question),
-                        // A tool that is gone wants no answer.
+                        // The send fails only if the tool is gone, and then needs no answer.
                         Err(error) => drop(question.answers.send(Err(error))),
                     }
                 }
@@ -105,14 +107,14 @@ impl Handover {
         }
     }
 
-    /// What the task ends with if this server ends before: the job, if its work is in one by now.
+    /// The result that the task gets if this server ends first: the job, if the work is in one by now.
     fn job(&self) -> Option<Value> {
         let long = self.long.as_ref().filter(|long| long.has_begun())?;
         Some(self.engine.kept(&goes_on(&self.engine, &self.who, long)))
     }
 
-    /// Makes the task, says so, and runs it. Without room for one the work goes back, and what it asks
-    /// is asked by ending the call.
+    /// Creates the task, reports it, and runs it. If there is no room, the work is returned, and its questions are
+    /// asked by ending the call.
     async fn go_on(
         self,
         work: BoxFuture<Ended>,
@@ -128,7 +130,7 @@ impl Handover {
         };
         let Some(live) = self.engine.tasks.create(maker).await else {
             drop((question, self.questions));
-            // A client that is gone takes its work with it.
+            // If the client is gone, the work is dropped with the message.
             drop(tell.send(Begun::NoRoom(work)));
             return;
         };
@@ -146,7 +148,7 @@ impl Handover {
             runner.put(question);
         }
         if tell.send(Begun::Task(live.task().to_created())).is_err() {
-            // Nobody knows its id.
+            // The client never received the id.
             live.cancel.notify_one();
         }
         runner.run(work).await;

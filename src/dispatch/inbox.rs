@@ -1,4 +1,4 @@
-//! What the inbox stands on: who the agents are now, the box that proposals rest on, and how much is kept.
+//! The inbox: the current agents and state that proposals are checked against, and its limits.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,26 +7,26 @@ use crate::auth::Agents;
 use crate::state::State;
 use crate::vault::ChangeRoom;
 
-/// How long and how much agents may propose.
+/// Limits for proposals.
 #[derive(Debug, Clone, Copy)]
 pub struct InboxLimits {
-    /// A change that has not begun so long after it was proposed is begun no more.
+    /// The time after which a proposed change that has not begun expires.
     pub expires: Duration,
-    /// How many may be open at once.
+    /// How many changes may be open at once.
     pub room: ChangeRoom,
 }
 
-/// What it takes to keep proposals and to run what was approved.
+/// What is needed to store proposals and to run approved changes.
 pub struct Inbox {
-    /// Who the agents are now.
+    /// The current agents.
     pub(super) agents: Agents,
-    /// The box, which proposals rest on.
+    /// The state that proposals depend on.
     pub(super) state: State,
     limits: Mutex<InboxLimits>,
 }
 
 impl Inbox {
-    /// An inbox over these.
+    /// Creates an inbox.
     pub fn new(agents: Agents, state: State, limits: InboxLimits) -> Self {
         Self {
             agents,

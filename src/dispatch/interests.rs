@@ -1,4 +1,4 @@
-//! Which resources a listener wants to hear of, and how far it has heard: a cursor each, never a queue.
+//! The resources that a listener is subscribed to, with a cursor for each instead of a queue.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,34 +10,34 @@ use tokio::time::Instant;
 use crate::protocol::RpcError;
 use crate::registry::{ResourceSource, Viewer};
 
-/// One listener hears of so many resources; more are refused.
+/// The maximum number of resources of a listener; more are refused.
 const MAX_URIS: usize = 1_000;
 
-/// Their URIs are together no longer than this, in bytes; more are refused.
+/// The maximum total length of their URIs, in bytes; more are refused.
 const MAX_BYTES: usize = 64 << 10;
 
-/// A place in a history that is no more, as after a backup was put back.
+/// A position in a history that no longer exists, for example after a backup was restored.
 const NOWHERE: u64 = u64::MAX;
 
-/// A changeable set of URIs with a cursor each. However slow its reader is, it grows no further.
+/// A changeable set of URIs with a cursor for each. A slow reader does not make it grow.
 #[derive(Default)]
 pub struct Interests {
-    /// The one that was looked at last stands last, so that each has its turn.
+    /// The cursor that was checked last is at the back, so that each one gets its turn.
     cursors: Mutex<VecDeque<Cursor>>,
     changed: Notify,
 }
 
-/// From where on a resource is of interest.
+/// Where the reported changes of a resource start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// This revision.
+    /// A revision of the state.
     Revision(u64),
-    /// This number, for a resource that is counted apart.
+    /// A number, for a resource that is counted separately.
     Apart(u64),
 }
 
 impl Since {
-    /// The number, whatever it counts.
+    /// The number, for both kinds of counts.
     pub fn number(self) -> u64 {
         let (Self::Revision(number) | Self::Apart(number)) = self;
         number
@@ -53,54 +53,54 @@ impl From<u64> for Since {
 #[derive(Debug)]
 struct Cursor {
     uri: String,
-    /// Whether its numbers are not revisions, but counted apart.
+    /// Whether its numbers are counted separately and are not revisions.
     apart: bool,
-    /// What came up to here is of no interest: it was there when the listener came.
+    /// Changes up to here are not reported: they happened before the listener subscribed.
     since: u64,
-    /// The newest revision that the listener knows of.
+    /// The newest revision that the listener knows.
     seen: u64,
-    /// Not to be told again before.
+    /// The next update is not sent before this time.
     quiet_until: Instant,
 }
 
-/// That a resource has changed.
+/// The notification that a resource has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Update {
     /// The resource.
     pub uri: String,
-    /// Up to which revision the listener knew of its changes; `None` when that is of a history that is no
-    /// more, to which what it has read may belong too.
+    /// The last revision that the listener knew; `None` if it is of a history that no longer exists. What the
+    /// listener has read may also belong to that history.
     pub after: Option<u64>,
     /// The newest revision that changed it.
     pub revision: u64,
-    /// With this the listener was told of every change up to here, of whatever resource.
+    /// With this update, the listener has received every change up to this revision, of all resources.
     pub settled: u64,
-    /// Whether this is no revision, but counted apart: a number that means nothing to the listener.
+    /// Whether the numbers are counted separately and are no revisions: they mean nothing to the listener.
     pub apart: bool,
 }
 
 /// What to do next for a listener.
 #[derive(Debug, PartialEq)]
 pub enum Due {
-    /// Tell it this.
+    /// Send this update.
     Tell(Update),
-    /// Look again then, or when the bell rings.
+    /// Check again at this time, or when the revision changes.
     At(Instant),
-    /// Look again then: what the bell says would not be told before.
+    /// Check again at this time: a change before it would not be sent anyway.
     NotBefore(Instant),
-    /// Wait for the bell.
+    /// Wait for the revision to change.
     Nothing,
 }
 
 impl Interests {
-    /// Adds a URI from a revision on; again for one that is there, it keeps its place.
+    /// Adds a URI from a revision on. A URI that is already in the set keeps its position.
     pub fn add(&self, uri: &str, since: impl Into<Since>) -> Result<(), RpcError> {
         let since = since.into();
         self.insert(uri, since, Some(since.number()))
     }
 
-    /// The same for one of before a restart: up to where it was told; `None` when that is of a history that is
-    /// no more.
+    /// Adds a URI of a listener from before a restart, with the last revision that was reported to it; `None` if
+    /// that is of a history that no longer exists.
     pub fn restore(&self, uri: &str, since: u64, seen: Option<u64>) -> Result<(), RpcError> {
         self.insert(uri, Since::Revision(since), seen)
     }
@@ -131,13 +131,13 @@ impl Interests {
         Ok(())
     }
 
-    /// Forgets a URI.
+    /// Removes a URI.
     pub fn remove(&self, uri: &str) {
         self.lock().retain(|cursor| cursor.uri != uri);
     }
 
-    /// Goes back to a revision that the listener says it knows, as after a reconnect. What was there when it
-    /// came stays untold, and who is nowhere stays there.
+    /// Goes back to a revision that the listener knows, for example after a reconnect. Changes from before the
+    /// subscription are still not reported, and a cursor at `NOWHERE` stays there.
     pub fn rewind(&self, revision: u64) {
         for cursor in self.lock().iter_mut() {
             if cursor.seen != NOWHERE && !cursor.apart {
@@ -147,8 +147,8 @@ impl Interests {
         self.changed.notify_one();
     }
 
-    /// The revisions that the listener knows are of a history that is no more: it is told of each resource as it
-    /// is now.
+    /// Discards the revisions that the listener knows, because their history no longer exists: it is notified of
+    /// the current version of each resource.
     pub fn lose(&self) {
         for cursor in self.lock().iter_mut() {
             cursor.since = 0;
@@ -157,12 +157,14 @@ impl Interests {
         self.changed.notify_one();
     }
 
-    /// Up to which revision the listener was told of every change; `None` when it wants to hear of none.
+    /// The revision up to which every change was reported to the listener; `None` if it is subscribed to nothing
+    /// that has revisions.
     pub fn heard(&self) -> Option<u64> {
         heard(&self.lock())
     }
 
-    /// The same as it is to be remembered across restarts: beyond every revision for who is nowhere.
+    /// The same, as it is stored across restarts: if any cursor has lost its history, a number beyond every
+    /// revision.
     pub fn heard_to_remember(&self) -> Option<u64> {
         let cursors = self.lock();
         let is_lost = |cursor: &Cursor| cursor.seen == NOWHERE && !cursor.apart;
@@ -174,13 +176,13 @@ impl Interests {
         }
     }
 
-    /// Waits until there is a reason to look that is no change of a resource.
+    /// Waits until the set or its cursors change, which is a reason to check even if no resource has changed.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// What is due now. One that is told is marked as told, and not told again `every` so long: until then
-    /// nobody looks for it either, so that a burst of changes costs each listener one look.
+    /// Returns what is due now, and marks a returned update as sent. The resource is not checked again until
+    /// `every` has passed, so a burst of changes costs each listener one check.
     pub fn due(
         &self,
         (source, viewer): (&dyn ResourceSource, &Viewer),
@@ -226,7 +228,7 @@ impl Interests {
 }
 
 impl Cursor {
-    /// What was remembered of a resource that is counted apart says nothing of that count.
+    /// Marks the resource as counted separately. A remembered revision means nothing in that count.
     fn set_apart(&mut self) {
         if !self.apart {
             self.apart = true;
@@ -235,7 +237,7 @@ impl Cursor {
         }
     }
 
-    /// Goes on to what the listener is to be told, if that is anything.
+    /// Advances to the next change that is to be reported, if there is one.
     fn look(
         &mut self,
         (source, viewer): (&dyn ResourceSource, &Viewer),
@@ -246,11 +248,11 @@ impl Cursor {
             None => newest,
             Some(seen) if seen == newest => return None,
             Some(seen) => match source.touched(viewer, &self.uri, seen) {
-                // The bell is about to ring for it, when it can be read.
+                // The revision is about to be announced, once it can be read.
                 Some(revision) if revision > newest => return None,
                 Some(revision) => revision,
                 None => {
-                    // Nobody has to look there again.
+                    // This range need not be checked again.
                     self.seen = newest;
                     return None;
                 }
@@ -269,7 +271,7 @@ impl Cursor {
 }
 
 fn heard(cursors: &VecDeque<Cursor>) -> Option<u64> {
-    // Who is nowhere was told of nothing.
+    // A listener whose history is lost has received nothing.
     let seen = |cursor: &Cursor| match cursor.seen {
         NOWHERE => 0,
         seen => seen,
@@ -286,7 +288,8 @@ mod tests {
     use crate::protocol::{Resource, ResourceContents, ResourceTemplate};
     use crate::registry::BoxFuture;
 
-    /// Resources of which those with a `u` change now and then; remembers from where on it was asked.
+    /// A test source: the URIs with a `u` change at given revisions. It records the revisions from which it was
+    /// asked.
     struct Source {
         changed: Vec<u64>,
         bell: watch::Sender<u64>,
@@ -348,7 +351,7 @@ mod tests {
 
     const EVERY: Duration = Duration::from_millis(500);
 
-    /// What is told of `u`.
+    /// The expected update of `u`.
     fn told(after: Option<u64>, revision: u64, settled: u64) -> Due {
         Due::Tell(Update {
             uri: "u".to_owned(),
@@ -438,7 +441,7 @@ mod tests {
             interests.due((&source, &Viewer::default()), now + EVERY, EVERY),
             Due::Nothing
         );
-        // The database went back while we were looking.
+        // The database went back to an older state in the meantime.
         let source = Source::at(5, &[2]);
         assert_eq!(
             interests.due((&source, &Viewer::default()), now + EVERY, EVERY),
@@ -488,7 +491,7 @@ mod tests {
             "a revision that the client names"
         );
 
-        // After a restart nobody knows what was told of it.
+        // After a restart it is unknown what was reported.
         let interests = Interests::default();
         interests.restore("apart", 70, Some(80)).unwrap();
         let now = Instant::now();

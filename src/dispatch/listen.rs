@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: what a client asks to hear of, and the reply that lasts.
+//! `subscriptions/listen`: what a client subscribes to, and the long-lived reply.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use super::{
 use crate::protocol::{Implementation, Notification, Params, RpcError, key};
 use crate::registry::ListChange;
 
-/// A stream's notifications wait here for its reader; beyond these they stay in the cursors.
+/// The maximum number of queued notifications of a stream; further changes stay in the cursors.
 const QUEUED: usize = 16;
 
-/// Where a client says up to which revision it knows the resources that it asks to hear of.
+/// The `_meta` key for the last revision of the resources that the client knows.
 const SINCE: &str = key::SINCE;
 
-/// One listener hears of so many tasks; more are refused.
+/// The maximum number of tasks of a listener; more are refused.
 const MAX_TASKS: usize = 256;
 
-/// What a client may ask to hear of.
+/// The subscriptions that a client asks for.
 struct Filter {
     tools: bool,
     prompts: bool,
@@ -55,7 +55,7 @@ impl Filter {
         })
     }
 
-    /// Keeps what the server can honour.
+    /// Removes what the server does not support.
     fn honour(&mut self, engine: &Engine, client: &Context) {
         let offered = engine.catalog.capabilities();
         self.tools &= offered.lists_change || offered.tools_change;
@@ -101,7 +101,7 @@ impl Filter {
     }
 }
 
-/// A list of texts in the filter; absent is empty.
+/// Reads a list of strings in the filter; an absent list is empty.
 fn texts(asked: &Map<String, Value>, name: &str) -> Result<Vec<String>, RpcError> {
     let wrong = || RpcError::invalid_params(format!("{name} is an array of strings"));
     let Some(list) = asked.get(name) else {
@@ -112,7 +112,7 @@ fn texts(asked: &Map<String, Value>, name: &str) -> Result<Vec<String>, RpcError
     texts.collect::<Option<_>>().ok_or_else(wrong)
 }
 
-/// The tasks that a filter names, and the filter without those that there are not for this agent.
+/// Watches the tasks that the filter names, and removes those from the filter that do not exist for this agent.
 fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<TaskWatch>, RpcError> {
     if filter.tasks.is_empty() {
         return Ok(None);
@@ -133,7 +133,7 @@ fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<Tas
     Ok(Some(watch))
 }
 
-/// Up to which revision the client says that it knows the resources, as one that comes back does.
+/// Reads the last revision that the client knows, which a reconnecting client sends.
 fn since(call: &Call) -> Result<Option<u64>, RpcError> {
     let Some(since) = call.params.meta(SINCE) else {
         return Ok(None);
@@ -146,7 +146,7 @@ fn since(call: &Call) -> Result<Option<u64>, RpcError> {
         .ok_or_else(|| RpcError::invalid_params(words()))
 }
 
-/// The result with which the server ends a subscription; the client listens again or lets it be.
+/// The final result of a subscription that the server ends; the client may subscribe again.
 pub fn ended(id: Value, server: &Implementation) -> Outcome {
     let meta = Map::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
     let mut result = json!({ "resultType": "complete", "_meta": meta });
@@ -154,7 +154,7 @@ pub fn ended(id: Value, server: &Implementation) -> Outcome {
     Outcome::Complete(result)
 }
 
-/// `subscriptions/listen`: a reply whose result comes when the server ends it.
+/// `subscriptions/listen`: returns a reply that lasts until the server ends it with a result.
 pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     let mut filter = Filter::read(&call.params)?;
     filter.honour(engine, &call.context);
@@ -172,7 +172,7 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     if let Some(tasks) = tasks(engine, call, &mut filter)? {
         listener = listener.with_tasks(tasks);
     }
-    // What is handed to a future is there twice.
+    // Boxed: a moved argument would be stored twice in the future.
     let listener = Box::new(listener);
     let (sender, notes) = mpsc::channel(QUEUED);
     let server = engine.catalog.server.clone();

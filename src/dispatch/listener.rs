@@ -1,4 +1,4 @@
-//! Waits for what somebody wants to hear of, on behalf of a subscription or of a session's stream.
+//! Waits for the events of a subscription or of a session's stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,29 +17,29 @@ use super::{
 use crate::protocol::Notification;
 use crate::registry::{Catalog, ListChange, ResourceSource, SessionLog, Viewer};
 
-/// While the bell keeps ringing for others, a listener that has looked in vain looks again after this at the
-/// earliest, then after twice as long, and so on up to [`MOST_PAUSE`]: however many revisions there are, each
-/// listener looks some thirty times a second.
+/// If a check finds nothing, the next check waits at least this long, then twice as long, and so on up to
+/// [`MOST_PAUSE`]. This limits each listener to about thirty checks a second, regardless of how many revisions
+/// other resources cause.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
-/// After so long without a look the next ring is heard at once again.
+/// After this long without a check, the next revision is checked at once again.
 const MOST_PAUSE: Duration = Duration::from_millis(32);
 
-/// Something that a listener wanted to hear of.
+/// An event that a listener is subscribed to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// A resource has changed; with the patches that led there for who wants them and where they are short.
+    /// A resource has changed. The patches are included for a listener that wants them, if they are short.
     Updated(Update, Option<Value>),
     /// A list has changed.
     List(ListChange),
     /// A task has changed.
     Task(Notification),
-    /// Something was logged outside of any call.
+    /// A log message from outside of any call.
     Logged(SessionLog),
 }
 
 impl Event {
-    /// The notification on the wire.
+    /// Returns the notification as it is sent.
     pub fn to_notification(&self) -> Notification {
         match self {
             Self::Updated(update, patches) => updated(update, patches.as_ref()),
@@ -58,7 +58,7 @@ impl Event {
     }
 }
 
-/// Waits for what its interests name.
+/// Waits for events of its interests.
 pub struct Listener {
     viewer: Viewer,
     standing: Standing,
@@ -75,7 +75,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// A listener for this client, until the server stops.
+    /// Creates a listener for this client that ends when the server stops.
     pub fn new(engine: &Engine, client: &Context, interests: Arc<Interests>) -> Self {
         let source = engine.catalog.resources();
         Self {
@@ -94,21 +94,21 @@ impl Listener {
         }
     }
 
-    /// The same for who wants to hear how a resource has changed.
+    /// Sets whether updates include the patches of the resource.
     #[must_use]
     pub fn with_patches(mut self, wanted: bool) -> Self {
         self.patches = wanted;
         self
     }
 
-    /// The same with tasks beside.
+    /// Adds tasks.
     #[must_use]
     pub fn with_tasks(mut self, tasks: TaskWatch) -> Self {
         self.tasks = Some(tasks);
         self
     }
 
-    /// The same for a session, which hears what is logged for it, of whatever severity.
+    /// Adds the log messages of a session, of every severity.
     #[must_use]
     pub fn with_logs(mut self, catalog: &Catalog, session: &str) -> Self {
         let logs = catalog.session_logs();
@@ -116,13 +116,13 @@ impl Listener {
         self
     }
 
-    /// From now on for this client: another policy may hold for it than when it listened first.
+    /// Continues for this client: its policy may have changed since the listener was created.
     pub fn follow(&mut self, client: &Context) {
         self.viewer = client.viewer();
         self.standing.follow(&client.who);
     }
 
-    /// The next event; `None` when the server stops.
+    /// Returns the next event; `None` when the server stops.
     pub async fn next(&mut self) -> Option<Event> {
         while !*self.stop.borrow() {
             let (wake, heeds_bell) = match self.look() {
@@ -141,7 +141,8 @@ impl Listener {
                 () = reached(wake) => {}
                 change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
                 () = self.standing.changes() => {
-                    // Whoever holds the stream may end it a moment later; until then nothing more is seen.
+                    // The holder of the stream may end it a moment later; until then, only what the new policy
+                    // allows is visible.
                     self.viewer = viewer(self.standing.who());
                     return Some(Event::List(ListChange::Tools));
                 }
@@ -158,7 +159,7 @@ impl Listener {
             return Due::Nothing;
         };
         let now = Instant::now();
-        // Before the look: what comes after it rings again.
+        // Before the check: a change that comes after it wakes the listener again.
         bell.mark_unchanged();
         if let Some(apart) = &mut self.apart {
             apart.mark_unchanged();
@@ -177,7 +178,7 @@ impl Listener {
     }
 }
 
-/// When a ring is heard again.
+/// When the next revision is checked.
 #[derive(Default)]
 struct Pace {
     looked: Option<Instant>,
@@ -202,7 +203,7 @@ fn updated(update: &Update, patches: Option<&Value>) -> Notification {
         return note;
     }
     let mut note = Notification::resource_updated(&update.uri, update.revision);
-    // Whoever comes back with this event's id is told from here on.
+    // A client that reconnects with this event's id gets the changes from here on.
     note.revision = Some(update.settled);
     note = match update.after {
         Some(after) => note.with_meta("gatewren/after", json!(after)),
@@ -214,7 +215,7 @@ fn updated(update: &Update, patches: Option<&Value>) -> Notification {
     }
 }
 
-/// Waits for a ring, and then until it may be heard.
+/// Waits for a new revision, and then until the pause is over.
 async fn rung(bell: Option<&mut watch::Receiver<u64>>, heard_from: Option<Instant>) {
     let rings = match bell {
         Some(bell) => bell.changed().await.is_ok(),
@@ -254,7 +255,7 @@ async fn logged(logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>) 
     }
 }
 
-/// The next one; whoever missed some is told of the next that is still there.
+/// Receives the next message; a receiver that lagged continues with the oldest that is still available.
 async fn told<T: Clone>(channel: &mut broadcast::Receiver<T>) -> T {
     use broadcast::error::RecvError;
     loop {
@@ -274,6 +275,6 @@ async fn stirred(tasks: Option<&mut TaskWatch>) -> Notification {
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // A sender that is gone is a server that is gone.
+    // A closed channel means that the server has ended.
     let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -1,4 +1,4 @@
-//! Lists as text: a long list is written once for everybody who sees the same of it.
+//! Serialized lists: a long list is serialized once for all agents that see the same entries.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::protocol::{RpcError, Version, for_stateful};
 
-/// So many are kept, more than there are presets; at it, others are written for each call.
+/// The maximum number of cached lists, more than there are presets; beyond it, lists are serialized for each call.
 const MAX_KEPT: usize = 16;
 
-/// The result of a list method, written for each revision.
+/// The result of a list method, serialized for each revision.
 pub struct Listing([(Version, Box<RawValue>); Version::ALL.len()]);
 
 impl fmt::Debug for Listing {
@@ -22,7 +22,7 @@ impl fmt::Debug for Listing {
 }
 
 impl Listing {
-    /// Writes the complete result of the stateless shape for every revision.
+    /// Serializes the complete result of the stateless shape for every revision.
     pub(super) fn of(method: &str, result: &Value) -> Self {
         Self(Version::ALL.map(|version| {
             let result = result.clone();
@@ -31,12 +31,12 @@ impl Listing {
             } else {
                 for_stateful(method, result, version)
             };
-            // Text keys and finite numbers only: nothing here can fail to be written.
+            // Cannot fail: all keys are strings and all numbers are finite.
             (version, to_raw_value(&shaped).unwrap_or_default())
         }))
     }
 
-    /// The result as a revision has it.
+    /// The result in the shape of a revision.
     pub fn text(&self, version: Version) -> &RawValue {
         let Self(texts) = self;
         let found = texts.iter().find(|(of, _)| *of == version);
@@ -44,27 +44,27 @@ impl Listing {
     }
 }
 
-/// How much of an entry somebody sees.
+/// How an agent sees an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Seen {
-    /// It is not there.
+    /// Not at all.
     Not,
-    /// As it is.
+    /// In full.
     Whole,
-    /// As it is, in short.
+    /// In short form.
     Brief,
-    /// As something that can be proposed.
+    /// As a tool that can be proposed.
     Proposed,
-    /// As that, in short.
+    /// As a tool that can be proposed, in short form.
     BrieflyProposed,
 }
 
-/// The lists of one method that were written, by what is seen of each entry that there is.
+/// The cached lists of one method, by how each entry is seen.
 #[derive(Default)]
 pub(super) struct Listings(Mutex<HashMap<Vec<Seen>, Arc<Listing>>>);
 
 impl Listings {
-    /// The list for those who see this much, written if it was not yet.
+    /// Returns the list for agents that see the entries in this way; serializes it if it is not cached.
     pub(super) fn find_or_write(
         &self,
         seen: Vec<Seen>,

@@ -1,4 +1,4 @@
-//! A task that runs: how it stands, what it has asked, and how it is told to end.
+//! A running task: its state, its open questions, and its cancellation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,33 +10,34 @@ use crate::protocol::{InputRequired, RpcError, Task, TaskState};
 use crate::registry::Question;
 use crate::sys::{now_ms, rfc3339};
 
-/// One task asks at most so many things in its life; then it cannot ask any more.
+/// The maximum number of questions in the life of a task; further ones fail.
 const MAX_ASKED: usize = 256;
 
-/// A task while somebody works on it.
+/// A task while it runs.
 pub(super) struct LiveTask {
     /// Its id.
     pub id: String,
-    /// Whose it is.
+    /// The agent that it belongs to.
     pub agent: String,
-    /// From when on it is gone, in milliseconds since 1970.
+    /// When it expires, in milliseconds since 1970.
     pub expires_ms: u64,
     standing: Mutex<Standing>,
-    /// Rung when the client wants it to end.
+    /// Notified when the client cancels the task.
     pub cancel: Notify,
 }
 
-/// How it stands, and everything that changes with that.
+/// The state of a task, and what changes with it.
 struct Standing {
     task: Arc<Task>,
-    /// Grows with every change.
+    /// Incremented with every change.
     version: u64,
     asked: Vec<Asked>,
-    /// The keys that were ever used: each means one question.
+    /// All keys that were ever used: each key means one question.
     keys: BTreeSet<String>,
 }
 
-/// A question that waits: its keys on the wire and in the tool, what is still open, what has come.
+/// A question that waits for answers: its keys on the wire and in the tool, the open requests, and the answers so
+/// far.
 struct Asked {
     open: BTreeMap<String, (String, (&'static str, Value))>,
     given: Map<String, Value>,
@@ -44,7 +45,7 @@ struct Asked {
 }
 
 impl LiveTask {
-    /// A task that begins to run.
+    /// A task that starts running.
     pub(super) fn new(task: Task, agent: &str, expires_ms: u64) -> Self {
         Self {
             id: task.id.clone(),
@@ -60,19 +61,20 @@ impl LiveTask {
         }
     }
 
-    /// How it stands.
+    /// The task in its current state.
     pub(super) fn task(&self) -> Arc<Task> {
         self.lock().task.clone()
     }
 
-    /// How it stands, if that is newer than this version.
+    /// The version and the task, if they are newer than this version.
     pub(super) fn newer_than(&self, version: u64) -> Option<(u64, Arc<Task>)> {
         let standing = self.lock();
         (standing.version > version).then(|| (standing.version, standing.task.clone()))
     }
 
-    /// Puts a question to the client. A key that was used before gets another name on the wire, because
-    /// there it means one question for ever. False when there are too many, or it has ended.
+    /// Puts a question to the client. A key that was used before is renamed on the wire, where a key means one
+    /// question for the whole life of the task. Returns false if there are too many questions, or the task has
+    /// ended.
     pub(super) fn put(&self, question: Question) -> bool {
         let mut standing = self.lock();
         let many = standing.keys.len() + question.asked.requests.len() > MAX_ASKED;
@@ -93,7 +95,7 @@ impl LiveTask {
         true
     }
 
-    /// Takes answers; those to what is not asked, or not any more, are ignored. Whether any was taken.
+    /// Takes answers; answers to questions that are not open are ignored. Returns whether any answer was taken.
     pub(super) fn answer(&self, responses: Map<String, Value>) -> bool {
         let mut standing = self.lock();
         let mut taken = false;
@@ -109,7 +111,7 @@ impl LiveTask {
         let (whole, partial): (Vec<_>, _) = asked.into_iter().partition(|a| a.open.is_empty());
         standing.asked = partial;
         for asked in whole {
-            // A tool that is gone wants no answer.
+            // The send fails only if the tool is gone, and then needs no answer.
             let _ = asked.answers.send(Ok(asked.given));
         }
         if taken {
@@ -118,12 +120,12 @@ impl LiveTask {
         taken
     }
 
-    /// Whether it waits for the client.
+    /// Whether the task waits for the client.
     pub(super) fn waits(&self) -> bool {
         !self.lock().asked.is_empty()
     }
 
-    /// Takes its questions back if it waits for the client: from then on no answer reaches it.
+    /// Withdraws the open questions: later answers are ignored. Returns whether there were any.
     pub(super) fn withdraw(&self) -> bool {
         let mut standing = self.lock();
         let waited = !standing.asked.is_empty();
@@ -131,7 +133,7 @@ impl LiveTask {
         waited
     }
 
-    /// Its last state. What has ended changes no more.
+    /// Sets the final state. A task that has ended does not change any more.
     pub(super) fn end(&self, state: TaskState, at_ms: u64) {
         let mut standing = self.lock();
         if !standing.task.state.is_terminal() {
@@ -146,11 +148,11 @@ impl LiveTask {
 }
 
 impl Standing {
-    /// The key itself, or with a number behind it when it was used before.
+    /// Returns the key itself, or the key with a number appended if it was used before.
     fn new_key(&mut self, key: &str) -> String {
         let numbered = (2..).map(|n: u32| format!("{key}-{n}"));
         let mut names = std::iter::once(key.to_owned()).chain(numbered);
-        // The names never run out.
+        // The iterator is infinite.
         let name = names
             .find(|name| !self.keys.contains(name))
             .unwrap_or_default();
@@ -158,9 +160,9 @@ impl Standing {
         name
     }
 
-    /// Working or waiting, by what is asked.
+    /// Sets the state to working or waiting, depending on the open questions.
     fn restate(&mut self) {
-        // What a tool does not wait for any more is not asked any more.
+        // Drop the questions that the tool no longer waits for.
         self.asked.retain(|asked| !asked.answers.is_closed());
         let open = self.asked.iter().flat_map(|asked| &asked.open);
         let requests: BTreeMap<_, _> = open

@@ -1,4 +1,4 @@
-//! A call that takes long, of a client that knows of no tasks: answered with the job in which it goes on.
+//! Long calls of clients that do not support tasks: they are answered with a job, and the work continues there.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::protocol::{RpcError, ToolResult};
 use crate::registry::{Answer, BoxFuture, LongCall, Tool};
 use crate::sys::random_bytes;
 
-/// What a call of this tool may become, if its tool says that its calls take long.
+/// The job that a call of this tool may become, if the tool's calls may take long.
 pub(super) fn of_tool(tool: &Tool) -> Option<Arc<LongCall>> {
     let random = tool.is_long().then(random_bytes::<16>)?;
     let random = random.map_err(|cause| tracing::error!("no job can be made: {cause}"));
@@ -25,9 +25,10 @@ pub(super) fn of_tool(tool: &Tool) -> Option<Arc<LongCall>> {
     Some(Arc::new(LongCall::new(id, tool.name())))
 }
 
-/// The end of the work if it comes in time, else the job in which it goes on. What is in no job is waited for.
+/// Returns the end of the work if it comes in time, else the job that continues it. Work that is in no job is
+/// waited for.
 ///
-/// The work goes on here as well, to do what is to be done after the job; only the stop of the server ends that.
+/// The work also continues here, to do what is left after the job; only the stop of the server ends that.
 pub(super) async fn answer(
     engine: &Arc<Engine>,
     who: &Principal,
@@ -46,10 +47,10 @@ pub(super) async fn answer(
         () = in_time => None,
     };
     if ended.is_none() && !long.tell() {
-        // It has ended in this moment.
+        // It has ended at this moment.
         ended = running.join_next().await;
     }
-    // Before this, a client that is gone takes its work with it, as far as that is in no job.
+    // Until here, the work is dropped if the client disconnects, except for what is in a job.
     running.detach_all();
     match ended.unwrap_or(Ok(None)) {
         Ok(Some(ended)) => ended,
@@ -61,7 +62,7 @@ pub(super) async fn answer(
     }
 }
 
-/// The work to its end; nothing when the server stops while the job does it.
+/// Runs the work to its end; returns `None` if the server stops while the job does the work.
 async fn until_stopped(
     engine: Arc<Engine>,
     long: Arc<LongCall>,
@@ -78,7 +79,7 @@ async fn until_stopped(
     }
 }
 
-/// The result that names the job in which the work goes on.
+/// The result that names the job that continues the work.
 pub(super) fn goes_on(engine: &Engine, who: &Principal, long: &LongCall) -> ToolResult {
     let (job, tool) = (long.job(), long.tool());
     let there = |name: &str| {

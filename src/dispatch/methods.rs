@@ -1,4 +1,4 @@
-//! The table of methods: what is served, what offers it, what answers it.
+//! The table of methods: the name, the condition under which it is offered, and the handler.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use super::{
 use crate::protocol::{Params, RpcError, ServerCapabilities};
 use crate::registry::Risk;
 
-/// A method: its name, the feature that offers it, and what answers it.
+/// A method: its name, whether a server with these capabilities offers it, and its handler.
 type Row = (&'static str, fn(ServerCapabilities) -> bool, Handler);
 
 enum Handler {
-    /// At once.
+    /// Answers synchronously.
     Now(fn(&Engine, &Call) -> Result<Outcome, RpcError>),
-    /// In its own time.
+    /// Answers asynchronously.
     Later(fn(Arc<Engine>, Call) -> Reply),
 }
 
 use Handler::{Later, Now};
 
-/// Every method of 2026-07-28 that is served. The stateful revisions' own methods stand in their adapter.
+/// Every method of 2026-07-28 that is served. The methods of the stateful revisions are in their adapter.
 #[rustfmt::skip]
 const METHODS: &[Row] = &[
     ("server/discover",          |_| true,         Now(discover::discover)),
@@ -43,7 +43,7 @@ const METHODS: &[Row] = &[
     ("subscriptions/listen",     listens,          Later(listening)),
 ];
 
-/// A stream on which nothing can ever be heard would only be held open.
+/// Without anything to subscribe to, a stream would only be held open.
 fn listens(offered: ServerCapabilities) -> bool {
     offered.resources || offered.lists_change || offered.tasks
 }
@@ -54,17 +54,17 @@ fn listening(engine: Arc<Engine>, call: Call) -> Reply {
 }
 
 impl Engine {
-    /// Whether a method exists here; pre-dispatch refusals have an HTTP status of their own.
+    /// Whether a method exists here; refusals before dispatch have their own HTTP status.
     pub fn serves(&self, method: &str) -> bool {
         self.row(method).is_some()
     }
 
-    /// Whether a method is answered at once, so that calls of it are never many.
+    /// Whether a method is answered synchronously, so that its calls never accumulate.
     pub fn answers_at_once(&self, method: &str) -> bool {
         matches!(self.row(method), None | Some((.., Now(_))))
     }
 
-    /// Whether a call only reads: those that do more are counted apart.
+    /// Whether a call only reads: other calls are counted separately.
     pub fn only_reads(&self, method: &str, params: &Params) -> bool {
         let name = params.get("name").and_then(Value::as_str);
         let tool = name.and_then(|name| self.catalog.tool(name));

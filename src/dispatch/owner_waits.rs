@@ -1,26 +1,26 @@
-//! How many calls of each agent wait for the owner's decision.
+//! Limits how many calls of each agent wait for the owner's decision.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::auth::AgentId;
 
-/// Calls of one agent that wait at once; one more is answered at once with its change. Fewer than `agent_calls`, so that
-/// an agent can go on working while the owner is away.
+/// The maximum number of waiting calls of an agent; a further call is answered at once with its change. It is lower
+/// than `agent_calls`, so that an agent can continue to work while the owner is away.
 const MAX_WAITING: usize = 8;
 
-/// The calls that wait, by agent.
+/// The number of waiting calls, by agent.
 #[derive(Debug, Default)]
 pub(super) struct OwnerWaits(Mutex<HashMap<AgentId, usize>>);
 
-/// One call that waits; dropping it makes room.
+/// A waiting call; dropping it releases its slot.
 pub(super) struct OwnerWait<'w> {
     among: &'w OwnerWaits,
     agent: AgentId,
 }
 
 impl OwnerWaits {
-    /// Room for one more call; `None` when the agent has as many waiting as it may.
+    /// Reserves a slot for a call; `None` if the agent has reached its limit.
     pub(super) fn begin(&self, agent: &AgentId) -> Option<OwnerWait<'_>> {
         let mut waiting = self.lock();
         let own = waiting.entry(agent.clone()).or_default();

@@ -1,4 +1,4 @@
-//! What a proposed call rests on: the state of its target, which must not have moved before it runs.
+//! The precondition of a proposed call: the state of its target must not change before the call runs.
 
 use serde_json::{Map, Value};
 
@@ -7,18 +7,18 @@ use crate::registry::{Scope, Tool};
 use crate::state::{Pointer, State};
 use crate::vault::Change;
 
-/// What of a container matters to a call about it: whether it runs, as which run, and how it is defined. Addresses
-/// and ports come and go by themselves.
+/// The parts of a container's state that matter to a call about it: whether it runs, its current run, and its
+/// definition. Addresses and ports change by themselves.
 const OF_A_CONTAINER: [&str; 4] = ["config", "init_pid", "status", "unprivileged"];
 
-/// The same of a unit.
+/// The parts of a unit's state that matter.
 const OF_A_UNIT: [&str; 4] = ["active", "enabled", "load", "main_pid"];
 
-/// The places in the state that a call of a tool rests on, as JSON Pointers; none for a call that may be about
-/// anything, such as a command on the host.
+/// Returns the places in the state that a call of a tool depends on, as JSON Pointers. A call that may affect
+/// anything, such as a command on the host, has none.
 ///
-/// What its agent does not reach it rests on as little as on what does not exist: whether that moves is not for the
-/// agent to learn.
+/// A target beyond the agent's reach has none either, like a target that does not exist: the agent must not learn
+/// whether it changes.
 pub(super) fn rests_on(
     who: &Principal,
     tool: &Tool,
@@ -49,11 +49,11 @@ pub(super) fn rests_on(
     pointers.to_vec()
 }
 
-/// The newest revision at which what a change rests on has moved since it was proposed, if it has.
+/// Returns the newest revision at which the precondition of a change was touched since the proposal, if any.
 pub(super) fn moved(state: &State, change: &Change) -> Option<u64> {
     let touched = |pointer: &String| match Pointer::parse(pointer) {
         Ok(place) => state.touched(&place, change.revision),
-        // What cannot be read may have moved.
+        // A pointer that cannot be parsed counts as changed.
         Err(_) => Some(state.document().revision),
     };
     change.rests_on.iter().filter_map(touched).max()

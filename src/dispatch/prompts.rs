@@ -1,4 +1,4 @@
-//! Prompts: the list, and writing one.
+//! Prompts: the list, and rendering one.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub fn get(engine: Arc<Engine>, call: Call) -> Reply {
     }
 }
 
-/// Whether an agent has a prompt: whether it sees the tool that the prompt stands on.
+/// Whether an agent can see a prompt: it must see every tool that the prompt needs.
 pub(super) fn is_there(engine: &Engine, who: &Principal, prompt: &PromptRow) -> bool {
     let tool = |name| {
         engine

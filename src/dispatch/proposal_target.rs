@@ -1,4 +1,4 @@
-//! Whether what a proposal is about exists for its agent: what does not never reaches the inbox.
+//! Checks that the target of a proposal exists for its agent, so that other proposals do not reach the inbox.
 
 use serde_json::{Map, Value};
 
@@ -8,8 +8,8 @@ use crate::protocol::Inputs;
 use crate::registry::{Interruption, Scope, Tool, ToolError};
 use crate::sys::{Requester, on_behalf_of};
 
-/// Arguments that name a target, and the tool that fails when this target does not exist. The first argument that is
-/// given decides: `unit_status` looks for the container of a unit too.
+/// Arguments that name a target, each with a tool that fails if that target does not exist. The first argument that
+/// the call has is used: `unit_status` also checks the container of a unit.
 const KNOWN_BY: [(&str, &str); 3] = [
     ("unit", "unit_status"),
     ("job", "job_get"),
@@ -18,12 +18,12 @@ const KNOWN_BY: [(&str, &str); 3] = [
 
 const CONTAINER: &str = "container";
 
-/// Refuses a proposal with wrong arguments, and a proposal about a container, a unit or a job that does not exist or that
-/// the agent cannot see. The words are those of a call about the same target. When existence cannot be determined, the
-/// proposal is accepted: the owner sees it, and the tool checks again when it runs.
+/// Refuses a proposal with invalid arguments, and a proposal about a container, a unit or a job that does not exist
+/// or that the agent cannot see. The error is that of a call about the same target. When existence cannot be
+/// determined, the proposal is accepted: the owner sees it, and the tool checks again when it runs.
 ///
 /// # Errors
-/// Words for the model.
+/// An error for the model.
 pub(super) async fn check_target(
     engine: &Engine,
     call: &Call,
@@ -63,7 +63,7 @@ pub(super) async fn check_target(
     }
 }
 
-/// The same for a tool that makes a container: one beyond the agent's reach cannot be made by it.
+/// The check for a tool that creates a container: an agent cannot create one outside of its reach.
 fn check_new(call: &Call, tool: &Tool, arguments: &Map<String, Value>) -> Result<(), ToolError> {
     let (Scope::Container(argument) | Scope::HostOr(argument)) = tool.scope() else {
         return Ok(());

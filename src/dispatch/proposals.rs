@@ -1,4 +1,4 @@
-//! What an agent may propose, and finding the call that it proposes.
+//! The tools that an agent may propose, and the call that a proposal names.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ pub(super) fn offers(engine: &Engine, who: &Principal) -> Vec<Offer> {
 
 /// A call that may be proposed.
 pub(super) struct Wanted {
-    /// Of this tool.
+    /// The tool.
     pub tool: Arc<Tool>,
-    /// With these arguments.
+    /// Its arguments.
     pub arguments: Map<String, Value>,
-    /// Why, in the agent's own words.
+    /// The reason, as the agent gave it.
     pub reason: String,
 }
 
-/// The tool that a proposal names, and its arguments by our names. What may not be proposed is as if it were not
-/// there.
+/// Returns the tool that a proposal names, and its arguments by this server's names. A tool that the agent may not
+/// propose is not found.
 pub(super) fn wanted(
     engine: &Engine,
     who: &Principal,

@@ -1,4 +1,4 @@
-//! The inbox as calls see it: what needs the owner's approval becomes a change, and its call is answered at once.
+//! Proposals: a call that needs the owner's approval becomes a change in the inbox, and is answered at once.
 
 use std::time::Duration;
 
@@ -11,29 +11,30 @@ use crate::registry::{Answer, Tool, ToolError};
 use crate::sys::{now_ms, rfc3339};
 use crate::vault::{Added, Change, ChangeRoom, NewChange, Vault};
 
-/// Bytes of a proposal's arguments; larger ones are refused.
+/// The maximum size of a proposal's arguments in bytes; larger ones are refused.
 const MAX_ARGUMENTS_BYTES: usize = 64 << 10;
 
-/// Characters of a reason; the rest is cut.
+/// The maximum length of a reason in characters; longer ones are cut.
 const MAX_REASON_CHARS: usize = 1000;
 
-/// A call that is proposed.
+/// A proposed call.
 pub(super) struct Proposal<'a> {
-    /// Of this tool.
+    /// The tool.
     pub tool: &'a Tool,
-    /// With these arguments, as they were read from the call.
+    /// The arguments, as read from the call.
     pub arguments: Map<String, Value>,
-    /// Why, in the agent's own words.
+    /// The reason, as the agent gave it.
     pub reason: Option<String>,
     /// The audit id of the call that proposes it.
     pub proposed_in: Option<String>,
 }
 
-/// Puts a proposal into the inbox: it is there for good when the answer comes. The same proposal again, while it
-/// waits, is the change that is there.
+/// Stores a proposal in the inbox; it is durable when this returns. An identical proposal that is still waiting
+/// returns the existing change.
 ///
 /// # Errors
-/// Words for the model: its arguments are wrong or too large, there is no room, or nothing can be kept.
+/// An error for the model: the arguments are invalid or too large, the inbox is full, or the change cannot be
+/// stored.
 pub(super) async fn propose(
     engine: &Engine,
     who: &Principal,
@@ -103,7 +104,7 @@ async fn add(vault: &Vault, new: NewChange, room: ChangeRoom) -> Result<Change, 
     }
 }
 
-/// What a call is answered that has become a change.
+/// The answer to a call that has become a change.
 pub(super) fn proposed(
     engine: &Engine,
     who: &Principal,

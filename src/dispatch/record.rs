@@ -1,4 +1,4 @@
-//! What is written of a call: the intent before anything runs, the outcome after, and one journal line.
+//! The record of a call: the intent before anything runs, the outcome afterwards, and one journal line.
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -19,8 +19,8 @@ use crate::registry::{LongCall, Risk, Tool};
 use crate::telemetry::Metrics;
 use crate::vault::{AuditId, Entry, Outcome, Promise, Vault};
 
-/// The record of one call. One that is dropped before its end was cancelled, or goes on as a
-/// job, and says so.
+/// The record of one call. If it is dropped before its end, it records that the call was cancelled or continues as
+/// a job.
 pub struct Record {
     under_way: Option<UnderWay>,
     metrics: Arc<Metrics>,
@@ -29,9 +29,9 @@ pub struct Record {
     agent: Arc<str>,
     space: Arc<str>,
     request: Arc<str>,
-    /// The revision of the state from which on a call that changes the box may have caused some.
+    /// The state's revision before the call; later revisions may be caused by the call.
     revision_before: Option<u64>,
-    /// Whose work it is part of, if its caller said so.
+    /// The trace that the call belongs to, if its caller sent one.
     trace: Option<TraceParent>,
     began: Instant,
     ended: bool,
@@ -39,7 +39,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Writes the intent. What cannot be written down is not run.
+    /// Records the intent. If this fails, the call does not run.
     pub async fn begin(
         engine: &Engine,
         Call {
@@ -72,26 +72,26 @@ impl Record {
         })
     }
 
-    /// The record of a call that waits for a person: the server may end before they answer.
+    /// Marks the call as waiting for a person: the server may stop before they answer.
     #[must_use]
     pub fn waiting(mut self) -> Self {
         self.under_way = None;
         self
     }
 
-    /// The record of a call that may go on as a job.
+    /// Marks the call as one that may continue as a job.
     #[must_use]
     pub fn of_long(mut self, long: Option<Arc<LongCall>>) -> Self {
         self.long = long;
         self
     }
 
-    /// What the audit knows the call by; nothing where there is no audit.
+    /// The call's id in the audit; `None` if there is no audit.
     pub fn audit_id(&self) -> Option<String> {
         self.audit.as_ref().map(|(_, id)| id.to_string())
     }
 
-    /// Writes the outcome, with the revision that reflects it.
+    /// Records the outcome and the revision that reflects it.
     pub fn end(mut self, outcome: &'static str, revision: Option<u64>) {
         self.write(outcome, revision);
     }
@@ -148,13 +148,13 @@ impl Drop for Record {
     }
 }
 
-/// Of an IPv6 address with an IPv4 address in it, in bytes.
+/// The length of an IPv6 address with an embedded IPv4 address, in bytes.
 const LONGEST_ADDRESS: usize = 45;
 
-/// An address as text, in memory that is there.
+/// Formats an address into a buffer, without an allocation.
 fn text_of(ip: IpAddr, room: &mut [u8; LONGEST_ADDRESS]) -> &str {
     let mut rest = &mut room[..];
-    // It has room for the longest.
+    // Cannot fail: the buffer has room for the longest address.
     let _ = write!(rest, "{ip}");
     let written = LONGEST_ADDRESS - rest.len();
     let text = room.get(..written).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Names for calls, short enough to read out: the same in the answer, the journal, the audit and the helper.
+//! References of calls, short enough to read out: the same in the answer, the journal, the audit and the helper.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static START: OnceLock<u64> = OnceLock::new();
 
-/// A reference that no other call of this run has, and hardly one of another run.
+/// Returns a reference that is unique within this run, and very likely across runs.
 pub fn next() -> Arc<str> {
     let start = *START.get_or_init(|| Uuid::new_v4().as_u64_pair().0);
     let count = NEXT.fetch_add(1, Ordering::Relaxed);

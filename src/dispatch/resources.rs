@@ -13,7 +13,7 @@ use super::{
 use crate::protocol::{Params, ReadResult, RpcError, page};
 use crate::sys::{Requester, on_behalf_of};
 
-/// The list of resources changes with an upgrade only; what they hold changes at any time.
+/// The list of resources changes only with an upgrade; their contents may change at any time.
 const LIST_TTL_MS: u64 = 300_000;
 
 /// `resources/list`.
@@ -50,7 +50,7 @@ fn paged<T: Serialize>(
     Ok(engine.complete(Value::Object(result), Caching::Private(LIST_TTL_MS)))
 }
 
-/// The cursor of a list's parameters.
+/// The cursor in the parameters of a list method.
 pub fn cursor(params: &Params) -> Result<Option<&str>, RpcError> {
     match params.get("cursor") {
         None => Ok(None),

@@ -1,20 +1,20 @@
-//! What every result of the stateless shape carries.
+//! The fields that every result of the stateless shape has.
 
 use serde_json::{Value, json};
 
 use crate::protocol::Implementation;
 
-/// How long a client may keep what it was given. Lists depend on the agent's policy, so nothing is
-/// for sharing (2026-07-28, caching).
+/// How long a client may cache a result. Lists depend on the agent's policy, so no result may be cached for other
+/// agents (2026-07-28, caching).
 #[derive(Debug, Clone, Copy)]
 pub enum Caching {
-    /// The method has no hints.
+    /// The method has no caching hints.
     None,
-    /// Until this many milliseconds have passed, for this credential alone.
+    /// For this many milliseconds, and only for this credential.
     Private(u64),
 }
 
-/// Finishes a result: its type, its caching hints and who answered.
+/// Completes a result: its type, its caching hints and the server's identity.
 pub fn complete(mut result: Value, caching: Caching, server: &Implementation) -> Value {
     if let Some(object) = result.as_object_mut() {
         object.insert("resultType".into(), json!("complete"));

@@ -1,4 +1,4 @@
-//! What calls of tools and prompts share: name, arguments, and the rounds of asking the person at the client.
+//! Shared by calls of tools and prompts: name, arguments, and the rounds of questions to the person at the client.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::protocol::{ClientCapabilities, InputRequired, Inputs, Params, RpcError};
 use crate::registry::{Caller, Cx};
 
-/// The `name` of a call's parameters.
+/// The `name` in a call's parameters.
 pub fn name(params: &Params) -> Result<&str, RpcError> {
     params
         .get("name")
@@ -21,7 +21,7 @@ pub fn name(params: &Params) -> Result<&str, RpcError> {
         .ok_or_else(|| RpcError::invalid_params("params.name is a string"))
 }
 
-/// The `arguments` of a call's parameters; absent is empty.
+/// Takes the `arguments` from a call's parameters; absent arguments are empty.
 pub fn arguments(params: &mut Params) -> Result<Map<String, Value>, RpcError> {
     match params.remove("arguments") {
         None | Some(Value::Null) => Ok(Map::new()),
@@ -30,13 +30,13 @@ pub fn arguments(params: &mut Params) -> Result<Map<String, Value>, RpcError> {
     }
 }
 
-/// What the state of a call is bound to: a digest of its parameters; absent where none is carried.
+/// What a call's state is bound to: a digest of its parameters; `None` if the call carries no state.
 pub struct Binding(Option<String>);
 
-/// Takes the earlier rounds out of a call's parameters, or from the stateful adapter.
+/// Takes the answers and the state of earlier rounds from a call's parameters, or from the stateful adapter.
 ///
-/// The digest covers the whole parameters, so it is made only for a call that brings state, or whose
-/// function may give some to carry (`remembers`); within a session nothing is carried.
+/// The digest covers all parameters. It is therefore computed only for a call that carries state, or whose function
+/// may return some (`remembers`); within a session no state is carried.
 pub fn inputs(
     engine: &Engine,
     call: &mut Call,
@@ -55,7 +55,7 @@ pub fn inputs(
     Ok((inputs, Binding(digest)))
 }
 
-/// Turns a question into an outcome, if the client has said that it can be asked.
+/// Turns a question into an outcome, if the client has declared that it supports it.
 pub fn ask(
     engine: &Engine,
     call: &Call,
@@ -72,7 +72,7 @@ pub fn ask(
     Ok(Outcome::Ask(question, sealed))
 }
 
-/// Whether the client has said that it can be asked this.
+/// Checks that the client has declared support for this question.
 pub fn askable(
     capabilities: &ClientCapabilities,
     question: &InputRequired,
@@ -85,7 +85,7 @@ pub fn askable(
     Ok(())
 }
 
-/// State that is bound to nothing would be good for every other call, so it never leaves.
+/// State that is bound to no call could be used with any other call, so it is never sent.
 fn undeclared(call: &Call) -> RpcError {
     let reference = reference::next();
     let method = &call.method;
@@ -97,7 +97,7 @@ fn undeclared(call: &Call) -> RpcError {
     RpcError::internal(&reference)
 }
 
-/// A call's surroundings as its function sees them.
+/// Returns the call's context for the tool's function.
 pub fn surroundings(call: &Call, reference: Arc<str>, inputs: Inputs) -> Cx {
     let who = &call.context.who;
     let caller = Caller {

@@ -1,4 +1,5 @@
-//! State that a client carries between two rounds of a call: signed, bound to who asked what, and short-lived.
+//! State that a client carries between two rounds of a call: signed, bound to the agent and the request, and
+//! short-lived.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use crate::protocol::{Params, RpcError};
 
-/// A question that is answered later than this has to be asked again.
+/// The lifetime of sealed state; a question that is answered later must be asked again.
 const LIFETIME_S: u64 = 15 * 60;
 
 /// Seals and opens request state with a key that survives restarts.
@@ -21,17 +22,17 @@ pub struct Sealer {
 
 #[derive(Serialize, Deserialize)]
 struct Sealed {
-    /// Until when, seconds since 1970.
+    /// The expiry, in seconds since 1970.
     until: u64,
-    /// Whom it was given to.
+    /// The agent that it was issued to.
     who: String,
-    /// What they had asked: a digest of method and parameters.
+    /// The request: a digest of method and parameters.
     asked: String,
     state: Value,
 }
 
 impl Sealer {
-    /// A sealer with this key.
+    /// Creates a sealer with this key.
     pub fn new(key: &[u8; 32]) -> Self {
         Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
@@ -55,7 +56,7 @@ impl Sealer {
         format!("v1.{body}.{}", URL_SAFE_NO_PAD.encode(tag))
     }
 
-    /// Opens it again; what was altered, is too old, or belongs to another agent or request is refused.
+    /// Opens sealed state. Altered or expired state, and state of another agent or request, is refused.
     pub fn open(&self, sealed: &str, who: &str, asked: &str) -> Result<Value, RpcError> {
         let refuse = |why: &'static str| {
             RpcError::invalid_params(format!("requestState {why}; call again without it"))
@@ -83,7 +84,7 @@ impl Sealer {
     }
 }
 
-/// What a request asks for, without the parts that change from round to round.
+/// A digest of a request, without the parameters that change between rounds.
 pub fn digest_of(method: &str, params: &Params) -> String {
     let salient: BTreeMap<&str, &Value> = params.iter().collect();
     let text = serde_json::to_vec(&(method, salient)).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! `session_list` and `session_kill`: an agent looks after the sessions that its clients have left open.
+//! `session_list` and `session_kill`: tools to manage the sessions that an agent's clients have left open.
 //!
-//! They stand here and not among the toolsets, because sessions are the transport's, which no toolset knows.
+//! They are here and not in the toolsets, because sessions belong to the transport, which toolsets cannot import.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,15 +13,15 @@ use uuid::Uuid;
 
 use crate::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
-/// So many are ended by one call, more than an agent has by default; a longer list is refused.
+/// The maximum number of sessions in a call, more than an agent has by default; a longer list is refused.
 const MAX_ENDED: usize = 64;
 
-/// The sessions that are open, as whoever holds them shows them to their agents.
+/// The open sessions, implemented by the table that holds them.
 pub trait OpenSessions: Send + Sync {
-    /// Those of an agent.
+    /// The sessions of an agent.
     fn of_agent(&self, agent: &str) -> Vec<OpenSession>;
 
-    /// Ends one of an agent for good, with all that it has under way; whether there was one.
+    /// Ends a session of an agent permanently, with all its calls in progress; returns whether it existed.
     fn end_of_agent<'a>(
         &'a self,
         agent: &'a str,
@@ -48,10 +48,10 @@ pub struct OpenSession {
     pub revision: Option<String>,
 }
 
-/// Where the sessions are that there are: somebody else's table.
+/// The table of sessions, which another module owns.
 pub type SessionDesk = dyn OpenSessions;
 
-/// The group, as a table.
+/// The toolset.
 pub fn session_tools(sessions: Arc<SessionDesk>) -> Toolset<Desk> {
     Toolset::over(Arc::new(Desk(sessions)))
         .named("access")
@@ -65,7 +65,7 @@ pub fn session_tools(sessions: Arc<SessionDesk>) -> Toolset<Desk> {
         .startos("auth.session.kill", &[("ids", "sessions")])
 }
 
-/// What the tools stand on.
+/// The state of the tools: the table of sessions.
 pub struct Desk(Arc<SessionDesk>);
 
 /// List the open sessions of your own clients, by name. Sessions of other agents are not shown, and clients of the
@@ -109,14 +109,14 @@ impl TryFrom<String> for Name {
 
     fn try_from(text: String) -> std::result::Result<Self, NoName> {
         let name = Uuid::parse_str(&text).map_err(|_| NoName)?;
-        // One form, so that it is compared as it was shown.
+        // Only the canonical form, because names are compared as they are shown.
         (name.to_string() == text)
             .then_some(Self(name))
             .ok_or(NoName)
     }
 }
 
-/// The text is no session's name.
+/// The text is not a session's name.
 struct NoName;
 
 impl fmt::Display for NoName {
@@ -174,7 +174,7 @@ async fn kill(desk: Arc<Desk>, Kill { sessions }: Kill, cx: Cx) -> Result<Ended>
     Ok(done)
 }
 
-/// The session that a call comes from.
+/// The session that the call belongs to.
 fn own(cx: &Cx) -> Option<Uuid> {
     let name = cx.caller().session.as_deref()?;
     Uuid::parse_str(name).ok()

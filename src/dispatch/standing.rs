@@ -1,4 +1,4 @@
-//! Notices when another policy holds for somebody who listens: other tools are there then.
+//! Detects when a listening agent's policy or reach changes so that its tools change.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use super::engine::{Engine, Succession};
 use crate::auth::Principal;
 use crate::registry::BoxFuture;
 
-/// How it is with an agent as long as it listens.
+/// The policy and reach of an agent, for as long as it listens.
 pub(super) struct Standing {
-    /// Absent where policies do not change, as for fixtures.
+    /// `None` where policies do not change, as for the fixtures.
     succession: Option<Arc<Succession>>,
     who: Principal,
-    /// The change that is waited for; kept, because whoever waits also waits for other things.
+    /// The pending wait for a change; kept across calls, because the caller waits for other events too.
     coming: Option<BoxFuture<Option<Principal>>>,
     news: bool,
 }
 
 impl Standing {
-    /// From now on, for this agent.
+    /// Starts watching this agent.
     pub(super) fn new(engine: &Engine, who: &Principal) -> Self {
         Self {
             succession: engine.succession(),
@@ -27,19 +27,19 @@ impl Standing {
         }
     }
 
-    /// The agent as it was told of last.
+    /// The agent as of the last reported change.
     pub(super) fn who(&self) -> &Principal {
         &self.who
     }
 
-    /// The agent came again: another policy may hold for it than when it listened first.
+    /// Continues with the agent of a new request: its policy may have changed since the listener was created.
     pub(super) fn follow(&mut self, who: &Principal) {
         self.news |= other_tools(&self.who, who);
         self.who = who.clone();
         self.coming = None;
     }
 
-    /// Waits until other tools are there for the agent than it was told last. Dropping this loses nothing.
+    /// Waits until the agent's tools differ from those last reported. Cancel safe.
     pub(super) async fn changes(&mut self) {
         while !std::mem::take(&mut self.news) {
             let Some(succession) = &self.succession else {
@@ -49,7 +49,7 @@ impl Standing {
             let coming = self.coming.get_or_insert_with(|| succession(who.clone()));
             let later = coming.await;
             let Some(later) = later else {
-                // It is let in no more: whoever holds its stream ends it.
+                // The agent's access has ended; the holder of its stream ends the stream.
                 self.succession = None;
                 continue;
             };

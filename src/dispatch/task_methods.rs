@@ -1,4 +1,4 @@
-//! `tasks/get`, `tasks/update` and `tasks/cancel`: for clients that say in the request that they know of tasks.
+//! `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that declare in the request that they support tasks.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub fn get(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     Ok(engine.complete(task.to_detailed(), Caching::None))
 }
 
-/// `tasks/update`: answers to what a task has asked. What it has not asked, or not any more, is ignored.
+/// `tasks/update`: answers to a task's questions. Answers to questions that are not open are ignored.
 pub fn update(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let (agent, task) = find(engine, call)?;
     let Some(Value::Object(responses)) = call.params.get("inputResponses") else {
@@ -34,8 +34,8 @@ pub fn update(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     Ok(acknowledged(engine))
 }
 
-/// `tasks/cancel`. What has ended stays as it is; what may not be left half done runs to its end, and a job is
-/// cancelled. A change that waits for the owner is withdrawn.
+/// `tasks/cancel`. A task that has ended stays as it is. Work that must not be interrupted runs to its end; a job
+/// is cancelled. A change that waits for the owner is withdrawn.
 pub fn cancel(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let (agent, task) = find(engine, call)?;
     if let Some(live) = engine.tasks.live(agent, &task.id) {
@@ -46,7 +46,7 @@ pub fn cancel(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     Ok(acknowledged(engine))
 }
 
-/// Whether this request may be about tasks at all.
+/// Checks that the client has declared support for tasks in this request.
 pub fn declared(call: &Call) -> Result<(), RpcError> {
     let capabilities = &call.context.capabilities;
     capabilities

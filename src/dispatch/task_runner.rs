@@ -1,4 +1,4 @@
-//! Watches over a task's work: questions out, its end in, and what ends it before.
+//! Runs the work of a task: forwards its questions, records its end, and ends it early if necessary.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,38 +22,38 @@ use crate::protocol::{ClientCapabilities, RpcError, TaskState};
 use crate::registry::{BoxFuture, LongCall, Question};
 use crate::sys::now_ms;
 
-/// When the server stops, what can be ended still has so long to end by itself, and to say how: a
-/// command is killed before, and what it printed is its result.
+/// When the server stops, interruptible work has this long to end by itself with a result: its command is killed
+/// earlier, and the output so far is the result.
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// What a task needs while it runs.
 pub(super) struct TaskRunner {
     pub engine: Arc<Engine>,
     pub live: Arc<LiveTask>,
-    /// Whose it is: it ends when they would no longer come in.
+    /// The agent that it belongs to; the task ends when the agent's access ends.
     pub who: Principal,
-    /// What the client said it can be asked for when it called.
+    /// The capabilities that the client declared with the call.
     pub capabilities: ClientCapabilities,
     pub questions: mpsc::Receiver<Question>,
-    /// Half of its work is worse than the whole: it is ended only while it waits for the client.
+    /// Whether the work must not be left half done: it is then ended only while it waits for the client.
     pub outlives: bool,
-    /// The job that its work may be in: it goes on when the server stops, and is cancelled with the task.
+    /// The job that the work may be in: it continues when the server stops, and is cancelled with the task.
     pub long: Option<Arc<LongCall>>,
 }
 
-/// What ends a task from outside.
+/// Why a task is ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Why {
-    /// Its client, or the end of its agent.
+    /// Its client cancelled it, or its agent's access ended.
     Cancelled,
-    /// Its time is over.
+    /// It expired.
     Expired,
     /// The server stops.
     Stopped,
 }
 
 impl Why {
-    /// The state that it leads to.
+    /// The final state for this reason.
     fn state(self) -> TaskState {
         match self {
             Self::Cancelled => TaskState::Cancelled,
@@ -64,7 +64,7 @@ impl Why {
 }
 
 impl TaskRunner {
-    /// Runs the work to its end, or ends it, and writes down how. To drop the work is to kill what it runs.
+    /// Runs the work to its end or ends it, and records the final state. Dropping the work kills what it runs.
     pub(super) async fn run(mut self, work: BoxFuture<Ended>) {
         let _counted = self.engine.metrics.task();
         let mut running = JoinSet::new();
@@ -74,10 +74,10 @@ impl TaskRunner {
         self.engine.tasks.end(&self.live, end).await;
     }
 
-    /// Puts a question to the client; one that cannot be put ends the call in the tool's hands.
+    /// Puts a question to the client; if it cannot be put, the tool gets the error.
     pub(super) fn put(&self, question: Question) {
         match askable(&self.capabilities, &question.asked) {
-            // A tool that is gone wants no answer.
+            // The send fails only if the tool is gone, and then needs no answer.
             Err(error) => drop(question.answers.send(Err(error))),
             Ok(()) => {
                 if self.live.put(question) {
@@ -100,7 +100,7 @@ impl TaskRunner {
                 }
                 why = &mut interruption, if !interrupted => why,
                 Some(question) = self.questions.recv() => {
-                    // Nobody can answer what is asked after the interruption.
+                    // A question that comes after the interruption cannot be answered any more.
                     if !interrupted {
                         self.put(question);
                     }
@@ -123,7 +123,7 @@ impl TaskRunner {
     }
 }
 
-/// What ends a task from outside.
+/// Waits for a reason to end the task from outside.
 async fn interruption(
     engine: Arc<Engine>,
     live: Arc<LiveTask>,
@@ -145,7 +145,8 @@ async fn stopped(engine: &Engine, live: &LiveTask, long: Option<Arc<LongCall>>) 
     }
 }
 
-/// How a task ends with its work; what was given up and came to nothing is just that.
+/// The final state of a task after its work has ended. If the work failed while it was being ended, the state is
+/// that of the interruption.
 fn state_of(engine: &Engine, ended: Result<Ended, JoinError>, given_up: Option<Why>) -> TaskState {
     match (ended, given_up) {
         (Ok(Ok(result)), Some(why)) if result.failed => why.state(),
@@ -273,7 +274,7 @@ mod tests {
             self.engine.answer(call).outcome.await
         }
 
-        /// The id of the task that a call of this tool becomes.
+        /// Calls a tool and returns the id of the task that the call becomes.
         async fn made(&self, tool: &str) -> String {
             let Ok(Outcome::Complete(result)) = self.call(tool).await else {
                 panic!("a result was due");
@@ -286,7 +287,7 @@ mod tests {
             self.engine.tasks.live("a", id).unwrap().cancel.notify_one();
         }
 
-        /// Its last state, which comes without anything else happening.
+        /// Waits for the final state, without any other event.
         async fn end(&self, id: &str) -> TaskState {
             let mut bell = self.engine.tasks.bell();
             loop {
@@ -388,7 +389,7 @@ mod tests {
             sleep(Duration::from_mins(2)).await;
             house.gate.notify_one();
         });
-        // It took longer than a task's time.
+        // It took longer than the lifetime of a task.
         assert!(matches!(inline, Ok(Outcome::Called(_))), "{inline:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Where tasks are kept: in the vault, or in memory where there is none.
+//! The store of tasks: the vault, or memory if there is no vault.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,18 +7,18 @@ use crate::registry::BoxFuture;
 use crate::sys::now_ms;
 use crate::vault::{TASK_WORKING, TaskEnd, TaskRoom, TaskRow, Vault, VaultError};
 
-/// Keeps tasks until their time is over.
+/// Stores tasks until they expire.
 pub(super) trait TaskStore: Send + Sync {
-    /// Adds a task, which can be found when the answer comes; false when there is no room for it.
+    /// Adds a task, which can be found once this returns; returns false if there is no room for it.
     fn add(&self, task: TaskRow, room: TaskRoom) -> BoxFuture<Result<bool, VaultError>>;
 
-    /// Writes down how a task ended. What has ended, or is gone, stays as it is.
+    /// Records how a task ended. A task that has already ended, or is gone, stays as it is.
     fn end(&self, id: String, end: TaskEnd) -> BoxFuture<Result<(), VaultError>>;
 
-    /// An agent's task, unless its time is over.
+    /// Returns an agent's task, unless it has expired.
     fn find(&self, agent: &str, id: &str) -> Result<Option<TaskRow>, VaultError>;
 
-    /// Takes away the tasks whose time is over.
+    /// Deletes expired tasks.
     fn sweep(&self) -> BoxFuture<Result<(), VaultError>>;
 }
 

@@ -1,4 +1,4 @@
-//! The tasks that a listener wants to hear of: how each stands is told when it changes, and never queued.
+//! The tasks that a listener is subscribed to: state changes are reported as they happen, and never queued.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use tokio::sync::watch;
 use super::{change_task::ChangeWatch, engine::Engine, live_task::LiveTask};
 use crate::protocol::{Notification, Task, TaskState};
 
-/// Tells how tasks stand.
+/// Reports state changes of tasks.
 pub struct TaskWatch {
     bell: watch::Receiver<u64>,
-    /// What had something to say when the listener came.
+    /// Tasks to report when the listener starts.
     due: VecDeque<Arc<Task>>,
-    /// What runs, and the version of it that the listener knows.
+    /// The running tasks, each with the version that the listener knows.
     watched: Vec<(Arc<LiveTask>, u64)>,
-    /// What waits for the owner.
+    /// The changes that wait for the owner.
     changes: Option<ChangeWatch>,
 }
 
 impl TaskWatch {
-    /// Watches those of an agent's tasks that there are, and says which.
+    /// Watches the tasks among these ids that exist for the agent, and returns their ids.
     ///
-    /// One that has ended, or waits for the client, is told at once: who has just been given its id may
-    /// have missed that.
+    /// A task that has ended or waits for the client is reported at once: a client that has just received the id
+    /// may have missed that state.
     pub(super) fn new(engine: &Engine, agent: &str, ids: &BTreeSet<String>) -> (Self, Vec<String>) {
         let tasks = &engine.tasks;
         let mut watch = Self {
@@ -51,7 +51,7 @@ impl TaskWatch {
         (watch, honoured)
     }
 
-    /// How one of them stands, when there is something new to say.
+    /// Waits for the next state change and returns its notification.
     pub async fn next(&mut self) -> Notification {
         loop {
             self.bell.mark_unchanged();

@@ -1,4 +1,4 @@
-//! The tasks there are: those that run in memory, and all of them in a store that may outlive the process.
+//! The table of tasks: the running ones in memory, and all of them in a store that may outlive the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,24 +12,24 @@ use crate::protocol::{RpcError, Task, TaskState, code};
 use crate::sys::{now_ms, random_bytes, rfc3339};
 use crate::vault::{TASK_WORKING, TaskEnd, TaskRoom, TaskRow, Vault, VaultError};
 
-/// Bytes of a result that is kept; a larger one is replaced by words that say so.
+/// The maximum size of a stored result in bytes; a larger one is replaced by an error that states this.
 const MAX_RESULT_BYTES: usize = 256 << 10;
 
-/// Said of a task whose time was over before it ended.
+/// The error of a task that expired before it ended.
 const EXPIRED: &str = "this task was not done when its time (ttlMs) was over, and was ended";
 
-/// Said of a task that the end of the server ended.
+/// The error of a task that ended because the server ended.
 const ABANDONED: &str = "the server stopped or was restarted while this task was under way, and the task ended with \
                          it; it may have done a part of its work: look before you call the tool again";
 
-/// When calls become tasks, and how much is kept of them.
+/// When calls become tasks, and how many are stored for how long.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskLimits {
-    /// A call of a tool that offers it becomes a task when it has run so long.
+    /// The time after which a running call becomes a task, if its tool offers it.
     pub after: Duration,
-    /// How long a task is kept from its making on, with its result.
+    /// The lifetime of a task and its result, counted from its creation.
     pub ttl: Duration,
-    /// How many are kept at once; a call that finds no room is answered when it ends.
+    /// The maximum number of stored tasks; without room, a call is answered when it ends.
     pub room: TaskRoom,
 }
 
@@ -46,29 +46,29 @@ impl TaskLimits {
     };
 }
 
-/// Every task. Which ones there are for whom is decided here alone.
+/// All tasks. Only this type decides which tasks are visible to which agent.
 pub(super) struct Tasks {
     limits: Mutex<TaskLimits>,
     store: Box<dyn TaskStore>,
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
-    /// Rung when some task has changed.
+    /// Notified when any task has changed.
     bell: watch::Sender<u64>,
 }
 
-/// Who made a task, by which call.
+/// The agent and the call that create a task.
 pub(super) struct Maker<'a> {
     /// The agent.
     pub agent: &'a str,
     /// The tool.
     pub tool: &'a str,
-    /// What the audit and the journal know the call by.
+    /// The call's id in the audit and the journal.
     pub request: &'a str,
-    /// The result that it has if this server ends before it, where its work goes on without.
+    /// The task's result if this server ends first and the work continues without it.
     pub job: Option<Value>,
 }
 
 impl Tasks {
-    /// Tasks in this store.
+    /// Creates an empty table over this store.
     pub(super) fn new(store: Box<dyn TaskStore>, limits: TaskLimits) -> Self {
         Self {
             limits: Mutex::new(limits),
@@ -78,18 +78,18 @@ impl Tasks {
         }
     }
 
-    /// When calls become tasks, and how much is kept of them.
+    /// The current limits.
     pub(super) fn limits(&self) -> TaskLimits {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same from now on; the tasks that there are keep their time.
+    /// Sets the limits; existing tasks keep their expiry.
     pub(super) fn set_limits(&self, limits: TaskLimits) {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    /// Makes a task: it can be asked for when this returns. `None` when there is no room, or none can be
-    /// kept, which the log says.
+    /// Creates a task, which can be found once this returns. Returns `None` if there is no room, or if the task
+    /// cannot be stored; that error is logged.
     pub(super) async fn create(&self, maker: Maker<'_>) -> Option<Arc<LiveTask>> {
         let row = self.new_row(&maker)?;
         let live = Arc::new(LiveTask::new(task_of(&row), maker.agent, row.expires_ms));
@@ -145,13 +145,14 @@ impl Tasks {
         })
     }
 
-    /// An agent's running task, unless its time is over.
+    /// An agent's running task, unless it has expired.
     pub(super) fn live(&self, agent: &str, id: &str) -> Option<Arc<LiveTask>> {
         let live = self.lock().get(id).cloned();
         live.filter(|live| live.agent == agent && live.expires_ms > now_ms())
     }
 
-    /// An agent's task. Another agent's, one whose time is over and one that never was are the same.
+    /// Returns an agent's task. The error is the same for another agent's task, an expired one and one that never
+    /// existed.
     pub(super) fn find(&self, agent: &str, id: &str) -> Result<Arc<Task>, RpcError> {
         if let Some(live) = self.live(agent, id) {
             return Ok(live.task());
@@ -166,17 +167,17 @@ impl Tasks {
             .ok_or_else(unknown_task)
     }
 
-    /// Hears when some task has changed.
+    /// Returns a receiver that is notified when any task changes.
     pub(super) fn bell(&self) -> watch::Receiver<u64> {
         self.bell.subscribe()
     }
 
-    /// Says that a task has changed.
+    /// Notifies the receivers that a task has changed.
     pub(super) fn ring(&self) {
         self.bell.send_modify(|changes| *changes += 1);
     }
 
-    /// Ends a task for good: it is written down before anybody is told.
+    /// Ends a task permanently: the end is stored before any listener is notified.
     pub(super) async fn end(&self, live: &LiveTask, state: TaskState) {
         let state = bounded(state);
         let end = end_of(&state);
@@ -186,13 +187,13 @@ impl Tasks {
         live.end(state, at_ms);
         match written {
             Ok(()) => drop(self.lock().remove(&live.id)),
-            // It stays in memory, where it can be asked for until the server ends.
+            // It stays in memory, where it can be found until the server ends.
             Err(cause) => tracing::error!(%cause, "the end of a task could not be written down"),
         }
         self.ring();
     }
 
-    /// Takes away what nobody can ask for any more.
+    /// Deletes expired tasks.
     pub(super) async fn sweep(&self) {
         let now = now_ms();
         self.lock()
@@ -207,8 +208,8 @@ impl Tasks {
     }
 }
 
-/// Ends the tasks that the last run of this server left behind: those whose work is in a job have that as their
-/// result, the others have failed. To be called before any is made.
+/// Ends the tasks that the previous run of this server left behind. A task whose work is in a job completes with
+/// that job as its result; the others fail. Must be called before any task is created.
 pub async fn end_abandoned_tasks(vault: &Vault) -> Result<(), VaultError> {
     let ended = vault.tasks().end_abandoned(end_of(&abandoned())).await?;
     if ended > 0 {
@@ -220,24 +221,24 @@ pub async fn end_abandoned_tasks(vault: &Vault) -> Result<(), VaultError> {
     Ok(())
 }
 
-/// The state of a task that the end of the server ended.
+/// The state of a task that ended because the server ended.
 pub(super) fn abandoned() -> TaskState {
     TaskState::failed(&RpcError::new(code::INTERNAL, ABANDONED))
 }
 
-/// The state of a task whose time was over before it ended.
+/// The state of a task that expired before it ended.
 pub(super) fn expired() -> TaskState {
     TaskState::failed(&RpcError::new(code::INTERNAL, EXPIRED))
 }
 
-/// The same for an id that never was, for one whose time is over, and for another agent's.
+/// The same error for an id that never existed, an expired task and another agent's task.
 fn unknown_task() -> RpcError {
     RpcError::invalid_params(
         "unknown task: it never was, its time is over, or it is not this agent's",
     )
 }
 
-/// A result that is too large makes way for words: cut JSON is no result, and half a result is a wrong one.
+/// Replaces a result that is too large by an error: truncated JSON is invalid, and half a result is a wrong one.
 fn bounded(state: TaskState) -> TaskState {
     match state {
         TaskState::Completed(result) => TaskState::Completed(bounded_result(result)),
@@ -245,7 +246,7 @@ fn bounded(state: TaskState) -> TaskState {
     }
 }
 
-/// The same of a result that is kept to be asked for later.
+/// The same limit, for a result that is stored for later.
 pub(super) fn bounded_result(result: Value) -> Value {
     let bytes = result.to_string().len();
     if bytes <= MAX_RESULT_BYTES {
@@ -269,7 +270,7 @@ pub(super) fn bounded_result(result: Value) -> Value {
     Value::Object(small)
 }
 
-/// A state as an end that happens now.
+/// Returns the end of a task that ends now in this state.
 fn end_of(state: &TaskState) -> TaskEnd {
     TaskEnd {
         status: state.name(),

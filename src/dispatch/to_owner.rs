@@ -1,4 +1,4 @@
-//! A call that the owner decides on: it becomes a change in the inbox, and is answered with that.
+//! Calls that the owner decides on: each becomes a change in the inbox, and is answered with it.
 
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -32,7 +32,7 @@ pub(super) struct Proposed<'a> {
 }
 
 impl<'a> Proposed<'a> {
-    /// The call itself.
+    /// Creates a proposal of the call itself.
     pub(super) fn call(tool: &'a Tool, arguments: Map<String, Value>, record: Record) -> Self {
         Self {
             tool,
@@ -44,12 +44,13 @@ impl<'a> Proposed<'a> {
         }
     }
 
-    /// The same; the answer waits for the end of the change, at most as long as a question at a client is open.
+    /// Sets whether the answer waits for the end of the change, at most as long as a question at a client stays
+    /// open.
     pub(super) fn waiting(self, waits: bool) -> Self {
         Self { waits, ..self }
     }
 
-    /// The same; the answer names this reason.
+    /// Adds a reason to the answer.
     pub(super) fn because(self, why: &'static str) -> Self {
         Self {
             why: Some(why),
@@ -58,7 +59,7 @@ impl<'a> Proposed<'a> {
     }
 }
 
-/// Puts a call into the inbox and answers with the change, or with a task where the client supports tasks. Wrong
+/// Puts a call into the inbox and answers with the change, or with a task where the client supports tasks. Invalid
 /// arguments and targets that do not exist for the agent are refused at once.
 pub(super) async fn put_into_inbox(engine: &Engine, call: &Call, wanted: Proposed<'_>) -> Outcome {
     let Proposed {
@@ -114,8 +115,8 @@ pub(super) async fn propose_other(
     }
 }
 
-/// The result of a change that ends within the time of a question at a client. Nothing when it is still open then, when
-/// the server stops, and when too many calls of the agent wait already.
+/// Returns the result of a change that ends within the time that a question at a client stays open. `None` if it is
+/// still open then, if the server stops, or if too many calls of the agent are already waiting.
 async fn end_in_time(engine: &Engine, who: &Principal, change: &Change) -> Option<ToolResult> {
     let _wait = engine.owner_waits.begin(who.agent_id())?;
     let changes = engine.vault.as_ref()?.changes();

@@ -1,4 +1,4 @@
-//! The list of tools as the agent's policy lets it be seen.
+//! The list of tools that an agent's policy lets it see.
 
 use serde_json::{Map, Value, json};
 
@@ -14,10 +14,10 @@ use crate::policy::{is_proposed, lists, lists_briefly};
 use crate::protocol::{self, RpcError, page};
 use crate::registry::{Catalog, Dialect, Tool};
 
-/// The list changes with the agent's policy, with what the helper's owner allows, and with upgrades.
+/// The list changes with the agent's policy, with the helper's permissions, and with upgrades.
 const LIST_TTL_MS: u64 = 300_000;
 
-/// Added to the description of a tool whose calls wait for the owner.
+/// Appended to the description of a tool if its calls wait for the owner.
 const PROPOSED: &str = "\n\nNeeds the owner's approval: answers at once with a change that waits in the owner's inbox.";
 
 /// `tools/list`.
@@ -40,7 +40,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     }
 }
 
-/// The tools that an agent's list has.
+/// The tools in an agent's list.
 #[cfg(test)]
 pub fn listed(catalog: &Catalog, who: &Principal) -> Vec<protocol::Tool> {
     let tools = catalog.tools();
@@ -73,7 +73,7 @@ fn page_of(engine: &Engine, seen: &[Seen], cursor: Option<&str>) -> Result<Value
     Ok(engine.completed(Value::Object(result), Caching::Private(LIST_TTL_MS)))
 }
 
-/// A tool as the list has it: once, or in the dialect by each of its names there.
+/// The list entries of a tool: one, or in the dialect one for each of its aliases.
 fn definitions(catalog: &Catalog, tool: &Tool, seen: Seen) -> Vec<protocol::Tool> {
     if seen == Seen::Not {
         return Vec::new();
@@ -86,8 +86,8 @@ fn definitions(catalog: &Catalog, tool: &Tool, seen: Seen) -> Vec<protocol::Tool
     named.collect()
 }
 
-/// A tool whose calls are answered with a change does not answer as its schema has it, and clients refuse an answer
-/// that does not fit.
+/// A tool whose calls are answered with a change loses its output schema: clients reject an answer that does not
+/// match the schema.
 fn finished(catalog: &Catalog, mut definition: protocol::Tool, seen: Seen) -> protocol::Tool {
     if matches!(seen, Seen::Brief | Seen::BrieflyProposed) {
         shorten(&mut definition);
@@ -108,9 +108,8 @@ fn finished(catalog: &Catalog, mut definition: protocol::Tool, seen: Seen) -> pr
     definition
 }
 
-/// Leaves of a definition what is needed to choose the tool and to call it: what else there is to know of it stands
-/// in the further paragraphs of its description. The bounds of an argument are in its words, and it is held to them
-/// whatever the schema says.
+/// Shortens a definition to what is needed to choose and call the tool: the first paragraph of its description. The
+/// limits of an argument are in its description, and are enforced even if the schema does not state them.
 fn shorten(definition: &mut protocol::Tool) {
     let first = definition.description.split("\n\n").next();
     definition.description = first.unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Calling a tool, as far as the agent's policy lets it be called.
+//! `tools/call`: runs a tool if the agent's policy allows it.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::registry::{
 use crate::sys::{Requester, on_behalf_of};
 use crate::telemetry::redact_text;
 
-/// Notifications of a call wait here for its reader; the tool waits when they are so many.
+/// The maximum number of queued notifications of a call; if the queue is full, the tool waits.
 const QUEUED_NOTES: usize = 64;
 
 /// `tools/call`.
@@ -89,7 +89,7 @@ fn hears_progress(call: &Call) -> bool {
     call.context.hears_notes && matches!(progress_token(&call.params), Ok(Some(_)))
 }
 
-/// Runs to its end in a task of its own, whoever still waits for it.
+/// Runs the call to its end in a separate task, even if its client disconnects.
 fn detached(
     running: impl Future<Output = Result<Outcome, RpcError>> + Send + 'static,
 ) -> BoxFuture<Result<Outcome, RpcError>> {
@@ -100,8 +100,8 @@ fn detached(
     })
 }
 
-/// Whether this call may become a task: the tool says whether its calls do, and each request whether its
-/// client knows of tasks.
+/// Whether this call may become a task: the tool defines whether its calls may, and the request whether its client
+/// supports tasks.
 fn may_be_task(tool: &Tool, call: &Call) -> Result<bool, RpcError> {
     match tool.task_support() {
         TaskSupport::Never => Ok(false),
@@ -119,7 +119,7 @@ async fn run(
 ) -> Result<Outcome, RpcError> {
     let (who, given) = (&call.context.who, (&tool, &arguments));
     let verdict = match judge(who, &tool, &arguments) {
-        // Here and below what is rare has its own room: each call is moved as it begins.
+        // Rare branches are boxed, here and below, because the future of each call is moved when it starts.
         Verdict::Confirm => match Box::pin(confirm(&engine, &call, given, &cx, &binding)).await? {
             Round::Run(verdict) => verdict,
             Round::End(outcome) => return Ok(outcome),
@@ -184,8 +184,8 @@ async fn outcome_of(
     }
 }
 
-/// What a tool says that only looks, called for a prompt as its caller would call it, and recorded as such; nothing
-/// where the caller has no such tool.
+/// Calls a read-only tool for a prompt, with the caller's permissions, and records the call. Returns `None` if the
+/// caller has no such tool.
 pub(super) async fn look(
     engine: Arc<Engine>,
     call: Arc<Call>,
@@ -213,7 +213,7 @@ pub(super) async fn look(
     Some(if failed { Err(text) } else { Ok(text) })
 }
 
-/// Runs the tool and records how it ended. Dropped, it ends what the tool runs, and that is recorded.
+/// Runs the tool and records how it ended. Dropping the future ends what the tool runs, and records that.
 async fn work(
     engine: Arc<Engine>,
     tool: Arc<Tool>,
@@ -255,7 +255,7 @@ async fn work(
     }
 }
 
-/// Runs a tool, and waits for the state to show what it has done.
+/// Runs a tool, and waits until the state reflects its effects.
 pub(super) async fn run_allowed(
     engine: &Engine,
     tool: &Tool,
@@ -273,13 +273,14 @@ pub(super) async fn run_allowed(
         None => None,
     };
     if let Some(revision) = revision {
-        // As the caller sees them: what came later, elsewhere, has no number for it.
+        // Capped at the newest revision that the caller can see: later changes elsewhere have no revision for the
+        // caller.
         answer.reflect(revision.min(engine.newest(&viewer)));
     }
     Ok((answer, revision))
 }
 
-/// What a program said as it failed may name what its caller is not to see.
+/// The error output of a failed program may contain secrets that the caller must not see.
 fn without_secrets(ended: Interruption) -> Interruption {
     match ended {
         Interruption::Failed(error) => Interruption::Failed(ToolError {

@@ -1,12 +1,12 @@
-//! Counts what has to end before the server may.
+//! Counts the work that must end before the server may stop.
 
 use tokio::sync::watch;
 
-/// Something under way; dropping it says that it has ended.
+/// A unit of work in progress; dropping it marks its end.
 pub(super) struct UnderWay(watch::Sender<usize>);
 
 impl UnderWay {
-    /// Something begins.
+    /// Counts a new unit of work.
     pub(super) fn begin(count: &watch::Sender<usize>) -> Self {
         count.send_modify(|count| *count += 1);
         Self(count.clone())

@@ -1,11 +1,11 @@
-//! What a model is told first: whose box this is, what it may do there, and how to work with it.
+//! The server's instructions for a model: which host this is, what the agent may do, and how to work with it.
 
 use crate::auth::Principal;
 use crate::policy::introduce;
 use crate::registry::Catalog;
 use crate::sys::host_name;
 
-/// The instructions for one agent; nothing where the server has none.
+/// Returns the instructions for an agent; `None` if the server has none.
 pub fn instructions(catalog: &Catalog, who: &Principal) -> Option<String> {
     let common = catalog.instructions.as_ref()?;
     Some(format!(
