@@ -1,4 +1,4 @@
-//! What comes of a request: a response, or what it is waited for with.
+//! The result of handling a request: a response, or the future of one.
 
 use hyper::Response;
 
@@ -11,18 +11,17 @@ use crate::dispatch::Held;
 use crate::http::Body;
 use crate::protocol::Notification;
 
-/// What is answered to a request. To find out what to do takes no waiting, so nothing of that is carried along while
-/// it is done.
+/// The answer to a request. It is decided synchronously, so none of that state is kept while the answer is awaited.
 pub enum Answered {
-    /// At once.
+    /// An immediate response.
     Now(Response<Body>),
-    /// In its own time.
+    /// A response that is awaited.
     Later(BoxFuture<Response<Body>>),
-    /// As a call of the stateless era is.
+    /// The reply to a call of the stateless era.
     Reply(Replying),
 }
 
-/// A reply that is to be waited for.
+/// A reply that is awaited.
 pub struct Replying {
     answering: Answering<Notification>,
     accepts: Accepts,
@@ -31,12 +30,12 @@ pub struct Replying {
 }
 
 impl Answered {
-    /// In its own time.
+    /// Wraps the future of a response.
     pub(super) fn later(response: impl Future<Output = Response<Body>> + Send + 'static) -> Self {
         Self::Later(Box::pin(response))
     }
 
-    /// As a call of the stateless era is: `held` lives as long as the answer does.
+    /// Wraps the reply to a call of the stateless era. `held` lives as long as the answer does.
     pub(super) fn reply(
         answering: Answering<Notification>,
         accepts: Accepts,
@@ -51,7 +50,7 @@ impl Answered {
         })
     }
 
-    /// The response, when it is there.
+    /// Waits for the response.
     pub async fn response(self) -> Response<Body> {
         match self {
             Self::Now(response) => response,

@@ -1,4 +1,4 @@
-//! JSON-RPC batches, which 2025-03-26 allows: each request answered, all answers in one array.
+//! JSON-RPC batches, which 2025-03-26 allows: each request is answered, and all answers are sent in one array.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::dispatch::{Context, Held};
 use crate::guard::Refusal;
 use crate::protocol::{Message, RpcError, Version};
 
-/// The requests of a batch, under way side by side.
+/// The requests of a batch, which run concurrently.
 pub struct Batch(Vec<Answering<ToClient>>);
 
-/// Why none of a batch was begun.
+/// Why no request of a batch was started.
 pub enum Unbegun {
-    /// It is not what its session takes.
+    /// The session does not accept the batch.
     Unfit(RpcError),
-    /// There is no place for all of it; it can be sent again as it is.
+    /// A limit does not allow all of it; the client can send it again unchanged.
     Refused(Refusal),
 }
 
 impl Batch {
-    /// Starts its requests; what they say on the way is not sent.
+    /// Starts the requests; their notifications are not sent.
     pub fn start(
         endpoint: &Arc<Endpoint>,
         sender: &Context,
@@ -51,7 +51,7 @@ impl Batch {
         Ok(Self(running))
     }
 
-    /// Its answers in one array; `None` when there is nothing to answer, or no longer.
+    /// Waits for the answers and returns them in one array; `None` if there is nothing to answer, or no longer.
     pub async fn answers(self) -> Option<Vec<u8>> {
         let mut answers = Vec::new();
         for mut one in self.0 {
@@ -77,7 +77,7 @@ fn fits(session: &Session, messages: &[Message]) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// A place for each of its requests, as if they had come alone.
+/// Reserves a slot for each request, as if they had been sent separately.
 fn places(endpoint: &Endpoint, sender: &Context, batch: &[Message]) -> Result<Vec<Held>, Refusal> {
     endpoint.guard().charge_batch(&sender.who, batch.len())?;
     let requests = batch.iter().filter_map(|message| match message {

@@ -1,4 +1,4 @@
-//! The stream of a session's call: it runs apart from the connection that asked for it, and waits for the next.
+//! The stream of a session's call: it is independent of the connection, so that a client can reconnect to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use super::{
 use crate::http::{Body, Closed, EventSender, events};
 use crate::protocol::Version;
 
-/// An answer that nobody has read waits so long for its client to come back.
+/// How long an unread answer is kept for its client to reconnect.
 const UNREAD: Duration = Duration::from_mins(15);
 
-/// What has been read to its end is kept so long: what we have sent may still have been lost on the way.
+/// How long a stream is kept that was read to its end: what was sent may have been lost on the way.
 const READ: Duration = Duration::from_mins(5);
 
-/// So long a client that lost a stream is asked to wait before it comes back.
+/// The reconnection delay that a client is asked to observe after it has lost a stream.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Answers a POST with a stream.
@@ -35,7 +35,7 @@ pub fn open<N: Wire>(session: &Arc<Session>, begun: Begun<N>) -> Response<Body> 
             () = write(&mut writer, begun) => {}
             () = has_ended(ended) => {}
         }
-        // On every way out: a reader whose stream is kept waits for more.
+        // On every exit: otherwise the reader of a remaining stream would wait for more.
         writer.forget();
     });
     let version = session.claims.version();
@@ -44,8 +44,8 @@ pub fn open<N: Wire>(session: &Arc<Session>, begun: Begun<N>) -> Response<Body> 
     })
 }
 
-/// Waits until a session has ended. The session of a revoked agent is dropped without an end: its call still has an
-/// answer to send.
+/// Waits until a session has ended. The session of a revoked agent is dropped without an end, because its call
+/// still has an answer to send.
 async fn has_ended(mut ended: watch::Receiver<bool>) {
     if ended.wait_for(|ended| *ended).await.is_err() {
         std::future::pending::<()>().await;
@@ -58,13 +58,13 @@ async fn write<N: Wire>(writer: &mut Writer, mut begun: Begun<N>) {
     let _ = timeout(READ, writer.forgotten()).await;
 }
 
-/// Sends what a connection has to read, for as long as there is something.
+/// Sends the events of a stream on a connection until there are no more.
 pub async fn forward(
     mut reader: Reader,
     sender: &EventSender,
     version: Version,
 ) -> Result<(), Closed> {
-    // Older clients take the empty data of a priming event for a broken message.
+    // Older clients treat the empty data of a priming event as a malformed message.
     if version >= Version::V2025_11_25 {
         sender.prime(&reader.first_id(), RETRY).await?;
     } else {
@@ -78,7 +78,7 @@ pub async fn forward(
 
 impl Out for Writer {
     async fn say(&mut self, message: Vec<u8>) -> Result<(), Closed> {
-        // A client that is gone may come back, so there is always somebody to say it to.
+        // A disconnected client may reconnect, so this never fails.
         Self::say(self, message, None).await;
         Ok(())
     }
@@ -125,7 +125,7 @@ mod tests {
         Session::new("id", claims)
     }
 
-    /// A call that its sender ends.
+    /// Opens the stream of a call; the caller ends the call with the sender.
     async fn call(session: &Arc<Session>) -> (oneshot::Sender<End>, Response<Body>) {
         let (notes, receiver) = mpsc::channel(1);
         let progress = Notification::progress(&json!(1), 1.0, None, None);
@@ -187,10 +187,10 @@ mod tests {
         assert_eq!(session.replay.holds(), (0, 0));
     }
 
-    /// A race that is lost in one try of two.
+    /// Enough tries for a race that goes wrong in one of two.
     const TRIES: usize = 64;
 
-    /// All that a response says. A stream that never ends has a comment every 15 seconds.
+    /// Reads a whole response. A stream that never ends would have a comment every 15 seconds.
     async fn all_of(response: Response<Body>) -> String {
         let all = timeout(Duration::from_hours(1), response.into_body().collect()).await;
         let all = all.expect("the stream never ends").unwrap().to_bytes();
@@ -233,7 +233,7 @@ mod tests {
             let began = tokio::time::Instant::now();
             let comment = body.frame().await.unwrap().unwrap().into_data().unwrap();
             assert_eq!(comment.chunk(), b": keep-alive\n\n");
-            // On a beat, the last one within those 15 seconds.
+            // At a keep-alive tick, the last one within those 15 seconds.
             assert!(matches!(began.elapsed().as_secs(), 14 | 15));
         }
     }

@@ -1,4 +1,4 @@
-//! What a session's id says, signed: whose it is and what was settled on.
+//! The claims of a session id, which is signed: the agent, and what was negotiated.
 
 use std::sync::Arc;
 
@@ -11,33 +11,33 @@ use uuid::Uuid;
 
 use crate::protocol::{ClientCapabilities, PATCHES, Version};
 
-/// An id is never longer than this; a longer one is not ours.
+/// The maximum length of an id; a longer one is not from this server.
 const MAX_ID_BYTES: usize = 2_048;
 
-/// The form of the claims. An id of another form is not read: its session is over, and its client begins
-/// a new one. Whoever changes the form counts this up, and may read the forms before it.
+/// The version of the claims' format. An id of another version is not read: its session has ended, and its client
+/// starts a new one. A change of the format must increment this, and may add support for reading older versions.
 const FORMAT: u32 = 1;
 
-/// What a session id says.
+/// The claims of a session id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claims {
     #[serde(rename = "f")]
     format: u32,
-    /// Names the session in memory, in the vault and in the audit.
+    /// The session's name in memory, in the vault and in the audit.
     #[serde(rename = "i")]
     pub session: Uuid,
     /// The agent that it belongs to.
     #[serde(rename = "a")]
     pub agent: String,
-    /// The revision settled on.
+    /// The negotiated revision.
     #[serde(rename = "v")]
     version: String,
-    /// What the client can do, of what we ever ask.
+    /// The client's capabilities, as far as this server ever uses them.
     #[serde(rename = "c")]
     capabilities: Map<String, Value>,
 }
 
-/// The part of an id that every form has.
+/// The part of an id that every format has.
 #[derive(Deserialize)]
 struct Form {
     #[serde(rename = "f")]
@@ -45,14 +45,14 @@ struct Form {
 }
 
 impl Claims {
-    /// The session's name, in the form that a UUID has.
+    /// The session's name, formatted as a UUID.
     pub fn name(&self) -> Arc<str> {
         let mut digits = Uuid::encode_buffer();
         let name: &str = self.session.hyphenated().encode_lower(&mut digits);
         name.into()
     }
 
-    /// Claims of a new session.
+    /// The claims of a new session.
     pub fn new(agent: &str, version: Version, declared: &Map<String, Value>) -> Self {
         Self {
             format: FORMAT,
@@ -63,24 +63,24 @@ impl Claims {
         }
     }
 
-    /// The revision settled on.
+    /// The negotiated revision.
     pub fn version(&self) -> Version {
         Version::negotiate(&self.version)
     }
 
-    /// What the client can do.
+    /// The client's capabilities.
     pub fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::new(self.capabilities.clone())
     }
 
-    /// The id: letters, digits, `-`, `_` and one dot.
+    /// Returns the signed id: letters, digits, `-`, `_` and one dot.
     pub fn sign(&self, key: &hmac::Key) -> String {
         let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default());
         let tag = hmac::sign(key, body.as_bytes());
         format!("{body}.{}", URL_SAFE_NO_PAD.encode(tag))
     }
 
-    /// Reads an id that this server signed, in the form that is written today.
+    /// Verifies an id that this server signed, in the current format.
     pub fn verify(id: &str, key: &hmac::Key) -> Option<Self> {
         let (body, tag) = id.split_once('.').filter(|_| id.len() <= MAX_ID_BYTES)?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
@@ -94,10 +94,11 @@ impl Claims {
     }
 }
 
-/// Only what we may ask a client for in its revision, or tell it, so that an id stays short whatever the client declares.
+/// Keeps only the capabilities that this server may use in the client's revision, so that an id stays short
+/// whatever the client declares.
 fn needed(version: Version, declared: &Map<String, Value>) -> Map<String, Value> {
     let client = ClientCapabilities::new(declared.clone());
-    // Elicitation came with 2025-06-18, where it means forms; modes came with 2025-11-25.
+    // Elicitation was added in 2025-06-18, and means forms there; modes were added in 2025-11-25.
     let (form, url) = if version < Version::V2025_06_18 {
         (false, false)
     } else if version < Version::V2025_11_25 {
@@ -171,7 +172,7 @@ mod tests {
         let today = Claims::new("a", Version::V2025_11_25, &Map::new());
         let mut said = serde_json::to_value(&today).unwrap();
         assert_eq!(signed(&said), Some(today));
-        // The same words may mean something else by then.
+        // The same claims may have another meaning in another format.
         for other in [
             json!(2),
             json!(u32::MAX),

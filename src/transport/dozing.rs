@@ -1,27 +1,28 @@
-//! A future that is looked at only when something has woken it: what waits beside it wakes the same task much oftener.
+//! A future that is polled only when it was woken itself, for tasks that are woken much more often by something
+//! else.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// A future with a waker of its own. A stream waits for some ten things; what another of them wakes its task for does
-/// not have all of these looked at again.
+/// A future with its own waker. A stream waits for about ten futures; without this, a wakeup of any of them would
+/// poll all of them.
 pub struct Dozing<'a, T> {
     future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
-    /// Kept, so that it is made once.
+    /// Stored, so that it is created only once.
     waker: Waker,
     bed: Arc<Bed>,
 }
 
 struct Bed {
     woken: AtomicBool,
-    /// Who holds the future.
+    /// The waker of the task that polls the future.
     holder: Mutex<Option<Waker>>,
 }
 
 impl<'a, T> Dozing<'a, T> {
-    /// This future, which is looked at for the first time when this is.
+    /// Wraps a future, which is polled for the first time when this one is.
     pub fn new(future: impl Future<Output = T> + Send + 'a) -> Self {
         let bed = Arc::new(Bed {
             woken: AtomicBool::new(true),
@@ -40,7 +41,7 @@ impl<T> Future for Dozing<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let this = &mut *self;
-        // Before the look at what has come: what comes after it wakes this holder.
+        // Before the flag is read: a wakeup after that wakes this task.
         this.bed.held_by(cx.waker());
         if !this.bed.woken.swap(false, SeqCst) {
             return Poll::Pending;
@@ -110,7 +111,7 @@ mod tests {
             }
         }
         assert_eq!(looks.load(SeqCst), 1);
-        // Held by another task, it wakes that one.
+        // If another task holds it, that task is woken.
         let held = tokio::spawn(dozing);
         tokio::task::yield_now().await;
         rung.notify_one();

@@ -1,4 +1,4 @@
-//! How a call ends: its last bytes, and what they are waited for with.
+//! The end of a call: its last bytes, and the future that waits for them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use super::{endpoint::Endpoint, wire};
 use crate::dispatch::{Context as Sender, Engine, Outcome};
 use crate::protocol::{Id, Parts, RpcError, Version, code};
 
-/// Something that is waited for, wherever it came from.
+/// A boxed future.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The last bytes of a response and the status that they have when nothing came before them.
+/// The last bytes of a response, and the status to use if nothing was sent before them.
 pub struct End {
-    /// The status, if it is still free to choose.
+    /// The status, if it can still be chosen.
     pub status: StatusCode,
     /// A JSON-RPC message.
     pub body: Parts,
 }
 
 impl End {
-    /// For an agent that lost its token while its call was under way.
+    /// The end of a call that was in progress when its agent's access ended.
     pub fn expelled(id: &Id) -> Self {
         let error = RpcError::invalid_request(
             "this agent's token was revoked or has expired; the call was ended",
@@ -33,7 +33,7 @@ impl End {
         }
     }
 
-    /// That of a call of the stateless era.
+    /// The end of a call of the stateless era.
     pub fn of(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> Self {
         let server = &engine.catalog.server;
         match outcome {
@@ -64,7 +64,7 @@ impl End {
                 }
             }
             Err(error) => {
-                // Found by the tool itself, a missing capability is still the request's fault.
+                // A missing capability is the request's fault, even if the tool detected it.
                 let missing = error.code == code::MISSING_CAPABILITY;
                 let status = if missing {
                     StatusCode::BAD_REQUEST
@@ -80,20 +80,20 @@ impl End {
     }
 }
 
-/// Waits for the end of a call: `None` when the client has cancelled and must hear no more.
+/// Waits for the end of a call: `None` if the client has cancelled it and must not receive anything more.
 #[expect(
     clippy::large_enum_variant,
-    reason = "a box for each call is what this spares"
+    reason = "saves an allocation for each call"
 )]
 pub enum Ending {
-    /// However it comes.
+    /// Any future.
     Other(BoxFuture<Option<End>>),
-    /// That of a call of the stateless era.
+    /// A call of the stateless era.
     Call(Calling),
 }
 
 impl Ending {
-    /// However it comes.
+    /// Wraps any future.
     pub fn when(end: impl Future<Output = Option<End>> + Send + 'static) -> Self {
         Self::Other(Box::pin(end))
     }
@@ -110,8 +110,8 @@ impl Future for Ending {
     }
 }
 
-/// A call that ends with its agent. Most end at once, so what waits for the agent's end is made only for those that do
-/// not.
+/// A call that ends when its agent's access ends. Most calls end at once, so the future that waits for the agent is
+/// created only for those that do not.
 pub struct Calling {
     endpoint: Arc<Endpoint>,
     id: Id,
@@ -121,7 +121,7 @@ pub struct Calling {
 }
 
 impl Calling {
-    /// Of this sender, answered under this id.
+    /// A call by this sender, answered under this id.
     pub fn new(
         endpoint: Arc<Endpoint>,
         (id, sender): (Id, Sender),

@@ -1,4 +1,4 @@
-//! What the MCP endpoint holds: the engine, the guard, the sessions.
+//! The state of the MCP endpoint: the engine, the guard and the sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint over an engine.
+    /// Creates an endpoint over an engine.
     pub fn new(
         engine: Arc<Engine>,
         guard: Arc<Guard>,
@@ -36,12 +36,12 @@ impl Endpoint {
         })
     }
 
-    /// Ends sessions that are over and notes what was used, for as long as it is polled.
+    /// Ends expired sessions and records the use of the others, for as long as it is polled.
     pub async fn keep_sessions(self: Arc<Self>) {
         self.sessions.keep().await;
     }
 
-    /// Notes it once more: the last thing before the server ends.
+    /// Records the use of sessions once more: the last step before the server ends.
     pub async fn note_sessions(&self) {
         self.sessions.note().await;
     }
@@ -54,7 +54,7 @@ impl Endpoint {
         &self.guard
     }
 
-    /// How often a call that reports no progress itself is shown to be alive; never when that is zero.
+    /// The interval of keep-alive notifications for a call that reports no progress itself; zero disables them.
     pub(super) fn heartbeat(&self) -> Duration {
         self.live.read(|settings| settings.limits.heartbeat)
     }
@@ -63,7 +63,7 @@ impl Endpoint {
         &self.sessions
     }
 
-    /// A place for a call, counted until nobody holds it any more.
+    /// Reserves a slot for a call, which is released when the last holder drops it.
     pub(super) fn call(
         &self,
         sender: &Context,
@@ -75,7 +75,7 @@ impl Endpoint {
         Ok(Arc::new((place, self.engine.metrics.call())))
     }
 
-    /// The same; waits a short time for a place where there is none.
+    /// Reserves a slot for a call; waits a short time if none is free.
     pub(super) async fn call_in_time(
         &self,
         sender: &Context,
@@ -87,20 +87,20 @@ impl Endpoint {
         Ok(Arc::new((place, self.engine.metrics.call())))
     }
 
-    /// A place for a stream, the same way.
+    /// Reserves a slot for a stream.
     pub(super) fn stream(&self, sender: &Context) -> Result<Held, Refusal> {
         let place = self.guard.stream(&sender.who)?;
         Ok(Arc::new((place, self.engine.metrics.stream())))
     }
 
-    /// The response to a request that came in and found no place.
+    /// The response to an authenticated request that exceeds a limit.
     pub(super) fn turn_away(&self, refusal: &Refusal) -> Response<Body> {
         self.engine.metrics.refused(refusal.error);
         refusal.to_response()
     }
 }
 
-/// Who sent an admitted request, and from where.
+/// The sender of an admitted request, with its address.
 pub fn sender(admitted: &Admitted) -> Context {
     Context::of(admitted.who().clone(), Some(admitted.peer().ip()))
 }

@@ -1,34 +1,35 @@
-//! Event ids: which session, which of its streams, the place in it, and the revision that it shows.
+//! Event ids: the session, the stream, the position in it, and the revision of the resources.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a stream was opened for.
+/// The kind of request that opened a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// A POST: it ends with the answer to that call.
+    /// A POST: the stream ends with the answer to that call.
     Call,
-    /// A GET: it ends when either side likes.
+    /// A GET: the stream ends when either side closes it.
     Session,
 }
 
-/// An event id, as it stands before its event and comes back as `Last-Event-ID`.
+/// An event id, as it is sent with its event and returned as `Last-Event-ID`.
 ///
-/// It is no secret and proves nothing: it is only ever looked up among the streams of the session that the
-/// request was let into. The session's mark in it is there so that an id of another one is known as such.
+/// It is not a secret and authenticates nothing: it is looked up only among the streams of the session that the
+/// request was authenticated for. It contains part of the session's name, so that ids of other sessions are
+/// detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventId {
     /// The first bits of the session's name.
     pub session: u32,
-    /// What the stream was opened for.
+    /// The kind of request that opened the stream.
     pub origin: Origin,
-    /// Names the stream, also beyond a restart: it is random.
+    /// The stream's name: random, so that it stays unique across restarts.
     pub stream: u64,
-    /// The last event that whoever has this id has seen, counted from 1.
+    /// The last event that the client has received with this id, counted from 1.
     pub count: u64,
-    /// The revision of the resources that the stream had told by then.
+    /// The revision of the resources that the stream had reported at this event.
     pub revision: u64,
-    /// Which connection of the stream an event without a message opened; 0 for a message.
+    /// The connection of the stream that an event without a message opened; 0 for a message.
     pub connection: u64,
 }
 
@@ -53,7 +54,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// It is no id of ours.
+/// The text is not an event id of this server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Foreign;
 
@@ -82,7 +83,7 @@ fn read(text: &str) -> Option<EventId> {
         revision: parts.next()?.parse().ok()?,
         connection: parts.next()?.parse().ok()?,
     };
-    // Only as it is written: of the digits that are read, `+1` and `01` are others.
+    // Only the canonical form: the parser also accepts numbers such as `+1` and `01`.
     (id.to_string() == text).then_some(id)
 }
 

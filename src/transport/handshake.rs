@@ -1,4 +1,4 @@
-//! `initialize`: what a stateful client says of itself, and what it is answered.
+//! `initialize`: what a stateful client declares, and the answer.
 
 use serde_json::{Map, Value, json};
 
@@ -7,13 +7,13 @@ use crate::protocol::{Params, Request, RpcError, Version};
 
 /// A client's `initialize`.
 pub struct Hello<'a> {
-    /// The revision settled on.
+    /// The negotiated revision.
     pub version: Version,
     params: &'a Params,
 }
 
 impl<'a> Hello<'a> {
-    /// Reads it; -32602 when it names no revision.
+    /// Reads the request; fails with -32602 if it names no revision.
     pub fn read(request: &'a Request) -> Result<Self, RpcError> {
         let params = &request.params;
         let asked = params.get("protocolVersion").and_then(Value::as_str);
@@ -25,13 +25,13 @@ impl<'a> Hello<'a> {
         Ok(Self { version, params })
     }
 
-    /// What the client says that it can do.
+    /// The capabilities that the client declares.
     pub fn declared(&self) -> Map<String, Value> {
         let declared = self.params.get("capabilities").and_then(Value::as_object);
         declared.cloned().unwrap_or_default()
     }
 
-    /// The result, with what the model is told first.
+    /// The result, with the instructions for the model.
     pub fn answer(&self, engine: &Engine, instructions: Option<String>) -> Value {
         let catalog = &engine.catalog;
         let mut server = json!(catalog.server);

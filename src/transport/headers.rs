@@ -1,4 +1,4 @@
-//! The headers that repeat a 2026-07-28 request's body, so that proxies can read them: they must agree with it.
+//! The headers that repeat parts of a 2026-07-28 request's body for proxies: they must match the body.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use crate::dispatch::Engine;
 use crate::protocol::{Request, RpcError, Tool, decode_header_value, matches_argument};
 
-/// The protocol version that a request's headers name.
+/// The header of the protocol version.
 pub const VERSION: &str = "mcp-protocol-version";
 
-/// The one value of a header; two of them, or bytes that are no text, are refused.
+/// Returns the value of a header. A repeated header, or one that is not visible ASCII, is refused.
 pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
@@ -24,7 +24,7 @@ pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>,
         })
 }
 
-/// The arguments that a request repeats as `Mcp-Param-*`: those that the called tool's schema marks.
+/// The arguments that a request repeats as `Mcp-Param-*` headers: those that the called tool's schema marks.
 pub fn repeated<'a>(engine: &'a Engine, request: &Request) -> &'a [(String, Vec<String>)] {
     let calls = request.method == "tools/call";
     let name = request.params.get("name").and_then(Value::as_str);
@@ -53,7 +53,7 @@ pub fn check(
     check_arguments(headers, request, repeated)
 }
 
-/// What `Mcp-Name` repeats, by method.
+/// The parameter that `Mcp-Name` repeats, by method.
 fn name_of(request: &Request) -> Option<(&'static str, Option<&str>)> {
     let text = |field: &str| request.params.get(field).and_then(Value::as_str);
     match &*request.method {

@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05, which is deprecated: one stream for what we say, POSTs for what the client says.
+//! HTTP+SSE of 2024-11-05, which is deprecated: one stream for the server's messages, POSTs for the client's.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,19 +17,19 @@ use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, EventSender, empty, events};
 use crate::protocol::{Body as Messages, Message, RequestMeta, RpcError, read};
 
-/// Messages wait here to be served; a client that does not read its stream gets 503 for further ones.
+/// The maximum number of queued messages; a client that does not read its stream gets 503 for further ones.
 const QUEUED: usize = 16;
 
-/// The connections. They are as many as streams that agents have a place for.
+/// The open connections. The agents' limits of streams also limit their number.
 pub struct HttpSse {
     endpoint: Arc<Endpoint>,
     open: Arc<Open>,
 }
 
-/// Those that are open, by the name that their stream has told.
+/// The open connections, by the name that was sent on their stream.
 type Open = Mutex<HashMap<Uuid, Half>>;
 
-/// The half that receives.
+/// The receiving half of a connection.
 #[derive(Clone)]
 struct Half {
     agent: String,
@@ -37,7 +37,7 @@ struct Half {
 }
 
 impl HttpSse {
-    /// None yet.
+    /// Creates an empty table.
     pub fn new(endpoint: Arc<Endpoint>) -> Self {
         Self {
             endpoint,
@@ -45,13 +45,13 @@ impl HttpSse {
         }
     }
 
-    /// Ends every connection that is open, for the owner has turned this off: calls that are under way are still
+    /// Ends every open connection, because the owner has disabled this transport. Calls in progress are still
     /// answered.
     pub fn close(&self) {
         lock(&self.open).clear();
     }
 
-    /// GET: opens a connection, which ends with this stream, everything that it has under way with it.
+    /// GET: opens a connection. It ends with this stream, together with everything it has in progress.
     pub fn stream(&self, admitted: &Admitted) -> Response<Body> {
         let accepts = Accepts::read(&admitted.head().headers);
         if !accepts.events && !accepts.anything {
@@ -75,7 +75,7 @@ impl HttpSse {
         })
     }
 
-    /// POST: a message for a connection, whose answer comes on its stream.
+    /// POST: a message for a connection; its answer is sent on the connection's stream.
     pub fn message(&self, admitted: &Admitted) -> Response<Body> {
         let Some(half) = self.find(admitted) else {
             let words =
@@ -105,7 +105,7 @@ impl HttpSse {
         }
     }
 
-    /// The connection that a message names, if it is its agent's own.
+    /// Returns the connection that a message names, if it belongs to the same agent.
     fn find(&self, admitted: &Admitted) -> Option<Half> {
         let query = admitted.head().uri.query()?;
         let mut named = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -116,7 +116,7 @@ impl HttpSse {
     }
 }
 
-/// A place among those that are open, until it is dropped.
+/// An entry in the table of open connections, which is removed on drop.
 struct Entry {
     open: Arc<Open>,
     name: Uuid,
@@ -124,7 +124,7 @@ struct Entry {
 
 impl Entry {
     fn new(open: &Arc<Open>, half: Half) -> Self {
-        // Random, so that nobody finds it by guessing.
+        // Random, so that it cannot be guessed.
         let name = Uuid::new_v4();
         lock(open).insert(name, half);
         Self {

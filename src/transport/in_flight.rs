@@ -1,4 +1,4 @@
-//! The requests of one client that are under way, by id, so that each can be cancelled.
+//! The requests of one client that are in progress, by id, so that each can be cancelled.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,26 +7,26 @@ use tokio::sync::watch;
 
 use crate::protocol::Id;
 
-/// Requests under way.
+/// The requests in progress.
 #[derive(Clone)]
 pub struct InFlight {
     most: usize,
     open: Arc<Mutex<HashMap<Id, Cancelled>>>,
 }
 
-/// Whether a request was cancelled; nothing more is said of one that was.
+/// Whether a request was cancelled; nothing more is sent for a cancelled request.
 #[derive(Clone)]
 pub struct Cancelled(Arc<watch::Sender<bool>>);
 
 impl Cancelled {
-    /// Whether it was.
+    /// Whether the request was cancelled.
     pub fn is_set(&self) -> bool {
         *self.0.borrow()
     }
 }
 
 impl InFlight {
-    /// At most so many; more are refused.
+    /// Creates an empty table with a maximum size; further requests are refused.
     pub fn new(most: usize) -> Self {
         Self {
             most,
@@ -34,7 +34,7 @@ impl InFlight {
         }
     }
 
-    /// Begins a request; `None` when its id is under way or too many are.
+    /// Adds a request; `None` if its id is already in use or the table is full.
     pub fn begin(&self, id: &Id) -> Option<CallInFlight> {
         let mut open = self.lock();
         if open.len() >= self.most || open.contains_key(id) {
@@ -49,22 +49,22 @@ impl InFlight {
         })
     }
 
-    /// Cancels a request; one that is unknown or has ended is left alone. Its id is free at once: the client
-    /// has done with it, and how long the request takes to notice is not its business.
+    /// Cancels a request; an unknown or ended one is ignored. Its id is free at once: the client need not know how
+    /// long the request takes to notice.
     pub fn cancel(&self, id: &Id) {
         if let Some(cancelled) = self.lock().remove(id) {
             cancelled.0.send_replace(true);
         }
     }
 
-    /// Cancels all of them.
+    /// Cancels all requests.
     pub fn cancel_all(&self) {
         for cancelled in self.lock().values() {
             cancelled.0.send_replace(true);
         }
     }
 
-    /// Whether none is under way.
+    /// Whether no request is in progress.
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
@@ -74,7 +74,7 @@ impl InFlight {
     }
 }
 
-/// A request under way; dropping it takes it off the list.
+/// A request in progress; dropping it removes it from the table.
 pub struct CallInFlight {
     among: InFlight,
     id: Id,
@@ -87,7 +87,7 @@ impl CallInFlight {
         let _ = self.cancelled.0.subscribe().wait_for(|is| *is).await;
     }
 
-    /// Its mark, for what was said on its behalf and has not left yet.
+    /// Its cancellation flag, for messages of the request that were not sent yet.
     pub fn mark(&self) -> Cancelled {
         self.cancelled.clone()
     }

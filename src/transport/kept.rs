@@ -1,4 +1,4 @@
-//! One stream as it is kept: its events, how far its connection has read them, and whether more can come.
+//! The buffer of one stream: its events, the position of its reader, and whether more events can follow.
 
 use std::collections::VecDeque;
 
@@ -7,27 +7,27 @@ use tokio::sync::watch;
 
 use super::event_id::Origin;
 
-/// One event.
+/// An event.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Its number in the stream, from 1.
     pub count: u64,
-    /// The revision of the resources that the stream has told with it.
+    /// The revision of the resources that the stream has reported with it.
     pub revision: u64,
     /// The message.
     pub data: Bytes,
-    /// When it came, counted over all streams of the session.
+    /// Its position in the order of all events of the session.
     at: u64,
 }
 
-/// What there is for a connection.
+/// What a connection gets next.
 #[derive(Debug)]
 pub enum Taken {
-    /// This.
+    /// An event.
     Event(Event),
     /// Nothing yet.
     Later,
-    /// Nothing any more.
+    /// Nothing more.
     End,
 }
 
@@ -35,26 +35,26 @@ pub enum Taken {
 pub struct Kept {
     origin: Origin,
     events: VecDeque<Event>,
-    /// How many bytes they have.
+    /// The size of the events in bytes.
     bytes: usize,
-    /// How many events there have been.
+    /// The number of events so far.
     given: u64,
-    /// What the newest of them told.
+    /// The revision that the newest event reported.
     revision: u64,
-    /// How far the connection has read.
+    /// The last event that the connection has read.
     read: u64,
-    /// Which connection reads; 0 when none does.
+    /// The connection that reads; 0 if none does.
     reader: u64,
-    /// How many there have been.
+    /// The number of connections so far.
     connections: u64,
-    /// The connection that is to end, and the last event that it is to send.
+    /// A connection that must end, and the last event that it sends.
     hung_up: Option<(u64, u64)>,
     over: bool,
     bell: watch::Sender<()>,
 }
 
 impl Kept {
-    /// A stream on which nothing has been said.
+    /// A stream without events.
     pub fn new(origin: Origin, revision: u64) -> Self {
         Self {
             origin,
@@ -71,17 +71,17 @@ impl Kept {
         }
     }
 
-    /// What it was opened for.
+    /// The kind of request that opened it.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Rings whenever something has changed.
+    /// Returns a receiver that is notified of every change.
     pub fn listen(&self) -> watch::Receiver<()> {
         self.bell.subscribe()
     }
 
-    /// Makes a new connection its reader, from behind this event on.
+    /// Adds a connection, which becomes the reader and continues after this event.
     pub fn connect(&mut self, seen: u64) -> u64 {
         self.connections += 1;
         self.reader = self.connections;
@@ -90,7 +90,7 @@ impl Kept {
         self.connections
     }
 
-    /// A connection is gone.
+    /// Removes a connection.
     pub fn disconnect(&mut self, connection: u64) {
         if self.reader == connection {
             self.reader = 0;
@@ -98,7 +98,7 @@ impl Kept {
         }
     }
 
-    /// What comes behind this event on this connection.
+    /// Returns the next event after this one for this connection.
     pub fn take(&mut self, connection: u64, seen: u64) -> Taken {
         if self.reader != connection {
             return Taken::End;
@@ -118,12 +118,12 @@ impl Kept {
         }
     }
 
-    /// Whether more can come behind this event.
+    /// Whether more events can follow this one.
     pub fn can_follow(&self, seen: u64) -> bool {
         !self.over || self.events.back().is_some_and(|last| last.count > seen)
     }
 
-    /// Whether everything behind this event is still there.
+    /// Whether all events after this one are still in the buffer.
     pub fn is_whole(&self, seen: u64) -> bool {
         match self.events.front() {
             Some(oldest) => oldest.count <= seen + 1,
@@ -136,7 +136,7 @@ impl Kept {
         self.reader != 0
     }
 
-    /// How many events the connection has before it.
+    /// The number of events that the connection has not read yet.
     pub fn unread(&self) -> u64 {
         self.given - self.read
     }
@@ -155,7 +155,7 @@ impl Kept {
         self.ring();
     }
 
-    /// Ends its connection behind what has been said until now.
+    /// Ends the current connection after the last event so far.
     pub fn hang_up(&mut self) {
         if self.reader != 0 {
             self.hung_up = Some((self.reader, self.given));
@@ -163,41 +163,41 @@ impl Kept {
         }
     }
 
-    /// Nothing more will be said.
+    /// Marks the stream as complete: no event will follow.
     pub fn end(&mut self) {
         self.over = true;
         self.ring();
     }
 
-    /// Nobody reads it, nothing is left of it and nothing more will be said.
+    /// Whether the stream is complete and empty, and no connection reads it.
     pub fn is_spent(&self) -> bool {
         self.over && self.reader == 0 && self.events.is_empty()
     }
 
-    /// When its oldest event came, if that one may go: nobody is about to read it.
+    /// The position of its oldest event, if that one may be dropped because no connection is about to read it.
     pub fn oldest_that_may_go(&self) -> Option<u64> {
         let oldest = self.events.front()?;
         (self.reader == 0 || oldest.count <= self.read).then_some(oldest.at)
     }
 
-    /// Lets the oldest event go: its bytes.
+    /// Drops the oldest event and returns its size in bytes.
     pub fn drop_oldest(&mut self) -> usize {
         let bytes = self.events.pop_front().map_or(0, |event| event.data.len());
         self.bytes -= bytes;
         bytes
     }
 
-    /// When its newest event came; 0 without any.
+    /// The position of its newest event; 0 if there is none.
     pub fn newest(&self) -> u64 {
         self.events.back().map_or(0, |event| event.at)
     }
 
-    /// How many events it keeps.
+    /// The number of events in the buffer.
     pub fn events(&self) -> usize {
         self.events.len()
     }
 
-    /// How many bytes.
+    /// The size of the events in the buffer, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! The sessions that there are, as a table in memory: found by their id, bounded, and ended by their age.
+//! The table of sessions in memory: looked up by id, limited in number, and expired by age.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::{claims::Claims, session::Session};
 use crate::config::{Limits, Live};
 use crate::protocol::Level;
 
-/// Every session. In memory alone, so that a call asks no disk whether its session lives.
+/// All sessions. The table is in memory, so that a call needs no disk access to find its session.
 pub struct Known {
     live: Live,
-    /// By the whole signed id: one that stands here has been verified.
+    /// By the complete signed id; every id in this map has been verified.
     by_id: HashMap<Box<str>, Uuid>,
     by_name: HashMap<Uuid, Entry>,
 }
@@ -24,34 +24,34 @@ enum Entry {
     Asleep(Asleep),
 }
 
-/// A session of before the last restart whose client has not come back yet.
+/// A session from before the last restart. Its client has not reconnected yet.
 pub struct Asleep {
     /// Its agent.
     pub agent: String,
     /// When it was last used.
     pub used: Instant,
-    /// The severity from which on its client wants log messages.
+    /// The lowest severity of log messages that its client wants.
     pub level: Option<Level>,
-    /// What it is subscribed to.
+    /// Its subscriptions.
     pub subscriptions: Vec<Remembered>,
 }
 
-/// A subscription of before the restart.
+/// A subscription from before the restart.
 pub struct Remembered {
     /// The resource.
     pub uri: String,
-    /// The revision at which it was made.
+    /// The revision at which it was created.
     pub since: u64,
-    /// Up to which revision it was told; `None` when that is of a history that is no more.
+    /// The last revision that was reported; `None` if it is of a history that no longer exists.
     pub seen: Option<u64>,
 }
 
-/// There are as many sessions as there may be, and all are in use.
+/// The maximum number of sessions is reached, and all of them are in use.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
 impl Known {
-    /// None yet.
+    /// Creates an empty table.
     pub fn new(live: Live) -> Self {
         Self {
             live,
@@ -60,14 +60,13 @@ impl Known {
         }
     }
 
-    /// Takes over one of before the restart.
+    /// Adds a session from before the restart.
     pub fn remember(&mut self, name: Uuid, asleep: Asleep) {
         self.by_name.insert(name, Entry::Asleep(asleep));
     }
 
-    /// Adds a session. Where there are too many it takes the place of the one that has rested longest, whose
-    /// name comes back: refusing instead would shut an agent out for half an hour whose clients never
-    /// say goodbye.
+    /// Adds a session. At the limit, it replaces the session that was idle for longest and returns the name of that
+    /// one. Refusing instead would block an agent for half an hour if its clients never close their sessions.
     pub fn add(&mut self, session: Arc<Session>) -> Result<Option<Uuid>, Full> {
         let agent = session.claims.agent.clone();
         let of_agent = self.by_name.values().filter(|e| e.agent() == agent).count();
@@ -89,7 +88,8 @@ impl Known {
         Ok(displaced)
     }
 
-    /// A session in use by its agent, marked as used; none that is somebody else's or over.
+    /// Returns an active session of this agent and marks it as used. An expired session, or another agent's, is not
+    /// found.
     pub fn awake(&self, id: &str, agent: &str) -> Option<Arc<Session>> {
         let entry = self.by_name.get(self.by_id.get(id)?)?;
         let Entry::Awake(session) = entry else {
@@ -100,7 +100,7 @@ impl Known {
         Some(session.clone())
     }
 
-    /// The same by what a verified id says, if it is one of before the restart.
+    /// The same for a verified id of a session from before the restart.
     pub fn wake(&mut self, id: &str, claims: Claims, agent: &str) -> Option<Arc<Session>> {
         let name = claims.session;
         let entry = self.by_name.get(&name)?;
@@ -113,7 +113,7 @@ impl Known {
                 session.set_level(level);
             }
             for Remembered { uri, since, seen } in &asleep.subscriptions {
-                // They were as many as there may be when they were made.
+                // They were within the limit when they were created.
                 let _ = session.interests.restore(uri, *since, *seen);
             }
             self.insert(session);
@@ -121,7 +121,7 @@ impl Known {
         self.awake(id, agent)
     }
 
-    /// Ends a session with all that it has under way; false when there is none of that name.
+    /// Ends a session with everything it has in progress; returns false if there is none of this name.
     pub fn remove(&mut self, name: Uuid) -> bool {
         let removed = self.take(name);
         if let Some(Entry::Awake(session)) = &removed {
@@ -130,14 +130,14 @@ impl Known {
         removed.is_some()
     }
 
-    /// The same of an agent's alone.
+    /// The same, if the session belongs to this agent.
     pub fn remove_of(&mut self, agent: &str, name: Uuid) -> bool {
         let theirs = self.by_name.get(&name);
         theirs.is_some_and(|entry| entry.agent() == agent) && self.remove(name)
     }
 
-    /// An agent's sessions that are not over: name, for how long nobody has used it, and the revision, where its
-    /// client has come since the start.
+    /// An agent's sessions that have not expired: name, idle time, and the revision, if the client has reconnected
+    /// since the start.
     pub fn of(&self, agent: &str) -> Vec<(Uuid, Option<Duration>, Option<String>)> {
         let all = self.by_name.iter();
         let theirs = all.filter(|(_, entry)| entry.agent() == agent && !self.is_over(entry));
@@ -156,7 +156,7 @@ impl Known {
         self.live.read(|settings| entry.is_over(&settings.limits))
     }
 
-    /// Ends those that have rested too long; their names.
+    /// Ends the sessions that were idle for too long; returns their names.
     pub fn remove_rested(&mut self) -> Vec<Uuid> {
         let settings = self.live.now();
         let over = self.names_where(|entry| entry.is_over(&settings.limits));
@@ -166,8 +166,8 @@ impl Known {
         over
     }
 
-    /// Forgets those whose agent is no longer let in; their names. What they have under way is for the guard
-    /// to end, which tells the agent why.
+    /// Removes the sessions of agents without access; returns their names. Their calls in progress are ended by the
+    /// guard, which sends the agent the reason.
     pub fn forget_strangers(&mut self, is_let_in: impl Fn(&str) -> bool) -> Vec<Uuid> {
         let over = self.names_where(|entry| !is_let_in(entry.agent()));
         for name in &over {
@@ -176,7 +176,7 @@ impl Known {
         over
     }
 
-    /// What any of them was told of the resources is of a history that is no more.
+    /// Marks every subscription's history as lost.
     pub fn lose(&mut self) {
         for entry in self.by_name.values_mut() {
             match entry {
@@ -190,7 +190,7 @@ impl Known {
         }
     }
 
-    /// Sessions that were used and of which this is news: name, idle time, what they have heard.
+    /// The sessions that were used since the last time: name, idle time, and the last reported revision.
     pub fn uses(&self) -> Vec<(Uuid, Duration, Option<u64>)> {
         let awake = self.by_name.iter().filter_map(|(name, entry)| match entry {
             Entry::Awake(session) => Some((name, session)),
@@ -251,8 +251,8 @@ impl Entry {
         }
     }
 
-    /// Whether nobody has used it for too long. Of one of before the restart nobody knows whether it was
-    /// ever used, and it has the benefit of the doubt.
+    /// Whether it was unused for too long. For a session from before the restart it is unknown whether it was ever
+    /// used, so the longer limit applies.
     fn is_over(&self, limits: &Limits) -> bool {
         let bound = match self {
             Self::Awake(session) if !session.was_used() => {

@@ -1,4 +1,4 @@
-//! One connection that carries all messages of one client both ways: a pipe, or the two halves of HTTP+SSE.
+//! A connection that carries all messages of one client in both directions: a pipe, or the two halves of HTTP+SSE.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,31 +28,31 @@ use crate::protocol::{
     Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, progress_token,
 };
 
-/// Lines wait here for the client to read them; beyond these, whoever writes them waits.
+/// The maximum number of queued lines; if the queue is full, the writers wait.
 const QUEUED: usize = 16;
 
-/// So many requests and subscriptions may be under way; more are refused. Their places among the
-/// agent's calls and streams usually end first.
+/// The maximum number of requests and subscriptions in progress; more are refused. The agent's limits of calls and
+/// streams are usually reached first.
 const MAX_UNDER_WAY: usize = 2_048;
 
-/// When the client has said its last, what it asked for may still be answered for so long: a script that
-/// pipes its questions reads the answers, and a client that waits for our end waits twice this long.
+/// How long requests in progress may still be answered after the client has closed its input: a script that pipes
+/// its requests reads the answers. A client that waits for the server to end waits twice this long.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What has arrived from the client.
+/// Input from the client.
 pub enum Arrival {
     /// Messages.
     Whole(Body),
-    /// Something that cannot be served, and why.
+    /// Input that cannot be served, with the error.
     Broken(Option<Id>, RpcError),
 }
 
 /// Why a connection has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The client has said its last.
+    /// The client has closed its input.
     Finished,
-    /// Nobody reads what we write.
+    /// The client no longer reads the output.
     Unheard,
     /// The server stops.
     Stopped,
@@ -67,7 +67,7 @@ pub struct Link {
     _place: Held,
     lines: mpsc::Sender<Line>,
     under_way: InFlight,
-    /// There from `initialize` on.
+    /// Set by `initialize`.
     session: Option<Arc<Session>>,
     hears: bool,
     leaving: Arc<AtomicBool>,
@@ -76,8 +76,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// A connection with this client, and the lines that it is to be written. It takes one of the places
-    /// that its agent has for streams.
+    /// Opens a connection with this client, and returns the receiver of the lines to write. The connection counts
+    /// as one of the agent's streams.
     pub fn open(
         endpoint: &Arc<Endpoint>,
         sender: Context,
@@ -99,8 +99,8 @@ impl Link {
         Ok((link, written))
     }
 
-    /// Serves what arrives until there is no more of it or nobody to serve. Dropping it ends all that is
-    /// under way, as far as its class allows.
+    /// Serves the client until its input ends, it no longer reads, its access ends, or the server stops. Dropping
+    /// the future ends everything in progress, as far as its class allows.
     pub async fn run(mut self, mut arrivals: mpsc::Receiver<Arrival>) -> Ended {
         let (endpoint, sender, lines) = (
             self.endpoint.clone(),
@@ -123,7 +123,7 @@ impl Link {
             let Some(said) = self.take(arrival).await else {
                 continue;
             };
-            // A client that does not read what it asked for is not read either.
+            // If the client does not read its answers, its input is not read either.
             tokio::select! {
                 biased;
                 ended = &mut over => break ended,
@@ -139,15 +139,15 @@ impl Link {
         ended
     }
 
-    /// Waits for the calls that are under way, and for the streams if it is we who end them.
+    /// Waits for the calls in progress, and also for the streams if the server ends them.
     async fn ended(&mut self, why: Ended) {
         while self.calls.join_next().await.is_some() {}
         while why != Ended::Finished && self.streams.join_next().await.is_some() {}
     }
 
-    /// Takes what has arrived; what is to be said to it at once comes back.
+    /// Handles an arrival; returns the immediate answer, if there is one.
     async fn take(&mut self, arrival: Arrival) -> Option<Vec<u8>> {
-        // Another policy may hold for it than for the message before.
+        // The policy may have changed since the last message.
         let Some(who) = self.endpoint.guard().current(&self.sender.who) else {
             let over = RpcError::invalid_request(running::NO_LONGER);
             return Some(wire::error(None, &over));
@@ -187,7 +187,7 @@ impl Link {
                 self.stateful(&session, request).await
             }
             (None, "ping") => Ok(Some(wire::answer(Some(&request.id), Ok(&json!({}))))),
-            // Only the stateless era has these: it says what they lack.
+            // Only the stateless era has these methods: it reports what the request lacks.
             (None, "server/discover" | stateless::LISTEN) => self.stateless(request).map(|()| None),
             (None, _) => Err(RpcError::invalid_request(
                 "this connection has no session yet: initialize first, or send requests of 2026-07-28, \
@@ -196,7 +196,7 @@ impl Link {
         }
     }
 
-    /// Begins the one session that a connection can have.
+    /// Starts the session of the connection, which can have only one.
     fn initialize(&mut self, request: &Request) -> Result<Vec<u8>, RpcError> {
         if self.session.is_some() {
             let words = "this connection has its session; another one takes another connection";
@@ -225,7 +225,7 @@ impl Link {
             .call(&self.sender, &request.method, &request.params);
         let place = place.map_err(refused)?;
         let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
-        // One that is malformed is refused with the call that it would report on.
+        // A malformed token is refused together with its call.
         let token = progress_token(&request.params).unwrap_or_default();
         let relay = self.relay(held, Pulse::new(token, self.endpoint.heartbeat()));
         let heard = (true, place);
@@ -246,7 +246,7 @@ impl Link {
             let id = call.id.clone();
             let subscribed = stateless::subscribe(&self.endpoint, call);
             let (answering, place) = subscribed.map_err(refused)?;
-            // One that was refused ends without having begun.
+            // A refused subscription ends without having begun.
             let farewell = answering.notes.is_some().then(|| farewell(&id));
             let relay = Relay {
                 farewell,
@@ -306,7 +306,7 @@ impl Link {
         }
     }
 
-    /// What the session is subscribed to is told on the same connection.
+    /// Sends the session's notifications on the same connection.
     fn hear(&mut self, session: Arc<Session>) {
         let engine = self.endpoint.engine();
         let listener = session.listen(engine, &self.sender);
@@ -329,7 +329,7 @@ impl Drop for Link {
     }
 }
 
-/// Waits until there is nobody left to serve.
+/// Waits until the connection can no longer be served.
 async fn over(endpoint: &Endpoint, sender: &Context, lines: &mpsc::Sender<Line>) -> Ended {
     let mut stop = endpoint.engine().stopping();
     tokio::select! {
@@ -339,7 +339,7 @@ async fn over(endpoint: &Endpoint, sender: &Context, lines: &mpsc::Sender<Line>)
     }
 }
 
-/// Keeps something for as long as something else runs.
+/// Holds a value while a future runs.
 async fn holding(held: impl Send, run: impl Future<Output = ()>) {
     run.await;
     drop(held);
@@ -349,7 +349,7 @@ fn in_use() -> RpcError {
     RpcError::invalid_request("this id is in use, or too many calls are under way")
 }
 
-/// There are no statuses here: why nothing was begun stands in the error alone.
+/// There are no HTTP statuses here, so the error alone contains the reason.
 pub fn refused(refusal: Refusal) -> RpcError {
     let mut data = json!({ "error": refusal.error });
     if let (Some(after), Some(data)) = (refusal.retry_after_s, data.as_object_mut()) {

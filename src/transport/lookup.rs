@@ -1,4 +1,4 @@
-//! Which session and which revision a stateful request means, or the response that says why it has none.
+//! The session and the revision of a stateful request, or the response if there is none.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::guard::Admitted;
 use crate::http::Body;
 use crate::protocol::{Id, RpcError, Version};
 
-/// The session's header.
+/// The header of the session id.
 pub const SESSION: &str = "mcp-session-id";
 
-/// Why a request belongs to no session.
+/// Why a request has no session.
 #[derive(Debug)]
 pub struct NoSession(StatusCode, RpcError);
 
 impl NoSession {
-    /// The response that says so, with the id of the request if it was one.
+    /// The error response, with the request's id if it has one.
     pub fn to_response(&self, id: Option<&Id>) -> Response<Body> {
         refuse(self.0, id, &self.1)
     }
 }
 
-/// The session that a request names.
+/// Returns the session that a request names.
 pub fn find(endpoint: &Endpoint, admitted: &Admitted) -> Result<Arc<Session>, NoSession> {
     let missing = || {
         let words = "the header Mcp-Session-Id is missing; initialize gives one";
@@ -44,7 +44,7 @@ pub fn find(endpoint: &Endpoint, admitted: &Admitted) -> Result<Arc<Session>, No
         })
 }
 
-/// A version header of a stateful request names a stateful revision, or is absent.
+/// Checks that the version header of a stateful request is absent or names a stateful revision.
 pub fn check_version(admitted: &Admitted) -> Result<(), NoSession> {
     let named = headers::single(&admitted.head().headers, headers::VERSION)
         .ok()

@@ -12,7 +12,7 @@ const OWN: [&str; 9] = [
     "logging/setLevel",
     "resources/subscribe",
     "resources/unsubscribe",
-    // The stateless era's; a session has other ways to the same, and no tasks.
+    // Methods of the stateless era; a session has other methods for the same purposes, and no tasks.
     "server/discover",
     "subscriptions/listen",
     "tasks/get",
@@ -25,7 +25,7 @@ pub fn is_own(method: &str) -> bool {
     OWN.contains(&method)
 }
 
-/// Answers one of those methods. What a session is to remember it remembers when the answer comes.
+/// Answers one of these methods. Changes of the session are stored before this returns.
 pub async fn answer(
     endpoint: &Endpoint,
     session: &Session,
@@ -81,7 +81,7 @@ fn uri(request: &Request) -> Result<&str, RpcError> {
         })
 }
 
-/// Acts on a notification; one that means nothing here is accepted all the same.
+/// Handles a notification; unknown ones are accepted and ignored.
 pub fn notified(session: &Session, note: &IncomingNotification) {
     if let Some(id) = cancels(note) {
         session.cancel(&id);

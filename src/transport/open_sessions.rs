@@ -1,4 +1,4 @@
-//! The sessions as their agents may look at them and end them.
+//! The session table as the session tools see it.
 
 use std::pin::Pin;
 use std::time::Duration;

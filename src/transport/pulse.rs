@@ -1,4 +1,4 @@
-//! Signs of life of a call that reports none itself, and the order of those that it does.
+//! Keep-alive progress for calls that report none, and the order of the reports of those that do.
 
 use serde_json::Value;
 use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval_at};
@@ -6,21 +6,21 @@ use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval_at};
 use super::wire::Wire;
 use crate::protocol::Notification;
 
-/// What a second is on the call's own scale, which we do not know: next to nothing, so that our reports
-/// leave room for all of its own.
+/// A second on the call's own scale, which is unknown. It is nearly zero, so that all of the call's own reports are
+/// larger.
 const SECOND: f64 = 1e-6;
 
-/// Progress on behalf of a call.
+/// Keep-alive progress of a call.
 pub struct Pulse {
     began: Instant,
-    /// Who wants to hear it; nobody after the call's own first report.
+    /// The progress token; not used any more after the call's own first report.
     token: Option<Value>,
     beats: Option<Interval>,
     last: f64,
 }
 
 impl Pulse {
-    /// Beats for a call that begins now; none without a token, and none when `every` is zero.
+    /// Creates the progress of a call that starts now; without a token, or if `every` is zero, none is sent.
     pub fn new(token: Option<Value>, every: Duration) -> Self {
         let began = Instant::now();
         let beats = (token.is_some() && !every.is_zero()).then(|| {
@@ -36,7 +36,7 @@ impl Pulse {
         }
     }
 
-    /// For what reports nothing.
+    /// Creates one that never reports.
     pub fn silent() -> Self {
         Self::new(None, Duration::ZERO)
     }
@@ -49,7 +49,7 @@ impl Pulse {
         }
     }
 
-    /// The report, unless a second has not passed since the one before.
+    /// Returns the report, unless less than a second has passed since the last one.
     pub fn beat(&mut self) -> Option<Vec<u8>> {
         let token = self.token.as_ref()?;
         let seconds = self.began.elapsed().as_secs();
@@ -62,8 +62,8 @@ impl Pulse {
         Some(Notification::progress(token, progress, None, Some(&words)).write())
     }
 
-    /// Progress increases strictly; a report that would not is dropped. Once the call has reported, it
-    /// speaks for itself.
+    /// Whether to send a report of the call. Progress increases strictly; a report that would not increase is
+    /// dropped. After the call's own first report, no keep-alive is sent.
     pub fn lets_pass(&mut self, note: &impl Wire) -> bool {
         let Some(progress) = note.progress() else {
             return true;

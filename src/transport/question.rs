@@ -1,4 +1,4 @@
-//! Questions of a call, put to a stateful client: requests on the call's stream, answers as POSTs.
+//! Questions of a call to a stateful client: requests on the call's stream, answers as POSTs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use uuid::Uuid;
 use super::{session::Session, wire::ToClient};
 use crate::protocol::{Id, Request, RpcError};
 
-/// A person has so long to answer; then the call fails.
+/// How long a person has to answer; then the call fails.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// Puts a call's questions to the client and gathers the answers by key.
+/// Sends a call's questions to the client and collects the answers by key.
 pub async fn gather(
     session: &Session,
     stream: &mpsc::Sender<ToClient>,
@@ -26,7 +26,7 @@ pub async fn gather(
     Ok(answers)
 }
 
-/// In the stateful revisions a visit to a URL has an id of its own (2025-11-25, client/elicitation).
+/// In the stateful revisions, an elicitation of the mode `url` has its own id (2025-11-25, client/elicitation).
 fn name_visit(params: &mut Map<String, Value>) {
     params
         .entry("elicitationId")

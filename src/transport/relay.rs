@@ -1,4 +1,4 @@
-//! From a reply to the lines that a connection is written: what is said on the way, then the end.
+//! Turns a reply into the lines of a connection: its notifications, then its end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,43 +16,43 @@ use super::{
 use crate::dispatch::Listener;
 use crate::protocol::{Id, Notification};
 
-/// One message on its way to the client.
+/// A message to the client.
 pub struct Line {
     bytes: Vec<u8>,
     of: Option<Cancelled>,
 }
 
 impl Line {
-    /// A message that is written whatever happens.
+    /// A message that is written unconditionally.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, of: None }
     }
 
-    /// Its bytes, without a newline; none when the client has cancelled what it belongs to, for then
-    /// not even what was waiting to be written is written.
+    /// Its bytes, without a newline; `None` if the client has cancelled the request that it belongs to, because
+    /// then even queued messages must not be sent.
     pub fn into_bytes(self) -> Option<Vec<u8>> {
         let cancelled = self.of.is_some_and(|of| of.is_set());
         (!cancelled).then_some(self.bytes)
     }
 }
 
-/// A reply on its way to the client.
+/// A reply that is being sent to the client.
 pub struct Relay {
-    /// The request's place among those under way.
+    /// The request's entry among those in progress.
     pub held: CallInFlight,
-    /// Where lines go.
+    /// The queue of lines.
     pub lines: mpsc::Sender<Line>,
-    /// Shows that the call is alive.
+    /// The keep-alive progress of the call.
     pub pulse: Pulse,
-    /// Set when the client has said its last: it waits for answers at most, and some clients fall over what
-    /// else comes while they close.
+    /// Set when the client has closed its input: it waits at most for answers, and some clients fail on other
+    /// messages while they close.
     pub leaving: Arc<AtomicBool>,
-    /// Said before the end.
+    /// A notification that is sent before the end.
     pub farewell: Option<Notification>,
 }
 
 impl Relay {
-    /// Passes a reply on until its end, or until the client cancels it or is gone.
+    /// Forwards a reply until its end, or until the client cancels it or disconnects.
     pub async fn run<N: Wire>(mut self, mut answering: Answering<N>) {
         let mark = self.held.mark();
         let line = |bytes| Line {
@@ -101,8 +101,8 @@ impl Relay {
     }
 }
 
-/// What a server says before it ends a subscription itself: on a connection that carries everything
-/// there is no stream whose end could say it (2026-07-28, cancellation).
+/// The notification that precedes the end of a subscription if the server ends it. On a connection that carries
+/// everything, no stream closes to signal the end (2026-07-28, cancellation).
 pub fn farewell(id: &Id) -> Notification {
     Notification::new(
         "notifications/cancelled",
@@ -110,7 +110,7 @@ pub fn farewell(id: &Id) -> Notification {
     )
 }
 
-/// Tells a session what it is subscribed to, until the server stops or the client is gone.
+/// Sends a session's notifications until the server stops or the client disconnects.
 pub async fn hear(session: Arc<Session>, mut listener: Listener, lines: mpsc::Sender<Line>) {
     while let Some(event) = listener.next().await {
         if !session.wants(&event) {

@@ -1,4 +1,4 @@
-//! What the streams of a session have said, kept for a while: whoever loses one comes back for the rest.
+//! Buffers the streams of a session, so that a client that lost one can resume it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,22 +13,23 @@ use super::{
     kept::{Kept, Taken},
 };
 
-/// A session keeps so many events that nobody is about to read; beyond these the oldest go.
+/// The maximum number of buffered events of a session; beyond it, the oldest that no reader is about to read are
+/// dropped.
 const MAX_EVENTS: usize = 512;
 
-/// And so many bytes of them.
+/// The same limit in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// All sessions together keep so many bytes; beyond these a session keeps only what is about to be read.
+/// The limit in bytes of all sessions together; beyond it, a session keeps only what is about to be read.
 const MAX_BYTES_TOGETHER: usize = 64 << 20;
 
-/// A session keeps so many GET streams that nobody reads; beyond these the oldest are forgotten.
+/// The maximum number of GET streams of a session that no connection reads; then the oldest are dropped.
 const MAX_LEFT: usize = 8;
 
-/// A writer waits while its reader is so many events behind.
+/// A writer waits while its reader is this many events behind.
 const MAX_UNREAD: u64 = 64;
 
-/// The bytes that all sessions keep.
+/// The number of bytes that all sessions have buffered.
 static TOGETHER: AtomicUsize = AtomicUsize::new(0);
 
 /// The streams of one session.
@@ -40,12 +41,12 @@ pub struct Replay {
 #[derive(Default)]
 struct Streams {
     open: HashMap<u64, Kept>,
-    /// Counts events over all streams, so that the oldest is known.
+    /// Numbers the events over all streams, to find the oldest.
     clock: u64,
 }
 
 impl Replay {
-    /// No streams, for the session of this name.
+    /// Creates the empty buffer of the session with this name.
     pub fn new(session: &Uuid) -> Arc<Self> {
         Arc::new(Self {
             session: session.as_fields().0,
@@ -79,8 +80,8 @@ impl Replay {
         (writer, reader)
     }
 
-    /// Opens another connection to a stream, from an event on; the one before ends. `None` when there is
-    /// no such stream, or nothing more can come on it.
+    /// Opens another connection to a stream, after an event; the previous connection ends. `None` if there is no
+    /// such stream, or no more events can follow.
     pub fn resume(self: &Arc<Self>, last: &EventId) -> Option<Resumed> {
         if !self.gave(last) {
             return None;
@@ -90,8 +91,8 @@ impl Replay {
         if kept.origin() != last.origin || !kept.can_follow(last.count) {
             return None;
         }
-        // Under the same lock as the connection: until then the old connection's writer can push more, and what the
-        // client misses can go to make room for it.
+        // Under the same lock as the connection: until then, the old connection's writer can push more events, and
+        // those that the client misses can be dropped to make room.
         let is_whole = kept.is_whole(last.count);
         let connection = kept.connect(last.count);
         let bell = kept.listen();
@@ -122,7 +123,7 @@ impl Replay {
         id.session == self.session
     }
 
-    /// Forgets every stream, which ends its connections.
+    /// Drops every stream, which ends its connections.
     pub fn clear(&self) {
         let gone = std::mem::take(&mut self.lock().open);
         for kept in gone.values() {
@@ -130,7 +131,7 @@ impl Replay {
         }
     }
 
-    /// How many streams and bytes are kept.
+    /// The number of streams and of bytes.
     #[cfg(test)]
     pub fn holds(&self) -> (usize, usize) {
         let streams = self.lock();
@@ -160,7 +161,7 @@ impl Streams {
         self.make_room();
     }
 
-    /// Lets the oldest events go until the rest fits.
+    /// Drops the oldest events until the rest fits.
     fn make_room(&mut self) {
         while !self.fits() {
             let oldest = self
@@ -192,7 +193,7 @@ impl Streams {
         }
     }
 
-    /// Keeps only the newest of the GET streams that nobody reads.
+    /// Keeps only the newest of the GET streams that no connection reads.
     fn forget_left(&mut self) {
         loop {
             let left = self.open.iter().filter_map(|(id, kept)| {
@@ -208,15 +209,15 @@ impl Streams {
     }
 }
 
-/// A stream that its client comes back to.
+/// A stream that its client has resumed.
 pub struct Resumed {
     pub writer: Writer,
     pub reader: Reader,
-    /// Whether every event after the client's last one is still there to be sent again.
+    /// Whether every event after the last one that the client received can be sent again.
     pub is_whole: bool,
 }
 
-/// Where the messages of a stream are put.
+/// The writing half of a stream.
 pub struct Writer {
     replay: Arc<Replay>,
     stream: u64,
@@ -224,7 +225,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Says something; waits while the reader, if there is one, is far behind.
+    /// Adds an event; waits while the reader, if there is one, is far behind.
     pub async fn say(&mut self, message: Vec<u8>, revision: Option<u64>) {
         self.replay
             .lock()
@@ -241,20 +242,20 @@ impl Writer {
         }
     }
 
-    /// Whether somebody reads it.
+    /// Whether a connection reads the stream.
     pub fn is_heard(&self) -> bool {
         let streams = self.replay.lock();
         streams.open.get(&self.stream).is_some_and(Kept::is_read)
     }
 
-    /// Ends the connection when it has sent what was said until now; its client comes back for the rest.
+    /// Ends the connection after the last event so far; its client reconnects for the rest.
     pub fn hang_up(&self) {
         if let Some(kept) = self.replay.lock().open.get_mut(&self.stream) {
             kept.hang_up();
         }
     }
 
-    /// Says the last that there is to say.
+    /// Adds the last event, if there is one, and ends the stream.
     pub fn end(&self, last: Option<Vec<u8>>) {
         let mut streams = self.replay.lock();
         if let Some(last) = last {
@@ -268,7 +269,7 @@ impl Writer {
         }
     }
 
-    /// Waits until all has been read; also when the stream is forgotten before.
+    /// Waits until everything was read, or the stream was dropped.
     pub async fn read_to_the_end(&mut self) {
         loop {
             self.bell.borrow_and_update();
@@ -282,18 +283,18 @@ impl Writer {
         }
     }
 
-    /// Waits until the stream is forgotten, as when others need its room.
+    /// Waits until the stream is dropped, for example because others need its room.
     pub async fn forgotten(&mut self) {
         while self.bell.changed().await.is_ok() {}
     }
 
-    /// Forgets the stream with all that it keeps.
+    /// Drops the stream with its buffer.
     pub fn forget(self) {
         self.replay.lock().forget(self.stream);
     }
 }
 
-/// One connection's view of a stream; dropping it leaves the stream to the next connection.
+/// A connection's view of a stream; dropping it leaves the stream for the next connection.
 pub struct Reader {
     replay: Arc<Replay>,
     stream: u64,
@@ -305,7 +306,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The next event: its id and its message. `None` when there will be none on this connection.
+    /// Returns the id and the message of the next event; `None` if there will be none on this connection.
     pub async fn next(&mut self) -> Option<(String, Bytes)> {
         loop {
             self.bell.borrow_and_update();
@@ -326,12 +327,12 @@ impl Reader {
             return Taken::End;
         };
         let taken = kept.take(self.connection, self.seen);
-        // What waited for this reader may be more than is kept for one that comes back.
+        // Events beyond the limit that waited for this reader may be dropped now.
         streams.make_room();
         taken
     }
 
-    /// An id for an event without a message, which says no more than where this connection begins.
+    /// An id for an event without a message: it contains only the position at which this connection begins.
     pub fn first_id(&self) -> String {
         self.id(self.revision, self.connection)
     }
@@ -381,7 +382,7 @@ mod tests {
         ))
     }
 
-    /// What a connection has to read now, up to where it waits or ends.
+    /// Reads everything that is available on a connection, until it waits or ends.
     async fn all(reader: &mut Reader) -> Vec<String> {
         let mut all = Vec::new();
         while let Ok(Some((_, data))) =
@@ -528,7 +529,7 @@ mod tests {
         assert!(!has_all_behind(&replay, &primed) && has_all_behind(&replay, &first));
         let unknown = EventId { stream: 7, ..first };
         assert!(!has_all_behind(&replay, &unknown));
-        // One that is larger than all that is kept goes at once.
+        // An event that is larger than the limit is dropped at once.
         say(&mut writer, &[&"x".repeat(MAX_BYTES + 1)]).await;
         assert!(!has_all_behind(&replay, &first));
     }

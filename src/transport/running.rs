@@ -1,4 +1,4 @@
-//! A call of a session: it runs in a task of its own, because a lost connection does not cancel it.
+//! A session's call: it runs in a separate task, because a lost connection does not cancel it.
 
 use std::sync::Arc;
 
@@ -18,20 +18,20 @@ use crate::protocol::{
     Inputs, Parts, Request, RpcError, Version, Written, error_for_stateful, for_stateful,
 };
 
-/// Messages of a call wait here for its reader; the call waits when they are so many.
+/// The maximum number of queued messages of a call; if the queue is full, the call waits.
 const QUEUED: usize = 64;
 
-/// A call asks its person at most so often; then it fails.
+/// The maximum number of rounds of questions of a call; then it fails.
 const MAX_ROUNDS: usize = 16;
 
-/// Said at once: a question that reaches nobody would keep its call waiting for the person in vain.
+/// Returned at once: a question that reaches no client would let its call wait in vain.
 const UNREACHABLE: &str = "this call has a question for the person at the client, and there is no stream to \
                            ask it on; send the call alone, with Accept: application/json, text/event-stream";
 
-/// Said to a call whose agent is let in no more.
+/// The error of a call if its agent's access has ended.
 pub const NO_LONGER: &str = "this agent is let in no more";
 
-/// Answers a request that is no call, and so needs no place among them.
+/// Answers a request that is not a call, and so needs no slot.
 pub fn at_once(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
@@ -55,8 +55,8 @@ pub fn at_once(
     })
 }
 
-/// Starts a call and hands back where its messages and its end arrive. It keeps its place until it has ended,
-/// whoever still listens.
+/// Starts a call and returns the receivers of its messages and its end. It occupies its slot until it has ended,
+/// even if its client disconnects.
 pub fn start(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
@@ -80,13 +80,14 @@ pub fn start(
     let (notes, receiver) = mpsc::channel(QUEUED);
     let (finish, finished) = oneshot::channel();
     let (endpoint, session, who) = (endpoint.clone(), session.clone(), sender.who.clone());
-    // Apart, for a task is moved as it begins and when it has ended.
+    // Boxed, because a task is moved when it is spawned and when it has ended.
     tokio::spawn(Box::pin(async move {
-        // Whoever asked may be gone; the call was theirs all the same.
+        // The client may have disconnected; its call still runs.
         tokio::select! {
             biased;
             body = running.run(&notes) => drop(finish.send(End { status: StatusCode::OK, body })),
-            // Before the session's end, which its agent's brings about: the client is to know why.
+            // Before the end of the session, which also follows from the end of the agent's access: the client must
+            // get the reason.
             () = endpoint.guard().expelled(&who) => drop(finish.send(End::expelled(&id))),
             () = in_flight.cancelled() => {}
         }
@@ -113,8 +114,8 @@ fn ended(body: Vec<u8>) -> Answering<ToClient> {
 }
 
 fn context(session: &Session, sender: &Context, hears_notes: bool) -> Context {
-    // Older clients do not come back to a stream that was closed before the answer, and to a session of a
-    // connection nobody can.
+    // Older clients do not reconnect to a stream that was closed before the answer. A session of a connection
+    // cannot be resumed at all.
     let comes_back =
         hears_notes && session.is_kept() && session.claims.version() >= Version::V2025_11_25;
     Context {
@@ -144,7 +145,7 @@ impl Running {
         })
     }
 
-    /// The same call again and again, each time with the answers to what it asked the time before.
+    /// Repeats the call, each time with the answers to the questions of the last round.
     async fn rounds(&self, stream: &mpsc::Sender<ToClient>) -> Result<Parts, RpcError> {
         let Request { id, method, .. } = &self.request;
         let version = self.session.claims.version();
@@ -188,7 +189,7 @@ impl Running {
         stream: &mpsc::Sender<ToClient>,
     ) -> Result<Outcome, RpcError> {
         let Request { id, method, params } = self.request.clone();
-        // Between a question and its answer another policy may have come to hold.
+        // The policy may have changed between a question and its answer.
         let who = self.endpoint.guard().current(&self.context.who);
         let who = who.ok_or_else(|| RpcError::invalid_request(NO_LONGER))?;
         let context = Context {

@@ -1,4 +1,4 @@
-//! One stateful session, as far as it is in memory: calls under way, questions open, streams, interests.
+//! A stateful session in memory: its calls, open questions, streams and subscriptions.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -17,23 +17,23 @@ use super::{
 use crate::dispatch::{Context, Engine, Event, Interests, Listener};
 use crate::protocol::{Id, Level};
 
-/// A session may have so many calls and questions under way; more are refused.
+/// The maximum number of calls, and of questions, in progress in a session; more are refused.
 const MAX_OPEN: usize = 256;
 
-/// What a client answered to a request of ours.
+/// A client's answer to a request of this server: a result or an error.
 pub type ClientAnswer = Result<Value, Value>;
 
 /// A session.
 pub struct Session {
-    /// Its whole id, as its client sends it; empty for one that lasts as long as a connection.
+    /// The complete id, as the client sends it; empty for a session that lasts as long as its connection.
     pub id: Box<str>,
-    /// What its id says.
+    /// The claims of the id.
     pub claims: Claims,
     /// The resources that it is subscribed to.
     pub interests: Arc<Interests>,
-    /// What its streams have said, for clients that lost one.
+    /// The buffers of its streams, for clients that lost one.
     pub replay: Arc<Replay>,
-    /// Hears what the session is to be told; the stream that carries holds it. Absent until the first one.
+    /// Receives the session's events. The active stream holds the lock; `None` until the first stream.
     pub listener: Turn<Option<Listener>>,
     level: Mutex<Option<Level>>,
     calls: InFlight,
@@ -47,18 +47,18 @@ pub struct Session {
     used: Mutex<Used>,
 }
 
-/// When a session was used. The box's clock may jump; what was long ago must not depend on it.
+/// The times at which a session was used. They are monotonic, because the clock of the host may jump.
 #[derive(Debug, Clone, Copy)]
 struct Used {
     last: Instant,
-    /// The last use that was written down.
+    /// The last use that was stored.
     noted: Instant,
-    /// Whether there was one after `initialize`.
+    /// Whether it was used after `initialize`.
     ever: bool,
 }
 
 impl Session {
-    /// A session without anything under way.
+    /// Creates a session with nothing in progress.
     pub fn new(id: &str, claims: Claims) -> Arc<Self> {
         let now = Instant::now();
         Arc::new(Self {
@@ -84,24 +84,24 @@ impl Session {
         })
     }
 
-    /// One that lasts as long as its connection, and of which nothing is kept.
+    /// Creates a session that lasts as long as its connection and is not stored.
     pub fn of_connection(claims: Claims) -> Arc<Self> {
         Self::new("", claims)
     }
 
-    /// Whether its client may come back to it, also after a restart.
+    /// Whether its client may resume it, also after a restart.
     pub fn is_kept(&self) -> bool {
         !self.id.is_empty()
     }
 
-    /// Marks that it is in use.
+    /// Marks it as used.
     pub fn touch(&self) {
         let mut used = lock(&self.used);
         used.last = Instant::now();
         used.ever = true;
     }
 
-    /// For how long nobody has used it; `None` while something is under way.
+    /// The time since its last use; `None` while something is in progress.
     pub fn idle(&self) -> Option<Duration> {
         let busy = !self.calls.is_empty() || !lock(&self.streams).is_empty();
         (!busy).then(|| lock(&self.used).last.elapsed())
@@ -112,7 +112,7 @@ impl Session {
         lock(&self.used).ever
     }
 
-    /// For how long nobody has used it, if that is news since it was asked last.
+    /// The time since its last use, if it was used since the last call of this function.
     pub fn use_to_note(&self) -> Option<Duration> {
         if self.idle().is_none() {
             self.touch();
@@ -123,7 +123,7 @@ impl Session {
         news.then(|| used.last.elapsed())
     }
 
-    /// The severity from which on its client wants log messages.
+    /// The lowest severity of log messages that its client wants.
     pub fn level(&self) -> Option<Level> {
         *lock(&self.level)
     }
@@ -133,8 +133,7 @@ impl Session {
         *lock(&self.level) = Some(level);
     }
 
-    /// A listener for what its client, which is this one, is to be told; what of it the client wants,
-    /// [`Self::wants`] says.
+    /// Creates a listener for this session and its client, `client`; [`Self::wants`] filters its events.
     pub fn listen(&self, engine: &Engine, client: &Context) -> Listener {
         let interests = self.interests.clone();
         Listener::new(engine, client, interests)
@@ -142,27 +141,27 @@ impl Session {
             .with_logs(&engine.catalog, &self.claims.session.to_string())
     }
 
-    /// Whether its client wants to hear of an event; of a log message, if it has asked for its severity.
+    /// Whether its client wants an event; a log message must have at least the requested severity.
     pub fn wants(&self, event: &Event) -> bool {
         match event {
             Event::Logged(log) => self.level().is_some_and(|least| log.level >= least),
             Event::Updated(..) | Event::List(_) => true,
-            // There are no tasks in a session.
+            // Sessions have no tasks.
             Event::Task(_) => false,
         }
     }
 
-    /// Begins a call; `None` when its id is under way or too many are.
+    /// Starts a call; `None` if its id is in use or too many are in progress.
     pub fn begin(&self, id: &Id) -> Option<CallInFlight> {
         self.calls.begin(id)
     }
 
-    /// Cancels a call; one that is unknown or has ended is left alone.
+    /// Cancels a call; an unknown or ended one is ignored.
     pub fn cancel(&self, id: &Id) {
         self.calls.cancel(id);
     }
 
-    /// Opens a question to the client: its id, and where the answer arrives.
+    /// Opens a question to the client; returns its id and the receiver of the answer.
     pub fn question(&self) -> Option<(i64, oneshot::Receiver<ClientAnswer>)> {
         let mut questions = lock(&self.questions);
         questions.retain(|_, asked| !asked.is_closed());
@@ -175,7 +174,7 @@ impl Session {
         Some((id, receiver))
     }
 
-    /// Delivers an answer; one to no open question is dropped.
+    /// Delivers an answer; an answer to no open question is dropped.
     pub fn deliver(&self, id: &Id, answer: ClientAnswer) {
         let Id::Number(id) = id else { return };
         if let Some(asked) = lock(&self.questions).remove(id) {
@@ -183,14 +182,15 @@ impl Session {
         }
     }
 
-    /// Notes that the first stream begins, at this revision; whether it is the first since the restart, and at
-    /// which revision the first began.
+    /// Records that a stream begins at this revision. Returns whether it is the first since the restart, and the
+    /// revision at which the first one began.
     pub fn begin_streams(&self, revision: u64) -> (bool, u64) {
         let first = self.streams_begun.set(revision).is_ok();
         (first, self.streams_begun.get().copied().unwrap_or(revision))
     }
 
-    /// Opens a stream. The newest carries the notifications; an older one rests until it is the newest again.
+    /// Opens a stream. The newest stream carries the notifications; an older one is inactive until it is the newest
+    /// again.
     pub fn open_stream(self: &Arc<Self>) -> OpenStream {
         let id = self.next_stream.fetch_add(1, Ordering::Relaxed);
         lock(&self.streams).push(id);
@@ -202,20 +202,20 @@ impl Session {
         }
     }
 
-    /// Ends everything that is under way.
+    /// Ends everything in progress.
     pub fn end(&self) {
         self.ended.send_replace(true);
         self.replay.clear();
         self.calls.cancel_all();
     }
 
-    /// Hears when the session has ended.
+    /// Returns a receiver that becomes true when the session has ended.
     pub fn ended(&self) -> watch::Receiver<bool> {
         self.ended.subscribe()
     }
 }
 
-/// An open stream; dropping it hands the notifications to the one before.
+/// An open stream; dropping it passes the notifications to the previous one.
 pub struct OpenStream {
     session: Arc<Session>,
     id: u64,
@@ -229,7 +229,7 @@ impl OpenStream {
         let _ = self.carrier.wait_for(|carrier| *carrier == id).await;
     }
 
-    /// Waits until another one does.
+    /// Waits until another stream carries them.
     pub async fn rests(&mut self) {
         let id = self.id;
         let _ = self.carrier.wait_for(|carrier| *carrier != id).await;

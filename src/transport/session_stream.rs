@@ -1,4 +1,4 @@
-//! GET: the stream of a session, on which it is told what it is subscribed to, or the rest of a stream that was lost.
+//! GET: the stream of a session's notifications, or the rest of a stream that the client lost.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     };
     let last = last_event(admitted).filter(|last| session.replay.gave(last));
     let Some(connection) = connect(endpoint, &session, admitted, last) else {
-        // Nothing can follow, and only this says so to every client: after a stream that just ends they come
-        // back at once, and on one that stays open they wait for ever.
+        // No events can follow, and only this status is understood by every client: after a stream that just ends,
+        // clients reconnect at once, and on a stream that stays open they wait forever.
         return Refusal::not_allowed("POST, DELETE").to_response();
     };
     if connection.feed.is_some() {
@@ -63,19 +63,19 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     })
 }
 
-/// An id that is not ours resumes nothing, which is no error: the stream is live from here on.
+/// An id that is not from this server resumes nothing. This is not an error: the stream is live from here on.
 fn last_event(admitted: &Admitted) -> Option<EventId> {
     let header = headers::single(&admitted.head().headers, "last-event-id");
     header.ok().flatten()?.parse().ok()
 }
 
-/// A connection and, unless it is only for the rest of a call, what its stream carries.
+/// A connection and, unless it is only for the rest of a call, the source of its stream.
 struct Connection {
     reader: Reader,
     feed: Option<(Writer, OpenStream)>,
 }
 
-/// `None` for the stream of a call on which nothing more can come.
+/// Connects to a stream; `None` for the stream of a call if no more events can follow.
 fn connect(
     endpoint: &Endpoint,
     session: &Arc<Session>,
@@ -108,19 +108,20 @@ fn connect(
     Some(Connection { reader, feed })
 }
 
-/// A stream that its client comes back to, of which something is no longer kept.
+/// A stream that its client resumes, but that has lost some events.
 struct Lost {
-    /// The revision of the last event that the client has seen.
+    /// The revision of the last event that the client has received.
     revision: u64,
-    /// Whether the stream was opened since the last restart, and is not forgotten.
+    /// Whether the stream was opened since the last restart and is still in the buffer.
     is_known: bool,
 }
 
-/// Tells the client again, from the log of patches, what is no longer kept of its lost stream: every change since the
-/// revision that it knows. A stream from before a restart is told only if it is the first to come back: a later one
-/// would be told what the first was told. Returns the revision at which the stream begins.
+/// Resends, from the log of patches, the events that a lost stream has dropped: every change since the revision
+/// that the client knows. For a stream from before a restart, this is done only if it is the first one to
+/// reconnect: otherwise a later one would repeat the events of the first. Returns the revision at which the stream
+/// begins.
 fn go_back(session: &Session, newest: u64, lost: Option<Lost>) -> u64 {
-    // What was told up to here counts, not the newest revision: that may be ahead of it.
+    // The last reported revision counts and not the newest one, which may be ahead of it.
     let begins = match lost {
         Some(_) => newest,
         None => session.interests.heard().unwrap_or(newest),
@@ -134,15 +135,15 @@ fn go_back(session: &Session, newest: u64, lost: Option<Lost>) -> u64 {
     session.interests.heard().unwrap_or(newest)
 }
 
-/// Listens from now on, before the client hears that its stream is open: what it does next, it hears of. Where
-/// another stream of the session holds the listener there is one already.
+/// Starts the listener before the client knows that its stream is open, so that the effects of its next request are
+/// not missed. If another stream of the session holds the listener, it exists already.
 fn listen(endpoint: &Endpoint, session: &Session, client: &Context) {
     if let Ok(mut listener) = session.listener.try_lock() {
         listener.get_or_insert_with(|| session.listen(endpoint.engine(), client));
     }
 }
 
-/// Puts what the session is to be told on a stream, while that stream carries.
+/// Writes the session's events to a stream, while that stream is the active one.
 async fn tell(
     endpoint: &Endpoint,
     session: &Session,
@@ -164,7 +165,7 @@ async fn tell(
             event = listener.next() => event,
         };
         let Some(event) = event else {
-            // The server stops: what has been said is sent, then the stream ends.
+            // The server stops: the events so far are sent, then the stream ends.
             writer.hang_up();
             return std::future::pending().await;
         };
@@ -175,7 +176,7 @@ async fn tell(
         tokio::select! {
             biased;
             () = writer.say(note.write(), note.revision) => {}
-            // It is said; a reader that is slow to hear it keeps no other stream waiting.
+            // The event is in the buffer already; a slow reader does not delay other streams.
             () = stream.rests() => {}
         }
     }

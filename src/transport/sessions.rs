@@ -1,4 +1,5 @@
-//! Every session: made by `initialize`, known again by its signed id, ended by DELETE, by age, by its agent's end.
+//! All sessions: created by `initialize`, found by their signed id, ended by DELETE, by age, or with their agent's
+//! access.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -21,17 +22,16 @@ use crate::config::Live;
 use crate::protocol::{Level, Version};
 use crate::vault::{OWNER, SessionUse, StateSeen, StoredSession, Subscription, Vault, VaultError};
 
-/// Uses are written down so often, all in one commit. A server that is killed has forgotten the uses since
-/// then, so after a start every session has this much longer: none ends earlier than it was promised.
+/// The interval at which uses are stored, all in one commit. A server that is killed loses the uses since then, so
+/// after a start every session lives this much longer: none ends too early.
 const NOTE_EVERY: Duration = Duration::from_mins(1);
 
-/// Where sessions are remembered across restarts, and the history of the resources that their subscriptions
-/// count in.
+/// Where sessions are stored across restarts, and the history that the revisions of their subscriptions belong to.
 #[derive(Clone)]
 pub struct SessionStore {
-    /// Keeps them.
+    /// The vault that stores the sessions.
     pub vault: Vault,
-    /// The id of the database that the resources come from.
+    /// The id of the database of the resources.
     pub database: String,
     /// Its newest revision.
     pub revision: watch::Receiver<u64>,
@@ -46,20 +46,20 @@ impl SessionStore {
     }
 }
 
-/// The sessions. Nothing limits how long one lasts that is used: its agent is asked for its token at every
-/// request, and most clients do not recover from a session's end.
+/// The sessions. The lifetime of a session that is used is not limited: its agent is authenticated with every
+/// request, and most clients do not recover from the end of a session.
 pub struct Sessions {
     key: hmac::Key,
     live: Live,
-    /// Fixtures have none.
+    /// `None` for the fixtures.
     store: Option<SessionStore>,
-    /// The newest revision that was noted.
+    /// The newest revision that was stored.
     noted: AtomicU64,
     known: Mutex<Known>,
 }
 
 impl Sessions {
-    /// Sessions with ids signed with this key, and those that the store remembers.
+    /// Opens the table: ids are signed with this key, and the sessions in the store are loaded.
     pub fn open(
         key: &[u8; 32],
         live: Live,
@@ -79,7 +79,7 @@ impl Sessions {
         })
     }
 
-    /// Makes a session; its client may have its id when the answer comes.
+    /// Creates a session; it is stored before this returns, so the client may get its id.
     pub async fn create(
         &self,
         agent: &str,
@@ -97,7 +97,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Finds an agent's session; one that is unknown, over or somebody else's is not found alike.
+    /// Finds an agent's session; `None` for an unknown one, an expired one and another agent's.
     pub fn find(&self, id: &str, agent: &str) -> Option<Arc<Session>> {
         let awake = self.lock().awake(id, agent);
         awake.or_else(|| {
@@ -106,13 +106,13 @@ impl Sessions {
         })
     }
 
-    /// Ends a session for good.
+    /// Ends a session permanently.
     pub async fn end(&self, session: &Session) {
         self.end_named(&session.claims.agent, session.claims.session)
             .await;
     }
 
-    /// Ends an agent's session of this name for good; false when it has none.
+    /// Ends an agent's session of this name permanently; returns false if it has none.
     pub async fn end_named(&self, agent: &str, name: Uuid) -> bool {
         if !self.lock().remove_of(agent, name) {
             return false;
@@ -123,13 +123,12 @@ impl Sessions {
         true
     }
 
-    /// An agent's sessions that are not over: name, for how long nobody has used it, and the revision, as far as they
-    /// are known.
+    /// An agent's sessions that have not expired: name, idle time, and revision, as far as it is known.
     pub fn shown_to(&self, agent: &str) -> Vec<(Uuid, Option<Duration>, Option<String>)> {
         self.lock().of(agent)
     }
 
-    /// Remembers that a session is subscribed to a resource, from a revision on.
+    /// Stores that a session is subscribed to a resource, from a revision on.
     pub async fn subscribed(&self, session: &Session, uri: &str, since: u64) {
         if let Some(vault) = self.keeping(session) {
             let subscription = Subscription {
@@ -141,7 +140,7 @@ impl Sessions {
         }
     }
 
-    /// Remembers that it no longer is.
+    /// Stores that it is no longer subscribed.
     pub async fn unsubscribed(&self, session: &Session, uri: &str) {
         if let Some(vault) = self.keeping(session) {
             let name = session.claims.session.to_string();
@@ -149,7 +148,7 @@ impl Sessions {
         }
     }
 
-    /// Remembers from which severity on a session's client wants log messages.
+    /// Stores the lowest severity of log messages that a session's client wants.
     pub async fn level_set(&self, session: &Session, level: Level) {
         if let Some(vault) = self.keeping(session) {
             let name = session.claims.session.to_string();
@@ -157,7 +156,7 @@ impl Sessions {
         }
     }
 
-    /// Ends what is over and notes what was used, for as long as it is polled.
+    /// Ends expired sessions and stores the use of the others, for as long as it is polled.
     pub async fn keep(&self) {
         let mut agents = self.vault().map(|vault| vault.agents().changes());
         self.forget_strangers();
@@ -172,7 +171,7 @@ impl Sessions {
         }
     }
 
-    /// Ends what has rested too long and writes down what was used.
+    /// Ends the sessions that were idle for too long, and stores the use of the others.
     pub async fn note(&self) {
         let (over, uses) = {
             let mut known = self.lock();
@@ -182,7 +181,7 @@ impl Sessions {
         let Some(store) = &self.store else { return };
         let state = store.state();
         if state.revision < self.noted.swap(state.revision, Ordering::Relaxed) {
-            // Somebody has put an older state in the place of the one that we had.
+            // The state was replaced by an older one.
             self.lock().lose();
             store.vault.sessions().leave_new_history(state);
         } else if !uses.is_empty() {
@@ -195,7 +194,7 @@ impl Sessions {
         }
     }
 
-    /// Forgets the sessions of agents that are no longer let in.
+    /// Removes the sessions of agents without access.
     fn forget_strangers(&self) {
         let Some(vault) = self.vault() else { return };
         let agents = match vault.agents().list() {
@@ -206,7 +205,7 @@ impl Sessions {
             }
         };
         let mut let_in: HashSet<String> = agents.map(|agent| agent.id).collect();
-        // The owner may come in like an agent, and is in no list of them.
+        // The owner may authenticate like an agent, but is not in the list of agents.
         let_in.insert(OWNER.to_owned());
         let over = self.lock().forget_strangers(|id| let_in.contains(id));
         self.forget(over);
@@ -219,7 +218,7 @@ impl Sessions {
         }
     }
 
-    /// Where something of this session is kept.
+    /// The vault, if this session is stored there.
     fn keeping(&self, session: &Session) -> Option<&Vault> {
         self.vault().filter(|_| session.is_kept())
     }
@@ -233,7 +232,7 @@ impl Sessions {
     }
 }
 
-/// How often uses are noted: a short bound is looked after more often, down to ten times a second.
+/// The interval at which uses are stored: shorter limits are checked more often, up to ten times a second.
 fn note_every(live: &Live) -> Duration {
     let shortest = live.read(|settings| {
         let limits = &settings.limits;
@@ -242,7 +241,7 @@ fn note_every(live: &Live) -> Duration {
     NOTE_EVERY.min((shortest / 4).max(Duration::from_millis(100)))
 }
 
-/// Reads the sessions of before the restart. `grace` is how long a use may not have been noted.
+/// Loads the sessions from before the restart. `grace` is how long a use may not have been stored.
 fn load(store: &SessionStore, known: &mut Known, grace: Duration) -> Result<(), VaultError> {
     let (vault, state) = (&store.vault, store.state());
     let before = vault.sessions().state_seen()?;
@@ -266,7 +265,7 @@ fn load(store: &SessionStore, known: &mut Known, grace: Duration) -> Result<(), 
             let since = if seen.is_some() { since } else { 0 };
             Remembered { uri, since, seen }
         });
-        // One whose name cannot be read was not written by us, and nobody has its id.
+        // An entry without a valid name was not written by this server, and no client has its id.
         if let Ok(name) = Uuid::parse_str(&stored.id) {
             known.remember(name, asleep(stored, theirs.collect(), now, grace));
         }
@@ -282,7 +281,7 @@ fn asleep(
 ) -> Asleep {
     Asleep {
         agent: stored.agent,
-        // A moment before the box was started cannot always be said.
+        // A time before the boot of the host cannot always be represented.
         used: now
             .checked_sub(stored.idle.saturating_sub(grace))
             .unwrap_or(now),
@@ -291,7 +290,7 @@ fn asleep(
     }
 }
 
-/// A vault that cannot write takes no session away: it goes on until the next restart.
+/// If the vault cannot write, the session continues until the next restart.
 fn written<E: Display>(outcome: Result<(), E>) {
     if let Err(cause) = outcome {
         tracing::error!(%cause, "a session will not be the same after a restart");
@@ -321,7 +320,7 @@ mod tests {
         open_over(vault, "d", &watch::Sender::new(100))
     }
 
-    /// The same over this state database at this revision.
+    /// Opens a table over this state database at this revision.
     fn open_over(vault: Option<&Vault>, database: &str, revision: &watch::Sender<u64>) -> Sessions {
         let store = vault.map(|vault| SessionStore {
             vault: vault.clone(),

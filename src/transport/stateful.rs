@@ -24,7 +24,7 @@ use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{Message, Request, progress_token};
 
-/// Answers one message of the stateful era.
+/// Answers a message of the stateful era.
 pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -> Answered {
     let id = match &message {
         Message::Request(request) => Some(request.id.clone()),
@@ -56,7 +56,7 @@ pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -
     }
 }
 
-/// Answers several at once, where the session's revision allows it.
+/// Answers a batch, if the session's revision allows it.
 pub fn answer_batch(
     endpoint: &Arc<Endpoint>,
     admitted: &Admitted,
@@ -77,7 +77,7 @@ pub fn answer_batch(
     }
 }
 
-/// DELETE: ends the session with everything that it has under way.
+/// DELETE: ends the session with everything it has in progress.
 pub fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Answered {
     match check_version(admitted).and_then(|()| find(endpoint, admitted)) {
         Err(none) => none.to_response(None).into(),
@@ -91,8 +91,8 @@ pub fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Answered {
     }
 }
 
-/// A client begins: also one that says it has a session already, dead, foreign or alive. A live one is left
-/// alone, because another of the agent's clients may use it; if none does, it ends by its age.
+/// Starts a session, even if the client sends the id of an ended, unknown or active one. An active one is not
+/// ended, because another of the agent's clients may use it; otherwise it expires.
 fn initialize(endpoint: &Arc<Endpoint>, admitted: &Admitted, request: Request) -> Answered {
     let (endpoint, sender) = (endpoint.clone(), sender(admitted));
     Answered::later(async move { begin(&endpoint, &sender, &request).await })
@@ -129,7 +129,7 @@ fn serve(
     request: Request,
 ) -> Answered {
     let accepts = Accepts::read(&admitted.head().headers);
-    // One that is malformed is refused with the call that it would report on.
+    // A malformed token is refused together with its call.
     let token = progress_token(&request.params).unwrap_or_default();
     let sender = sender(admitted);
     let answering = match at_once(endpoint, session, &request, &sender) {
@@ -143,7 +143,7 @@ fn serve(
     Answered::later(async move { respond(&session, answering, accepts, pulse).await })
 }
 
-/// The same for a call that waits a short time for its place.
+/// The same for a call that waits a short time for its slot.
 fn serve_later(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,

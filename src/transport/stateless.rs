@@ -1,4 +1,4 @@
-//! 2026-07-28: every request stands alone, its `_meta` says everything, its headers agree with it.
+//! 2026-07-28: every request is self-contained: its `_meta` has all context, and its headers must match its body.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::protocol::{
     RpcError, code,
 };
 
-/// The method whose reply is a subscription.
+/// The method that starts a subscription.
 pub const LISTEN: &str = "subscriptions/listen";
 
-/// Answers one message of the stateless era.
+/// Answers a message of the stateless era.
 pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -> Answered {
     match message {
         Message::Response(_) => {
@@ -44,7 +44,7 @@ pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -
     }
 }
 
-/// What stands before dispatch, each with a status of its own.
+/// The checks before dispatch, each with its own status.
 fn check(
     endpoint: &Endpoint,
     admitted: &Admitted,
@@ -69,7 +69,7 @@ fn check(
     }
 }
 
-/// A header and a claim, where both are there, name the same version.
+/// Checks that a version header and a claim in the body match, if both are present.
 fn agree(header: Option<&str>, claim: Option<&str>) -> Result<(), RpcError> {
     match (header, claim) {
         (Some(header), Some(claim)) if header != claim => Err(RpcError::header_mismatch(
@@ -79,7 +79,7 @@ fn agree(header: Option<&str>, claim: Option<&str>) -> Result<(), RpcError> {
     }
 }
 
-/// A request's `_meta`, of a version that is served.
+/// Reads a request's `_meta`; the version must be a supported one.
 pub fn read_meta(request: &Request) -> Result<RequestMeta, RpcError> {
     let (version, meta) = RequestMeta::read(&request.params)?;
     served(version)?;
@@ -95,7 +95,7 @@ fn served(version: &str) -> Result<(), RpcError> {
     Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data))
 }
 
-/// The specification leaves a notification's headers open: what is there must be right.
+/// The specification does not require headers for a notification, but those that are present must be right.
 fn check_notification(admitted: &Admitted, note: &IncomingNotification) -> Result<(), RpcError> {
     let headers = &admitted.head().headers;
     let version = headers::single(headers, headers::VERSION)?;
@@ -131,7 +131,7 @@ fn serve(
     Answered::reply(answering, accepts, pulse, held)
 }
 
-/// The same for a call that waits a short time for its place.
+/// The same for a call that waits a short time for its slot.
 fn serve_later(
     endpoint: &Arc<Endpoint>,
     mut call: Call,
@@ -150,7 +150,7 @@ fn serve_later(
     })
 }
 
-/// The call that a request makes.
+/// Builds the call of a request.
 pub fn call(request: Request, meta: RequestMeta, sender: &Context, hears_notes: bool) -> Call {
     let Request { id, method, params } = request;
     let context = Context {
@@ -169,7 +169,7 @@ pub fn call(request: Request, meta: RequestMeta, sender: &Context, hears_notes: 
     }
 }
 
-/// Starts a call, which ends with its agent; its place is held until nobody holds it any more.
+/// Starts a call, which ends when its agent's access ends. Its slot is released when the last holder drops it.
 pub fn start(
     endpoint: &Arc<Endpoint>,
     mut call: Call,
@@ -178,7 +178,7 @@ pub fn start(
     Ok(begin(endpoint, call))
 }
 
-/// A place for a call that is not answered at once.
+/// Reserves a slot for a call that is not answered synchronously.
 fn place(endpoint: &Endpoint, call: &Call) -> Result<Option<Held>, Refusal> {
     if endpoint.engine().answers_at_once(&call.method) {
         return Ok(None);
@@ -201,7 +201,8 @@ fn begin(endpoint: &Arc<Endpoint>, call: Call) -> (Answering<Notification>, Opti
     (answering, held)
 }
 
-/// A subscription: a stream that is counted apart from calls, and that ends with its agent or with its reach.
+/// A subscription: a stream that is counted separately from calls, and that ends when its agent's access or reach
+/// changes.
 fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Answered {
     if !accepts.events && !accepts.anything {
         let error =
@@ -222,7 +223,7 @@ fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Answered {
     }
 }
 
-/// Starts a subscription; its place among the streams is held as long as it lasts.
+/// Starts a subscription; it occupies a stream slot as long as it lasts.
 pub fn subscribe(
     endpoint: &Arc<Endpoint>,
     call: Call,
@@ -231,7 +232,7 @@ pub fn subscribe(
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let guards = endpoint.clone();
-    // What it waits for is woken seldom, unlike the stream that waits for its end.
+    // These futures are rarely woken, unlike the stream that polls them.
     let displaced = Dozing::new(async move { guards.guard().displaced(&who).await });
     let outcome = Dozing::new(outcome);
     let end = Ending::when(async move {

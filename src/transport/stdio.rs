@@ -1,4 +1,4 @@
-//! stdio: one JSON message a line, over any pair of byte streams.
+//! stdio: one JSON message per line, over any pair of byte streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::guard::{Attached, Refusal};
 use crate::protocol::{Body, Message, RpcError, read};
 use crate::sys::Lines;
 
-/// Lines that were read wait here to be served; beyond these, the client is not read.
+/// The maximum number of queued input lines; if the queue is full, the client is not read.
 const QUEUED: usize = 8;
 
-/// When all is over, a client that still reads has so long to read the rest.
+/// How long a client that still reads has to read the rest after the end.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// Serves one client until either end closes or the server stops. Only messages are written.
@@ -37,7 +37,7 @@ pub async fn serve(
     let writing = tokio::spawn(write_all(output, lines));
     let ended = link.run(arrivals).await;
     reading.abort();
-    // The link is gone, so the writer ends with the last line that there is.
+    // The link is dropped, so the writer ends after the last line.
     let _ = tokio::time::timeout(FLUSH, writing).await;
     Ok(ended)
 }
@@ -65,14 +65,14 @@ async fn read_all(
     }
 }
 
-/// Charges the agent for what wants an answer; the rest may be what an answer waits for.
+/// Charges the agent for messages that need an answer; others may be what an answer waits for.
 fn charged(endpoint: &Endpoint, caller: &Context, messages: Body) -> Arrival {
     let id = match &messages {
         Body::Single(Message::Request(request)) => Some(request.id.clone()),
         Body::Single(_) => return Arrival::Whole(messages),
         Body::Batch(_) => None,
     };
-    // Its limits may be others by now; one that is let in no more is refused where it is served.
+    // The agent's limits may have changed. If its access has ended, the message is refused where it is served.
     let Some(who) = endpoint.guard().current(&caller.who) else {
         return Arrival::Whole(messages);
     };
@@ -87,7 +87,7 @@ async fn write_all(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receive
         let Some(mut bytes) = line.into_bytes() else {
             continue;
         };
-        // JSON as we write it holds no newline.
+        // JSON as this server writes it contains no newline.
         bytes.push(b'\n');
         let written = async {
             output.write_all(&bytes).await?;
@@ -103,7 +103,7 @@ fn too_long(longest: usize) -> RpcError {
     RpcError::invalid_request(format!("a message is at most {longest} bytes"))
 }
 
-/// The lines of a text that is read in pieces; nothing for each that is too long.
+/// Reads the lines of a text in pieces; `None` for each line that is too long.
 #[cfg(any(test, feature = "fuzzing"))]
 pub async fn lines_of(text: &[u8], piece: usize, longest: usize) -> Vec<Option<Vec<u8>>> {
     let mut lines = Lines::new(BufReader::with_capacity(piece, text), longest);

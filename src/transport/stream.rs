@@ -1,4 +1,5 @@
-//! The form of a response, decided late: the result first is one JSON object, anything before it is a stream.
+//! Decides the form of a response late: one JSON object if the result comes first, a stream if anything comes
+//! before it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,33 +16,33 @@ use super::{
 use crate::http::{Body, Closed, EventSender, empty, events, json, json_in_parts};
 use crate::protocol::Parts;
 
-/// A call that is this long under way opens its stream, so that nobody takes silence for death.
+/// A call that takes this long opens its stream, so that the client does not assume that the connection is dead.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A reply on its way out: messages, then the last bytes.
+/// A reply: messages, then the last bytes.
 pub struct Answering<N> {
     /// Messages before the end.
     pub notes: Option<mpsc::Receiver<N>>,
-    /// Rings when the call wants its client to come back later; absent where it cannot.
+    /// Notified when the call wants its client to reconnect later; `None` if the client cannot.
     pub hang_up: Option<Arc<Notify>>,
     /// The end.
     pub end: Ending,
 }
 
-/// What the client takes.
+/// The forms that the client accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct Accepts {
-    /// `application/json`, `*/*`, or no word on it.
+    /// `application/json`, `*/*`, or no Accept header.
     pub json: bool,
     /// `text/event-stream`, by name.
     pub events: bool,
-    /// By name, by `*/*`, or by no word on it: events too, where there is no other form.
+    /// By name, by `*/*`, or by no Accept header: events are also acceptable if there is no other form.
     pub anything: bool,
 }
 
 impl Accepts {
-    /// Reads the Accept headers (RFC 9110, section 12.5.1): the most specific word on a type holds, and a
-    /// weight of zero excludes it.
+    /// Reads the Accept headers (RFC 9110, section 12.5.1): the most specific range for a type wins, and a weight
+    /// of zero excludes the type.
     pub fn read(headers: &HeaderMap) -> Self {
         let mut lines = headers
             .get_all(ACCEPT)
@@ -55,7 +56,7 @@ impl Accepts {
                 anything: true,
             };
         }
-        // The most specific word holds, and the first of several that are equally so.
+        // The most specific range wins, and the first of several that are equally specific.
         let mut words = [[None; 3]; 2];
         for (name, wanted) in lines.flat_map(|line| line.split(',')).map(media_range) {
             for (words, names) in words.iter_mut().zip([JSON, EVENTS]) {
@@ -77,23 +78,23 @@ impl Accepts {
     }
 }
 
-/// What an Accept header can say of our two forms, the most specific first.
+/// The media ranges that match our two forms, the most specific first.
 const JSON: [&str; 3] = ["application/json", "application/*", "*/*"];
 const EVENTS: [&str; 3] = ["text/event-stream", "text/*", "*/*"];
 
-/// The form that was decided on.
+/// The form that was decided.
 pub enum Form<N> {
     /// The result came first.
     Whole(Response<Body>),
-    /// Something came before it.
+    /// A message came before the result.
     Stream(Begun<N>),
 }
 
-/// A reply that is to be streamed.
+/// A reply that will be streamed.
 pub struct Begun<N> {
     answering: Answering<N>,
     first: Option<N>,
-    /// The call has asked already that its client come back later.
+    /// The call has already asked for its client to reconnect later.
     hangs_up: bool,
     pulse: Pulse,
 }
@@ -114,7 +115,7 @@ pub async fn respond<N: Wire, H: Send + 'static>(
     }
 }
 
-/// What it says is only lent to it: a future has what it is handed twice.
+/// Takes the reply by reference: a moved argument would be stored twice in the future.
 async fn stream<N: Wire>(begun: &mut Begun<N>, sender: &mut EventSender) -> Result<(), Closed> {
     if begun.first.is_none() {
         sender.comment("the answer follows").await?;
@@ -122,7 +123,7 @@ async fn stream<N: Wire>(begun: &mut Begun<N>, sender: &mut EventSender) -> Resu
     pump(begun, sender).await
 }
 
-/// Waits for what comes first, which decides the form.
+/// Waits for the first event, which decides the form.
 pub async fn decide<N: Wire>(
     mut answering: Answering<N>,
     accepts: Accepts,
@@ -140,7 +141,7 @@ pub async fn decide<N: Wire>(
             () = asked(answering.hang_up.as_deref()) => hangs_up = true,
             end = &mut answering.end => match last_note(&mut answering.notes) {
                 None => return Form::Whole(finished(end)),
-                // It spoke and ended in the same breath.
+                // The call sent a message and ended at the same time.
                 Some(note) => {
                     first = Some(note);
                     answering.end = Ending::when(std::future::ready(end));
@@ -157,7 +158,7 @@ pub async fn decide<N: Wire>(
     })
 }
 
-/// For a client that takes no stream: what is said on the way is not for it.
+/// For a client that accepts no stream: messages before the end are dropped.
 async fn whole<N: Wire>(mut answering: Answering<N>) -> Response<Body> {
     loop {
         tokio::select! {
@@ -196,18 +197,18 @@ async fn asked(hang_up: Option<&Notify>) {
     }
 }
 
-/// Where the messages of a stream go.
+/// The sink for the messages of a stream.
 pub trait Out: Send {
-    /// Says one before the end.
+    /// Sends a message before the end.
     fn say(&mut self, message: Vec<u8>) -> impl Future<Output = Result<(), Closed>> + Send;
 
-    /// Says the last, if there is one.
+    /// Sends the last message, if there is one.
     fn end(&mut self, last: Option<Vec<u8>>) -> impl Future<Output = Result<(), Closed>> + Send;
 
-    /// Whether somebody is there to hear it now.
+    /// Whether a client is reading now.
     fn is_heard(&self) -> bool;
 
-    /// Ends the connection; its client comes back for the rest.
+    /// Ends the connection; its client reconnects for the rest.
     fn hang_up(&self);
 }
 
@@ -227,11 +228,11 @@ impl Out for EventSender {
         true
     }
 
-    /// Nobody could come back to a stream without event ids.
+    /// A client cannot resume a stream without event ids.
     fn hang_up(&self) {}
 }
 
-/// Says everything that a reply has to say.
+/// Sends all messages of a reply and its end.
 pub async fn pump<N: Wire>(begun: &mut Begun<N>, out: &mut impl Out) -> Result<(), Closed> {
     let Begun {
         answering,
@@ -258,7 +259,7 @@ pub async fn pump<N: Wire>(begun: &mut Begun<N>, out: &mut impl Out) -> Result<(
             () = asked(answering.hang_up.as_deref()) => out.hang_up(),
             end = &mut answering.end => break end,
             () = pulse.due() => {
-                // Whoever comes back later needs no old signs of life.
+                // A client that reconnects later does not need old keep-alives.
                 if out.is_heard() && let Some(beat) = pulse.beat() {
                     out.say(beat).await?;
                 }
@@ -273,10 +274,10 @@ pub async fn pump<N: Wire>(begun: &mut Begun<N>, out: &mut impl Out) -> Result<(
     out.end(end.map(|end| end.body.into_one())).await
 }
 
-/// A weight of zero, as RFC 9110, section 12.4.2 has it written.
+/// A weight of zero, in the forms of RFC 9110, section 12.4.2.
 const NOTHING: [&str; 5] = ["0", "0.", "0.0", "0.00", "0.000"];
 
-/// One item of an Accept header: the types that it names, and whether they are wanted at all.
+/// Parses an item of an Accept header: its media range, and whether it is accepted at all.
 fn media_range(item: &str) -> (&str, bool) {
     let mut pieces = item.split(';').map(str::trim);
     let name = pieces.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `/mcp`: verb and era. One endpoint serves both; what a request claims of itself decides.
+//! `/mcp`: dispatches by HTTP method and era. One endpoint serves both eras; the request's own claim decides.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Endpoint {
     }
 }
 
-/// A header that claims the stateless era; two headers claim it too, and are refused there.
+/// Whether a header claims the stateless era; a repeated header counts as a claim, and is refused there.
 fn claims_modern(admitted: &Admitted) -> bool {
     headers::single(&admitted.head().headers, headers::VERSION)
         .map_or(true, |version| version.is_some_and(Version::claims_modern))

@@ -1,16 +1,16 @@
-//! What can be written to a client's stream before the answer.
+//! Messages that can be written to a client's stream before the answer.
 
 use serde_json::Value;
 
 use crate::dispatch::Listing;
 use crate::protocol::{Id, Notification, Request, Response, RpcError, Version};
 
-/// A message that can be written.
+/// A message that can be serialized.
 pub trait Wire: Send + 'static {
     /// Its bytes.
     fn write(&self) -> Vec<u8>;
 
-    /// The progress that it reports, if it reports any.
+    /// The progress that it reports, if any.
     fn progress(&self) -> Option<f64>;
 }
 
@@ -25,12 +25,12 @@ impl Wire for Notification {
     }
 }
 
-/// What a stateful session's stream carries: notifications, and requests of ours.
+/// A message on a stateful session's stream: a notification, or a request of the server.
 #[derive(Debug)]
 pub enum ToClient {
-    /// Wants no answer.
+    /// A notification.
     Note(Notification),
-    /// Wants one, which comes as a POST of its own.
+    /// A request; the client answers with a separate POST.
     Ask(Request),
 }
 
@@ -50,19 +50,19 @@ impl Wire for ToClient {
     }
 }
 
-/// The bytes of an answer with a result or an error.
+/// Serializes an answer with a result or an error.
 pub fn answer(id: Option<&Id>, outcome: Result<&Value, &RpcError>) -> Vec<u8> {
     Response::write(id, outcome)
 }
 
-/// The bytes of an answer with a list, as a revision has it.
+/// Serializes an answer with a list, in the shape of a revision.
 pub fn listed(id: &Id, list: &Listing, version: Version) -> Vec<u8> {
     let text = list.text(version);
     Response::write_into(text.get().len() + 256, Some(id), Ok(text))
 }
 
-/// A refusal's body: a JSON-RPC error, with the request's id where it is known. Where it is not there is none:
-/// unlike JSON-RPC itself, MCP knows no id that is null.
+/// The body of a refusal: a JSON-RPC error with the request's id, if it is known. Otherwise the id is left out:
+/// unlike JSON-RPC itself, MCP does not allow a null id.
 pub fn error(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
     answer(id, Err(error))
 }
