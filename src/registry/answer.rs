@@ -1,4 +1,4 @@
-//! What a tool answers: content for the model, and the same as data.
+//! A tool's answer: content for the model, and the same as data.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,18 +12,18 @@ use crate::protocol::{Content, ResourceContents, ToolResult, Written};
 /// A tool's answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// For the model; behind the data, where that is shown.
+    /// Content for the model; after the data, if that is shown.
     pub content: Vec<Content>,
-    /// For programs, as `outputSchema` says.
+    /// Data for programs, as described by `outputSchema`.
     pub structured: Option<Written>,
-    /// The model is shown the data too.
+    /// Whether the model is also shown the data.
     pub shows_data: bool,
-    /// The call failed, in the tool's own terms.
+    /// Whether the call failed, from the tool's point of view.
     pub failed: bool,
 }
 
 impl Answer {
-    /// An answer of one text.
+    /// An answer with one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: vec![Content::text(text)],
@@ -31,7 +31,7 @@ impl Answer {
         }
     }
 
-    /// An answer of these blocks.
+    /// An answer with these blocks.
     pub fn of(content: Vec<Content>) -> Self {
         Self {
             content,
@@ -39,12 +39,12 @@ impl Answer {
         }
     }
 
-    /// Data, and the same as text, in which control characters are escapes.
+    /// An answer with data, and with the same data as text in which control characters are escaped.
     pub fn data(data: &impl Serialize) -> Result<Self, ToolError> {
         Self::written(Written::of(data))
     }
 
-    /// Beside [`Self::data`], so that it is compiled once and not for each kind of data.
+    /// Separate from [`Self::data`], so that it is compiled once and not for each type of data.
     fn written(data: serde_json::Result<Written>) -> Result<Self, ToolError> {
         let data = data.map_err(|cause| {
             ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
@@ -62,15 +62,15 @@ impl Answer {
         })
     }
 
-    /// The same with data beside it.
+    /// Adds data.
     #[must_use]
     pub fn with_data(mut self, data: &Value) -> Self {
-        // Text keys and finite numbers only: nothing here can fail to be written.
+        // Cannot fail: all keys are strings and all numbers are finite.
         self.structured = Written::of(data).ok();
         self
     }
 
-    /// The same with the place where all of it can be read, such as `gatewren:///public/serverInfo`.
+    /// Adds a link to the complete data, such as `gatewren:///public/serverInfo`.
     #[must_use]
     pub fn with_link(mut self, uri: &str, name: &str, description: &str) -> Self {
         self.content.push(Content::ResourceLink {
@@ -82,8 +82,7 @@ impl Answer {
         self
     }
 
-    /// The same with a resource in place: bytes that are no text stand in one, as base64
-    /// ([`ResourceContents::of_bytes`]).
+    /// Embeds a resource. Bytes that are not text are embedded in one as base64 ([`ResourceContents::of_bytes`]).
     #[must_use]
     pub fn with_resource(mut self, resource: ResourceContents) -> Self {
         self.content.push(Content::Resource {
@@ -93,7 +92,7 @@ impl Answer {
         self
     }
 
-    /// Says which revision of the state reflects the call.
+    /// Sets the revision of the state that reflects the call.
     pub fn reflect(&mut self, revision: u64) {
         if let Some(data) = &mut self.structured {
             data.set("revision", revision);
@@ -121,7 +120,7 @@ impl From<ToolError> for Answer {
     fn from(error: ToolError) -> Self {
         Self {
             failed: true,
-            // What a program complained of may be long, and stands in it as the program wrote it.
+            // The error output of a program may be long, and is included unchanged.
             ..Self::text(Excerpt::of_error(&error.to_string()).text)
         }
     }

@@ -1,4 +1,4 @@
-//! Everything a client may ask for, by name.
+//! The catalog: everything a client may ask for, by name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -29,7 +29,7 @@ pub enum ListChange {
     Resources,
 }
 
-/// Which lists change while they are looked at.
+/// The lists that may change while a client listens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Changing {
     #[default]
@@ -39,33 +39,33 @@ enum Changing {
 }
 
 /// A log message outside of any call, for the client of one session. The stateless revision has none: there a
-/// request hears the messages of its own call alone.
+/// request gets only the messages of its own call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionLog {
-    /// The session, as [`super::cx::Caller`] names it.
+    /// The session, as named in [`super::cx::Caller`].
     pub session: Arc<str>,
-    /// Its severity; a client that has not asked for it does not hear it.
+    /// Its severity; a client that has not asked for it does not get the message.
     pub level: Level,
-    /// What logs.
+    /// The component that logs.
     pub logger: &'static str,
-    /// What is logged.
+    /// The data that is logged.
     pub data: Value,
 }
 
-/// Told before a call, by its audit id, that it will change the box; what it gives is awaited when the call is
-/// done, until the state shows it: the revision that does.
+/// Called with the audit id before a call that changes the host. The returned future is awaited after the call; it
+/// waits until the state reflects the call, and returns that revision.
 type Settle = dyn Fn(&str) -> BoxFuture<Option<u64>> + Send + Sync;
 
-/// Whether the helper does what belongs to a class, as far as is known.
+/// Whether the helper runs the operations of a class, as far as is known.
 type Allows = dyn Fn(HelperClass) -> bool + Send + Sync;
 
-/// A server definition: one catalog, many connections.
+/// A server definition: one catalog for many connections.
 pub struct Catalog {
-    /// Who answers.
+    /// The server's identity.
     pub server: Arc<Implementation>,
-    /// What a model is told first.
+    /// The instructions for a model.
     pub instructions: Option<String>,
-    /// By which names tools are listed.
+    /// The dialect that decides the names of listed tools.
     pub dialect: Dialect,
     tools: BTreeMap<String, Arc<Tool>>,
     aliases: HashMap<&'static str, Arc<Tool>>,
@@ -81,7 +81,7 @@ pub struct Catalog {
     session_logs: Option<broadcast::Sender<SessionLog>>,
 }
 
-/// Why a tool cannot be put into the catalog; found at start, never on a request's way.
+/// Why a tool cannot be added to the catalog; detected at the start, never while a request is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogError(String);
 
@@ -94,7 +94,7 @@ impl fmt::Display for CatalogError {
 impl std::error::Error for CatalogError {}
 
 impl Catalog {
-    /// A catalog that offers nothing yet.
+    /// Creates an empty catalog.
     pub fn new(server: Implementation) -> Self {
         Self {
             server: Arc::new(server),
@@ -115,7 +115,7 @@ impl Catalog {
         }
     }
 
-    /// Adds a group of tools.
+    /// Adds a toolset.
     pub fn add<B: Send + Sync + 'static>(&mut self, set: Toolset<B>) -> Result<(), CatalogError> {
         for mut tool in set.into_tools() {
             let name = tool.name().to_owned();
@@ -149,7 +149,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Refuses tools whose names some clients break on, though the specification allows them.
+    /// Refuses tool names that the specification allows but that some clients cannot handle.
     pub fn require_portable_names(&self) -> Result<(), CatalogError> {
         match self.tools.keys().find(|name| !is_portable_name(name)) {
             None => Ok(()),
@@ -165,17 +165,17 @@ impl Catalog {
             .insert(prompt.definition.name.clone(), Arc::new(prompt));
     }
 
-    /// Serves resources from here.
+    /// Sets the source of resources.
     pub fn set_resources(&mut self, source: Arc<dyn ResourceSource>) {
         self.resources = Some(source);
     }
 
-    /// Completes arguments with this.
+    /// Sets the completer of arguments.
     pub fn set_completer(&mut self, completer: Box<Completer>) {
         self.completer = Some(completer);
     }
 
-    /// Waits with this for the state after a call that changes the box.
+    /// Sets the function that waits for the state after a call that changes the host.
     pub fn set_settle(&mut self, settle: Box<Settle>) {
         self.settle = Some(settle);
     }
@@ -185,55 +185,56 @@ impl Catalog {
         self.logging = true;
     }
 
-    /// The tools that an agent sees change with its policy while it listens, and it hears of that.
+    /// Announces that an agent's tools may change with its policy while it listens, and that it is notified.
     pub fn offer_tool_changes(&mut self) {
         self.changing = self.changing.max(Changing::Tools);
     }
 
-    /// Tools that need what this says no to are not there, for nobody; it is asked whenever one is looked for.
+    /// Hides tools from everyone if this function denies the class that they need; it is called at every lookup.
     pub fn bound_by(&mut self, allows: Box<Allows>) {
         self.allows = Some(allows);
         let _ = self.lists();
     }
 
-    /// Tells whoever listens that other tools are there than before.
+    /// Notifies listeners that the available tools have changed.
     pub fn tell_tools_changed(&self) {
         if let Some(lists) = &self.lists {
-            // Nobody may be listening.
+            // Fails only if there are no listeners.
             let _ = lists.send(ListChange::Tools);
         }
     }
 
-    /// Lists will change, and whoever holds this says so.
+    /// Announces that lists may change; the holder of the returned sender sends the changes.
     pub fn announce_list_changes(&mut self) -> broadcast::Sender<ListChange> {
         self.changing = Changing::Every;
         self.lists()
     }
 
     fn lists(&mut self) -> broadcast::Sender<ListChange> {
-        /// A listener that is further behind has missed nothing that one notification does not say.
+        /// A listener that lags further behind has missed nothing, because one notification replaces all.
         const KEPT: usize = 16;
         self.lists
             .get_or_insert_with(|| broadcast::channel(KEPT).0)
             .clone()
     }
 
-    /// There will be log messages outside of calls, and whoever holds this sends them.
+    /// Announces log messages outside of calls; the holder of the returned sender sends them.
     pub fn log_to_sessions(&mut self) -> broadcast::Sender<SessionLog> {
-        /// A listener that is further behind misses the oldest: log messages are no record.
+        /// A listener that lags further behind misses the oldest: log messages are not a reliable record.
         const KEPT: usize = 64;
         self.session_logs
             .get_or_insert_with(|| broadcast::channel(KEPT).0)
             .clone()
     }
 
-    /// A tool that is there, by its name or its alias.
+    /// Returns an available tool by its name or its alias.
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
         let tool = self.tools.get(name).or_else(|| self.aliases.get(name));
         tool.filter(|tool| self.has(tool))
     }
 
-    /// Whether a tool is there: whether what it stands on is, and the helper does what it needs, or a part of it.
+    /// Whether a tool is available: its dependencies are, and the helper allows at least one of the classes it can
+    /// use.
     pub fn has(&self, tool: &Tool) -> bool {
         let allows = self.allows.as_ref().zip(tool.needs());
         let allowed = allows
@@ -241,33 +242,33 @@ impl Catalog {
         allowed && tool.is_there()
     }
 
-    /// Every tool, by name, also those that are not there.
+    /// All tools by name, including unavailable ones.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
         self.tools.values()
     }
 
-    /// A prompt by its name.
+    /// Returns a prompt by its name.
     pub fn prompt(&self, name: &str) -> Option<&Arc<PromptRow>> {
         self.prompts.get(name)
     }
 
-    /// Every prompt, by name.
+    /// All prompts, by name.
     pub fn prompts(&self) -> impl Iterator<Item = &Arc<PromptRow>> {
         self.prompts.values()
     }
 
-    /// Where resources come from.
+    /// The source of resources.
     pub fn resources(&self) -> Option<&Arc<dyn ResourceSource>> {
         self.resources.as_ref()
     }
 
-    /// What completes arguments.
+    /// The completer of arguments.
     pub fn completer(&self) -> Option<&Completer> {
         self.completer.as_deref()
     }
 
-    /// For the call with this audit id, which is about to change the box: gives, awaited when it has, the
-    /// revision that shows it.
+    /// Prepares for the call with this audit id, which will change the host. The returned future is awaited after
+    /// the call and returns the revision that reflects it.
     pub fn settling(&self, audit_id: &str) -> BoxFuture<Option<u64>> {
         match &self.settle {
             Some(settle) => settle(audit_id),
@@ -275,17 +276,17 @@ impl Catalog {
         }
     }
 
-    /// Hears of changed lists; `None` when lists never change.
+    /// Subscribes to changed lists; `None` if lists never change.
     pub fn list_changes(&self) -> Option<broadcast::Receiver<ListChange>> {
         self.lists.as_ref().map(broadcast::Sender::subscribe)
     }
 
-    /// Hears log messages outside of calls; `None` when there never are any.
+    /// Subscribes to log messages outside of calls; `None` if there are never any.
     pub fn session_logs(&self) -> Option<broadcast::Receiver<SessionLog>> {
         self.session_logs.as_ref().map(broadcast::Sender::subscribe)
     }
 
-    /// What is offered.
+    /// The capabilities that the server declares.
     pub fn capabilities(&self) -> ServerCapabilities {
         ServerCapabilities {
             tools: true,

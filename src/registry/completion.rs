@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::resource::Viewer;
 
-/// What is being completed.
+/// The object of a completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// An argument of a prompt.
@@ -13,18 +13,18 @@ pub enum Reference {
     Template(String),
 }
 
-/// What to complete: the argument's name, what was typed, and the arguments that stand already.
+/// A completion request: the argument's name, the text typed so far, and the arguments that are already set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completion {
-    /// Of what.
+    /// The object to complete.
     pub reference: Reference,
     /// The argument.
     pub argument: String,
-    /// What was typed.
+    /// The text typed so far.
     pub typed: String,
     /// The other arguments.
     pub context: Map<String, Value>,
 }
 
-/// Offers values to who types, best first.
+/// Returns completions for a viewer, best first.
 pub type Completer = dyn Fn(&Viewer, &Completion) -> Vec<String> + Send + Sync;

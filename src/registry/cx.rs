@@ -1,4 +1,4 @@
-//! What a call carries besides its arguments: progress, log messages, what the client can do and has answered.
+//! The context of a call: progress, log messages, the client's capabilities and its answers.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,10 +18,10 @@ use crate::protocol::{
     ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError, Tool,
 };
 
-/// Reports of progress that come closer together are left out: a tool may count as fast as it likes.
+/// Progress reports at a shorter interval are dropped: a tool may report as often as it likes.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(20);
 
-/// Who calls, as far as a tool may know; it decides nothing by it.
+/// The caller, as far as a tool may know it; a tool makes no access decisions from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
     /// The agent's id.
@@ -30,16 +30,16 @@ pub struct Caller {
     pub name: Arc<str>,
     /// Its policy's preset.
     pub policy: &'static str,
-    /// The space that it is kept in; `*` is the whole box.
+    /// Its space; `*` is the whole host.
     pub space: Arc<str>,
-    /// What of the box there is for it.
+    /// The parts of the host that it can see.
     pub reach: Reach,
-    /// The session that it calls from, in the stateful revisions; not the id that its client sends.
+    /// The session of the call, in the stateful revisions; this is not the id that its client sends.
     pub session: Option<Arc<str>>,
 }
 
 impl Caller {
-    /// The same as who looks at resources.
+    /// The caller, as a viewer of resources.
     pub fn viewer(&self) -> Viewer {
         Viewer {
             agent: self.agent.clone(),
@@ -48,16 +48,17 @@ impl Caller {
     }
 }
 
-/// A question of a call that goes on while it waits. Dropped unanswered, it is asked by ending the call.
+/// A question of a call that continues to run while it waits. If it is dropped unanswered, it is asked by ending
+/// the call.
 #[derive(Debug)]
 pub struct Question {
-    /// What is asked.
+    /// The question.
     pub asked: InputRequired,
-    /// Where the answers go, by key, or why it cannot be asked.
+    /// The sender of the answers, by key, or of the error if the question cannot be asked.
     pub answers: oneshot::Sender<std::result::Result<Map<String, Value>, RpcError>>,
 }
 
-/// One call's surroundings. Cheap to clone.
+/// The context of one call. Cheap to clone.
 #[derive(Clone)]
 pub struct Cx {
     inner: Arc<Inner>,
@@ -72,26 +73,27 @@ struct Inner {
     progress_token: Option<Value>,
     log_level: Option<Level>,
     hang_up: Option<Arc<Notify>>,
-    /// What was said last of how far the call has come.
+    /// The last reported progress.
     reported: Mutex<Reported>,
     desk: Option<mpsc::Sender<Question>>,
-    /// The keys whose answers, given with the call, were handed out: asked again, they are asked anew.
+    /// The keys for which the call's own answers were used already: if asked again, they are put to the client
+    /// again.
     handed_out: Mutex<BTreeSet<String>>,
     offers: Option<Box<Offers>>,
     looks: Option<Box<Looks>>,
     long: Option<Arc<LongCall>>,
 }
 
-/// Calls a tool that only looks, as its caller would: nothing where there is none for it, else what it says.
+/// Calls a read-only tool on behalf of the caller; returns `None` if the caller has no such tool.
 type Looks = dyn Fn(&'static str, Map<String, Value>) -> BoxFuture<Option<Said>> + Send + Sync;
 
-/// What a tool said: its answer's text, or that of its failure.
+/// The outcome of a tool: the text of its answer, or of its failure.
 pub type Said = std::result::Result<String, String>;
 
 /// A tool that the caller may propose to call.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// What `tools/list` would show of it.
+    /// Its definition in `tools/list`.
     pub definition: Tool,
     /// Its class.
     pub risk: Risk,
@@ -105,7 +107,7 @@ struct Reported {
 }
 
 impl Cx {
-    /// The surroundings of a call that nobody listens to.
+    /// The context of a call without a listening client.
     pub fn new(reference: Arc<str>, caller: Caller) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -130,7 +132,7 @@ impl Cx {
         }
     }
 
-    /// The same with what the client can do and what it answered to earlier rounds.
+    /// Sets the client's capabilities and its answers to earlier rounds.
     #[must_use]
     pub fn with_client(self, capabilities: ClientCapabilities, inputs: Inputs) -> Self {
         self.change(|inner| {
@@ -139,7 +141,7 @@ impl Cx {
         })
     }
 
-    /// The same with somebody who listens.
+    /// Sets the receiver of notifications.
     #[must_use]
     pub fn with_listener(
         self,
@@ -154,25 +156,25 @@ impl Cx {
         })
     }
 
-    /// The same with somebody who takes questions while the call goes on.
+    /// Sets the receiver of questions that are asked while the call runs.
     #[must_use]
     pub fn with_desk(self, desk: mpsc::Sender<Question>) -> Self {
         self.change(|inner| inner.desk = Some(desk))
     }
 
-    /// The same with a client that can come back later.
+    /// Sets the handle for a client that can reconnect later.
     #[must_use]
     pub fn with_hang_up(self, hang_up: Option<Arc<Notify>>) -> Self {
         self.change(|inner| inner.hang_up = hang_up)
     }
 
-    /// The same with what the caller may propose, should a tool want to know.
+    /// Sets the function that returns what the caller may propose.
     #[must_use]
     pub fn with_offers(self, offers: impl Fn() -> Vec<Offer> + Send + Sync + 'static) -> Self {
         self.change(|inner| inner.offers = Some(Box::new(offers)))
     }
 
-    /// The same with tools that it may look with.
+    /// Sets the function that calls read-only tools for this call.
     #[must_use]
     pub fn with_looks<F>(
         self,
@@ -185,26 +187,26 @@ impl Cx {
         self.change(|inner| inner.looks = Some(Box::new(looks)))
     }
 
-    /// The same for a call that may go on as a job.
+    /// Sets the job that the call may continue as.
     #[must_use]
     pub fn with_long_call(self, long: Option<Arc<LongCall>>) -> Self {
         self.change(|inner| inner.long = long)
     }
 
     fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
-        // Nobody else holds it while it is being put together.
+        // Not shared yet while it is being built.
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             edit(inner);
         }
         self
     }
 
-    /// What the audit and the journal know this call by.
+    /// The call's id in the audit and the journal.
     pub fn reference(&self) -> &Arc<str> {
         &self.inner.reference
     }
 
-    /// Who calls.
+    /// The caller.
     pub fn caller(&self) -> &Caller {
         &self.inner.caller
     }
@@ -215,34 +217,35 @@ impl Cx {
         offers.map_or_else(Vec::new, |offers| offers())
     }
 
-    /// What a tool says that only looks: as the caller would be answered, or refused. Nothing where the caller has no
-    /// such tool.
+    /// Calls a read-only tool with the caller's permissions, so that it answers or refuses as it would for the
+    /// caller. Returns `None` if the caller has no such tool.
     pub async fn look(&self, tool: &'static str, arguments: Map<String, Value>) -> Option<Said> {
         let looks = self.inner.looks.as_ref()?;
         looks(tool, arguments).await
     }
 
-    /// The job that this call may go on as, if its tool says that its calls take long.
+    /// The job that this call may continue as, if the tool's calls may take long.
     pub fn long_call(&self) -> Option<&Arc<LongCall>> {
         self.inner.long.as_ref()
     }
 
-    /// What the client can do.
+    /// The client's capabilities.
     pub fn capabilities(&self) -> &ClientCapabilities {
         &self.inner.capabilities
     }
 
-    /// What the client answered to earlier rounds of this call.
+    /// The client's answers to earlier rounds of this call.
     pub fn inputs(&self) -> &Inputs {
         &self.inner.inputs
     }
 
-    /// The answers to a question, by key: those that came with the call, or else what the client answers
-    /// while the call waits as a task. A client that can do neither is asked by ending the call; it
-    /// then calls again with the answers.
+    /// Returns the answers to a question, by key: those that came with the call, or those that the client gives
+    /// while the call waits as a task. For any other client, the question ends the call, and the client calls again
+    /// with the answers.
     ///
     /// # Errors
-    /// When the client must be asked by ending the call, or cannot be asked: to be passed on.
+    /// An interruption for the caller to propagate, if the client must be asked by ending the call, or cannot be
+    /// asked.
     pub async fn ask(&self, question: InputRequired) -> Result<Map<String, Value>> {
         if let Some(answers) = self.given(&question) {
             return Ok(answers);
@@ -259,7 +262,7 @@ impl Cx {
         }
     }
 
-    /// What came with the call, if that is everything and was not handed out before.
+    /// The answers that came with the call, if they are complete and were not used before.
     fn given(&self, question: &InputRequired) -> Option<Map<String, Value>> {
         let mut handed_out = lock(&self.inner.handed_out);
         let answers = question.requests.keys().map(|key| {
@@ -272,8 +275,8 @@ impl Cx {
         Some(answers)
     }
 
-    /// Says how far the call has come, if the client asked to hear it. What does not rise is not sent, nor what
-    /// comes too soon after the last one, unless it is the end (2026-07-28, progress).
+    /// Reports progress, if the client asked for it. A report that does not increase is dropped, and so is one that
+    /// follows the last one too soon, unless it is the final one (2026-07-28, progress).
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let (Some(notes), Some(token)) = (&self.inner.notes, &self.inner.progress_token) else {
             return;
@@ -281,7 +284,7 @@ impl Cx {
         if !self.is_news(progress, total) {
             return;
         }
-        // A client that is gone hears nothing; the call goes on or is dropped by its class.
+        // Fails if the client has disconnected; its class decides whether the call continues or is dropped.
         let _ = notes
             .send(Notification::progress(token, progress, total, message))
             .await;
@@ -303,9 +306,9 @@ impl Cx {
         true
     }
 
-    /// Closes the response's stream, so that the client comes back for the rest later and holds no connection
-    /// while the call goes on (SEP-1699). Does nothing where a client could not come back: in the stateless
-    /// era, in sessions before 2025-11-25, and where it takes no stream.
+    /// Closes the response's stream, so that the client reconnects later for the rest and holds no connection while
+    /// the call runs (SEP-1699). Does nothing if the client could not reconnect: in the stateless era, in sessions
+    /// before 2025-11-25, and if it accepts no stream.
     pub fn close_stream(&self) {
         if let Some(hang_up) = &self.inner.hang_up {
             hang_up.notify_one();

@@ -1,4 +1,5 @@
-//! How a tool stops short: words for the model, a question for the person, or a protocol error.
+//! The ways in which a tool stops without an answer: an error for the model, a question for the person, or a
+//! protocol error.
 
 use std::fmt;
 
@@ -6,11 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::protocol::{InputRequired, RpcError};
 
-/// What a tool returns.
+/// The result of a tool.
 pub type Result<T> = std::result::Result<T, Interruption>;
 
-/// Words for the model: what failed, what to do, whether trying again helps. Never a path, a
-/// backtrace or somebody else's name.
+/// An error for the model: what failed, what to do, and whether a retry may help. It never contains a path, a
+/// backtrace or another agent's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
     /// What failed.
@@ -19,12 +20,12 @@ pub struct ToolError {
     pub hint: Option<String>,
     /// Whether the same call may succeed later.
     pub retry: bool,
-    /// Whether what the call names does not exist, or not for the caller.
+    /// Whether the call's target does not exist, or is not visible to the caller.
     pub absent: bool,
 }
 
 impl ToolError {
-    /// A failure that trying again does not mend.
+    /// An error that a retry does not fix.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -55,27 +56,27 @@ impl fmt::Display for ToolError {
     }
 }
 
-/// A call that somebody else is to decide on.
+/// A call that another party must decide on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProposedCall {
     /// The tool.
     pub tool: String,
     /// Its arguments.
     pub arguments: Map<String, Value>,
-    /// Why, in the agent's own words.
+    /// The reason, as the agent gave it.
     pub reason: String,
 }
 
 /// Why a call has no answer yet, or none at all.
 #[derive(Debug)]
 pub enum Interruption {
-    /// It failed: a result with `isError`.
+    /// The call failed: a result with `isError`.
     Failed(ToolError),
-    /// It needs the person at the client first.
+    /// The call first needs answers from the person at the client.
     Ask(InputRequired),
-    /// It proposes another call to the owner.
+    /// The call proposes another call to the owner.
     Propose(ProposedCall),
-    /// It is a protocol error.
+    /// A protocol error.
     Rpc(RpcError),
 }
 

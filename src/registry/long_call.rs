@@ -1,10 +1,10 @@
-//! A call that may take longer than its client waits, and the job in which its work then goes on.
+//! A call that may take longer than its client waits, and the job in which its work then continues.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// What such a call, its tool and its caller's answer share.
+/// The state that is shared by such a call, its tool and its answer.
 #[derive(Debug)]
 pub struct LongCall {
     job: String,
@@ -14,19 +14,19 @@ pub struct LongCall {
     standing: Mutex<Standing>,
 }
 
-/// What was said of the job.
+/// Whether the client was given the job's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// Nothing.
+    /// Not yet.
     Untold,
-    /// The client knows its id.
+    /// The client was given the id.
     Told,
-    /// It has ended before the client was told.
+    /// The job ended before the client was given the id.
     Over,
 }
 
 impl LongCall {
-    /// For a call of this tool, whose work is to be in the job of this id.
+    /// Creates the state for a call of this tool; the job will have this id.
     pub fn new(job: String, tool: &str) -> Self {
         Self {
             job,
@@ -47,33 +47,34 @@ impl LongCall {
         &self.tool
     }
 
-    /// Says that there is the job from now on: the work goes on without this server.
+    /// Marks the job as started: the work no longer depends on this server.
     pub fn begin(&self) {
         self.begun.send_replace(true);
     }
 
-    /// Whether there is the job.
+    /// Whether the job has started.
     pub fn has_begun(&self) -> bool {
         *self.begun.borrow()
     }
 
-    /// Waits until there is the job.
+    /// Waits until the job has started.
     pub async fn begun(&self) {
-        // It cannot close while it is asked.
+        // The channel cannot close while it is borrowed here.
         let _ = self.begun.subscribe().wait_for(|begun| *begun).await;
     }
 
-    /// Says that the client wants no more of it: the job is to be cancelled, and ends then.
+    /// Marks the job as no longer wanted by the client: it must be cancelled, and then ends.
     pub fn cancel(&self) {
         self.cancelled.send_replace(true);
     }
 
-    /// Waits until the client wants no more of it.
+    /// Waits until the client no longer wants the job.
     pub async fn cancelled(&self) {
         let _ = self.cancelled.subscribe().wait_for(|is| *is).await;
     }
 
-    /// Says that the client is told of the job; false if it has ended before, and there is only its answer to tell.
+    /// Marks the job's id as given to the client. Returns false if the job has already ended, so that only its
+    /// answer remains to be sent.
     pub fn tell(&self) -> bool {
         let mut standing = self.lock();
         if *standing == Standing::Untold {
@@ -82,7 +83,7 @@ impl LongCall {
         *standing == Standing::Told
     }
 
-    /// Says that the job has ended; whether the client was told of it before.
+    /// Marks the job as ended. Returns whether the client was given its id before.
     pub fn end(&self) -> bool {
         let mut standing = self.lock();
         if *standing == Standing::Untold {

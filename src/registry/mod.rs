@@ -36,5 +36,6 @@ pub use task::TaskSupport;
 pub use tool::Tool;
 pub use toolset::Toolset;
 
-/// A tool's class is a word of policies, and what it needs of the helper one of its owner's file: both are settings.
+/// Re-exported from the settings: policies name a tool's class, and the helper's configuration names the helper
+/// classes.
 pub use crate::config::{Dialect, HelperClass, Risk};

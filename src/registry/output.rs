@@ -1,14 +1,15 @@
-//! What an answer holds of something long or foreign: of a text its beginning and its end, of a list a page.
+//! Limits of answers for long or untrusted content: of a text its beginning and its end, of a list a page.
 //!
-//! A tool uses it so:
+//! How a tool uses it:
 //! - A text that is too long to be shown whole is an [`Excerpt`], as a field of the answer or flattened into it:
-//!   `Excerpt::page(window, offset, total_bytes)` goes on where an earlier answer's `next_offset` says, in tools that
-//!   take an `offset`. Errors need nothing: the beginning and the end of long ones are kept, wherever they come from.
+//!   `Excerpt::page(window, offset, total_bytes)` continues at the `next_offset` of an earlier answer, in tools
+//!   that take an `offset`. Errors need nothing: the beginning and the end of long ones are kept, wherever they
+//!   come from.
 //! - A list is `Page::of(items, offset, limit)`; its `items`, `truncated` and `next_offset` go into the answer.
-//! - Bytes that are no text (`is_text` says so) are `Answer::with_resource(ResourceContents::of_bytes(..))`: base64.
-//! - Where the whole can be read elsewhere, `Answer::with_link` says where.
+//! - Bytes that are not text (see `is_text`) are `Answer::with_resource(ResourceContents::of_bytes(..))`: base64.
+//! - If the whole can be read elsewhere, `Answer::with_link` links to it.
 //!
-//! Answers that are data need nothing for control characters: their text form never holds one as it is.
+//! Answers that are data need no handling of control characters: their text form never contains raw ones.
 
 use std::fmt::Write as _;
 
@@ -17,39 +18,39 @@ use serde::Serialize;
 
 use crate::sys::{is_hostile, neutralise};
 
-/// What an answer shows of a text: 40 kB, which may be so much of its beginning and of its end.
+/// The limit of a text in an answer: 40 kB, split into a beginning and an end of these sizes.
 const HEAD: usize = 24 << 10;
 const TAIL: usize = 16 << 10;
 
-/// The same of an error.
+/// The limit of an error's text.
 const ERROR_HEAD: usize = 1200;
 const ERROR_TAIL: usize = 600;
 
-/// What the items of one page may take as JSON; at it the page ends early.
+/// The maximum size of the items of one page as JSON; the page ends early at this size.
 const PAGE_BYTES: usize = HEAD + TAIL;
 
-/// Some of a text that may be long and is not ours.
+/// Part of a text that may be long and untrusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Excerpt {
-    /// The text. What is not UTF-8 is replaced, and control characters are named instead of being there. Where it is
-    /// `truncated`, a line says how many bytes are missing at that place.
+    /// The text. Invalid UTF-8 is replaced, and control characters are replaced by their names. If it is
+    /// `truncated`, a line at the place of the gap states how many bytes are missing.
     pub text: String,
-    /// How many bytes there are in all.
+    /// The total size in bytes.
     pub total_bytes: u64,
-    /// Whether some of them are missing.
+    /// Whether bytes are missing.
     pub truncated: bool,
-    /// Where what is missing begins, in bytes.
+    /// The offset of the first missing byte.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<u64>,
 }
 
 impl Excerpt {
-    /// An error's words, or their beginning and their end: a page of them says what is wrong.
+    /// The text of an error, or its beginning and its end: about a page is enough to show what is wrong.
     pub fn of_error(words: &str) -> Self {
         Self::within(words.as_bytes(), (ERROR_HEAD, ERROR_TAIL))
     }
 
-    /// The whole, or so much of its beginning and of its end.
+    /// The whole, or this much of its beginning and of its end.
     fn within(whole: &[u8], (head, tail): (usize, usize)) -> Self {
         let total_bytes = whole.len() as u64;
         if let Some(text) = shown(whole, head + tail) {
@@ -72,8 +73,8 @@ impl Excerpt {
         }
     }
 
-    /// What follows an offset, as far as it fits: `window` begins there, and is all that follows or at least as much
-    /// as an answer can hold.
+    /// The text from an offset on, as far as it fits. `window` begins at the offset; it is everything that follows,
+    /// or at least as much as an answer can hold.
     pub fn page(window: &[u8], offset: u64, total_bytes: u64) -> Self {
         let is_last = offset.saturating_add(window.len() as u64) >= total_bytes;
         let whole = if is_last { window } else { whole_chars(window) };
@@ -88,11 +89,11 @@ impl Excerpt {
         }
     }
 
-    /// So many bytes of a source, from the offset on, are enough for [`Excerpt::page`].
+    /// The number of bytes of a source, from the offset on, that is enough for [`Excerpt::page`].
     pub const WINDOW: usize = HEAD + TAIL;
 }
 
-/// Whether bytes can be shown as text: UTF-8, but for a character cut off at the end, and no zero byte.
+/// Whether bytes can be shown as text: UTF-8 without a zero byte, where the last character may be incomplete.
 pub fn is_text(bytes: &[u8]) -> bool {
     !bytes.contains(&0) && std::str::from_utf8(whole_chars(bytes)).is_ok()
 }
@@ -100,23 +101,23 @@ pub fn is_text(bytes: &[u8]) -> bool {
 /// Some items of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
-    /// In the list's order.
+    /// The items, in the list's order.
     pub items: Vec<T>,
-    /// Whether there are further ones.
+    /// Whether there are more items.
     pub truncated: bool,
-    /// The `offset` that those begin at.
+    /// The `offset` of the next page.
     pub next_offset: Option<u64>,
 }
 
 impl<T: Serialize> Page<T> {
-    /// The items from `offset` on: at most `limit` of them, and no more than an answer holds, but one at least.
+    /// The items from `offset` on: at most `limit`, and no more than fit into an answer, but at least one.
     pub fn of(list: impl IntoIterator<Item = T>, offset: u64, limit: u32) -> Self {
         let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
         let list = list.into_iter().skip(skipped);
         let (mut items, mut bytes) = (Vec::new(), 0);
         let mut next_offset = None;
         for item in list {
-            // What cannot be written fails where the answer is written.
+            // An item that cannot be serialized fails where the answer is serialized.
             bytes += serde_json::to_vec(&item).map_or(0, |json| json.len());
             let full = items.len() >= limit as usize || bytes > PAGE_BYTES && !items.is_empty();
             if full {
@@ -133,7 +134,7 @@ impl<T: Serialize> Page<T> {
     }
 }
 
-/// JSON whose strings hold no character that a terminal would obey: each is written as the escape that means it.
+/// Escapes the characters in JSON strings that a terminal would interpret.
 pub(super) fn visible(json: String) -> String {
     if is_visible(&json) {
         return json;
@@ -141,7 +142,7 @@ pub(super) fn visible(json: String) -> String {
     let mut out = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         if obeyed(c) {
-            // All of them are below U+10000; writing to a text cannot fail.
+            // All of them are below U+10000. Writing to a `String` cannot fail.
             let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
             out.push(c);
@@ -150,9 +151,9 @@ pub(super) fn visible(json: String) -> String {
     out
 }
 
-/// Whether JSON that `serde_json` wrote has no characters that a terminal obeys or that hide others.
+/// Whether JSON from `serde_json` contains no characters that a terminal interprets or that hide others.
 pub(super) fn is_visible(json: &str) -> bool {
-    // It has escaped the control characters below the space, so of ASCII one is left.
+    // serde_json has escaped the control characters below the space, so one ASCII control character is left.
     json.is_ascii() && !json.as_bytes().contains(&0x7f) || !json.contains(obeyed)
 }
 
@@ -160,14 +161,14 @@ fn obeyed(c: char) -> bool {
     is_hostile(c) && c != '\r'
 }
 
-/// Bytes as text, if that is at most so long.
+/// Returns bytes as text, if the text is not longer than this.
 fn shown(bytes: &[u8], most: usize) -> Option<String> {
     let few = bytes.len() <= most;
     let text = few.then(|| neutralise(&String::from_utf8_lossy(bytes)).into_owned());
     text.filter(|text| text.len() <= most)
 }
 
-/// The beginning as text of at most so many bytes, and how many of the bytes that is.
+/// Returns the beginning as text of at most this length, and the number of bytes that it covers.
 fn beginning(bytes: &[u8], most: usize) -> (String, usize) {
     let mut part = bytes.get(..most).map_or(bytes, whole_chars);
     loop {
@@ -175,12 +176,12 @@ fn beginning(bytes: &[u8], most: usize) -> (String, usize) {
         if text.len() <= most {
             return (text, part.len());
         }
-        // Named characters are longer than what they stand for.
+        // The names of control characters are longer than the characters.
         part = whole_chars(part.get(..part.len() / 2).unwrap_or_default());
     }
 }
 
-/// The same of the end.
+/// The same for the end.
 fn end(bytes: &[u8], most: usize) -> (String, usize) {
     let mut length = most.min(bytes.len());
     loop {
@@ -196,12 +197,13 @@ fn end(bytes: &[u8], most: usize) -> (String, usize) {
     }
 }
 
-/// Without a character that is cut off at the end.
+/// Removes an incomplete character at the end.
 fn whole_chars(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(e) if e.error_len().is_none() => bytes.get(..e.valid_up_to()).unwrap_or(bytes),
         Err(_) => {
-            // What is broken earlier hides whether the end is: a character has four bytes at most.
+            // Earlier invalid bytes hide whether the last character is incomplete; a character has at most four
+            // bytes.
             let last = (1..=3).find(|n| {
                 let at = bytes.len().checked_sub(*n).and_then(|at| bytes.get(at..));
                 at.is_some_and(|end| {

@@ -1,14 +1,14 @@
-//! The key without which no tool runs.
+//! The permit that is required to run a tool.
 
 /// Proof that the policy has allowed one call; [`crate::registry::Tool::run`] takes it.
 ///
-/// Only the room `policy` makes one: the house rules test looks for any other.
+/// Only the module `policy` creates permits; the test `house_rules` checks this.
 #[derive(Debug)]
 #[must_use]
 pub struct Permit(());
 
 impl Permit {
-    /// Made by the policy when its verdict is to allow.
+    /// Called by the policy when its verdict is to allow.
     pub fn granted_by_policy() -> Self {
         Self(())
     }

@@ -1,16 +1,16 @@
-//! What validators of model providers are known to take of a tool, as rules that are looked after one by one.
+//! Checks tool definitions against the known limits of the validators of model providers, one rule for each.
 //!
-//! Clients hand tools on to their model's provider, and one that it refuses takes all others of the request with it.
-//! What is refused is known from reports; each rule names one.
+//! Clients pass tools on to their model's provider. If it rejects one tool, it rejects the whole request with all
+//! tools. The rules come from reports; each rule names one.
 
 use serde_json::{Map, Value};
 
 use crate::protocol;
 
-/// Keywords that every one of them reads or passes over. Left out on purpose: `$ref`, `$defs`, `oneOf`, `allOf`,
-/// `not`, `const`, `if`, `prefixItems`, `patternProperties`, `exclusiveMinimum`, `uniqueItems`, which one or the other
-/// refuses (Gemini until 2025-11-05: samchon.github.io/openapi, `IGeminiSchema`), and `format`, of which Gemini knows
-/// `enum` and `date-time` alone (Firebase AI reference, `SchemaInterface.format`).
+/// Keywords that every provider reads or ignores. Deliberately left out are those that some provider rejects:
+/// `$ref`, `$defs`, `oneOf`, `allOf`, `not`, `const`, `if`, `prefixItems`, `patternProperties`, `exclusiveMinimum`,
+/// `uniqueItems` (Gemini until 2025-11-05: samchon.github.io/openapi, `IGeminiSchema`), and `format`, of which
+/// Gemini knows only `enum` and `date-time` (Firebase AI reference, `SchemaInterface.format`).
 const KEYWORDS: &[&str] = &[
     "additionalProperties",
     "default",
@@ -29,13 +29,14 @@ const KEYWORDS: &[&str] = &[
     "type",
 ];
 
-/// `OpenAI`'s bound on the description of a function (API reference, `tools[].function`), beyond which a request fails.
+/// `OpenAI`'s limit for the description of a function (API reference, `tools[].function`); a longer one fails the
+/// request.
 const MAX_DESCRIPTION: usize = 1024;
 
-/// `OpenAI`'s bound on nested objects in schemas of functions (Structured Outputs, "Objects have limitations").
+/// `OpenAI`'s limit for nested objects in schemas of functions (Structured Outputs, "Objects have limitations").
 const MAX_DEPTH: usize = 5;
 
-/// Why some client could not use this tool; nothing when all can.
+/// The reasons why some client could not use this tool; empty if every client can.
 pub fn complaints(tool: &protocol::Tool) -> Vec<String> {
     let mut found = Vec::new();
     let Some(root) = tool.input_schema.as_object() else {
@@ -45,7 +46,7 @@ pub fn complaints(tool: &protocol::Tool) -> Vec<String> {
     if root.get("type").and_then(Value::as_str) != Some("object") {
         found.push("the root is not of type object".to_owned());
     }
-    // `properties` must be there and be an object, even an empty one (OpenAI; laravel-gpt issue 8).
+    // `properties` must be present and an object, even if it is empty (OpenAI; laravel-gpt issue 8).
     if !root.get("properties").is_some_and(Value::is_object) {
         found.push("the root has no properties".to_owned());
     }
@@ -70,7 +71,7 @@ fn look(schema: &Map<String, Value>, place: &str, depth: usize, found: &mut Vec<
     if depth > MAX_DEPTH {
         complain(format!("it is nested deeper than {MAX_DEPTH}"));
     }
-    // A list of types, or none, is refused by Gemini (zereight/gitlab-mcp issue 166).
+    // Gemini rejects a list of types, and a missing type (zereight/gitlab-mcp issue 166).
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or("");
     if !["array", "boolean", "integer", "number", "object", "string"].contains(&kind) {
         complain("it has no type, or several".to_owned());
@@ -83,7 +84,7 @@ fn look(schema: &Map<String, Value>, place: &str, depth: usize, found: &mut Vec<
     if (kind == "array") != schema.get("items").is_some_and(Value::is_object) {
         complain("an array needs items, and nothing else does".to_owned());
     }
-    // Gemini takes values of text alone, and no empty one.
+    // Gemini accepts only strings as values, and no empty string.
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let good = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
         if values.is_empty() || !values.iter().all(good) || kind != "string" {

@@ -1,4 +1,4 @@
-//! One prompt: its definition and the function that writes its messages.
+//! A prompt: its definition and the function that writes its messages.
 
 use serde_json::{Map, Value};
 
@@ -7,20 +7,20 @@ use crate::protocol::{Prompt, PromptMessage};
 
 type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<PromptAnswer>> + Send + Sync;
 
-/// What asking for a prompt gives.
+/// The result of `prompts/get`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptAnswer {
-    /// What the prompt is about.
+    /// A description of the prompt.
     pub description: Option<String>,
     /// Its messages.
     pub messages: Vec<PromptMessage>,
 }
 
-/// A prompt that can be listed and asked for.
+/// A prompt in the catalog.
 pub struct PromptRow {
-    /// What `prompts/list` shows.
+    /// Its definition in `prompts/list`.
     pub definition: Prompt,
-    /// The tool that it stands on: for an agent that does not see that, there is no such prompt either.
+    /// The tools that it needs: an agent that does not see them does not see the prompt either.
     pub needs: &'static [&'static str],
     /// Writes the messages.
     pub function: Box<Function>,

@@ -1,4 +1,4 @@
-//! Where resources come from: a source lists, reads and watches its own URIs, for who looks.
+//! Sources of resources: a source lists, reads and watches its own URIs, for a viewer.
 
 use std::future::Future;
 use std::ops::RangeInclusive;
@@ -11,71 +11,71 @@ use tokio::sync::watch;
 use crate::config::Reach;
 use crate::protocol::{ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError};
 
-/// A future that can be kept in a table.
+/// A boxed future.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Who looks at resources; what is not within its reach is not there.
+/// The agent that accesses resources; those outside of its reach do not exist for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Viewer {
     /// The agent's id.
     pub agent: Arc<str>,
-    /// What of the box there is for it.
+    /// The parts of the host that it can see.
     pub reach: Reach,
 }
 
 /// A source of resources.
 pub trait ResourceSource: Send + Sync {
-    /// What `resources/list` shows of it.
+    /// The resources in `resources/list`.
     fn resources(&self, viewer: &Viewer) -> Vec<Resource>;
 
-    /// What `resources/templates/list` shows of it.
+    /// The templates in `resources/templates/list`.
     fn templates(&self, viewer: &Viewer) -> Vec<ResourceTemplate>;
 
-    /// Reads one; `None` when there is no such resource here.
+    /// Reads a resource; `None` if this source has no such resource.
     fn read(
         &self,
         viewer: &Viewer,
         uri: &str,
     ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>>;
 
-    /// Reads one that is a JSON document, written for the answer; `None` where `read` is to be asked, as for what is
-    /// no document or is not there.
+    /// Reads a JSON document that is already serialized for the answer. `None` if `read` must be called instead:
+    /// the resource is no such document, or does not exist.
     fn document(&self, _viewer: &Viewer, _uri: &str) -> Option<ReadDocument> {
         None
     }
 
-    /// Whether a URI may be subscribed to: one that can exist, though it need not now.
+    /// Whether a viewer may subscribe to a URI: the resource need not exist yet.
     fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool;
 
-    /// Rings with the newest revision whenever something may have changed, once `touched` knows of it.
+    /// Receives the newest revision whenever something may have changed, after `touched` can see it.
     fn bell(&self) -> watch::Receiver<u64>;
 
-    /// The newest revision there is for who looks.
+    /// The newest revision that the viewer can see.
     fn newest(&self, _viewer: &Viewer) -> u64 {
         *self.bell().borrow()
     }
 
-    /// Whether the changes of a resource are no revisions, but counted apart: `touched` then goes by that count.
-    /// It is not remembered across restarts.
+    /// Whether changes of a resource are counted separately and are not revisions: `touched` then uses that count.
+    /// The count is not stored across restarts.
     fn is_apart(&self, _uri: &str) -> bool {
         false
     }
 
-    /// How far the count apart has come.
+    /// The current value of the separate count.
     fn newest_apart(&self) -> u64 {
         0
     }
 
-    /// Rings whenever the count apart may have moved; nothing where there is none.
+    /// Notified whenever the separate count may have changed; `None` if there is none.
     fn bell_apart(&self) -> Option<watch::Receiver<u64>> {
         None
     }
 
-    /// The newest revision after `after` that changed what this URI reads, if one did.
+    /// The newest revision after `after` that changed the content at this URI, if any.
     fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64>;
 
-    /// How the revisions after the first of these, up to the last, changed what this URI reads; `None` where
-    /// that is not known or too long to be told.
+    /// The patches that the revisions after the first of these, up to the last, made to the content at this URI.
+    /// `None` if they are unknown or too long to be sent.
     fn patches(
         &self,
         _viewer: &Viewer,

@@ -1,20 +1,21 @@
-//! JSON Schemas from argument structs, in the plain form that every client's validator takes.
+//! JSON Schemas of argument structs, in a plain form that every client's validator accepts.
 
 use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-/// The schema of a tool's arguments.
+/// The schema of a tool's arguments, and its description.
 pub fn of_arguments<A: JsonSchema>() -> (Value, Option<String>) {
     arguments(A::json_schema)
 }
 
-/// The schema of a tool's structured answer, in which what is left out when it is empty is optional.
+/// The schema of a tool's structured answer: fields that are omitted when empty are optional.
 pub fn of_answer<R: JsonSchema>() -> Value {
     of(R::json_schema, Contract::Serialize).0
 }
 
-/// What a type says of itself; behind a pointer, so that what follows is compiled once and not for each type.
+/// The schema function of a type. It is a function pointer, so that its callers are compiled once and not for each
+/// type.
 type Said = fn(&mut SchemaGenerator) -> Schema;
 
 fn arguments(said: Said) -> (Value, Option<String>) {
@@ -34,7 +35,7 @@ fn of(said: Said, contract: Contract) -> (Value, Option<String>) {
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
     let mut schema: Value = said(&mut generator).into();
-    // Only a type that holds itself has a definition.
+    // Only a recursive type has a definition.
     let definitions = generator.take_definitions(false);
     if let Some(root) = schema.as_object_mut().filter(|_| !definitions.is_empty()) {
         root.insert("$defs".to_owned(), definitions.into());
@@ -47,7 +48,7 @@ fn of(said: Said, contract: Contract) -> (Value, Option<String>) {
     (schema, description)
 }
 
-/// Gives a property another name.
+/// Renames a property.
 pub fn rename(schema: &mut Value, from: &str, to: &str) {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     if let Some(properties) = properties
@@ -63,7 +64,7 @@ pub fn rename(schema: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// Adds a property of this type that is for nothing.
+/// Adds an unused property of this type.
 pub fn add(schema: &mut Value, name: &str, kind: &str) {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     if let Some(properties) = properties {
@@ -72,7 +73,7 @@ pub fn add(schema: &mut Value, name: &str, kind: &str) {
     }
 }
 
-/// Leaves a property out.
+/// Removes a property.
 pub fn take_out(schema: &mut Value, name: &str) {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     if let Some(properties) = properties {
@@ -84,11 +85,11 @@ pub fn take_out(schema: &mut Value, name: &str) {
     }
 }
 
-/// Takes the descriptions out of a schema.
+/// Removes the descriptions from a schema.
 pub fn wordless(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
-            // A property may have that name, too.
+            // A property may be named `description`, too.
             if object.get("description").is_some_and(Value::is_string) {
                 object.remove("description");
             }
@@ -99,7 +100,7 @@ pub fn wordless(schema: &mut Value) {
     }
 }
 
-/// Doc comments are wrapped for the source's width; a client shows them in its own.
+/// Joins the lines of a paragraph: doc comments are wrapped for the source, but clients wrap text themselves.
 fn unwrapped(text: &str) -> String {
     text.split("\n\n")
         .map(|p| p.replace('\n', " "))
@@ -107,8 +108,8 @@ fn unwrapped(text: &str) -> String {
         .join("\n\n")
 }
 
-/// Some clients refuse type arrays, `anyOf` with null, `$schema` and unknown formats: none of them
-/// says anything that an optional property does not say.
+/// Removes type arrays, `anyOf` with null, `$schema` and formats, because some clients reject them. None of them
+/// adds anything that an optional property does not express.
 fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -141,7 +142,7 @@ fn simplify_object(object: &mut Map<String, Value>) {
             object.insert("type".into(), only);
         }
     }
-    // An argument that may be left out is left out, and not null.
+    // An optional argument is omitted rather than null.
     if let Some(Value::Array(values)) = object.get_mut("enum") {
         values.retain(|value| !value.is_null());
     }
@@ -158,7 +159,8 @@ fn simplify_object(object: &mut Map<String, Value>) {
     constants_as_enum(object);
 }
 
-/// `oneOf` of constants is how documented variants come out; an `enum` says the same more widely.
+/// schemars turns documented variants into `oneOf` of constants; an `enum` means the same and is more widely
+/// supported.
 fn constants_as_enum(object: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = object.get("oneOf") else {
         return;
@@ -178,7 +180,7 @@ mod tests {
     /// Look at a thing
     /// in some way.
     #[derive(JsonSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Look {
         /// How often.
         times: Option<u32>,
@@ -188,7 +190,7 @@ mod tests {
 
     #[derive(JsonSchema)]
     #[serde(rename_all = "lowercase")]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     enum Way {
         /// To the left.
         Left,
@@ -210,9 +212,9 @@ mod tests {
 
     #[derive(serde::Serialize, JsonSchema)]
     struct Seen {
-        /// What is there.
+        /// The visible things.
         things: Vec<String>,
-        /// What is off.
+        /// The hidden things.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         off: Vec<String>,
     }

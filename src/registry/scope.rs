@@ -1,25 +1,25 @@
-//! What of the box a tool is about: an agent that is kept in a space sees only tools that keep to it.
+//! The scope of a tool: the part of the host that it is about, which decides whether an agent in a space sees it.
 
 use crate::config::Reach;
 
-/// What of the box a tool is about.
+/// The part of the host that a tool is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// The whole box, or nobody said: only for agents that reach everything.
+    /// The whole host, or not declared: only for agents that can reach everything.
     #[default]
     Box,
-    /// The host: for agents that reach it.
+    /// The host itself: for agents that can reach it.
     Host,
-    /// The container that this argument names; without the argument, those within reach.
+    /// The container that this argument names; without the argument, all containers within reach.
     Container(&'static str),
     /// The container that this argument names; without the argument, the host.
     HostOr(&'static str),
-    /// Whatever is within the caller's reach, to which the tool keeps by itself.
+    /// Everything within the caller's reach; the tool enforces this itself.
     Within,
 }
 
 impl Scope {
-    /// Whether a tool of this scope exists for an agent that reaches so far.
+    /// Whether a tool of this scope exists for an agent with this reach.
     pub fn is_within(self, reach: &Reach) -> bool {
         match self {
             Self::Box => reach.is_everything(),

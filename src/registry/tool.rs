@@ -1,4 +1,4 @@
-//! One tool: its definition, its class, and the function behind it.
+//! A tool: its definition, its class, and its function.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use super::{
 use crate::config::{HelperClass, Risk};
 use crate::protocol;
 
-/// Whether a tool is there at the moment.
+/// Whether a tool is currently available.
 pub type IsThere = Arc<dyn Fn() -> bool + Send + Sync>;
 
 type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Send + Sync;
 
 /// A tool that can be listed and run.
-#[expect(clippy::struct_excessive_bools, reason = "each is a word of its row")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its row")]
 pub struct Tool {
     definition: protocol::Tool,
     answer: Option<fn() -> Value>,
@@ -45,28 +45,28 @@ pub struct Tool {
     reading: Option<Reading>,
 }
 
-/// Reads arguments and runs nothing.
+/// Parses arguments without running anything.
 type Reading = fn(Map<String, Value>) -> std::result::Result<(), ToolError>;
 
 /// A tool's name and parameters in the `StartOS` dialect.
 #[derive(Debug, Clone, Copy)]
 pub struct Alias {
-    /// What it is called there.
+    /// Its name in the dialect.
     pub name: &'static str,
-    /// Their parameter, ours.
+    /// Pairs of a parameter of the dialect and the corresponding one of this server.
     pub parameters: &'static [(&'static str, &'static str)],
-    /// What it says there by its name, and here by these arguments.
+    /// The arguments of this server that the name in the dialect implies.
     pub fixed: &'static [(&'static str, bool)],
-    /// The argument, and its value, that a call without any has here.
+    /// The argument and its value that a call without arguments has on this server.
     pub bare: Option<(&'static str, &'static str)>,
-    /// What it takes there, and what says nothing here: taken and left aside, with its type.
+    /// Parameters of the dialect that have no meaning here, with their types: they are accepted and ignored.
     pub unused: &'static [(&'static str, &'static str)],
-    /// Credentials that it takes there, and that no model has here: such a call is refused.
+    /// Credentials that the dialect accepts. Here a call with one is refused, because models must not have them.
     pub secrets: &'static [&'static str],
 }
 
 impl Tool {
-    /// A tool with this definition.
+    /// Creates a tool with this definition.
     pub fn new(definition: protocol::Tool, risk: Risk, function: Box<Function>) -> Self {
         Self {
             definition,
@@ -90,17 +90,18 @@ impl Tool {
         }
     }
 
-    /// How its arguments are read, beside its function.
+    /// Sets the function that parses its arguments without running it.
     pub(super) fn reading(mut self, reading: Reading) -> Self {
         self.reading = Some(reading);
         self
     }
 
-    /// Whether its function would be run with these arguments, and runs nothing: before somebody is asked about
-    /// the call, or it is kept for later. A tool that was made without a table reads its own when it runs.
+    /// Checks whether its function would run with these arguments, without running it: used before a person is
+    /// asked about the call, or before the call is stored. A tool that was created without a table parses its
+    /// arguments only when it runs.
     ///
     /// # Errors
-    /// The words that the call would be answered with.
+    /// The error that the call would be answered with.
     pub fn check_arguments(
         &self,
         mut arguments: Map<String, Value>,
@@ -109,7 +110,7 @@ impl Tool {
         self.reading.map_or(Ok(()), |reading| reading(arguments))
     }
 
-    /// Runs it.
+    /// Runs the tool.
     pub fn run(
         &self,
         _: Permit,
@@ -120,25 +121,25 @@ impl Tool {
         (self.function)(arguments, cx)
     }
 
-    /// All that is known of it but the schema of its answers.
+    /// Its definition without the schema of its answers.
     pub fn definition(&self) -> &protocol::Tool {
         &self.definition
     }
 
-    /// The same with that schema. It is made when somebody looks at it: at a start the schemas of all tools took
-    /// half of the instructions, and only lists show them.
+    /// Its definition with that schema. The schema is generated on demand: at the start, the schemas of all tools
+    /// took half of the instructions, and only lists show them.
     pub fn described(&self) -> protocol::Tool {
         let mut described = self.definition.clone();
         let schema = self.answer.map(|answer| answer());
-        // Only an object can be structured content in every revision.
+        // In every revision, structured content must be an object.
         let is_object =
             |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("object");
         described.output_schema = schema.filter(is_object);
         described
     }
 
-    /// What `tools/list` shows: of its answers the form and not the words, which programs do not read and models
-    /// would have in mind with each of their turns.
+    /// The definition in `tools/list`. The schema of answers has no descriptions: programs do not read them, and
+    /// models would have them in the context of every turn.
     pub fn listed(&self) -> protocol::Tool {
         let mut listed = self.described();
         if let Some(schema) = &mut listed.output_schema {
@@ -152,7 +153,7 @@ impl Tool {
         &self.definition.name
     }
 
-    /// The group that it belongs to; empty where nobody has named it.
+    /// The toolset that it belongs to; empty if it has no name.
     pub fn toolset(&self) -> &'static str {
         self.toolset
     }
@@ -162,22 +163,22 @@ impl Tool {
         self.risk
     }
 
-    /// What of the box it is about.
+    /// The part of the host that it is about.
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// The class of the helper's operations without which it can do nothing, if there is one.
+    /// The class of the helper's operations that it requires, if any.
     pub fn needs(&self) -> Option<HelperClass> {
         self.needs
     }
 
-    /// Another class of operations with which it can do something as well.
+    /// Another class of operations with which it also has a use.
     pub fn or_needs(&self) -> Option<HelperClass> {
         self.or_needs
     }
 
-    /// Whether what it stands on is there at the moment.
+    /// Whether its dependencies are currently available.
     pub(super) fn is_there(&self) -> bool {
         self.is_there.as_ref().is_none_or(|is_there| is_there())
     }
@@ -194,7 +195,7 @@ impl Tool {
         self.needs = Some(class);
     }
 
-    /// What a call of it is about, such as a container's name, if it names something.
+    /// The target of a call, such as a container's name, if the call names one.
     pub fn target<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a str> {
         let named = |name: &str| arguments.get(name)?.as_str();
         match self.scope {
@@ -206,12 +207,12 @@ impl Tool {
         }
     }
 
-    /// Whether its answer waits until the state shows its effect.
+    /// Whether its answer waits until the state reflects its effect.
     pub fn syncs_state(&self) -> bool {
         self.syncs_state
     }
 
-    /// Whether it can make what its calls are about, so that this need not exist before.
+    /// Whether it can create the target of its calls, so that this need not exist before.
     pub fn makes_target(&self) -> bool {
         self.makes_target
     }
@@ -221,7 +222,7 @@ impl Tool {
         self.remembers
     }
 
-    /// Whether it is told what its caller may propose.
+    /// Whether its context includes what the caller may propose.
     pub fn hears_offers(&self) -> bool {
         self.hears_offers
     }
@@ -231,7 +232,7 @@ impl Tool {
         self.task_support
     }
 
-    /// Whether its calls may take longer than clients wait, and then go on as jobs.
+    /// Whether its calls may take longer than clients wait, and then continue as jobs.
     pub fn is_long(&self) -> bool {
         self.long
     }
@@ -240,17 +241,17 @@ impl Tool {
         self.long = true;
     }
 
-    /// The arguments that a 2026-07-28 client repeats as `Mcp-Param-*`: header name and path.
+    /// The arguments that a 2026-07-28 client repeats as `Mcp-Param-*` headers: header name and path.
     pub fn header_parameters(&self) -> &[(String, Vec<String>)] {
         &self.headers
     }
 
-    /// The names that it answers to in the `StartOS` dialect.
+    /// Its names in the `StartOS` dialect.
     pub fn aliases(&self) -> &[Alias] {
         &self.aliases
     }
 
-    /// What `tools/list` shows in that dialect, by one of its names there.
+    /// The definition in `tools/list` under one of its names in that dialect.
     pub fn listed_as(&self, alias: Alias) -> protocol::Tool {
         let mut listed = self.listed();
         alias.name.clone_into(&mut listed.name);
@@ -266,13 +267,13 @@ impl Tool {
         listed
     }
 
-    /// The name of the `StartOS` dialect that it was called by, if it was called so.
+    /// The alias of the `StartOS` dialect with this name, if the tool has it.
     pub fn alias(&self, called: &str) -> Option<Alias> {
         let mut aliases = self.aliases.iter();
         aliases.find(|alias| alias.name == called).copied()
     }
 
-    /// Renames the dialect's parameters to ours; a call by our own name is left as it is.
+    /// Renames the dialect's parameters to those of this server; a call by this server's name is unchanged.
     pub fn translate(
         alias: Option<Alias>,
         arguments: &mut Map<String, Value>,
@@ -280,7 +281,8 @@ impl Tool {
         let Some(alias) = alias else {
             return Ok(());
         };
-        // Nothing would be encrypted or opened with it, and who sends one believes that it is.
+        // Ignoring it would be wrong: nothing would be encrypted or decrypted, but the caller would assume that it
+        // was.
         if let Some(secret) = alias.secrets.iter().find(|name| given(arguments, name)) {
             let words = format!("`{secret}` is not taken here, for credentials never pass a model");
             let hint = "Nothing was done. Leave it out: the owner of the box names a file for it.";
@@ -348,15 +350,16 @@ impl Tool {
         &mut self.definition
     }
 
-    /// Reads the header parameters out of the schema; a wrong annotation would make clients drop the tool, and a
-    /// schema that they cannot read too. Those of answers come from types of ours alone, and a test looks at them.
+    /// Reads the header parameters from the schema. An invalid annotation, or a schema that clients cannot read,
+    /// would make them drop the tool. The schemas of answers come only from this server's own types, and a test
+    /// checks them.
     pub(super) fn check(&mut self) -> std::result::Result<(), String> {
         protocol::check_dialect(&self.definition.input_schema)?;
         self.headers = protocol::header_parameters(&self.definition.input_schema)?;
         Ok(())
     }
 
-    /// Some clients add arguments of their own to every call.
+    /// Some clients add their own arguments to every call.
     fn drop_noise(&self, arguments: &mut Map<String, Value>) {
         const NOISE: &[&str] = &["toolCallId"];
         let known = self.definition.input_schema.get("properties");
@@ -368,7 +371,7 @@ impl Tool {
     }
 }
 
-/// Whether an argument says something: programs fill in what they have nothing for.
+/// Whether an argument has a value: programs send null or empty strings for unset ones.
 fn given(arguments: &Map<String, Value>, name: &str) -> bool {
     let value = arguments.get(name);
     value.is_some_and(|value| !value.is_null() && value.as_str() != Some(""))

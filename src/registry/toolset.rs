@@ -1,4 +1,4 @@
-//! A group of tools over one backend: a tool is one row here and ten lines beside it.
+//! A toolset: a group of tools over one backend. A tool is one row of the table and about ten lines next to it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Toolset<B> {
 }
 
 impl<B: Send + Sync + 'static> Toolset<B> {
-    /// An empty table over a backend.
+    /// Creates an empty table over a backend.
     pub fn over(backend: Arc<B>) -> Self {
         Self {
             name: "",
@@ -37,13 +37,13 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         }
     }
 
-    /// Calls the group so: policies name it. It holds for the rows that follow.
+    /// Names the toolset, so that policies can refer to it. This applies to the rows that follow.
     #[must_use]
     pub fn named(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
 
-    /// A row whose answer is data. The arguments' doc comment is the description.
+    /// Adds a row that answers with data. The doc comment of the arguments is the description.
     #[must_use]
     pub fn tool<A, R, F>(
         self,
@@ -63,7 +63,7 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         .returning::<R>()
     }
 
-    /// A row that writes its own answer.
+    /// Adds a row that builds its own answer.
     #[must_use]
     pub fn answering<A, F>(
         self,
@@ -78,43 +78,43 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.row::<A, _, _>(name, risk, function)
     }
 
-    /// The last row's answer carries this data.
+    /// Sets the type of data in the last row's answer.
     #[must_use]
     pub fn returning<R: JsonSchema>(self) -> Self {
         self.last(|tool| tool.set_answer(schema::of_answer::<R>))
     }
 
-    /// The last row's schema, written by hand.
+    /// Replaces the last row's schema.
     #[must_use]
     pub fn with_schema(self, schema: Value) -> Self {
         self.last(|tool| tool.definition_mut().input_schema = schema)
     }
 
-    /// The last row's name for people.
+    /// Sets the last row's title.
     #[must_use]
     pub fn titled(self, title: &str) -> Self {
         self.last(|tool| tool.definition_mut().title = Some(title.to_owned()))
     }
 
-    /// The last row can do nothing where the helper's owner has switched this off.
+    /// Sets the helper class that the last row requires.
     #[must_use]
     pub fn through(self, class: HelperClass) -> Self {
         self.last(|tool| tool.set_needs(class))
     }
 
-    /// The last row can do something where this class is on, too.
+    /// Sets another helper class with which the last row is also available.
     #[must_use]
     pub fn or_through(self, class: HelperClass) -> Self {
         self.last(|tool| tool.set_or_needs(class))
     }
 
-    /// The last row is there only while this says so; it is asked whenever one is looked for.
+    /// Makes the last row available only while this function returns true; it is called at every lookup.
     #[must_use]
     pub fn while_there(self, is_there: IsThere) -> Self {
         self.last(|tool| tool.set_is_there(is_there))
     }
 
-    /// The last row answers to this name of the `StartOS` dialect too, with (their, our) parameters.
+    /// Adds a name of the `StartOS` dialect to the last row, with pairs of (dialect, own) parameters.
     #[must_use]
     pub fn startos(
         self,
@@ -124,7 +124,7 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.startos_with(alias, parameters, &[])
     }
 
-    /// The same of a name that says what are arguments here: of one row several can be the names.
+    /// The same for a name that implies arguments here: a row may have several such names.
     #[must_use]
     pub fn startos_with(
         self,
@@ -144,19 +144,19 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         })
     }
 
-    /// By the last name of that dialect a call without arguments has this one.
+    /// Sets the argument that a call without arguments has under the last name of that dialect.
     #[must_use]
     pub fn without_arguments(self, ours: &'static str, value: &'static str) -> Self {
         self.last_alias(|alias| alias.bare = Some((ours, value)))
     }
 
-    /// What the last name of that dialect takes, too, and what says nothing here.
+    /// Sets the parameters of the last name of that dialect that are accepted and ignored here.
     #[must_use]
     pub fn leaving_aside(self, unused: &'static [(&'static str, &'static str)]) -> Self {
         self.last_alias(|alias| alias.unused = unused)
     }
 
-    /// The credentials that the last name of that dialect takes; here a call with one is refused.
+    /// Sets the credentials that the last name of that dialect accepts; here a call with one is refused.
     #[must_use]
     pub fn refusing_secrets(self, secrets: &'static [&'static str]) -> Self {
         self.last_alias(|alias| alias.secrets = secrets)
@@ -166,56 +166,56 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(|tool| tool.last_alias().map_or((), change))
     }
 
-    /// What of the box the last row is about.
+    /// Sets the part of the host that the last row is about.
     #[must_use]
     pub fn about(self, scope: Scope) -> Self {
         self.last(|tool| tool.set_scope(scope))
     }
 
-    /// The last row's answer waits until the state shows its effect.
+    /// Makes the last row's answer wait until the state reflects its effect.
     #[must_use]
     pub fn syncs_state(self) -> Self {
         self.last(Tool::set_syncs_state)
     }
 
-    /// The last row can make what its calls are about.
+    /// Declares that the last row can create the target of its calls.
     #[must_use]
     pub fn makes_target(self) -> Self {
         self.last(Tool::set_makes_target)
     }
 
-    /// The last row's questions carry state from one round to the next.
+    /// Declares that the last row's questions carry state from one round to the next.
     #[must_use]
     pub fn remembers(self) -> Self {
         self.last(Tool::set_remembers)
     }
 
-    /// The last row is told what its caller may propose (`Cx::offers`).
+    /// Adds what the caller may propose to the last row's context (`Cx::offers`).
     #[must_use]
     pub fn hears_offers(self) -> Self {
         self.last(Tool::set_hears_offers)
     }
 
-    /// Calls of the last row that take long become tasks, for clients that know of them.
+    /// Lets long calls of the last row become tasks, for clients that support tasks.
     #[must_use]
     pub fn offers_task(self) -> Self {
         self.last(|tool| tool.set_task_support(TaskSupport::Offered))
     }
 
-    /// Calls of the last row may take longer than clients wait: its work goes on as a job then (`Cx::long_call`), or
-    /// as a task for clients that know of them.
+    /// Declares that calls of the last row may take longer than clients wait: the work then continues as a job
+    /// (`Cx::long_call`), or as a task for clients that support tasks.
     #[must_use]
     pub fn long(self) -> Self {
         self.offers_task().last(Tool::set_long)
     }
 
-    /// Calls of the last row become tasks, and only clients that know of them can make one.
+    /// Makes calls of the last row tasks; only clients that support tasks can call it.
     #[must_use]
     pub fn requires_task(self) -> Self {
         self.last(|tool| tool.set_task_support(TaskSupport::Required))
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn into_tools(self) -> Vec<Tool> {
         self.tools
     }
@@ -249,7 +249,7 @@ impl<B: Send + Sync + 'static> Toolset<B> {
     }
 }
 
-/// Beside the rows, so that it is compiled once and not for each of them; as is all below.
+/// Not generic, so that it is compiled once and not for each row; the same applies to everything below.
 fn definition(
     name: &str,
     risk: Risk,
@@ -276,7 +276,7 @@ fn hints(risk: Risk) -> ToolAnnotations {
     }
 }
 
-/// Reads arguments into their struct; the error names the field and the rule.
+/// Parses arguments into their struct; the error names the field and the rule.
 fn read_arguments<A: DeserializeOwned>(
     arguments: Map<String, Value>,
 ) -> std::result::Result<A, ToolError> {
@@ -301,9 +301,9 @@ fn invalid(error: serde_path_to_error::Error<serde_json::Error>) -> ToolError {
         .hint("Nothing was done. Compare the arguments with the tool's inputSchema and call again.")
 }
 
-/// A rule names what it was broken by, which may be as long as a request.
+/// Shortens an error: it quotes the invalid value, which may be as long as the request.
 fn shortened(rule: String) -> String {
-    /// So many letters say what was wrong.
+    /// The maximum length in characters; this is enough to show the error.
     const LETTERS: usize = 300;
     if rule.chars().count() <= LETTERS {
         return rule;
@@ -315,14 +315,14 @@ fn shortened(rule: String) -> String {
     format!("{head} [...] {tail}")
 }
 
-/// Writes `30.0` as `30`: to JSON Schema both are integers, and there are clients that write every number as
-/// the first; serde would refuse it.
+/// Replaces `30.0` by `30`: JSON Schema treats both as integers, and some clients write every number as `30.0`,
+/// which serde would reject.
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
             let float = number.as_f64().filter(|_| number.is_f64());
             let whole = float.filter(|f| f.fract() == 0.0 && f.abs() <= MAX_SAFE_INTEGER);
-            // Adding nothing makes an ordinary zero of a negative one.
+            // Adding zero turns a negative zero into a positive one.
             let digits = whole.and_then(|f| format!("{:.0}", f + 0.0).parse::<i64>().ok());
             if let Some(integer) = digits {
                 *value = integer.into();
@@ -334,7 +334,7 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-/// 2^53 - 1: up to here a float and an integer mean the same number and no other.
+/// 2^53 - 1: up to here, floats represent every integer exactly.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 #[cfg(test)]
