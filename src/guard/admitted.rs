@@ -1,4 +1,4 @@
-//! A request that has come in: only the chain makes one.
+//! An admitted request: only the chain creates one.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use hyper::http::request::Parts;
 
 use crate::auth::Principal;
 
-/// An admitted request: who asks, what for, and its body.
+/// An admitted request: its authenticated sender, its head and its body.
 #[derive(Debug)]
 pub struct Admitted {
     pub(super) who: Principal,
@@ -22,7 +22,7 @@ impl Admitted {
         &self.who
     }
 
-    /// Where it comes from.
+    /// The address that it was sent from.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
@@ -32,7 +32,7 @@ impl Admitted {
         &self.head
     }
 
-    /// The whole body.
+    /// The complete body.
     pub fn body(&self) -> &[u8] {
         &self.body
     }

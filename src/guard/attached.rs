@@ -1,9 +1,9 @@
-//! A client at the other end of a pipe: it is known once, for as long as the pipe is open.
+//! A client on a pipe: it is authenticated once, for as long as the pipe is open.
 
 use super::{chain::Guard, refusal::Refusal};
 use crate::auth::Principal;
 
-/// A client that has started this process and talks to nobody else: only the guard makes one.
+/// The client that started this process and is connected by a pipe: only the guard creates one.
 #[derive(Debug)]
 pub struct Attached {
     who: Principal,
@@ -17,8 +17,8 @@ impl Attached {
 }
 
 impl Guard {
-    /// Lets in whoever holds the pipe with this token. There is no host and no origin to look at here;
-    /// the agent's limits hold as elsewhere, and its end is the pipe's.
+    /// Authenticates the client on the pipe with this token. There is no Host and no Origin to check; the agent's
+    /// limits apply as elsewhere, and its access ends with the pipe.
     pub fn attach(&self, token: Option<&str>) -> Result<Attached, Refusal> {
         let who = self.identity.identify_token(token)?;
         Ok(Attached { who })

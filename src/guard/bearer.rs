@@ -1,4 +1,4 @@
-//! The token in a request's headers, and why one lets nobody in.
+//! The token in a request's headers, and the refusals for invalid ones.
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap};
@@ -6,7 +6,7 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use super::refusal::Refusal;
 use crate::auth::AuthError;
 
-/// The token that was sent.
+/// Returns the bearer token of a request.
 pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().and_then(|value| value.to_str().ok());
@@ -23,7 +23,7 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     }
 }
 
-/// Why a token lets nobody in, as a refusal.
+/// Converts an authentication error into a refusal.
 pub fn refused(error: AuthError) -> Refusal {
     match error {
         AuthError::Unavailable => Refusal::later(
@@ -49,7 +49,7 @@ pub fn refused(error: AuthError) -> Refusal {
     }
 }
 
-/// 401.
+/// A refusal with 401.
 pub fn unauthorized(message: impl Into<String>) -> Refusal {
     Refusal::new(StatusCode::UNAUTHORIZED, "agent_required", message)
 }

@@ -1,4 +1,4 @@
-//! The body, read under a limit and a deadline.
+//! Reads a request's body, with a size limit and a timeout.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use hyper::body::Body as _;
 use super::refusal::Refusal;
 use crate::http::Upload;
 
-/// Why a body cannot be read: it is too long, or its connection broke.
+/// Why a body cannot be read: it is too long, or its connection failed.
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// How large a body may be and how long it may take.
+/// The limits of a body.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyLimit {
-    /// Bytes; more are 413, by declaration or while reading.
+    /// The maximum size in bytes; a larger body, declared or read, is refused with 413.
     pub bytes: usize,
-    /// A slower one is 408.
+    /// The timeout; a slower body is refused with 408.
     pub within: Duration,
 }
 
 impl BodyLimit {
-    /// Refuses a body that declares itself too large, before a byte of it is read.
+    /// Refuses a body with a declared size that is too large, before any of it is read.
     pub fn check_declared(&self, body: &Upload) -> Result<(), Refusal> {
         if body.size_hint().lower() > self.bytes as u64 {
             Err(self.too_large())
@@ -58,7 +58,7 @@ impl BodyLimit {
     }
 }
 
-/// All of a body. Most come in one piece, which is not copied then.
+/// Reads the complete body. Most bodies arrive in one piece, and are then not copied.
 async fn collected(mut body: Limited<Upload>) -> Result<Bytes, BoxError> {
     let Some(first) = body.frame().await else {
         return Ok(Bytes::new());

@@ -1,4 +1,4 @@
-//! Agents by their tokens, and whoever is signed in by a cookie.
+//! Authenticates agents by their tokens, and browsers by their cookies.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,28 +13,30 @@ use super::refusal::Refusal;
 use crate::auth::{Agents, AuthError, Links, LoginError, Logins, Principal, Scrapers, SignedIn};
 use crate::config::{Live, Settings};
 
-/// The cookie. Its prefix has browsers take it only over TLS, for this host alone (RFC 6265bis, 4.1.3.2).
+/// The name of the session cookie. With this prefix, browsers accept it only over TLS and for this host (RFC
+/// 6265bis, 4.1.3.2).
 pub const COOKIE_NAME: &str = "__Host-gatewren";
 
-/// The cookie that has a browser known again as one of the owner's; it opens nothing.
+/// The name of the cookie that marks a browser as one of the owner's; it gives no access.
 pub const DEVICE_COOKIE_NAME: &str = "__Host-gatewren-device";
 
-/// Everybody whom the owner lets in.
+/// All callers that the owner has given access.
 pub struct Callers {
-    /// By their tokens.
+    /// Agents, by their tokens.
     pub agents: Agents,
-    /// By cookies.
+    /// Logins, by cookies.
     pub logins: Arc<Logins>,
-    /// By what they were given over OAuth.
+    /// Programs, by their OAuth tokens.
     pub links: Links,
-    /// Who may look at the metrics alone.
+    /// Callers that may only read the metrics.
     pub scrapers: Scrapers,
-    /// The settings in force: whether the owner's cookie lets it in like an agent.
+    /// The current settings: whether the owner's cookie authenticates like an agent.
     pub live: Live,
 }
 
 impl Callers {
-    /// Who sent this head. A token that was sent is what counts; a cookie may have been added by a browser.
+    /// Authenticates the sender of a request head. If a token was sent, it is used; a cookie may have been added by
+    /// a browser.
     pub fn identify(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
         if !head.headers.contains_key(AUTHORIZATION)
             && let Some(cookie) = cookie(&head.headers)?
@@ -46,8 +48,8 @@ impl Callers {
         self.agents.identify(token, Some(from)).map_err(refused)
     }
 
-    /// Who sent this head to a path where programs come in over OAuth. A token counts for the URL that it was given for,
-    /// and no agent's own one counts: what was not asked of the owner for this path is not let in by it.
+    /// Authenticates the sender of a request to a path for OAuth programs. A token is valid only for the URL that
+    /// it was issued for, and an agent's own token is not valid here: the owner has not approved it for this path.
     pub fn identify_link(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
         let token = bearer(&head.headers).map_err(|_| {
             unauthorized(
@@ -84,7 +86,7 @@ impl Callers {
         }
     }
 
-    /// Somebody as it would come in now, if it would.
+    /// Returns the principal with its current policy; `None` if its access has ended.
     pub fn current(&self, who: &Principal) -> Option<Principal> {
         if who.login().is_some_and(|login| !self.logins.is_open(login)) {
             return None;
@@ -102,7 +104,7 @@ impl Callers {
         }
     }
 
-    /// Waits until somebody would come in with another policy or reach; `None` when not at all any more.
+    /// Waits until the policy or reach of a principal changes, and returns it; `None` if its access has ended.
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {
         tokio::select! {
             () = self.signed_out(who) => None,
@@ -112,7 +114,7 @@ impl Callers {
         }
     }
 
-    /// Waits until somebody would no longer come in.
+    /// Waits until the access of a principal ends.
     pub async fn expelled(&self, who: &Principal) {
         tokio::select! {
             () = self.signed_out(who) => {}
@@ -130,7 +132,7 @@ impl Callers {
         self.live.read(oauth_enabled)
     }
 
-    /// Waits until the settings no longer let somebody in.
+    /// Waits until the settings no longer give access.
     async fn shut_out(&self, lets_in: fn(&Settings) -> bool) {
         let mut live = self.live.clone();
         loop {
@@ -168,7 +170,7 @@ fn oauth_enabled(settings: &Settings) -> bool {
     settings.oauth.enabled
 }
 
-/// The cookie of ours among those that were sent; two are refused.
+/// Returns the value of the session cookie; two of them are refused.
 pub fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let mut ours = cookies(headers, COOKIE_NAME);
     match (ours.next(), ours.next()) {
@@ -177,13 +179,13 @@ pub fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     }
 }
 
-/// The device cookie that was sent; the first of several.
+/// Returns the value of the device cookie; the first, if there are several.
 pub fn device_cookie(headers: &HeaderMap) -> Option<&str> {
     cookies(headers, DEVICE_COOKIE_NAME).next()
 }
 
 fn cookies<'a>(headers: &'a HeaderMap, name: &'static str) -> impl Iterator<Item = &'a str> {
-    // HTTP/2 may send each in a header of its own (RFC 9113, 8.2.3).
+    // HTTP/2 may send each cookie in a separate header (RFC 9113, 8.2.3).
     let texts = headers.get_all(COOKIE).iter();
     let pairs = texts
         .filter_map(|value| value.to_str().ok())
@@ -193,7 +195,7 @@ fn cookies<'a>(headers: &'a HeaderMap, name: &'static str) -> impl Iterator<Item
     ours.map(|(_, value)| value)
 }
 
-/// Why nobody is signed in, as a refusal.
+/// Converts a login error into a refusal.
 pub fn not_signed_in(error: LoginError) -> Refusal {
     let words = error.to_string();
     let unavailable = StatusCode::SERVICE_UNAVAILABLE;

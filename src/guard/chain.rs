@@ -1,4 +1,4 @@
-//! The chain: one request comes in, or a refusal goes out.
+//! The chain of checks that a request must pass to be admitted.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -26,16 +26,17 @@ use crate::auth::{AgentId, Principal};
 use crate::config::{Live, ip_prefix};
 use crate::http::{Presence, Upload};
 
-/// Bodies that one agent sends at once; one more is refused. Answers and cancellations are bodies too.
+/// The maximum number of bodies that an agent sends concurrently; more are refused. Answers and cancellations have
+/// bodies too.
 const MAX_BODIES: u32 = 256;
 
-/// Calls of one agent that wait for a place; one more is refused at once.
+/// The limits of the queue of an agent's calls that wait for a slot; at the limit, a call is refused at once.
 const CALL_QUEUE: Queue = Queue {
     length: 64,
     time: Duration::from_secs(5),
 };
 
-/// Everything that stands between a socket and the engine.
+/// All checks between a socket and the engine.
 pub struct Guard {
     live: Live,
     hosts: RwLock<Arc<Hosts>>,
@@ -46,15 +47,15 @@ pub struct Guard {
     pub(super) registrations: Rate<IpAddr>,
     pub(super) pairings: Rate<IpAddr>,
     bodies: Concurrency,
-    /// Calls that may change something, or run something.
+    /// Calls that may change or run something.
     calls: Concurrency,
-    /// Calls that only read: an agent with commands in all its places can still read.
+    /// Calls that only read: an agent that has commands in all its slots can still read.
     reads: Concurrency,
     streams: Concurrency,
 }
 
 impl Guard {
-    /// A guard with the limits of the settings in force.
+    /// Creates a guard with the limits of the current settings.
     pub fn new(identity: Identity, hosts: Hosts, live: Live) -> Self {
         Self {
             live,
@@ -72,12 +73,12 @@ impl Guard {
         }
     }
 
-    /// From now on requests come through a proxy that says who is there, or need not.
+    /// Sets or removes the edge proxy that must authenticate requests.
     pub fn set_edge(&self, edge: Option<Edge>) {
         *self.edge.write().unwrap_or_else(PoisonError::into_inner) = edge.map(Arc::new);
     }
 
-    /// The names and origins as they are now.
+    /// The current names and origins.
     pub fn hosts(&self) -> Arc<Hosts> {
         self.hosts
             .read()
@@ -85,12 +86,12 @@ impl Guard {
             .clone()
     }
 
-    /// Follows the box's names and addresses.
+    /// Sets the current names and addresses of the host.
     pub fn set_hosts(&self, hosts: Hosts) {
         *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hosts);
     }
 
-    /// The first links, which every path has: framing, Host and Origin.
+    /// The first checks, for every path: framing, Host and Origin.
     pub fn greet(&self, head: &Parts, peer: SocketAddr) -> Result<(), Refusal> {
         let hosts = self.hosts();
         let known = check_framing(head)
@@ -99,7 +100,7 @@ impl Guard {
         known.map_err(|refusal| self.charge(peer, refusal))
     }
 
-    /// The whole chain for a door that asks for an agent.
+    /// The complete chain for a path that requires an agent.
     pub async fn admit(
         &self,
         door: Door,
@@ -120,7 +121,7 @@ impl Guard {
         note_identity(body.presence(), who.as_ref());
         let who = who.map_err(|refusal| self.charge(peer, challenged(door, &head, refusal)))?;
         self.charge_agent(&who)?;
-        // Only POST has a body that means anything.
+        // Only a POST has a meaningful body.
         let body = if posts {
             self.read(&who, body).await?
         } else {
@@ -134,8 +135,8 @@ impl Guard {
         })
     }
 
-    /// Reads a body. An agent sends at most [`MAX_BODIES`] at once, or `agent_calls` if that is more: the bound applies
-    /// before the server knows whether the body is a call or an answer.
+    /// Reads a body. An agent sends at most [`MAX_BODIES`] concurrently, or `agent_calls` if that is more: the
+    /// limit applies before the server knows whether the body is a call or an answer.
     async fn read(&self, who: &Principal, body: Upload) -> Result<Bytes, Refusal> {
         let calls = self.live.read(|settings| settings.limits.agent_calls);
         let most = Most::own(calls.max(MAX_BODIES));
@@ -147,13 +148,13 @@ impl Guard {
         self.body_limit().read(body).await
     }
 
-    /// Charges a request that showed no token to its address. Whoever holds one is never charged, so that
-    /// a stranger cannot lock out a neighbour.
+    /// Charges an unauthenticated request to its address. A request with a valid token is never charged, so that a
+    /// stranger cannot lock out an agent at the same address.
     pub fn charge(&self, peer: SocketAddr, refusal: Refusal) -> Refusal {
         self.charge_stranger(peer).err().unwrap_or(refusal)
     }
 
-    /// Charges a request for what asks for no token to its address.
+    /// Charges a request for a public path to its address.
     pub fn charge_stranger(&self, peer: SocketAddr) -> Result<(), Refusal> {
         let pace = self.live.read(|settings| {
             let limits = &settings.limits;
@@ -167,13 +168,13 @@ impl Guard {
         })
     }
 
-    /// What a head says of its body.
+    /// Checks what a head declares about its body.
     fn check_body(&self, headers: &HeaderMap, body: &Upload) -> Result<(), Refusal> {
         check_type(headers)?;
         self.body_limit().check_declared(body)
     }
 
-    /// What bounds a body that is read now.
+    /// The current limits of a body.
     pub(super) fn body_limit(&self) -> BodyLimit {
         self.live.read(|settings| BodyLimit {
             bytes: settings.limits.body_limit,
@@ -181,7 +182,7 @@ impl Guard {
         })
     }
 
-    /// Who asks, from the head alone.
+    /// Authenticates the sender, from the head only.
     async fn known(
         &self,
         door: Door,
@@ -194,12 +195,12 @@ impl Guard {
         Ok(who)
     }
 
-    /// Whether the owner has the metrics told to whoever is on the box.
+    /// Whether the owner has enabled the metrics for requests from the host itself.
     pub(super) fn scrapes_from_loopback(&self) -> bool {
         self.live.read(|settings| settings.metrics.loopback)
     }
 
-    /// The header that the owner wants every request to carry.
+    /// Checks the header that the owner requires in every request.
     pub(super) fn check_required(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         self.live.read(|settings| {
             let name = settings.access.required_header.as_str();
@@ -213,10 +214,11 @@ impl Guard {
         })
     }
 
-    /// What a proxy at the edge must say, where there is one.
+    /// Checks the token of the edge proxy, if there is one.
     pub(super) async fn check_edge(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         match self.edge() {
-            // Apart, for few have one: its keys are fetched in there, and every request would carry the room for it.
+            // Boxed, because few have an edge proxy: it includes the fetching of keys, and every request would need
+            // room for it.
             Some(edge) => Box::pin(edge.check(headers)).await,
             None => Ok(()),
         }
@@ -227,15 +229,15 @@ impl Guard {
         edge.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A place among an agent's calls. Calls that only read have as many places of their own. Answers and cancellations
-    /// need no place, because they may free one.
+    /// Reserves a call slot of an agent. Calls that only read have the same number of separate slots. Answers and
+    /// cancellations need no slot, because they may free one.
     pub fn call(&self, who: &Principal, only_reads: bool) -> Result<Place, Refusal> {
         let (calls, most) = self.calls_of(who, only_reads);
         let place = calls.enter(who.agent_id(), most);
         place.ok_or_else(too_many_calls)
     }
 
-    /// The same; waits a short time for a place where there is none.
+    /// Reserves a call slot; waits a short time if none is free.
     pub async fn call_in_time(&self, who: &Principal, only_reads: bool) -> Result<Place, Refusal> {
         let (calls, most) = self.calls_of(who, only_reads);
         let place = calls.enter_in_time(who.agent_id(), most, CALL_QUEUE).await;
@@ -249,12 +251,12 @@ impl Guard {
         (calls, Most::own(own))
     }
 
-    /// Charges an agent for the further messages of a batch, the first of which came in as a request.
+    /// Charges an agent for the further messages of a batch; the first one was charged as the request.
     pub fn charge_batch(&self, who: &Principal, messages: usize) -> Result<(), Refusal> {
         (1..messages).try_for_each(|_| self.charge_agent(who))
     }
 
-    /// A place among an agent's open streams, which are counted apart from its calls.
+    /// Reserves a stream slot of an agent; streams are counted separately from calls.
     pub fn stream(&self, who: &Principal) -> Result<Place, Refusal> {
         let most = self.live.read(|settings| Most {
             own: settings.limits.max_streams_per_agent,
@@ -268,24 +270,24 @@ impl Guard {
         })
     }
 
-    /// The largest message that is read, in bytes.
+    /// The maximum size of a message in bytes.
     pub fn largest_message(&self) -> usize {
         self.body_limit().bytes
     }
 
-    /// An agent that came in, as it would come in now; `None` if it would not.
+    /// The current principal of an authenticated agent; `None` if its access has ended.
     pub fn current(&self, who: &Principal) -> Option<Principal> {
         self.identity.current(who)
     }
 
-    /// Waits until an agent that came in would come in with another policy or reach: it as it would then; `None`
-    /// when it would not come in any more.
+    /// Waits until the policy or reach of an authenticated agent changes, and returns the new principal; `None` if
+    /// its access has ended.
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {
         self.identity.changed(who).await
     }
 
-    /// Waits until what an agent that came in may hear of is no longer what it was: it would come in with another
-    /// reach, or not at all.
+    /// Waits until the reach of an authenticated agent changes, or its access ends: it may then no longer receive
+    /// the same notifications.
     pub async fn displaced(&self, who: &Principal) {
         let mut now = who.clone();
         while let Some(later) = self.identity.changed(&now).await {
@@ -296,12 +298,12 @@ impl Guard {
         }
     }
 
-    /// Waits until an agent that came in would no longer come in.
+    /// Waits until the access of an authenticated agent ends.
     pub async fn expelled(&self, who: &Principal) {
         self.identity.expelled(who).await;
     }
 
-    /// Charges an agent for a message; it may send so many a minute.
+    /// Charges an agent for a message; their number per minute is limited.
     pub fn charge_agent(&self, who: &Principal) -> Result<(), Refusal> {
         let own = who.policy().overrides.calls_per_minute;
         let of_all = self.live.read(|settings| settings.limits.agent_rate);
@@ -315,7 +317,7 @@ impl Guard {
     }
 }
 
-/// Has the connection count as an agent's, or its source as one that shows no valid credentials.
+/// Marks the connection as authenticated, or records the failed authentication for its source.
 fn note_identity(presence: &Presence, who: Result<&Principal, &Refusal>) {
     match who {
         Ok(_) => presence.identify(),
@@ -326,7 +328,7 @@ fn note_identity(presence: &Presence, who: Result<&Principal, &Refusal>) {
     }
 }
 
-/// A limit of an agent's own, where it is the lower one.
+/// The agent's own limit, if it is the lower one.
 fn lowered(own: Option<u32>, of_all: u32) -> u32 {
     own.map_or(of_all, |own| own.min(of_all))
 }
@@ -336,12 +338,12 @@ fn too_many_calls() -> Refusal {
     later("too_many_calls", words, 1)
 }
 
-/// 503: what there is too much of will be less in a while.
+/// A refusal with 503 and the number of seconds until a retry.
 fn later(error: &'static str, words: &str, after_s: u64) -> Refusal {
     Refusal::later(StatusCode::SERVICE_UNAVAILABLE, error, words, after_s)
 }
 
-/// Refuses a body that does not say that it is JSON (415).
+/// Refuses a body that is not declared as JSON (415).
 pub fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let media = types

@@ -1,4 +1,4 @@
-//! What a 401 asks for: an agent's token, and at the door for programs the way to one over OAuth.
+//! The challenge of a 401: an agent's token, or for OAuth programs the location of the metadata.
 
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
@@ -7,8 +7,8 @@ use super::door::Door;
 use super::host::own_origin;
 use super::refusal::Refusal;
 
-/// A refusal at a door as it is sent: where programs come in over OAuth, the one for want of a token says where there is
-/// one (RFC 9728, 5.1). At every other door nothing speaks of that, for clients with a token of their own would drop it.
+/// Completes a refusal. On paths for OAuth programs, a 401 for a missing token names the metadata that leads to one
+/// (RFC 9728, 5.1). Other paths do not name it, because clients would then drop their configured token.
 pub fn challenged(door: Door, head: &Parts, refusal: Refusal) -> Refusal {
     if door != Door::Connect || refusal.error != "agent_required" {
         return refusal;
@@ -20,7 +20,7 @@ pub fn challenged(door: Door, head: &Parts, refusal: Refusal) -> Refusal {
         "{origin}/.well-known/oauth-protected-resource{}",
         head.uri.path()
     );
-    // Who brought none is told of no fault (RFC 6750, 3.1).
+    // A request without a token gets no error code (RFC 6750, 3.1).
     let fault = if head.headers.contains_key(AUTHORIZATION) {
         ", error=\"invalid_token\""
     } else {

@@ -1,4 +1,4 @@
-//! Whom the pages and endpoints of OAuth meet: the owner, or a stranger with a small body.
+//! Checks requests to the OAuth pages and endpoints: from the owner, or from a stranger with a small body.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,30 +18,32 @@ use crate::auth::{LoginKey, SignedIn};
 use crate::config::ip_prefix;
 use crate::http::Upload;
 
-/// So many programs may register from one address a minute; more are 429. Each registration is a row in the vault.
+/// The maximum number of registrations per minute from one address; more get 429. Each registration is a row in the
+/// vault.
 const REGISTRATIONS_A_MINUTE: u32 = 10;
 
-/// So many codes may be tried from one address a minute; more are 429. In the time of a code that is 50 of 2^60.
+/// The maximum number of pairing codes that are tried per minute from one address; more get 429. During the
+/// lifetime of a code, that is 50 of 2^60.
 const PAIRINGS_A_MINUTE: u32 = 10;
 
-/// Who looks at a page of the owner's.
+/// The visitor of an owner's page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Visitor {
-    /// The owner, on our own page.
+    /// The owner, from our own page.
     Owner {
-        /// What its forms carry.
+        /// The token that the owner's forms must contain.
         proof: String,
-        /// What its login is known again by.
+        /// The key of the owner's login.
         login: LoginKey,
     },
-    /// Nobody who is signed in, on our own page.
+    /// A visitor who is not signed in, from our own page.
     Stranger,
-    /// Somebody whom another page has sent here: browsers leave the cookie out then.
+    /// A visitor from another site: browsers then do not send the cookie.
     Sent,
 }
 
 impl Guard {
-    /// Who looks at a page of the owner's. Whoever is not the owner is charged to its address.
+    /// Identifies the visitor of an owner's page. Any visitor except the owner is charged to the address.
     pub async fn looks_in(&self, head: &Parts, peer: SocketAddr) -> Result<Visitor, Refusal> {
         let visitor = match self.check_edge(&head.headers).await {
             Ok(()) => self.visitor(head),
@@ -71,8 +73,8 @@ impl Guard {
         })
     }
 
-    /// A request of somebody who shows nothing yet, with its small body, which says who it is. It is charged to its
-    /// address.
+    /// Reads an unauthenticated request with a small body, which contains the credentials. The request is charged
+    /// to its address.
     pub async fn stranger_body(
         &self,
         request: Request<Upload>,
@@ -86,7 +88,8 @@ impl Guard {
         Ok((head, body))
     }
 
-    /// A body of at most this many bytes for a request without an identity, of which one connection reads few at once.
+    /// Reads a body of at most this many bytes for a request without an identity; one connection reads only a few
+    /// concurrently.
     pub(super) async fn anonymous_body(&self, body: Upload, most: usize) -> Result<Bytes, Refusal> {
         let presence = body.presence().clone();
         let _place = presence.anonymous_body().ok_or_else(|| {
@@ -97,7 +100,7 @@ impl Guard {
         self.small_body(body, most).await
     }
 
-    /// A body of at most so many bytes.
+    /// Reads a body of at most this many bytes.
     pub async fn small_body(&self, body: Upload, most: usize) -> Result<Bytes, Refusal> {
         let limit = BodyLimit {
             bytes: most,
@@ -107,13 +110,13 @@ impl Guard {
         limit.read(body).await
     }
 
-    /// Charges an address for a program that registers from there.
+    /// Charges a registration to its address.
     pub fn charge_registration(&self, peer: SocketAddr) -> Result<(), Refusal> {
         let words = "too many programs register from this address";
         take(&self.registrations, REGISTRATIONS_A_MINUTE, peer, words)
     }
 
-    /// Charges an address for a code of a pairing that is tried from there.
+    /// Charges an attempt of a pairing code to its address.
     pub fn charge_pairing(&self, peer: SocketAddr) -> Result<(), Refusal> {
         let words = "too many codes are tried from this address";
         take(&self.pairings, PAIRINGS_A_MINUTE, peer, words)

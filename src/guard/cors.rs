@@ -1,4 +1,4 @@
-//! CORS, for the origins that the owner allows and nobody else.
+//! CORS, only for the origins that the owner allows.
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -9,16 +9,16 @@ use hyper::{Response, StatusCode};
 
 use crate::http::{Body, empty};
 
-/// The request headers that MCP uses; `mcp-param-*` are added as they are asked for.
+/// The request headers that MCP uses; `mcp-param-*` are added if they are requested.
 const REQUEST_HEADERS: &str = "content-type, authorization, accept, mcp-protocol-version, mcp-method, \
                                mcp-name, mcp-session-id, last-event-id";
 
-/// A preflight's answer may be kept for a day.
+/// A preflight's answer may be cached for a day.
 const MAX_AGE_S: HeaderValue = HeaderValue::from_static("86400");
 
-/// Answers a preflight whose origin has been allowed, at a path that takes these methods.
+/// Answers a preflight of an allowed origin, for a path with these methods.
 ///
-/// `Access-Control-Allow-Credentials` is never sent: no page of another origin gets answers to its user's cookie.
+/// `Access-Control-Allow-Credentials` is never sent: a page of another origin cannot use its user's cookie.
 pub fn preflight(headers: &HeaderMap, methods: &'static str) -> Response<Body> {
     let mut response = empty(StatusCode::NO_CONTENT);
     let answer = response.headers_mut();
@@ -48,7 +48,7 @@ fn with_parameters(asked: &str) -> String {
         .join(", ")
 }
 
-/// Lets a page of the request's origin, which the chain has allowed, read the response.
+/// Lets a page of the request's origin, which the chain has checked, read the response.
 pub fn expose(origin: Option<&HeaderValue>, response: &mut Response<Body>) {
     let Some(origin) = origin else { return };
     let headers = response.headers_mut();

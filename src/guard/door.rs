@@ -1,18 +1,18 @@
-//! What a caller must show at a path.
+//! The credentials that a path requires.
 
-/// A door; each path of the front has one.
+/// The credentials that a path requires; every path of the front has one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
-    /// Nothing.
+    /// None.
     Open,
     /// An agent's token.
     Agent,
     /// The token of the metrics, or that of an agent that may see everything.
     Metrics,
-    /// A token that a program was given over OAuth for this very path.
+    /// A token that was issued to a program over OAuth for exactly this path.
     Connect,
-    /// The owner's cookie; whoever has none is shown the way to it.
+    /// The owner's cookie; other visitors are redirected to the sign-in.
     Consent,
-    /// The owner's cookie; a page says what to do without one.
+    /// The owner's cookie; the page itself handles visitors without one.
     Owner,
 }

@@ -1,4 +1,4 @@
-//! A second factor from the network's edge: a proxy's signed token, looked at before the agent's own.
+//! A second factor from an edge proxy: its signed token, which is checked before the agent's own.
 
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, InvalidHeaderName};
@@ -8,7 +8,7 @@ use super::refusal::Refusal;
 use crate::auth::{EdgeError, EdgeRules, KeySet};
 use crate::config::EdgeJwt;
 
-/// What the proxy must say.
+/// The check of the edge proxy's token.
 pub struct Edge {
     header: HeaderName,
     rules: EdgeRules,
@@ -16,8 +16,8 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// What the settings ask for; none when they ask for nothing. What is half asked for is refused, and never
-    /// left out.
+    /// Creates the check that the settings require; `None` if they require none. An incomplete configuration is an
+    /// error and never ignored.
     pub fn of(settings: &EdgeJwt) -> Result<Option<Self>, InvalidHeaderName> {
         let Some(jwks) = settings.jwks.clone() else {
             return Ok(None);
@@ -35,7 +35,7 @@ impl Edge {
         }))
     }
 
-    /// Refuses a request whose token is missing, or does not count; also when nobody can say so now.
+    /// Refuses a request with a missing or invalid token, and also one that cannot be checked at the moment.
     pub async fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut values = headers.get_all(&self.header).iter();
         let token = values.next().and_then(|value| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! The identity provider's keys: fetched when they are needed, not too often, and not believed for ever.
+//! The identity provider's keys: fetched on demand, rate-limited, and valid only for a limited time.
 
 use std::fmt::Display;
 use std::sync::{Arc, Mutex as Kept, PoisonError};
@@ -11,13 +11,13 @@ use crate::auth::KeySet;
 use crate::config::KeysAt;
 use crate::http::fetch;
 
-/// Between two attempts lies at least this part of the time after which keys are fetched anew.
+/// The minimum interval between two attempts is this fraction of the refresh interval.
 const PART: u32 = 10;
 
-/// Keys that cannot be fetched any more count for so many of these times.
+/// Keys that can no longer be refreshed stay valid for this many refresh intervals.
 const TIMES: u32 = 12;
 
-/// The keys, for as long as they count. A clone is the same.
+/// The keys, while they are valid. Clones share them.
 #[derive(Clone)]
 pub struct EdgeKeys(Arc<Shared>);
 
@@ -25,12 +25,12 @@ struct Shared {
     place: KeysAt,
     refresh: Duration,
     kept: Kept<Option<(Arc<KeySet>, Instant)>>,
-    /// When it was last tried; held while somebody tries, so that nobody tries beside.
+    /// The time of the last attempt; the lock is held during an attempt, so that there is only one at a time.
     tried: Mutex<Option<Instant>>,
 }
 
 impl EdgeKeys {
-    /// Keys that are at this place, fetched anew so often.
+    /// Creates a cache of the keys at this location, with this refresh interval.
     pub fn new(place: KeysAt, refresh: Duration) -> Self {
         Self(Arc::new(Shared {
             place,
@@ -40,7 +40,7 @@ impl EdgeKeys {
         }))
     }
 
-    /// The keys that count now. Nobody waits for a provider while there are some that still do.
+    /// Returns the valid keys. While there are some, a request does not wait for the provider.
     pub async fn current(&self) -> Option<Arc<KeySet>> {
         let Some((keys, age)) = self.kept() else {
             return self.newer().await;
@@ -52,13 +52,13 @@ impl EdgeKeys {
         Some(keys)
     }
 
-    /// The keys after another attempt to fetch them, unless one was just made.
+    /// Tries to fetch the keys, unless that was just done, and returns them.
     pub async fn newer(&self) -> Option<Arc<KeySet>> {
         self.try_again().await;
         self.kept().map(|(keys, _)| keys)
     }
 
-    /// What was fetched last and how old it is, unless it is too old.
+    /// The last fetched keys and their age, unless they are too old.
     fn kept(&self) -> Option<(Arc<KeySet>, Duration)> {
         let kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (keys, at) = kept.as_ref()?;
@@ -109,7 +109,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_mins(1);
 
-    /// Any point will do: nothing is signed here.
+    /// Any point works: nothing is signed here.
     const KEYS: &str = r#"{"keys":[{"kty":"EC","crv":"P-256",
         "x":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
         "y":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}"#;

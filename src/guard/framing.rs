@@ -1,4 +1,4 @@
-//! Where a body ends: only what every program on its way reads alike.
+//! Refuses requests with ambiguous framing, which programs on the way could parse differently.
 
 use hyper::header::TRANSFER_ENCODING;
 use hyper::http::request::Parts;
@@ -6,9 +6,9 @@ use hyper::{StatusCode, Version};
 
 use super::refusal::Refusal;
 
-/// Refuses a `Transfer-Encoding` other than one `chunked` (RFC 9112, 6.1): a proxy that reads another end out
-/// of the same head would take the rest of the body for somebody's request. HTTP has refused the others by then:
-/// lengths that differ, or that are no numbers, and HTTP/2 with either header.
+/// Refuses a `Transfer-Encoding` other than one `chunked` (RFC 9112, 6.1): a proxy that determines another end from
+/// the same head would treat the rest of the body as another client's request. The HTTP layer has already refused
+/// the other cases: lengths that differ or are not numbers, and HTTP/2 with either header.
 pub fn check_framing(head: &Parts) -> Result<(), Refusal> {
     let mut encodings = head.headers.get_all(TRANSFER_ENCODING).iter();
     let (first, more) = (encodings.next(), encodings.next());

@@ -1,4 +1,4 @@
-//! Host and Origin: a page in somebody's browser must not reach the box under a name that is not its own.
+//! Checks Host and Origin: a web page must not reach the server under a foreign name (DNS rebinding).
 
 use std::net::IpAddr;
 
@@ -9,19 +9,19 @@ use hyper::{StatusCode, Uri};
 
 use super::refusal::Refusal;
 
-/// The names and addresses that are the box's own, and the origins that its owner allows.
+/// The host's own names and addresses, and the origins that the owner allows.
 #[derive(Debug, Clone, Default)]
 pub struct Hosts {
-    /// Lower case, without port.
+    /// The names in lower case, without port.
     pub names: Vec<String>,
-    /// The box's addresses.
+    /// The addresses of the host.
     pub addresses: Vec<IpAddr>,
     /// Further origins, such as `https://inspector.example`.
     pub origins: Vec<String>,
 }
 
 impl Hosts {
-    /// Refuses a Host that is not the box's (421), or two of them (400).
+    /// Refuses a Host that is not this server's (421), and a repeated one (400).
     pub fn check_host(&self, head: &Parts) -> Result<(), Refusal> {
         let authority = authority(&head.uri, &head.headers)?;
         let host = host_of(authority).ok_or_else(|| {
@@ -42,7 +42,8 @@ impl Hosts {
         ))
     }
 
-    /// Refuses an Origin that is neither ours nor allowed (403). None at all is fine: only browsers send it.
+    /// Refuses an Origin that is neither this server's nor allowed (403). A missing one is accepted: only browsers
+    /// send it.
     pub fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut origins = headers.get_all(ORIGIN).iter();
         let (Some(origin), more) = (origins.next(), origins.next()) else {
@@ -64,7 +65,7 @@ impl Hosts {
         ))
     }
 
-    /// Whether a browser page of this origin may read our answers.
+    /// Whether a web page of this origin may read the answers.
     pub fn allows_origin(&self, origin: &str) -> bool {
         let listed = self
             .origins
@@ -95,13 +96,13 @@ impl Hosts {
     }
 }
 
-/// Refuses what another page than our own has had a browser send (403): wherever a cookie counts, which browsers add
-/// by themselves.
+/// Refuses requests that a browser sends on behalf of another page (403), wherever a cookie authenticates, because
+/// browsers add cookies by themselves.
 ///
-/// The cookie is `SameSite=Strict`, but to that rule every port of a host is one site, and on a home server each
-/// is another program. So the origin must be ours to the port. Browsers name it with every POST and DELETE; what
-/// they send without, a GET, says whether the page was of our origin (Fetch Metadata, `Sec-Fetch-Site`). Programs
-/// send neither, and no page can take these headers away.
+/// The cookie is `SameSite=Strict`, but by that rule all ports of a host are the same site, and on a home server
+/// each port is another program. So the origin must match including the port. Browsers send it with every POST and
+/// DELETE. For a GET, which they send without it, `Sec-Fetch-Site` (Fetch Metadata) states whether the page was of
+/// the same origin. Programs send neither, and a page cannot remove these headers.
 pub fn check_own_page(target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     let ours = authority(target, headers)?;
     let is_ours = |origin: &HeaderValue| {
@@ -124,15 +125,15 @@ pub fn check_own_page(target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> 
     ))
 }
 
-/// The origin that a request was sent to, as it is written down and compared: in lower case, and without the port that
-/// https has anyway. The chain has looked at its host.
+/// The origin that a request was sent to, in normalized form: lower case, and without the default port of https.
+/// The chain has already checked the host.
 pub fn own_origin(head: &Parts) -> Result<String, Refusal> {
     let authority = authority(&head.uri, &head.headers)?.to_ascii_lowercase();
     let authority = authority.strip_suffix(":443").unwrap_or(&authority);
     Ok(format!("https://{}", authority.trim_end_matches(':')))
 }
 
-/// The authority of an HTTP/2 request, or the one Host header of an HTTP/1.1 one.
+/// The authority of an HTTP/2 request, or the only Host header of an HTTP/1.1 request.
 fn authority<'a>(target: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
     let mut hosts = headers.get_all(HOST).iter();
     let header = hosts.next();
@@ -158,8 +159,8 @@ pub fn named_host(head: &Parts) -> Option<&str> {
     host_of(authority(&head.uri, &head.headers).ok()?)
 }
 
-/// The host of `host[:port]` (RFC 9110, section 7.2), an IPv6 address still in its brackets; nothing where a
-/// user, a path or anything else stands beside it.
+/// Parses the host of `host[:port]` (RFC 9110, section 7.2), with the brackets of an IPv6 address; `None` if there
+/// is also a user, a path or anything else.
 fn host_of(authority: &str) -> Option<&str> {
     let end = match authority.find(']') {
         Some(bracket) => bracket + 1,
@@ -168,7 +169,7 @@ fn host_of(authority: &str) -> Option<&str> {
     let (host, port) = authority.split_at(end);
     let sound = |b: u8| b.is_ascii_graphic() && !b"/?#@\\\"<>".contains(&b);
     let port_is_sound = match port.strip_prefix(':') {
-        // A colon with nothing behind it is allowed.
+        // A colon without a port is allowed.
         Some(digits) => {
             digits.bytes().all(|b| b.is_ascii_digit())
                 && (digits.is_empty() || digits.parse::<u16>().is_ok())

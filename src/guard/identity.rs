@@ -1,4 +1,4 @@
-//! Who asks, from the headers alone: a stranger's body is never read.
+//! Authenticates a request by its headers only: an unauthenticated body is never read.
 
 use std::net::IpAddr;
 
@@ -10,20 +10,20 @@ use super::door::Door;
 use super::refusal::Refusal;
 use crate::auth::{AuthError, Principal};
 
-/// How callers of the door `Agent` are known.
+/// How the callers of the door `Agent` are authenticated.
 pub enum Identity {
-    /// By the tokens that the owner gave out, and by cookies.
+    /// By the tokens that the owner created, and by cookies.
     Agents(Callers),
-    /// Everybody is this one: fixtures on loopback. A build without them has no such door.
+    /// Every caller is this principal: fixtures on loopback. It does not exist in a build without the fixtures.
     #[cfg(feature = "everything")]
     Anybody(Principal),
-    /// By one token: fixtures that can be reached from elsewhere.
+    /// By one token: fixtures that are reachable from other machines.
     #[cfg(feature = "everything")]
     Fixed(crate::auth::FixedToken),
 }
 
 impl Identity {
-    /// An agent as it would come in now, if it would.
+    /// The current principal of an authenticated agent; `None` if its access has ended.
     pub fn current(&self, who: &Principal) -> Option<Principal> {
         match self {
             Self::Agents(callers) => callers.current(who),
@@ -32,8 +32,8 @@ impl Identity {
         }
     }
 
-    /// Waits until an agent would come in with another policy or reach: it as it would then; `None` when it would
-    /// not come in any more.
+    /// Waits until the policy or reach of an agent changes, and returns the new principal; `None` if its access has
+    /// ended.
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {
         match self {
             Self::Agents(callers) => callers.changed(who).await,
@@ -42,8 +42,8 @@ impl Identity {
         }
     }
 
-    /// Waits until an agent would no longer come in: its token was revoked, replaced or has expired, or it may not
-    /// come from where it is.
+    /// Waits until an agent's access ends: its token was revoked, replaced or has expired, or its address is no
+    /// longer allowed.
     pub async fn expelled(&self, who: &Principal) {
         match self {
             Self::Agents(callers) => callers.expelled(who).await,
@@ -52,7 +52,7 @@ impl Identity {
         }
     }
 
-    /// Identifies the sender of a head.
+    /// Authenticates the sender of a request head.
     pub fn identify(&self, door: Door, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
         match self {
             Self::Agents(callers) if door == Door::Connect => callers.identify_link(head, from),
@@ -73,7 +73,7 @@ impl Identity {
         }
     }
 
-    /// Identifies the holder of a token that came in another way, over no network.
+    /// Authenticates the holder of a token that did not come over a network.
     pub fn identify_token(&self, token: Option<&str>) -> Result<Principal, Refusal> {
         let token = || token.ok_or_else(|| unauthorized("there is no token of an agent"));
         match self {

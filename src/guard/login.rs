@@ -1,4 +1,4 @@
-//! `POST /login` and `POST /logout`: the owner's password, or an agent's token, for a cookie and back.
+//! `POST /login` and `POST /logout`: exchange the owner's password or an agent's token for a cookie, and end it.
 
 use std::net::SocketAddr;
 
@@ -19,13 +19,13 @@ use crate::auth::{DEVICE_COOKIE_S, Logins, PasswordAttempt};
 use crate::config::ip_prefix;
 use crate::http::{Body, Upload, empty, json as json_response};
 
-/// The largest body of a stranger that is read.
+/// The maximum size of an unauthenticated body.
 const MAX_BYTES: usize = 4096;
 
-/// What the owner is called in the answer.
+/// The owner's name in the answer.
 const OWNER_NAME: &str = "owner";
 
-/// What signs in: exactly one of them.
+/// The credentials of a login: exactly one of them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Credentials {
@@ -34,13 +34,13 @@ struct Credentials {
 }
 
 impl Guard {
-    /// Whether anybody can sign in here: fixtures know no owner.
+    /// Whether there are logins: fixtures have no owner.
     pub fn has_logins(&self) -> bool {
         self.callers().is_some()
     }
 
-    /// Gives a cookie for a password or a token. What comes before is the chain without an identity: a stranger's
-    /// body is read, but a small one, and each such request is charged to its address.
+    /// Exchanges a password or a token for a cookie. It is preceded by the chain without authentication: the body
+    /// is read, but its size is limited, and each request is charged to its address.
     pub async fn login(
         &self,
         request: Request<Upload>,
@@ -83,7 +83,7 @@ impl Guard {
         Ok(signed_in(logins, cookie.expose(), &who))
     }
 
-    /// Ends the cookie that is sent; also well where there is none.
+    /// Ends the login of the cookie; succeeds also if there is none.
     pub async fn logout(
         &self,
         request: Request<Upload>,
@@ -100,7 +100,7 @@ impl Guard {
         Ok(response)
     }
 
-    /// Charges a request that shows nothing yet, and refuses one that a page of somebody else's has sent.
+    /// Charges an unauthenticated request, and refuses one that another site's page has sent.
     fn stranger(&self, request: &Request<Upload>, peer: SocketAddr) -> Result<&Callers, Refusal> {
         self.charge_stranger(peer)?;
         check_own_page(request.uri(), request.headers())?;
@@ -110,7 +110,7 @@ impl Guard {
 
     #[cfg_attr(
         not(feature = "everything"),
-        expect(clippy::unnecessary_wraps, reason = "only fixtures have another door")
+        expect(clippy::unnecessary_wraps, reason = "only fixtures return `None`")
     )]
     pub(super) fn callers(&self) -> Option<&Callers> {
         match &self.identity {
@@ -129,22 +129,23 @@ fn signed_in(logins: &Logins, cookie: &str, who: &str) -> Response<Body> {
     response
 }
 
-/// Takes the cookie away.
+/// Removes the session cookie.
 pub fn clear_cookie(response: &mut Response<Body>) {
     set_cookie(response, "", 0);
 }
 
-/// Gives the session's cookie for this many seconds.
+/// Sets the session cookie for this many seconds.
 pub fn set_cookie(response: &mut Response<Body>, value: &str, age_s: u64) {
     add_cookie(response, COOKIE_NAME, value, age_s);
 }
 
-/// Gives the device cookie, behind the session's.
+/// Sets the device cookie, in addition to the session's.
 pub fn set_device_cookie(response: &mut Response<Body>, value: &str) {
     add_cookie(response, DEVICE_COOKIE_NAME, value, DEVICE_COOKIE_S);
 }
 
-/// Out of reach of scripts, over TLS alone, and never along with what another site has asked for.
+/// Adds a cookie that is invisible to scripts, is sent only over TLS, and is never sent with a request of another
+/// site.
 fn add_cookie(response: &mut Response<Body>, name: &str, value: &str, age_s: u64) {
     let cookie =
         format!("{name}={value}; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age={age_s}");

@@ -1,4 +1,4 @@
-//! How often and how many at once: token buckets by address and by agent, and a place for each call.
+//! Rate limits and concurrency limits: token buckets by address and by agent, and a slot for each call.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,11 +11,11 @@ use tokio::time::{Instant, timeout};
 
 use crate::auth::AgentId;
 
-/// So many keys are remembered; then the ones whose buckets are full again are forgotten, and if none
-/// is, newcomers are refused: a flood of addresses must not become a flood of memory.
+/// The maximum number of keys. At the limit, keys with full buckets are dropped; if there are none, new keys are
+/// refused, so that a flood of addresses does not exhaust memory.
 const MAX_KEYS: usize = 16_384;
 
-/// How fast a bucket fills, and how much it holds.
+/// The fill rate and the capacity of a bucket.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     per_second: f64,
@@ -23,7 +23,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// So many a second, and so many at once after quiet.
+    /// This many per second, with this burst.
     pub fn a_second(count: u32, burst: u32) -> Self {
         Self {
             per_second: f64::from(count),
@@ -31,7 +31,7 @@ impl Pace {
         }
     }
 
-    /// So many a minute, all of which may come at once.
+    /// This many per minute, all of which may come at once.
     pub fn a_minute(count: u32) -> Self {
         let count = f64::from(count);
         Self {
@@ -41,10 +41,10 @@ impl Pace {
     }
 }
 
-/// Token buckets, one a key.
+/// Token buckets by key.
 pub struct Rate<K>(Mutex<HashMap<K, Bucket>>);
 
-/// None is known yet.
+/// Starts without any keys.
 impl<K> Default for Rate<K> {
     fn default() -> Self {
         Self(Mutex::default())
@@ -66,8 +66,8 @@ impl Bucket {
 }
 
 impl<K: Eq + Hash> Rate<K> {
-    /// Takes one of a key whose bucket fills at this pace; the seconds to wait when there is none. Of what it had at
-    /// another pace it keeps what fits.
+    /// Takes a token of a key at this pace; the error is the number of seconds to wait. If the pace has changed,
+    /// the bucket keeps as many tokens as fit.
     pub fn take(&self, pace: Pace, key: K, now: Instant) -> Result<(), u64> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_KEYS && !buckets.contains_key(&key) {
@@ -98,7 +98,7 @@ impl<K: Eq + Hash> Rate<K> {
     }
 }
 
-/// A place among an agent's calls or streams; dropping it makes room.
+/// A slot of an agent's calls or streams; dropping it frees the slot.
 #[derive(Debug)]
 pub struct Place {
     own: Arc<OwnPlaces>,
@@ -113,25 +113,25 @@ impl Drop for Place {
     }
 }
 
-/// What one agent has.
+/// The slots of one agent.
 #[derive(Debug, Default)]
 struct OwnPlaces {
     taken: AtomicU32,
     waiting: AtomicU32,
-    /// Rung for each place that is free again.
+    /// Notified for each slot that is freed.
     freed: Notify,
 }
 
-/// How many may wait for a place at once, and how long.
+/// How many may wait for a slot at once, and how long.
 #[derive(Debug, Clone, Copy)]
 pub struct Queue {
-    /// Of one agent; one more is refused at once.
+    /// The maximum for one agent; more are refused at once.
     pub length: u32,
-    /// The longest wait.
+    /// The maximum wait.
     pub time: Duration,
 }
 
-/// A turn in the queue; dropping it leaves the queue.
+/// A position in the queue; dropping it leaves the queue.
 struct Turn<'o>(&'o OwnPlaces);
 
 impl Drop for Turn<'_> {
@@ -140,24 +140,24 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// How many places there may be at once.
+/// The maximum number of slots in use.
 #[derive(Debug, Clone, Copy)]
 pub struct Most {
-    /// Of one agent.
+    /// By one agent.
     pub own: u32,
-    /// Of all agents.
+    /// By all agents together.
     pub together: u32,
 }
 
 impl Most {
-    /// So many of one agent, however many all of them have.
+    /// A limit for one agent, without a limit for all.
     pub fn own(own: u32) -> Self {
         let together = u32::MAX;
         Self { own, together }
     }
 }
 
-/// How many of something each agent has at once, and all of them together.
+/// Limits the concurrency of each agent and of all agents together.
 #[derive(Default)]
 pub struct Concurrency {
     all: Arc<AtomicU32>,
@@ -165,7 +165,7 @@ pub struct Concurrency {
 }
 
 impl Concurrency {
-    /// Takes a place, if there are fewer than `most`. Agents are as many as the owner made.
+    /// Takes a slot, if fewer than `most` are in use. The map needs no limit: the owner has created all agents.
     pub fn enter(&self, agent: &AgentId, most: Most) -> Option<Place> {
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let own = agents.entry(agent.clone()).or_default();
@@ -173,7 +173,7 @@ impl Concurrency {
             own.taken.load(Ordering::Relaxed),
             self.all.load(Ordering::Relaxed),
         );
-        // Only here do they grow, under the lock.
+        // The counts grow only here, under the lock.
         if of_own >= most.own || of_all >= most.together {
             return None;
         }
@@ -185,8 +185,8 @@ impl Concurrency {
         })
     }
 
-    /// Takes a place, and waits for one where there is none. `None` when too many wait already, or no place became free
-    /// in time. Dropping the future gives up the wait.
+    /// Takes a slot, and waits if none is free. `None` if too many are already waiting, or no slot became free in
+    /// time. Dropping the future leaves the queue.
     pub async fn enter_in_time(&self, agent: &AgentId, most: Most, queue: Queue) -> Option<Place> {
         let own = {
             let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
@@ -199,7 +199,7 @@ impl Concurrency {
         }
         let entered = async {
             loop {
-                // A place that becomes free after this look is remembered by the bell.
+                // `Notify` stores a permit for a slot that is freed after this check.
                 if let Some(place) = self.enter(agent, most) {
                     return place;
                 }

@@ -1,4 +1,4 @@
-//! Why a request does not come in, as a status and a sentence.
+//! Why a request is refused, as an HTTP status and a message.
 
 use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
@@ -6,25 +6,25 @@ use serde_json::json;
 
 use crate::http::{Body, json as json_response};
 
-/// A refusal; the words are for the caller and name nothing inside.
+/// A refusal; its message is for the caller and reveals nothing internal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The status.
     pub status: StatusCode,
-    /// A name for programs.
+    /// An error name for programs.
     pub error: &'static str,
-    /// What was wrong and what to do.
+    /// The problem, and how to fix it.
     pub message: String,
-    /// Seconds until trying again makes sense.
+    /// The number of seconds until a retry makes sense.
     pub retry_after_s: Option<u64>,
-    /// What a 401 asks for, where it is not an agent's token.
+    /// The challenge of a 401, if it is not for an agent's token.
     challenge: Option<String>,
-    /// The methods that are taken instead.
+    /// The allowed methods of a 405.
     allow: Option<&'static str>,
 }
 
 impl Refusal {
-    /// A refusal with a status.
+    /// Creates a refusal with a status.
     pub fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -36,7 +36,7 @@ impl Refusal {
         }
     }
 
-    /// 405 with the methods that are taken instead.
+    /// A 405 with the allowed methods.
     pub fn not_allowed(methods: &'static str) -> Self {
         let message = format!("this method is not taken here; use one of: {methods}");
         Self {
@@ -49,7 +49,7 @@ impl Refusal {
         }
     }
 
-    /// 429 or 503 with a time to come back.
+    /// A 429 or 503 with a retry time.
     pub fn later(status: StatusCode, error: &'static str, message: &str, after_s: u64) -> Self {
         Self {
             retry_after_s: Some(after_s),
@@ -57,13 +57,14 @@ impl Refusal {
         }
     }
 
-    /// The same 401, which asks for this.
+    /// Sets the challenge of a 401.
     pub fn with_challenge(self, challenge: String) -> Self {
         let challenge = Some(challenge);
         Self { challenge, ..self }
     }
 
-    /// The response. No OAuth metadata is named unless the door asks for it: clients with a configured token would drop it.
+    /// The response. It names no OAuth metadata unless the path asks for it, because clients would then drop their
+    /// configured token.
     pub fn to_response(&self) -> Response<Body> {
         let body = json!({ "error": self.error, "message": self.message });
         let mut response = json_response(self.status, body.to_string().into_bytes());

@@ -1,5 +1,5 @@
-//! Who may look at the metrics without being an agent: a scraper with its own token, or, where the owner wants it,
-//! whoever is on the box itself.
+//! Access to the metrics without an agent: a scraper with its own token or, if the owner enables it, any process on
+//! the host itself.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ use super::chain::Guard;
 use super::host::named_host;
 use super::refusal::Refusal;
 
-/// What proxies add: where one of these stands, whoever asks is elsewhere.
+/// Headers that proxies add: if one is present, the request comes from elsewhere.
 const OF_PROXIES: [&str; 7] = [
     "forwarded",
     "via",
@@ -22,13 +22,13 @@ const OF_PROXIES: [&str; 7] = [
     "cf-connecting-ip",
 ];
 
-/// The same, by how they begin.
+/// The same, by prefix.
 const OF_PROXIES_BEGIN: [&str; 2] = ["x-forwarded", "tailscale-"];
 
 impl Guard {
-    /// Whether this head may look at the metrics as it is; where not, it may still be an agent's.
+    /// Whether this head authorizes reading the metrics; if not, it may still be an agent's.
     ///
-    /// Nobody who is let in here has a pace of their own, so that their address is charged.
+    /// Such a request has no rate limit of an agent, so it is charged to its address.
     pub async fn is_scraper(&self, head: &Parts, peer: SocketAddr) -> Result<bool, Refusal> {
         let edge = self.check_edge(&head.headers).await;
         edge.map_err(|refusal| self.charge(peer, refusal))?;
@@ -40,7 +40,7 @@ impl Guard {
         } else {
             match bearer(&head.headers) {
                 Ok(token) => self.identity.is_scraper(token).map_err(refused)?,
-                // What is wrong with it is said to an agent.
+                // The agent check reports the error.
                 Err(_) => false,
             }
         };
@@ -53,8 +53,8 @@ impl Guard {
     }
 }
 
-/// Whether a request comes from this box and from nobody who only passes it on: by the socket, by the name that it
-/// calls us, and by what proxies add.
+/// Whether a request comes from the host itself and was not forwarded: checked by the socket, the requested host
+/// name and the headers that proxies add.
 fn is_on_this_box(head: &Parts, peer: IpAddr) -> bool {
     let of_proxy = |name: &str| {
         OF_PROXIES.contains(&name) || OF_PROXIES_BEGIN.iter().any(|begin| name.starts_with(begin))
@@ -64,7 +64,7 @@ fn is_on_this_box(head: &Parts, peer: IpAddr) -> bool {
         && !head.headers.keys().any(|name| of_proxy(name.as_str()))
 }
 
-/// Whether a host is this box and nothing else, an IPv6 address in its brackets.
+/// Whether a host name is always loopback; an IPv6 address is in brackets.
 fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     match bare.parse::<IpAddr>() {

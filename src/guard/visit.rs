@@ -1,4 +1,4 @@
-//! A visit at the owner's page: who is signed in, if anybody, and what a form of ours has sent.
+//! A request to the owner's page: the owner's session, if signed in, and the submitted form.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,19 +19,19 @@ use crate::config::ip_prefix;
 use crate::http::Upload;
 use crate::sys::Secret;
 
-/// The largest form of somebody who is not signed in.
+/// The maximum size of a form without a session.
 const STRANGERS_BYTES: usize = 4096;
 
-/// The largest form of the owner.
+/// The maximum size of the owner's form.
 const OWNERS_BYTES: usize = 64 * 1024;
 
-/// The most fields of a form, or of a query; the others are as if they were not there.
+/// The maximum number of fields of a form or of a query; the others are ignored.
 const MAX_FIELDS: usize = 512;
 
-/// The field that every form of the owner carries.
+/// The CSRF token's field in every form of the owner.
 pub const PROOF: &str = "proof";
 
-/// A request at the owner's page. Only the chain makes one.
+/// A request to the owner's page. Only the chain creates one.
 #[derive(Debug)]
 pub struct Visit {
     session: Option<Session>,
@@ -40,19 +40,19 @@ pub struct Visit {
     form: Bytes,
 }
 
-/// The owner is signed in.
+/// The owner's session.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// What it is known again by.
+    /// The key of the login.
     pub key: LoginKey,
-    /// Its id, as lists of logins have it.
+    /// The login's id, as in lists of logins.
     pub login: String,
-    /// What its forms carry: a page of somebody else's cannot know it.
+    /// The CSRF token of its forms: another site's page cannot know it.
     pub proof: String,
 }
 
 impl Guard {
-    /// The chain for the owner's page. Whoever is not signed in is charged, and may send but little.
+    /// The chain for the owner's page. A visitor who is not signed in is charged, and may send only a small body.
     pub async fn visit(
         &self,
         request: Request<Upload>,
@@ -107,12 +107,12 @@ impl Guard {
 }
 
 impl Visit {
-    /// The owner, where it is the owner who visits.
+    /// The owner's session, if the visitor is signed in as the owner.
     pub fn session(&self) -> Option<&Session> {
         self.session.as_ref()
     }
 
-    /// The method; GET, HEAD or POST.
+    /// The method: GET, HEAD or POST.
     pub fn method(&self) -> &Method {
         &self.head.method
     }
@@ -122,18 +122,18 @@ impl Visit {
         self.head.uri.path()
     }
 
-    /// Path and query, to come back to.
+    /// The path and query, to return to.
     pub fn target(&self) -> &str {
         let target = self.head.uri.path_and_query();
         target.map_or("/", |target| target.as_str())
     }
 
-    /// What counts as one stranger.
+    /// The network prefix that counts as one stranger.
     pub fn from(&self) -> IpAddr {
         ip_prefix(self.peer.ip())
     }
 
-    /// Where the box was reached: its name or address, with a port if it is not 443.
+    /// The host name or address of the request, with the port if it is not 443.
     pub fn host(&self) -> &str {
         let named = self
             .head
@@ -144,7 +144,7 @@ impl Visit {
         named.or_else(header).unwrap_or("localhost")
     }
 
-    /// A header, where it is text and there once.
+    /// A header, if it is text and not repeated.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.head.headers.get_all(name).iter();
         match (values.next(), values.next()) {
@@ -164,14 +164,14 @@ impl Visit {
         first(&self.form, name)
     }
 
-    /// Every field of this name, in order.
+    /// All fields of this name, in order.
     pub fn fields(&self, name: &str) -> Vec<String> {
         let fields = form_urlencoded::parse(&self.form).take(MAX_FIELDS);
         let named = fields.filter(|(known, _)| known == name);
         named.map(|(_, value)| value.into_owned()).collect()
     }
 
-    /// Every field of the form, in order, to be sent again.
+    /// All fields of the form, in order, to be sent again.
     pub fn all_fields(&self) -> Vec<(String, String)> {
         let fields = form_urlencoded::parse(&self.form).take(MAX_FIELDS);
         fields
@@ -184,12 +184,12 @@ impl Visit {
         cookie(&self.head.headers).ok().flatten()
     }
 
-    /// The device cookie that was sent; it may be anything.
+    /// The device cookie that was sent; it is not validated.
     pub fn device(&self) -> Option<&str> {
         device_cookie(&self.head.headers)
     }
 
-    /// A form of the owner carries what only its own page knows.
+    /// Checks the CSRF token of an owner's form.
     fn check_proof(&self) -> Result<(), Refusal> {
         let Some(session) = &self.session else {
             return Ok(());
@@ -203,7 +203,7 @@ impl Visit {
     }
 }
 
-/// The cookie itself is out of reach of pages; this is made of it, and nothing leads back.
+/// Derives the CSRF token from the cookie, which pages cannot read; it cannot be reversed.
 pub fn proof(cookie: &str) -> String {
     let hash = digest(&SHA256, format!("{COOKIE_NAME} form {cookie}").as_bytes());
     URL_SAFE_NO_PAD.encode(hash.as_ref().get(..16).unwrap_or_default())
@@ -215,7 +215,7 @@ fn first(encoded: &[u8], name: &str) -> Option<String> {
     found.map(|(_, value)| value.into_owned())
 }
 
-/// Refuses what no form of ours sends (415).
+/// Refuses a media type that our forms do not send (415).
 fn check_form(headers: &HeaderMap) -> Result<(), Refusal> {
     let media = headers
         .get(CONTENT_TYPE)

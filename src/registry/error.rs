@@ -1,5 +1,4 @@
-//! The ways in which a tool stops without an answer: an error for the model, a question for the person, or a
-//! protocol error.
+//! How a tool ends without an answer: an error for the model, a question for the person, or a protocol error.
 
 use std::fmt;
 
