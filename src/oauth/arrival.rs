@@ -1,4 +1,4 @@
-//! Whoever comes to the consent page and is not the owner yet: where its browser goes from there.
+//! Redirects visitors of the consent page who are not signed in as the owner.
 
 use form_urlencoded::byte_serialize;
 use hyper::Response;
@@ -8,16 +8,17 @@ use super::page::{go_on, refusal};
 use super::words;
 use crate::http::Body;
 
-/// The longest query; a longer one is refused, for it goes through the sign-in page and back.
+/// The maximum length of a query; a longer one is refused, because it is passed through the sign-in page and back.
 pub const MAX_QUERY: usize = 8 * 1024;
 
-/// Where the owner signs in.
+/// The path of the owner's sign-in page.
 const SIGN_IN: &str = "/owner/sign-in";
 
-/// Marks a request that has been through a page of ours already.
+/// Marks a request that has already been redirected by one of our own pages.
 const MARK: &str = "from_here=1";
 
-/// Another site has sent a browser here: it goes on from a page of ours, once, so that the owner's cookie comes along.
+/// Handles a browser that another site has sent: redirects it once from a page of our own, so that it sends the
+/// owner's cookie.
 pub fn step_inside(path: &str, query: &str) -> Response<Body> {
     if query.len() > MAX_QUERY || query.split('&').any(|one| one == MARK) {
         return sign_in(path, query);
@@ -25,8 +26,8 @@ pub fn step_inside(path: &str, query: &str) -> Response<Body> {
     go_on(&format!("{path}?{query}&{MARK}"))
 }
 
-/// Nobody is signed in: sends the browser to where the owner signs in, and from there back. Nothing is looked at
-/// before; a stranger learns of no client and has us fetch no document.
+/// Redirects a visitor without a session to the owner's sign-in, and from there back. Nothing is looked up before:
+/// a stranger learns of no client, and cannot make the server fetch a document.
 pub fn sign_in(path: &str, query: &str) -> Response<Body> {
     if query.len() > MAX_QUERY {
         return refusal(words::TOO_LONG);

@@ -1,4 +1,5 @@
-//! What a program asks of the owner, and where its answer goes; nothing is sent to where the program did not say before.
+//! Authorization requests and their answers; an answer is sent only to a redirect URI that the program has
+//! registered.
 
 use hyper::header::{CACHE_CONTROL, HeaderValue, LOCATION, REFERRER_POLICY};
 use hyper::{Response, StatusCode};
@@ -12,32 +13,32 @@ use super::site::Site;
 use crate::http::{Body, empty};
 use crate::vault::Vault;
 
-/// What a challenge is long: SHA-256 in base64url.
+/// The length of a challenge: SHA-256 in base64url.
 const CHALLENGE_CHARS: usize = 43;
 
-/// A request for access that is in order.
+/// A valid authorization request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Who asks.
+    /// The program.
     pub client: Client,
-    /// Where the answer goes.
+    /// The URI that the answer is sent to.
     pub redirect_uri: String,
-    /// What must become of the verifier.
+    /// The PKCE challenge that the verifier must match.
     pub challenge: String,
-    /// What the program wants to hear again with the answer.
+    /// The program's state, to be returned with the answer.
     pub state: Option<String>,
 }
 
-/// Why nothing is asked of the owner.
+/// Why the owner is not asked.
 pub enum Fault {
-    /// It is not known whether the answer may go to where it was asked to: the person is told.
+    /// The redirect URI is not verified, so the error is shown to the person.
     Shown(String),
-    /// The program is told, by the person's browser.
+    /// The error is sent to the program by a redirect.
     Sent(Box<Response<Body>>),
 }
 
 impl Asked {
-    /// Reads a request and looks at who asks.
+    /// Parses and validates a request, and looks up its client.
     pub async fn read(
         site: &Site,
         (vault, documents): (&Vault, &Documents),
@@ -65,13 +66,14 @@ impl Asked {
         })
     }
 
-    /// An answer to the program.
+    /// Builds an answer to the program.
     pub fn answer(&self, site: &Site, more: &[(&str, &str)]) -> Response<Body> {
         answer(site, &self.redirect_uri, self.state.as_deref(), more)
     }
 }
 
-/// The challenge of a request of which all else is in order too; else a code of RFC 6749 and words.
+/// Validates the other parameters of a request and returns its challenge, or an error code of RFC 6749 and a
+/// description.
 fn checked<'a>(site: &Site, form: &'a Form) -> Result<&'a str, (&'static str, &'static str)> {
     match form.get("response_type") {
         Some("code") => {}
@@ -98,7 +100,7 @@ fn checked<'a>(site: &Site, form: &'a Form) -> Result<&'a str, (&'static str, &'
     }
 }
 
-/// Sends the person's browser back to the program.
+/// Redirects the person's browser to the program.
 fn answer(
     site: &Site,
     redirect_uri: &str,
@@ -108,12 +110,12 @@ fn answer(
     let issuer = site.issuer();
     let mut parameters = more.to_vec();
     parameters.extend(state.map(|state| ("state", state)));
-    // Says who answers, so that no program takes it for another's answer (RFC 9207).
+    // Identifies the issuer, so that a program does not take the answer for one of another server (RFC 9207).
     parameters.push(("iss", &issuer));
     see_other(&with(redirect_uri, &parameters))
 }
 
-/// Has the browser look elsewhere.
+/// Redirects the browser.
 pub fn see_other(uri: &str) -> Response<Body> {
     let mut response = empty(StatusCode::SEE_OTHER);
     let headers = response.headers_mut();
@@ -126,7 +128,7 @@ pub fn see_other(uri: &str) -> Response<Body> {
     response
 }
 
-/// Who has this id.
+/// Looks up a client by its id.
 async fn client(vault: &Vault, documents: &Documents, id: &str) -> Result<Client, String> {
     let unavailable = |cause: &dyn std::fmt::Display| {
         tracing::error!("a client cannot be looked up: {cause}");
@@ -137,7 +139,7 @@ async fn client(vault: &Vault, documents: &Documents, id: &str) -> Result<Client
         .find(id)
         .map_err(|e| unavailable(&e))?;
     if is_address(id) {
-        // Apart: few are looked up so, and each request would carry the room for it.
+        // Boxed: this lookup is rare, and every request would need room for it.
         let portrait = Box::pin(documents.read(id)).await?;
         let vouched_by = host(id).to_owned();
         let name = match portrait.name {

@@ -1,45 +1,45 @@
-//! A program that asks, as far as it is known.
+//! OAuth clients: programs that ask for access.
 
 use serde_json::Value;
 
 use super::inert::inert;
 use super::redirect::place;
 
-/// So many places may a program have its answers sent to; more are refused.
+/// The maximum number of redirect URIs of a program; more are refused.
 const MOST_REDIRECTS: usize = 16;
 
-/// Of what a program calls itself so much is kept.
+/// The maximum length of a program's name; longer ones are cut.
 const MAX_NAME: usize = 64;
 
-/// A program that asks.
+/// A program that asks for access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
     /// Its id.
     pub id: String,
-    /// What it calls itself, fit to be shown.
+    /// The name that it chose, sanitized for display.
     pub name: String,
-    /// Where it may have its answers sent.
+    /// Its redirect URIs.
     pub redirect_uris: Vec<String>,
-    /// The host that vouches for it, where its id is the address of a document there.
+    /// The host that vouches for it, if its id is the URL of a document there.
     pub vouched_by: Option<String>,
-    /// The id of the agent that the owner has made for it.
+    /// The id of the agent that the owner has created for it.
     pub agent: Option<String>,
 }
 
-/// What a program says of itself (RFC 7591, 2), when it registers or in a document.
+/// A program's own metadata (RFC 7591, 2), from a registration or a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfPortrait {
-    /// What it calls itself, fit to be shown; may be empty.
+    /// The name that it chose, sanitized for display; may be empty.
     pub name: String,
-    /// Where it may have its answers sent.
+    /// Its redirect URIs.
     pub redirect_uris: Vec<String>,
 }
 
-/// What is wrong with what a program says of itself, as a code of RFC 7591 and words.
+/// An error in a program's metadata: a code of RFC 7591 and a description.
 pub type Fault = (&'static str, String);
 
 impl SelfPortrait {
-    /// Reads it. What is not used here is passed over.
+    /// Parses the metadata. Unused fields are ignored.
     pub fn read(said: &Value) -> Result<Self, Fault> {
         let uris = said.get("redirect_uris").and_then(Value::as_array);
         let uris = uris.map(Vec::as_slice).unwrap_or_default();

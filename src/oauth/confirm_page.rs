@@ -1,4 +1,4 @@
-//! The page on which the owner types the password again before a program is let in.
+//! The page that asks the owner for the password again before a program gets access.
 
 use hyper::{Response, StatusCode};
 use maud::html;
@@ -10,13 +10,13 @@ use super::redirect::policy_source;
 use super::words;
 use crate::http::Body;
 
-/// The field with the password.
+/// The name of the password field.
 pub const CONFIRM_PASSWORD: &str = "confirm_password";
 
-/// The field beside it, for password managers.
+/// The name of the field for password managers next to it.
 const USERNAME: &str = "username";
 
-/// Asks for the password, and sends the form again as it was. Nothing was done yet.
+/// Asks for the password and resubmits the form unchanged. Nothing has been done yet.
 pub fn confirm_page(asked: &Asked, form: &Form, wrong: Option<&str>) -> Response<Body> {
     let own = [CONFIRM_PASSWORD, USERNAME];
     let sent = form.all().filter(|(name, _)| !own.contains(name));

@@ -1,4 +1,4 @@
-//! The owner's word: who a program comes in as from now on, or that it does not.
+//! The owner's decision on a program: which agent it becomes, or that it gets no access.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::http::Body;
 use crate::sys::Secret;
 use crate::vault::{Agent, OWNER, OauthClient, Vault};
 
-/// What of a request the page sends again.
+/// The parameters of a request that the page submits again.
 const SENT_AGAIN: [&str; 7] = [
     "client_id",
     "redirect_uri",
@@ -30,37 +30,37 @@ const SENT_AGAIN: [&str; 7] = [
     "resource",
 ];
 
-/// The field of the owner's forms that no other page can fill.
+/// The CSRF token's field in the owner's forms.
 const PROOF: &str = "proof";
 
-/// What stands behind the page.
+/// What the consent page needs.
 pub struct Desk<'a> {
-    /// Where agents and clients are.
+    /// The agents and clients.
     pub vault: &'a Vault,
-    /// Where codes come from.
+    /// The issuer of codes.
     pub links: &'a Links,
-    /// Where the spaces are.
+    /// The settings with the spaces.
     pub live: &'a Live,
-    /// By which name the server was called.
+    /// The server under the name of this request.
     pub site: &'a Site,
-    /// What the owner's forms carry: no other page can know it.
+    /// The CSRF token of the owner's forms: no other page can know it.
     pub proof: &'a str,
-    /// What the owner's login is known again by.
+    /// The key of the owner's login.
     pub login: LoginKey,
-    /// Where the owner's password is checked.
+    /// Verifies the owner's password.
     pub logins: &'a Logins,
 }
 
-/// What came of the owner's word, where it is not an answer to the program.
+/// Why an approval does not result in an answer to the program.
 enum Stop {
-    /// The owner is asked again, with these words.
+    /// The owner is asked again, with this message.
     Again(String),
-    /// The program is told that the server failed.
+    /// The program gets a server error.
     Failed,
 }
 
 impl Desk<'_> {
-    /// Asks the owner.
+    /// Shows the consent page.
     pub fn ask(&self, asked: &Asked, form: &Form, wrong: Option<&str>) -> Response<Body> {
         let settings = self.live.now();
         let Ok(agent) = self.agent_of(asked) else {
@@ -81,7 +81,7 @@ impl Desk<'_> {
         question.to_response()
     }
 
-    /// Does what the owner has decided.
+    /// Carries out the owner's decision.
     pub async fn decide(&self, asked: &Asked, form: &Form, from: IpAddr) -> Response<Body> {
         if Secret::new(form.get(PROOF).unwrap_or_default()) != Secret::new(self.proof) {
             let words = "this page is from an earlier sign-in; look again and decide anew";
@@ -106,7 +106,8 @@ impl Desk<'_> {
         }
     }
 
-    /// A page that asks for the password, where the owner has not typed it lately: what follows gives access.
+    /// Returns the page that asks for the password, unless the owner has entered it recently: the next step gives
+    /// access.
     async fn confirm(&self, asked: &Asked, form: &Form, from: IpAddr) -> Option<Response<Body>> {
         let wrong = match form.get(CONFIRM_PASSWORD) {
             Some(password) => {
@@ -163,7 +164,7 @@ impl Desk<'_> {
         Ok(asked.answer(self.site, &[("code", code.expose())]))
     }
 
-    /// A new agent, as the owner wants it. Its own token is thrown away: nobody has ever seen it.
+    /// Creates an agent with the owner's choices. Its own token is discarded; it was never shown to anyone.
     async fn admitted(&self, asked: &Asked, form: &Form, hand: &Hand) -> Result<Agent, Stop> {
         let admission = admission(form, &self.live.now().spaces).map_err(Stop::Again)?;
         let made = admit((self.vault, hand), admission).await;
@@ -182,7 +183,7 @@ impl Desk<'_> {
         Ok(agent)
     }
 
-    /// The agent that the owner has made for a program, unless it was revoked since or its time is over.
+    /// The agent that the owner has created for a program, unless it was revoked or has expired.
     fn agent_of(&self, asked: &Asked) -> Result<Option<Agent>, Stop> {
         let Some(id) = &asked.client.agent else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! The page on which the owner sees who asks, and decides.
+//! The consent page: shows the owner the program that asks for access.
 
 use hyper::{Response, StatusCode};
 use maud::{Markup, html};
@@ -12,22 +12,22 @@ use crate::http::Body;
 use crate::sys::{exact_line, text_notes};
 use crate::vault::Agent;
 
-/// What the owner is shown.
+/// The contents of the consent page.
 pub struct Question<'a> {
-    /// What is asked.
+    /// The authorization request.
     pub asked: &'a Asked,
-    /// The agent that the program came in as before, if it may still.
+    /// The agent that the program had before, if its access is still valid.
     pub agent: Option<&'a Agent>,
-    /// The spaces of this box.
+    /// The configured spaces.
     pub spaces: &'a Spaces,
-    /// What was wrong with what the owner has just sent.
+    /// The error in the form that the owner has just submitted.
     pub wrong: Option<&'a str>,
-    /// The parameters of the request, to be sent again.
+    /// The parameters of the request, to be submitted again.
     pub parameters: &'a [(&'static str, String)],
 }
 
 impl Question<'_> {
-    /// The page.
+    /// Renders the page.
     pub fn to_response(&self) -> Response<Body> {
         let content = html! {
             @if let Some(wrong) = self.wrong {
@@ -53,7 +53,7 @@ impl Question<'_> {
         page(StatusCode::OK, title, &leads_to, &content)
     }
 
-    /// Who asks, and where the answer goes.
+    /// Renders the program and the destination of the answer.
     fn program(&self) -> Markup {
         let Asked {
             client,
@@ -82,7 +82,7 @@ impl Question<'_> {
         }
     }
 
-    /// What it will be, where it is new.
+    /// Renders the choices for a new agent.
     fn unknown(&self) -> Markup {
         html! {
             div class="field" {
@@ -116,7 +116,7 @@ impl Question<'_> {
     }
 }
 
-/// What it was, and will be again.
+/// Renders the existing agent, which the program will use again.
 fn known(agent: &Agent) -> Markup {
     let space = match agent.space.as_deref() {
         Some(WHOLE_BOX) => words::WHOLE_BOX,

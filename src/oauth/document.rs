@@ -1,4 +1,4 @@
-//! Programs whose id is the address of a document that says who they are (Client ID Metadata Documents).
+//! Programs that identify themselves by the URL of a document (Client ID Metadata Documents).
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,26 +12,27 @@ use super::inert::inert;
 use crate::config::Live;
 use crate::http::{fetch, fetch_public};
 
-/// The largest document that is read.
+/// The maximum size of a document.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// A longer address is refused.
+/// The maximum length of a URL; longer ones are refused.
 const MAX_CHARS: usize = 512;
 
-/// A document is believed for so long, so that what the owner was shown is what it agrees to.
+/// How long a document is cached, so that the owner agrees to what was shown.
 const KEPT: Duration = Duration::from_mins(10);
 
-/// So many are kept; at it the oldest makes room.
+/// The maximum number of cached documents; then the oldest is dropped.
 const MOST_KEPT: usize = 16;
 
-/// The documents that were read lately. Only for the owner is one fetched: a stranger sends us nowhere.
+/// The cache of documents. Documents are fetched only for the owner: a stranger cannot make the server send
+/// requests.
 pub struct Documents {
     live: Live,
     kept: Mutex<Vec<(Instant, String, SelfPortrait)>>,
 }
 
 impl Documents {
-    /// None yet.
+    /// Creates an empty cache.
     pub fn new(live: Live) -> Self {
         Self {
             live,
@@ -39,7 +40,7 @@ impl Documents {
         }
     }
 
-    /// What the document at this address says, or why it is not believed.
+    /// Returns the contents of the document at this URL, or why it is not valid.
     pub async fn read(&self, address: &str) -> Result<SelfPortrait, String> {
         if let Some(portrait) = self.kept(address) {
             return Ok(portrait);
@@ -74,7 +75,7 @@ impl Documents {
     }
 }
 
-/// Whether an id is an address at which a document may be.
+/// Whether an id is a URL that may have a document.
 pub fn is_address(id: &str) -> bool {
     let sound = |b: u8| b.is_ascii_graphic() && !b"#\\\"<>^`{|}".contains(&b);
     let Some(Ok(uri)) = id.starts_with("https://").then(|| id.parse::<Uri>()) else {
@@ -88,7 +89,8 @@ pub fn is_address(id: &str) -> bool {
     id.len() <= MAX_CHARS && id.bytes().all(sound) && has_host && path.len() > 1 && !dots
 }
 
-/// What a document says, if it is the one of its address and of a program that has no secret: it could not keep one.
+/// Validates a document: it must name its own URL, and its program must have no secret, because it could not keep
+/// one.
 fn believed(address: &str, document: &[u8]) -> Result<SelfPortrait, String> {
     let said: Value = serde_json::from_slice(document)
         .map_err(|_| "the document that says who the program is is no JSON".to_owned())?;

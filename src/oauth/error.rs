@@ -1,4 +1,4 @@
-//! What programs are told in JSON, well or not (RFC 6749, 5).
+//! JSON answers to programs: errors (RFC 6749, 5), and results that must not be cached.
 
 use hyper::header::{CACHE_CONTROL, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -8,7 +8,7 @@ use crate::auth::LinkError;
 use crate::http::{Body, json as json_response};
 use crate::vault::VaultError;
 
-/// Why a program gets nothing.
+/// An error for a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OAuthError {
     status: StatusCode,
@@ -17,7 +17,7 @@ pub struct OAuthError {
 }
 
 impl OAuthError {
-    /// 400 with a code of the specification and words of ours.
+    /// A 400 with a code of the specification and our own description.
     pub fn new(code: &'static str, words: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
@@ -26,12 +26,12 @@ impl OAuthError {
         }
     }
 
-    /// 400 for a request that lacks something, or has it twice.
+    /// A 400 for a request with a missing or repeated parameter.
     pub fn request(words: impl Into<String>) -> Self {
         Self::new("invalid_request", words)
     }
 
-    /// As it is sent.
+    /// The response.
     pub fn to_response(&self) -> Response<Body> {
         let body = json!({ "error": self.code, "error_description": self.words });
         unkept(self.status, &body)
@@ -58,7 +58,7 @@ impl From<VaultError> for OAuthError {
     }
 }
 
-/// JSON that nobody on its way may keep.
+/// A JSON response that must not be cached.
 pub fn unkept(status: StatusCode, body: &Value) -> Response<Body> {
     let mut response = json_response(status, body.to_string().into_bytes());
     let no_store = HeaderValue::from_static("no-store");

@@ -1,6 +1,6 @@
-//! Parameters as a query or a form has them: each once, and an empty one is none (RFC 6749, 3.1).
+//! Parameters of a query or a form: each at most once, and an empty one counts as absent (RFC 6749, 3.1).
 
-/// So many parameters are read; more are refused.
+/// The maximum number of parameters; more are refused.
 const MOST: usize = 64;
 
 /// The parameters of a request.
@@ -8,7 +8,7 @@ const MOST: usize = 64;
 pub struct Form(Vec<(String, String)>);
 
 impl Form {
-    /// Reads them; what is wrong with them otherwise.
+    /// Parses the parameters; the error describes the problem.
     pub fn read(text: &[u8]) -> Result<Self, String> {
         let mut all: Vec<(String, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(text) {
@@ -23,7 +23,7 @@ impl Form {
         Ok(Self(all))
     }
 
-    /// The value of one; none where it is empty.
+    /// The value of a parameter; `None` if it is empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found
@@ -31,13 +31,13 @@ impl Form {
             .filter(|value| !value.is_empty())
     }
 
-    /// All of them, in order, also the empty ones.
+    /// All parameters in order, including empty ones.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.0.iter();
         all.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The value of one that must be there.
+    /// The value of a required parameter.
     pub fn need(&self, name: &'static str) -> Result<&str, String> {
         self.get(name)
             .ok_or_else(|| format!("the parameter {name} is missing"))

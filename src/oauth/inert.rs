@@ -1,9 +1,9 @@
-//! What programs say of themselves, made fit to stand on a page beside words of ours.
+//! Sanitizes text of programs for display next to our own.
 
 use crate::sys::is_unseen;
 
-/// The text in one line of at most so many characters, with nothing in it that cannot be seen or that turns the
-/// direction of writing (CVE-2021-42574).
+/// Returns the text as one line of at most this many characters, without invisible characters and without
+/// characters that change the direction of writing (CVE-2021-42574).
 pub fn inert(text: &str, most: usize) -> String {
     let seen = |letter: &char| !is_unseen(*letter) && !letter.is_control();
     let words: String = text.chars().filter(seen).take(most).collect();

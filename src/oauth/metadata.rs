@@ -1,4 +1,4 @@
-//! The two documents from which a program learns whom to ask, and how.
+//! The two metadata documents of the protected resource and of the authorization server.
 
 use hyper::{Response, StatusCode};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::site::{SCOPE, Site};
 use crate::http::{Body, json as json_response};
 
-/// What is at `/connect/mcp`, and who gives out tokens for it (RFC 9728).
+/// The metadata of `/connect/mcp`, with the server that issues its tokens (RFC 9728).
 pub fn resource(site: &Site) -> Response<Body> {
     let document = json!({
         "resource": site.resource(),
@@ -18,7 +18,7 @@ pub fn resource(site: &Site) -> Response<Body> {
     json_response(StatusCode::OK, document.to_string().into_bytes())
 }
 
-/// Who gives out tokens, and how (RFC 8414).
+/// The metadata of the authorization server (RFC 8414).
 pub fn server(site: &Site) -> Response<Body> {
     let document = json!({
         "issuer": site.issuer(),

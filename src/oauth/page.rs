@@ -1,4 +1,4 @@
-//! Pages for the owner's browser: no script, nothing from elsewhere, in no frame.
+//! Pages for the owner's browser: without scripts, external resources or framing.
 
 use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
@@ -10,8 +10,8 @@ use maud::{DOCTYPE, Markup, html};
 use super::words;
 use crate::http::Body;
 
-/// A page with a title and what stands on it. Its forms lead to us, and from us to those others alone: browsers hold that
-/// against where an answer sends them too.
+/// Builds a page with a title and a content. Its forms may lead only to this server and to `forms_lead_to`:
+/// browsers apply this rule to redirects of the answer, too.
 pub fn page(
     status: StatusCode,
     title: &str,
@@ -41,7 +41,7 @@ pub fn page(
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CONTENT_SECURITY_POLICY, &policy),
         (CACHE_CONTROL, "no-store"),
-        // Without it browsers would not say either which page a form stood on.
+        // Without this header, browsers would not send the Origin of a form's page.
         (REFERRER_POLICY, "same-origin"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
@@ -54,7 +54,7 @@ pub fn page(
     response
 }
 
-/// A page that says why nothing comes of it.
+/// A page that states why the request was refused.
 pub fn refusal(words: &str) -> Response<Body> {
     let content = html! {
         p class="card notice bad" { (words) "." }
@@ -63,8 +63,8 @@ pub fn refusal(words: &str) -> Response<Body> {
     page(StatusCode::BAD_REQUEST, words::CANNOT, "", &content)
 }
 
-/// A page that goes on to one of ours by itself. Another site has sent the browser here, so that it left the owner's
-/// cookie out; from a page of ours it sends it.
+/// A page that continues to one of ours by itself. If another site has sent the browser here, it has not sent the
+/// owner's cookie; from our own page it does.
 pub fn go_on(to: &str) -> Response<Body> {
     let content = html! {
         meta http-equiv="refresh" content=(format!("0; url={to}"));

@@ -1,21 +1,21 @@
-//! Where an answer may be sent: only to where the program said before, over https or to the same computer.
+//! Redirect URIs: an answer is sent only to a registered URI, over https or to the same computer.
 
 use form_urlencoded::byte_serialize;
 use hyper::Uri;
 
-/// A longer one is refused.
+/// The maximum length of a URI; longer ones are refused.
 const MAX_CHARS: usize = 2048;
 
-/// What kind of place it is.
+/// The kind of destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// A server, whose name its certificate proves.
+    /// A server that is authenticated by its certificate.
     Web,
-    /// The computer that the browser runs on, where any program may wait for the answer.
+    /// The computer of the browser, where any program may wait for the answer.
     SameComputer,
 }
 
-/// What kind of place a URI leads to; none where no answer may go.
+/// The kind of destination of a URI; `None` if no answer may be sent there.
 pub fn place(uri: &str) -> Option<Place> {
     let sound = |b: u8| b.is_ascii_graphic() && !b"#\\\"<>^`{|}".contains(&b);
     if uri.len() > MAX_CHARS || !uri.bytes().all(sound) {
@@ -24,7 +24,7 @@ pub fn place(uri: &str) -> Option<Place> {
     let parsed: Uri = uri.parse().ok()?;
     let authority = parsed.authority()?.as_str();
     let host = parsed.host()?;
-    // No user, and nothing that would mean something more in a header.
+    // No user, and no character with a special meaning in a header.
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
     if host.is_empty() || !authority.bytes().all(plain) {
         return None;
@@ -36,8 +36,8 @@ pub fn place(uri: &str) -> Option<Place> {
     }
 }
 
-/// Whether an answer may go to where it was asked to, by what the program said before: exactly there, and on the same
-/// computer at whatever port it found free (RFC 8252, 7.3).
+/// Whether a requested URI matches a registered one: it must be equal, but on the same computer the port may
+/// differ, because the program uses any free one (RFC 8252, 7.3).
 pub fn fits(known: &str, asked: &str) -> bool {
     if known == asked {
         return true;
@@ -46,7 +46,7 @@ pub fn fits(known: &str, asked: &str) -> bool {
     local(known) && local(asked) && without_port(known) == without_port(asked)
 }
 
-/// The host of a URI on the same computer, and what comes behind its port.
+/// Splits a URI on the same computer into its host and everything after its port.
 fn without_port(uri: &str) -> Option<(&str, &str)> {
     let (authority, rest) = authority(uri)?;
     let end = match authority.find(']') {
@@ -56,18 +56,18 @@ fn without_port(uri: &str) -> Option<(&str, &str)> {
     authority.get(..end).map(|host| (host, rest))
 }
 
-/// The authority of a URI, and what comes behind it.
+/// Splits a URI into its authority and everything after it.
 fn authority(uri: &str) -> Option<(&str, &str)> {
     let (_, rest) = uri.split_once("://")?;
     rest.split_at_checked(rest.find(['/', '?']).unwrap_or(rest.len()))
 }
 
-/// Its host, with its port, as a person is shown it.
+/// The host of a URI with its port, for display.
 pub fn host(uri: &str) -> &str {
     authority(uri).map_or("", |(authority, _)| authority)
 }
 
-/// Its origin, as a content security policy names it; that has no words for an IPv6 address.
+/// The origin of a URI as a source in a content security policy, which has no syntax for an IPv6 address.
 pub fn policy_source(uri: &str) -> String {
     match uri.split_once("://") {
         Some((scheme, _)) if host(uri).starts_with('[') => format!("{scheme}:"),
@@ -76,7 +76,7 @@ pub fn policy_source(uri: &str) -> String {
     }
 }
 
-/// The URI with more parameters.
+/// Appends parameters to a URI.
 pub fn with(uri: &str, parameters: &[(&str, &str)]) -> String {
     let mut out = uri.to_owned();
     for (name, value) in parameters {

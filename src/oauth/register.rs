@@ -1,4 +1,4 @@
-//! Programs that register (RFC 7591): the old way, kept for those that know no other.
+//! Dynamic client registration (RFC 7591): the older method, for programs that support no other.
 
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ use super::site::SCOPE;
 use crate::http::Body;
 use crate::vault::Vault;
 
-/// Gives a program an id, and no secret: whoever runs on somebody's computer could not keep it. A registration lets
-/// nobody in; the owner does.
+/// Registers a program and returns its id. It gets no secret, because a program on a user's computer could not keep
+/// it. A registration gives no access; only the owner does.
 pub async fn register(vault: &Vault, body: &[u8]) -> Result<Response<Body>, OAuthError> {
     let wrong = |words: &str| OAuthError::new("invalid_client_metadata", words);
     let said: Value = serde_json::from_slice(body).map_err(|_| wrong("the body is no JSON"))?;

@@ -1,4 +1,4 @@
-//! The authorization server's endpoints; who comes there, and how large their bodies are, the front has looked at.
+//! The endpoints of the authorization server; the front has already checked the sender and the size of the body.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::config::Live;
 use crate::http::Body;
 use crate::vault::Vault;
 
-/// The largest body of a request to any of them.
+/// The maximum size of a request's body, for every endpoint.
 pub const MAX_BODY: usize = 32 * 1024;
 
 /// The authorization server.
@@ -32,17 +32,17 @@ pub struct OAuth {
     logins: Arc<Logins>,
 }
 
-/// The owner as it is signed in on our own page.
+/// The owner, signed in on our own page.
 #[derive(Debug, Clone, Copy)]
 pub struct SignedInOwner<'a> {
-    /// What its forms carry: no other page can know it.
+    /// The CSRF token of the owner's forms: no other page can know it.
     pub proof: &'a str,
-    /// What its login is known again by.
+    /// The key of the owner's login.
     pub login: LoginKey,
 }
 
 impl OAuth {
-    /// One that gives out what this vault keeps, on the word of the owner who is signed in there.
+    /// Creates a server over this vault; the owner is authenticated by `logins`.
     pub fn new(vault: Vault, live: Live, logins: Arc<Logins>) -> Self {
         Self {
             logins,
@@ -53,27 +53,27 @@ impl OAuth {
         }
     }
 
-    /// Whether there is one, by the settings.
+    /// Whether the settings enable the server.
     pub fn is_on(&self) -> bool {
         self.live.read(|settings| settings.oauth.enabled)
     }
 
-    /// A program registers.
+    /// Registers a program.
     pub async fn register(&self, body: &[u8]) -> Response<Body> {
         answered(register::register(&self.vault, body).await)
     }
 
-    /// A program exchanges its code or its refresh token.
+    /// Exchanges a program's code or refresh token for tokens.
     pub async fn token(&self, site: &Site, headers: &HeaderMap, body: &[u8]) -> Response<Body> {
         answered(token::exchange((&self.links, site), headers, body).await)
     }
 
-    /// A program gives back what it has.
+    /// Revokes a program's token.
     pub async fn revoke(&self, headers: &HeaderMap, body: &[u8]) -> Response<Body> {
         answered(token::revoke(&self.links, headers, body).await)
     }
 
-    /// Asks the owner, whose forms carry a proof.
+    /// Shows the consent page to the owner.
     pub async fn ask(
         &self,
         (site, owner): (&Site, SignedInOwner<'_>),
@@ -88,7 +88,7 @@ impl OAuth {
         }
     }
 
-    /// Does what the owner has decided.
+    /// Carries out the owner's decision.
     pub async fn decide(
         &self,
         (site, owner): (&Site, SignedInOwner<'_>),

@@ -1,37 +1,39 @@
-//! What this server is called in OAuth: issuer, resource and endpoints, under the origin that a request was sent to.
+//! The URLs of this server in OAuth: issuer, resource and endpoints, under the origin of the request.
 
 use hyper::Uri;
 
-/// Where programs come in.
+/// The path of the protected resource.
 const RESOURCE: &str = "/connect/mcp";
 
-/// Whom they ask. It has a path, so that nothing of OAuth is at the root, where clients with a token look for it.
+/// The path of the issuer. It is not empty, so that nothing of OAuth is at the root, where clients with a token
+/// look for it.
 const ISSUER: &str = "/connect";
 
-/// The one scope: what an agent may do is its policy, which the owner chooses and no program asks for.
+/// The only scope: an agent's permissions are its policy, which the owner chooses and no program requests.
 pub const SCOPE: &str = "mcp";
 
-/// The server under one of its names, of which a box has several. What is given under one is good there alone.
+/// The server under one of its names; a host has several. A token that was issued under one name is valid only
+/// there.
 #[derive(Debug, Clone)]
 pub struct Site(String);
 
 impl Site {
-    /// The one with this origin, such as `https://box.lan:8443`.
+    /// Creates it from an origin, such as `https://box.lan:8443`.
     pub fn new(origin: String) -> Self {
         Self(origin)
     }
 
-    /// Who gives out tokens.
+    /// The issuer of tokens.
     pub fn issuer(&self) -> String {
         self.at(ISSUER)
     }
 
-    /// What they are good for.
+    /// The resource that tokens are valid for.
     pub fn resource(&self) -> String {
         self.at(RESOURCE)
     }
 
-    /// Something below the issuer.
+    /// A URL below the issuer.
     pub fn below(&self, name: &str) -> String {
         self.at(&format!("{ISSUER}/{name}"))
     }
@@ -40,7 +42,8 @@ impl Site {
         format!("{}{path}", self.0)
     }
 
-    /// Whether a URL is the resource. Scheme and host may be in capitals, and the port that https has anyway may be there.
+    /// Whether a URL is the resource. Scheme and host may be in upper case, and the default port of https may be
+    /// included.
     pub fn is_resource(&self, asked: &str) -> bool {
         let Ok(uri) = asked.parse::<Uri>() else {
             return false;

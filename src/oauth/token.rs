@@ -1,4 +1,4 @@
-//! Where a program exchanges its code or its refresh token for new tokens, and where it gives them back.
+//! The token endpoint and the revocation endpoint.
 
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Response, StatusCode};
@@ -10,7 +10,7 @@ use super::site::{SCOPE, Site};
 use crate::auth::{Brought, Given, Links};
 use crate::http::Body;
 
-/// Exchanges what a program brings for tokens.
+/// Exchanges a code or a refresh token for new tokens.
 pub async fn exchange(
     (links, site): (&Links, &Site),
     headers: &HeaderMap,
@@ -49,7 +49,7 @@ pub async fn exchange(
     Ok(handed_over(&given))
 }
 
-/// Ends the link that a token belongs to (RFC 7009). Whether there was one is not told.
+/// Ends the link that a token belongs to (RFC 7009). The answer does not reveal whether there was one.
 pub async fn revoke(
     links: &Links,
     headers: &HeaderMap,
@@ -82,7 +82,7 @@ fn form(headers: &HeaderMap, body: &[u8]) -> Result<Form, OAuthError> {
 fn handed_over(given: &Given) -> Response<Body> {
     let body = json!({
         "access_token": given.access.expose(),
-        // Some clients know it in this spelling alone.
+        // Some clients accept only this spelling.
         "token_type": "Bearer",
         "expires_in": given.expires.as_secs(),
         "refresh_token": given.refresh.expose(),

@@ -1,4 +1,4 @@
-//! What the pages of the authorization server say, in one place.
+//! The texts of the authorization server's pages, in one place.
 
 use crate::config::Preset;
 
@@ -34,7 +34,7 @@ pub const PASSWORD: &str = "Password";
 pub const ONE_MOMENT: &str = "One moment";
 pub const GO_ON: &str = "Go on";
 
-/// What an agent of this policy may do.
+/// What an agent with this preset may do.
 pub fn preset(preset: Preset) -> &'static str {
     match preset {
         Preset::Observe => "see, and change nothing",
