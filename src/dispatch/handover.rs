@@ -62,9 +62,9 @@ enum Begun {
 impl Handover {
     /// Answers with the end of the work if it comes in time, else with a task.
     ///
-    /// Work that ends at once does not become a task: errors in arguments are returned directly, and questions that
-    /// a tool asks by ending are asked first (SEP-2663: rounds of input first). A tool that asks while it runs
-    /// becomes a task from then on, because only a task can wait.
+    /// Work that ends at once does not become a task: errors in arguments are returned directly. Questions that a
+    /// tool asks by ending come before a task, too (SEP-2663: rounds of input first). A tool that asks while it
+    /// runs becomes a task from then on, because only a task can wait.
     pub(super) async fn answer(mut self, mut work: BoxFuture<Ended>) -> Answered {
         let question = match self.inline(&mut work).await {
             Inline::Ended(ended) => return Answered::Ended(ended),

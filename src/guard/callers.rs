@@ -49,7 +49,7 @@ impl Callers {
     }
 
     /// Authenticates the sender of a request to a path for OAuth programs. A token is valid only for the URL that
-    /// it was issued for, and an agent's own token is not valid here: the owner has not approved it for this path.
+    /// it was issued for. An agent's own token is not valid here: the owner has not approved it for this path.
     pub fn identify_link(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
         let token = bearer(&head.headers).map_err(|_| {
             unauthorized(

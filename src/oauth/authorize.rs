@@ -1,5 +1,5 @@
-//! Authorization requests and their answers; an answer is sent only to a redirect URI that the program has
-//! registered.
+//! Authorization requests and their answers; an answer is sent only to a redirect URI that the program declared
+//! before.
 
 use hyper::header::{CACHE_CONTROL, HeaderValue, LOCATION, REFERRER_POLICY};
 use hyper::{Response, StatusCode};

@@ -1,4 +1,5 @@
-//! Redirect URIs: an answer is sent only to a registered URI, over https or to the same computer.
+//! Redirect URIs: an answer is sent only to a URI that the program declared before, over https or to the same
+//! computer.
 
 use form_urlencoded::byte_serialize;
 use hyper::Uri;
@@ -36,8 +37,8 @@ pub fn place(uri: &str) -> Option<Place> {
     }
 }
 
-/// Whether a requested URI matches a registered one: it must be equal, but on the same computer the port may
-/// differ, because the program uses any free one (RFC 8252, 7.3).
+/// Whether a requested URI matches a declared one. It must be equal, but on the same computer the port may differ,
+/// because the program uses any free one (RFC 8252, 7.3).
 pub fn fits(known: &str, asked: &str) -> bool {
     if known == asked {
         return true;

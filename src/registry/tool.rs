@@ -173,7 +173,7 @@ impl Tool {
         self.needs
     }
 
-    /// Another class of operations with which it also has a use.
+    /// Another class of operations that makes it useful.
     pub fn or_needs(&self) -> Option<HelperClass> {
         self.or_needs
     }

@@ -20,7 +20,7 @@ use crate::protocol::Version;
 /// How long an unread answer is kept for its client to reconnect.
 const UNREAD: Duration = Duration::from_mins(15);
 
-/// How long a stream is kept that was read to its end: what was sent may have been lost on the way.
+/// How long a stream is kept after it was read to its end: what was sent may have been lost on the way.
 const READ: Duration = Duration::from_mins(5);
 
 /// The reconnection delay that a client is asked to observe after it has lost a stream.

@@ -37,8 +37,8 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     };
     let last = last_event(admitted).filter(|last| session.replay.gave(last));
     let Some(connection) = connect(endpoint, &session, admitted, last) else {
-        // No events can follow, and only this status is understood by every client: after a stream that just ends,
-        // clients reconnect at once, and on a stream that stays open they wait forever.
+        // No events can follow, and only this status is understood by every client. After a stream that just ends,
+        // clients reconnect at once; on a stream that stays open, they wait forever.
         return Refusal::not_allowed("POST, DELETE").to_response();
     };
     if connection.feed.is_some() {
@@ -117,9 +117,8 @@ struct Lost {
 }
 
 /// Resends, from the log of patches, the events that a lost stream has dropped: every change since the revision
-/// that the client knows. For a stream from before a restart, this is done only if it is the first one to
-/// reconnect: otherwise a later one would repeat the events of the first. Returns the revision at which the stream
-/// begins.
+/// that the client knows. Of the streams from before a restart, only the first one to reconnect gets them: a later
+/// one would repeat the same events. Returns the revision at which the stream begins.
 fn go_back(session: &Session, newest: u64, lost: Option<Lost>) -> u64 {
     // The last reported revision counts and not the newest one, which may be ahead of it.
     let begins = match lost {

@@ -46,8 +46,8 @@ impl SessionStore {
     }
 }
 
-/// The sessions. The lifetime of a session that is used is not limited: its agent is authenticated with every
-/// request, and most clients do not recover from the end of a session.
+/// The sessions. The lifetime of a session is not limited while it is used: its agent is authenticated with every
+/// request. Most clients do not recover from the end of a session.
 pub struct Sessions {
     key: hmac::Key,
     live: Live,
