@@ -1,14 +1,14 @@
-//! The end of the front's audit as it was when an operation was sent.
+//! The last audit row of the front at the time an operation was sent.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Hexadecimal digits of a SHA-256.
+/// The number of hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// The last row of the audit that a power cut cannot take back. The helper writes it into its own log, which the front
-/// cannot change, so that rows that are missing or rewritten later can be found.
+/// The last audit row that is safe from a power cut. The helper writes it into its own log, which the front cannot
+/// change. Rows that are removed or rewritten later can thus be detected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawHead")]
 pub struct AuditHead {
@@ -16,7 +16,7 @@ pub struct AuditHead {
     sha256: String,
 }
 
-/// The head as it arrives.
+/// The head as received, not yet validated.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawHead {
@@ -25,10 +25,11 @@ struct RawHead {
 }
 
 impl AuditHead {
-    /// The row with the number `seq` (1 or more) and the hash `sha256` (64 lowercase hexadecimal digits).
+    /// Creates a head from the row number `seq` (1 or more) and its hash `sha256` (64 lowercase hexadecimal
+    /// digits).
     ///
     /// # Errors
-    /// [`BadHead`] when the number or the hash is none.
+    /// [`BadHead`] when the number or the hash is invalid.
     pub fn new(seq: u64, sha256: String) -> Result<Self, BadHead> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if seq == 0 || sha256.len() != DIGITS || !sha256.bytes().all(is_digit) {
@@ -56,7 +57,7 @@ impl TryFrom<RawHead> for AuditHead {
     }
 }
 
-/// A number or a hash that no row of the audit has.
+/// A row number or a hash that no audit row can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadHead;
 

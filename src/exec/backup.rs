@@ -1,4 +1,4 @@
-//! Backups: what is kept of a container or a directory, where, and what can be done with it.
+//! Backups: their names, their subjects and the operations on them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use super::name::ContainerName;
 
-/// The name of a place where backups are kept: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or a digit; never an
-/// option, never a path.
+/// The name of a backup target: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or a digit. It is never parsed as
+/// an option or a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TargetName(String);
 
 const TARGET_PATTERN: &str = "^[a-z0-9][a-z0-9_-]{0,31}$";
 
-/// One backup on a target: what it is of, `@`, and when it was made, such as `web@2026-07-28T09-30-00.000Z`; what is of
-/// the host begins with `_host`, which no container's name does. So it is the name of a directory anywhere.
+/// The id of a backup: the subject, `@` and the time, such as `web@2026-07-28T09-30-00.000Z`. Ids of host backups
+/// begin with `_host`, which no container name can. An id is a valid directory name on every target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BackupId {
@@ -28,13 +28,13 @@ pub struct BackupId {
 
 const ID_PATTERN: &str = "^(_host|[A-Za-z0-9][A-Za-z0-9._-]{0,63})@[0-9A-Za-z.-]{8,32}$";
 
-/// What stands for the host in the place of a container's name.
+/// The subject part of the id of a host backup.
 const HOST: &str = "_host";
 
-/// The shortest and the longest time in an id.
+/// The shortest and the longest time in an id, in bytes.
 const STAMP_BYTES: std::ops::RangeInclusive<usize> = 8..=32;
 
-/// A text is no such name.
+/// A text that is no valid target name or backup id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidBackup(&'static str);
 
@@ -54,18 +54,18 @@ impl TargetName {
 }
 
 impl BackupId {
-    /// Of a container, or of the host, made at a moment that RFC 3339 writes.
+    /// Creates the id of a backup of a container, or of the host if `None`; `made` is an RFC 3339 time.
     pub fn new(container: Option<ContainerName>, made: &str) -> Self {
         let stamp = made.replace(':', "-");
         Self { container, stamp }
     }
 
-    /// The container that it is of; nothing when it is of the host.
+    /// The container that was backed up; `None` for the host.
     pub fn container(&self) -> Option<&ContainerName> {
         self.container.as_ref()
     }
 
-    /// The same one of another container.
+    /// Returns the id with another container.
     #[must_use]
     pub fn of(self, container: ContainerName) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl BackupId {
         }
     }
 
-    /// When it was made; of two the later one is greater.
+    /// The time of the backup; a later time compares greater.
     pub fn stamp(&self) -> &str {
         &self.stamp
     }
@@ -185,81 +185,81 @@ impl JsonSchema for BackupId {
     }
 }
 
-/// What a backup is made of, and what one becomes again.
+/// The subject of a backup, or the destination of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Subject {
     /// A container: its definition and its root file system.
     Container(ContainerName),
-    /// A directory or a file of the host, by its absolute path; where one becomes it again, a directory that is not
-    /// there yet.
+    /// A directory or file of the host, by its absolute path. A restore needs a directory that does not exist yet.
     Path(String),
 }
 
-/// One thing that is done with backups, or looked at.
+/// An operation on backups or backup targets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
 pub enum BackupDeed {
-    /// Print where backups may be kept, as a JSON list ([`BackupTarget`](super::backup_facts::BackupTarget)).
+    /// Print the backup targets, as a JSON list ([`BackupTarget`](super::backup_facts::BackupTarget)).
     Targets {},
-    /// Add a directory below one that the owner's file names.
+    /// Add a directory below a root that `helper.toml` names.
     AddTarget {
-        /// Its name, and the directory's.
+        /// The name of the target and of its directory.
         target: TargetName,
-        /// Below which one; the first when absent.
+        /// The root; the first when absent.
         #[serde(default)]
         root: Option<String>,
     },
-    /// Forget one that was added; what is kept there stays.
+    /// Remove a target that was added this way; its backups are kept.
     RemoveTarget {
-        /// Which.
+        /// The target.
         target: TargetName,
     },
-    /// Mount the disk or share of one.
+    /// Mount the disk or share of a target.
     Mount {
-        /// Which.
+        /// The target.
         target: TargetName,
     },
-    /// Unmount it.
+    /// Unmount the disk or share of a target.
     Unmount {
-        /// Which.
+        /// The target.
         target: TargetName,
     },
-    /// Print the backups that there are, as JSON ([`BackupList`](super::backup_facts::BackupList)).
+    /// Print the backups, as JSON ([`BackupList`](super::backup_facts::BackupList)).
     List {
-        /// Where; on all targets when absent.
+        /// The target; all targets when absent.
         #[serde(default)]
         target: Option<TargetName>,
     },
-    /// Make one, and print it as JSON ([`Backup`](super::backup_facts::Backup)).
+    /// Create a backup, and print it as JSON ([`Backup`](super::backup_facts::Backup)).
     Create {
-        /// Where it is kept.
+        /// The target that stores it.
         target: TargetName,
-        /// What it is of.
+        /// The container or path to back up.
         subject: Subject,
-        /// Whether a container that runs stands still meanwhile.
+        /// Whether a running container is frozen during the backup.
         freeze: bool,
     },
-    /// Read one from beginning to end, and print as JSON whether it is whole ([`Verified`](super::backup_facts::Verified)).
+    /// Read a backup completely, and print as JSON whether it is intact
+    /// ([`Verified`](super::backup_facts::Verified)).
     Verify {
-        /// Where it is.
+        /// The target that holds it.
         target: TargetName,
-        /// Which.
+        /// The backup.
         backup: BackupId,
     },
-    /// Bring one back.
+    /// Restore a backup.
     Restore {
-        /// Where it is.
+        /// The target that holds it.
         target: TargetName,
-        /// Which.
+        /// The backup.
         backup: BackupId,
-        /// As what: the stopped container that it is of, a new one, or a new directory.
+        /// The destination: the stopped container of the backup, a new container, or a new directory.
         subject: Subject,
     },
 }
 
 impl BackupDeed {
-    /// Its name, as in the log.
+    /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Targets {} => "backup_targets",
@@ -274,7 +274,7 @@ impl BackupDeed {
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the operation is read-only.
     pub fn only_looks(&self) -> bool {
         matches!(
             self,
@@ -282,7 +282,7 @@ impl BackupDeed {
         )
     }
 
-    /// Whether it reads or writes as much as there is, which takes its time.
+    /// Whether the operation reads or writes a whole backup, which takes long.
     pub fn is_long(&self) -> bool {
         matches!(
             self,
@@ -290,7 +290,7 @@ impl BackupDeed {
         )
     }
 
-    /// The container that it is about, if it is about one.
+    /// The container that the operation is about, if any.
     pub fn container(&self) -> Option<&ContainerName> {
         match self {
             Self::Create {

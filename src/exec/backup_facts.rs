@@ -1,4 +1,4 @@
-//! What is told of backups, and of where they are kept.
+//! Information about backups and backup targets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,11 +32,11 @@ pub struct BackupTarget {
     /// Its directory, device or share; shown only to agents with access to the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// Whether the owner configured it; it cannot be removed here then.
+    /// Whether the owner configured it; such a target cannot be removed here.
     pub of_the_owner: bool,
     /// Whether it can be used now.
     pub ready: bool,
-    /// The reason if it cannot be used, and the remedy.
+    /// Why it cannot be used, and what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
     /// Its free space in bytes.
@@ -64,7 +64,7 @@ pub struct Backup {
     pub path: Option<String>,
     /// When it was made.
     pub made: String,
-    /// The host name of the box that made it.
+    /// The host name of the machine that made it.
     pub host: String,
     /// The archive's size in bytes; for restic, the bytes that a new backup added to the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ pub struct Backup {
     /// Whether the container was frozen during the backup.
     #[serde(default)]
     pub was_frozen: bool,
-    /// Whether files changed while they were read; they may be half old and half new.
+    /// Whether files changed while they were read; such files may be half old and half new.
     #[serde(default)]
     pub changed_meanwhile: bool,
     /// How it is stored.
@@ -89,8 +89,8 @@ pub struct Backup {
 /// How a backup is stored; not sent to clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArchiveFormat {
-    /// 1: a tar archive compressed with zstd, and beside it the container's definition; 2: the same files in a restic
-    /// snapshot.
+    /// 1: a tar archive compressed with zstd, with the container's definition next to it; 2: the same files in a
+    /// restic snapshot.
     pub version: u32,
     /// The archive's SHA-256 in hexadecimal digits; empty for restic, which has its own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -106,14 +106,14 @@ pub struct ArchiveFormat {
     pub directory_mode: Option<u32>,
 }
 
-/// The backups that there are.
+/// A list of backups.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackupList {
-    /// The newest first.
+    /// The backups, the newest first.
     pub backups: Vec<Backup>,
-    /// Whether there are more than are told of.
+    /// Whether the list was cut.
     pub truncated: bool,
-    /// Targets that could not be looked at, with the reason.
+    /// Targets that could not be read, with the reason.
     pub unseen: Vec<UnseenTarget>,
 }
 
@@ -122,7 +122,7 @@ pub struct BackupList {
 pub struct UnseenTarget {
     /// The target's name.
     pub target: TargetName,
-    /// Why, and what to do.
+    /// The reason, and what to do.
     pub obstacle: String,
 }
 
@@ -133,7 +133,7 @@ pub struct Verified {
     pub backup: BackupId,
     /// The target that holds it.
     pub target: TargetName,
-    /// Whether every byte is as it was written, and the archive is readable to its end.
+    /// Whether every byte is unchanged and the archive is readable to its end.
     pub whole: bool,
     /// The problem, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,11 @@
-//! A command as the caller asks for it.
+//! A command as the caller requests it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A command with its surroundings; the environment is clean but for what stands here.
+/// A command with its user, directory and environment. The environment contains nothing but the variables listed
+/// here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
@@ -16,7 +17,7 @@ pub struct Command {
     /// The directory to start in; the user's home when absent.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// Variables beside PATH, HOME, LANG and TERM.
+    /// Variables in addition to PATH, HOME, LANG and TERM.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }

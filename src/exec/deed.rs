@@ -1,4 +1,4 @@
-//! What can be done to one container beside starting and stopping it, and what of it can be looked at.
+//! Operations on one container other than start and stop.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,149 +6,149 @@ use super::{
     host_setting::HostName, inside::InsidePath, name::ContainerName, snapshot_name::SnapshotName,
 };
 
-/// One thing that is done to a container, or looked at.
+/// An operation on a container: a change or a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Deed {
-    /// Hold all its processes.
+    /// Freeze all its processes.
     Freeze {},
-    /// Let them go on.
+    /// Resume its processes.
     Unfreeze {},
-    /// Have it start with the box, or not.
+    /// Set whether it starts at boot.
     Autostart {
-        /// Whether it does.
+        /// Whether it starts at boot.
         on: bool,
     },
-    /// Change its definition; the one before stays beside it.
+    /// Change its definition; the previous version is kept next to it.
     Configure {
-        /// What becomes different.
+        /// The changes.
         changes: Changes,
     },
     /// Print its snapshots, a JSON object ([`SnapshotFacts`]) a line.
     Snapshots {},
-    /// Keep a copy of a stopped one, and print the copy's name.
+    /// Take a snapshot of a stopped container, and print the snapshot's name.
     Snapshot {
-        /// What it is kept for.
+        /// The purpose of the snapshot.
         #[serde(default)]
         comment: Option<String>,
     },
-    /// Bring a stopped one back to a snapshot.
+    /// Restore a stopped container from a snapshot.
     Restore {
-        /// Which.
+        /// The snapshot.
         snapshot: SnapshotName,
     },
     /// Delete a snapshot.
     Forget {
-        /// Which.
+        /// The snapshot.
         snapshot: SnapshotName,
     },
-    /// Copy a stopped one.
+    /// Copy a stopped container.
     Clone {
         /// The copy's name.
         to: ContainerName,
     },
-    /// Take it away with all that is in it.
+    /// Delete the container and all its data.
     Destroy {
-        /// Whether one that runs is stopped for it.
+        /// Whether a running container is stopped first.
         force: bool,
-        /// Whether its snapshots go too; one that has some stays otherwise.
+        /// Whether its snapshots are deleted too; if not, a container with snapshots is kept.
         snapshots: bool,
     },
-    /// Print a part of a log file of it: a line of JSON ([`Excerpt`]), then the bytes.
+    /// Print a part of one of its log files: a line of JSON ([`Excerpt`]), then the bytes.
     Log {
-        /// Which log.
+        /// The log.
         log: LogFile,
-        /// Where the part begins; at the end, as many bytes before it, when absent.
+        /// Where the part begins, in bytes; when absent, the last `bytes` bytes of the file are printed.
         #[serde(default)]
         offset: Option<u64>,
-        /// The most bytes of it.
+        /// The maximum size of the part in bytes.
         bytes: u32,
     },
-    /// Print what a directory in it holds, a JSON object ([`InsideEntry`](super::inside::InsideEntry)) a line,
+    /// Print the entries of a directory in it, a JSON object ([`InsideEntry`](super::inside::InsideEntry)) a line,
     /// sorted by name.
     ListFiles {
         /// The directory.
         path: InsidePath,
-        /// Only names behind this one.
+        /// Print only names that sort after this one.
         #[serde(default)]
         after: Option<String>,
-        /// The most entries.
+        /// The maximum number of entries.
         limit: u32,
     },
     /// Print a part of a file in it: a line of JSON ([`Excerpt`]), then the bytes.
     ReadFile {
         /// The file.
         path: InsidePath,
-        /// Where the part begins.
+        /// Where the part begins, in bytes.
         offset: u64,
-        /// The most bytes of it.
+        /// The maximum size of the part in bytes.
         bytes: u32,
     },
-    /// Write a file in it, whole or not at all.
+    /// Write a file in it atomically.
     WriteFile {
         /// The file.
         path: InsidePath,
-        /// What it holds then, in base64.
+        /// The new content, in base64.
         content: String,
-        /// Its permissions, if it is new or they are to change.
+        /// The permissions of a new file, or the new permissions of an existing one.
         #[serde(default)]
         mode: Option<u32>,
     },
 }
 
-/// What becomes different in a definition; what is absent stays.
+/// Changes to a container's definition; absent values stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Changes {
-    /// Its own host name.
+    /// The container's host name.
     pub hostname: Option<HostName>,
-    /// The most memory, in bytes; 0 for any.
+    /// The memory limit in bytes; 0 removes it.
     pub memory_limit_bytes: Option<u64>,
-    /// The most processor time, in percent of one processor; 0 for any.
+    /// The CPU limit in percent of one CPU; 0 removes it.
     pub cpu_limit_percent: Option<u32>,
-    /// The most processes; 0 for any number.
+    /// The limit of processes; 0 removes it.
     pub processes_limit: Option<u32>,
-    /// Seconds to wait after its start before the next container starts with the box; 0 for none.
+    /// Seconds to wait after its start before the next container is started at boot; 0 for none.
     pub start_delay_s: Option<u32>,
-    /// Its place among those that start with the box, the highest first; 0 for none.
+    /// Its priority in the start order at boot, the highest first; 0 for none.
     pub start_order: Option<u32>,
 }
 
-/// A log that is a file of the host.
+/// A log file on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFile {
-    /// What was written to the container's console, where its definition has that kept.
+    /// The container's console output, if its definition enables that log.
     Console,
-    /// What LXC says of it, mostly of its starts.
+    /// LXC's own log of the container, mostly about its starts.
     Lxc,
 }
 
-/// Where a part of a file is from.
+/// The position of a part of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excerpt {
-    /// The whole file.
+    /// The size of the whole file in bytes.
     pub size_bytes: u64,
-    /// Where the part begins.
+    /// Where the part begins, in bytes.
     pub offset: u64,
 }
 
-/// One snapshot.
+/// A snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotFacts {
-    /// Its name.
+    /// The snapshot's name.
     pub name: SnapshotName,
-    /// When it was made, as LXC writes it: `2026:11:22 15:51:20`, in the host's time zone; absent for one that
-    /// was never finished.
+    /// When it was made, as LXC writes it: `2026:11:22 15:51:20`, in the host's time zone; absent for one that was
+    /// never finished.
     #[serde(default)]
     pub made: Option<String>,
-    /// What it is kept for.
+    /// The purpose of the snapshot.
     #[serde(default)]
     pub comment: Option<String>,
 }
 
 impl Deed {
-    /// Its name, as in the log.
+    /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Freeze {} => "container_freeze",
@@ -168,7 +168,7 @@ impl Deed {
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the operation is read-only.
     pub fn only_looks(&self) -> bool {
         matches!(
             self,
@@ -176,7 +176,7 @@ impl Deed {
         )
     }
 
-    /// Whether it copies or removes as much as there is, which takes its time.
+    /// Whether the operation copies or deletes whole file systems, which takes long.
     pub fn is_long(&self) -> bool {
         matches!(
             self,

@@ -1,26 +1,26 @@
-//! Names of disks and tunnels that can be arguments without harm.
+//! Names of disks, tunnels and pools that are safe as arguments.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a disk or partition as the kernel has it, such as `sda`, `nvme0n1p1` or `dm-0`: small letters, digits and
-/// `-`, beginning with a letter; never an option, never a path.
+/// The kernel's name of a disk or partition, such as `sda`, `nvme0n1p1` or `dm-0`: lowercase letters, digits and
+/// `-`, beginning with a letter. It is never parsed as an option or a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DiskName(String);
 
-/// The name of a tunnel: 1 to 15 of `A-Z a-z 0-9 _ = + . -` as wg-quick(8) takes it, beginning with a letter or a digit.
+/// The name of a tunnel: 1 to 15 of `A-Z a-z 0-9 _ = + . -`, as in wg-quick(8), beginning with a letter or a digit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TunnelName(String);
 
-/// The name of a pool of ZFS: 1 to 63 of `A-Z a-z 0-9 _ : . -`, beginning with a letter.
+/// The name of a ZFS pool: 1 to 63 of `A-Z a-z 0-9 _ : . -`, beginning with a letter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PoolName(String);
 
-/// A text is no such name.
+/// A text that is no valid name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidDevice;
 

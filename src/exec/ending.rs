@@ -4,30 +4,30 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The last frame of every operation.
+/// The payload of the last frame of every operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// The command ended by itself with this status.
+    /// The command exited with this status.
     Exited {
-        /// Its exit code, 0 to 255.
+        /// The exit code, 0 to 255.
         code: i32,
     },
-    /// A signal that was not ours ended the command.
+    /// A signal that the helper did not send ended the command.
     Signalled {
         /// The signal's number.
         signal: i32,
     },
-    /// We ended it, with everything that it had started.
+    /// The helper killed the command with all its child processes.
     Killed {
-        /// Why.
+        /// The reason.
         why: KillReason,
     },
-    /// It never began.
+    /// The operation was rejected before it began.
     Refused {
-        /// What kind of obstacle.
+        /// The kind of error.
         code: RefusalCode,
-        /// The obstacle and its remedy in one sentence, for the caller.
+        /// The error and its remedy in one sentence, for the caller.
         message: String,
     },
 }
@@ -47,29 +47,29 @@ impl fmt::Display for Ending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KillReason {
-    /// Its time was up.
+    /// The timeout expired.
     Timeout,
-    /// It printed more than it was allowed.
+    /// It exceeded the output limit.
     Output,
-    /// The caller asked for it.
+    /// The caller cancelled it.
     Cancelled,
-    /// The helper was told to stop.
+    /// The helper was stopped.
     Shutdown,
-    /// The helper itself was killed, or the box went down: of a job only.
+    /// The helper was killed, or the host went down; only for jobs.
     Lost,
-    /// It used up the memory that it may have; the kernel killed it.
+    /// It exceeded its memory limit, and the kernel killed it.
     Memory,
-    /// The call's reaper was killed or stopped, so that nothing it reported is certain.
+    /// The call's reaper was killed or stopped, so its reports are not reliable.
     ReaperLost,
 }
 
-/// Why an operation never began.
+/// Why an operation was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalCode {
-    /// The helper's own policy does not have this kind of operation.
+    /// The helper's own policy does not allow this kind of operation.
     Forbidden,
-    /// No job of this owner has this id.
+    /// This owner has no job with this id.
     NoSuchJob,
     /// No container has this name.
     NoSuchContainer,
@@ -77,14 +77,14 @@ pub enum RefusalCode {
     NotRunning,
     /// The container is frozen.
     Frozen,
-    /// A program that it needs is not installed.
+    /// A required program is not installed.
     MissingProgram,
-    /// It needs root and the helper is not root.
+    /// The operation needs root, and the helper is not root.
     NotRoot,
-    /// The user, the directory or the program named by the caller does not exist.
+    /// The caller's user, directory or program does not exist.
     BadCommand,
-    /// The helper runs as many operations as it may.
+    /// The helper's limit of concurrent operations is reached.
     Busy,
-    /// The machine refused: the message says what.
+    /// The operation failed on the host; the message states the cause.
     Failed,
 }

@@ -1,33 +1,33 @@
-//! What can be asked of fwupd, which keeps the firmware of devices.
+//! Operations on fwupd, the firmware updater.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What stands between what an update prints and the devices as they are after it.
+/// The line between the output of an update and the devices after it.
 pub const FIRMWARE_MARK: &str = "gatewren: devices";
 
-/// Something about the host's firmware. What it prints is a document of fwupdmgr's in JSON, errors too.
+/// An operation on the host's firmware. Its output is a JSON document of fwupdmgr, also for errors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
 pub enum FirmwareDeed {
-    /// Print the devices that have firmware.
+    /// Print the devices with firmware.
     Devices {},
-    /// Print those of them that there is newer firmware for, with it.
+    /// Print the devices that can be updated, with the newer firmware.
     Updates {},
-    /// Fetch the lists of firmware that there is.
+    /// Fetch the lists of available firmware.
     Refresh {},
-    /// Install newer firmware, and print the devices then, after a line [`FIRMWARE_MARK`].
+    /// Install newer firmware, and then print a line [`FIRMWARE_MARK`] and the devices.
     Apply {
-        /// Of which device; of all when absent.
+        /// The device; all devices when absent.
         #[serde(default)]
         device: Option<FirmwareId>,
     },
 }
 
 impl FirmwareDeed {
-    /// Its name, as in the log.
+    /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Devices {} => "firmware_devices",
@@ -37,18 +37,18 @@ impl FirmwareDeed {
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the operation is read-only.
     pub fn only_looks(&self) -> bool {
         matches!(self, Self::Devices {} | Self::Updates {})
     }
 }
 
-/// A device as fwupd names it: forty digits of a hash.
+/// A device id of fwupd: the forty digits of a hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FirmwareId(String);
 
-/// A text is no such name.
+/// A text that is no valid device id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidFirmwareId;
 

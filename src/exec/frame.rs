@@ -1,13 +1,13 @@
-//! The frames on the helper's socket: one byte of kind, four of length (big-endian), then the payload.
+//! The frames on the helper's socket: a byte for the kind, four for the length (big-endian), then the payload.
 
 use std::fmt;
 
 use super::{ending::Ending, operation::Request};
 
-/// The most that one frame carries; a longer one ends the connection.
+/// The maximum payload of a frame; a longer one ends the connection.
 pub const MAX_FRAME_BYTES: usize = 256 * 1024;
 
-/// Bytes of kind and length before a payload.
+/// The size of kind and length before a payload.
 const HEADER_BYTES: usize = 5;
 
 const REQUEST: u8 = 1;
@@ -17,7 +17,7 @@ const STDERR: u8 = 4;
 const END: u8 = 5;
 const STARTED: u8 = 6;
 
-/// Which of a command's two outputs.
+/// An output stream of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -26,16 +26,16 @@ pub enum Stream {
     Stderr,
 }
 
-/// What the helper sends back, in the order in which it happened.
+/// A frame from the helper, sent in the order of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// The request was read and is being done; always the first frame.
+    /// The request was accepted; always the first frame.
     Accepted,
-    /// A job has begun: from now on, closing the connection leaves it running.
+    /// A job has begun: from now on it survives the end of the connection.
     Started,
     /// Bytes that the command printed.
     Output(Stream, Vec<u8>),
-    /// The end; nothing follows.
+    /// The end of the operation; always the last frame.
     End(Ending),
 }
 
@@ -43,7 +43,7 @@ impl Frame {
     /// Appends the frame's bytes to `out`.
     ///
     /// # Errors
-    /// [`FrameError::TooLong`] when the payload exceeds [`MAX_FRAME_BYTES`]; `out` is unchanged then.
+    /// [`FrameError::TooLong`] when the payload exceeds [`MAX_FRAME_BYTES`]; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), FrameError> {
         match self {
             Self::Accepted => put(out, ACCEPTED, &[]),
@@ -70,7 +70,7 @@ impl Frame {
 }
 
 impl Request {
-    /// The request as the one frame that opens a connection.
+    /// Encodes the request as the one frame that opens a connection.
     ///
     /// # Errors
     /// [`FrameError::TooLong`] when it exceeds [`MAX_FRAME_BYTES`].
@@ -81,39 +81,40 @@ impl Request {
     }
 }
 
-/// Cuts frames out of bytes that arrive in pieces of any size.
+/// Splits received bytes into frames, whatever the sizes of the reads.
 ///
-/// Holds at most one frame and one read more; an error is final, for nothing after it has a meaning.
+/// The buffer holds at most one frame and one more read. An error is final, because the bytes after it cannot be
+/// interpreted.
 #[derive(Debug, Default)]
 pub struct Decoder {
     pending: Vec<u8>,
 }
 
 impl Decoder {
-    /// Takes bytes as they arrived.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// Whether nothing has arrived but what was taken out.
+    /// Whether all received bytes have been consumed.
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// The next whole frame from the helper; `None` until more bytes arrive.
+    /// Returns the next complete frame from the helper, or `None` if more bytes are needed.
     ///
     /// # Errors
-    /// When the bytes are no frame.
+    /// When the bytes are not a frame.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         self.next_parts()?
             .map(|(kind, payload)| Frame::from_parts(kind, payload))
             .transpose()
     }
 
-    /// The request that opens a connection; `None` until more bytes arrive.
+    /// Returns the request that opens a connection, or `None` if more bytes are needed.
     ///
     /// # Errors
-    /// When the bytes are no request.
+    /// When the bytes are not a request.
     pub fn next_request(&mut self) -> Result<Option<Request>, FrameError> {
         match self.next_parts()? {
             None => Ok(None),
@@ -142,16 +143,16 @@ impl Decoder {
     }
 }
 
-/// Why bytes are no frame.
+/// Why bytes are not a valid frame.
 #[derive(Debug)]
 pub enum FrameError {
     /// A kind that this version does not know.
     UnknownKind(u8),
     /// Longer than [`MAX_FRAME_BYTES`].
     TooLong(usize),
-    /// A kind that carries nothing came with so many bytes.
+    /// A kind without payload came with this many bytes.
     NotEmpty(usize),
-    /// The payload is not what its kind says.
+    /// The payload does not match its kind.
     Payload(serde_json::Error),
 }
 
@@ -298,7 +299,7 @@ mod tests {
 
     #[test]
     fn no_bytes_make_the_decoder_panic() {
-        // A small generator of our own: the same bytes in every run.
+        // A small generator instead of a crate: it yields the same bytes in every run.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         for round in 0..20_000_u64 {
             let mut bytes = Vec::new();

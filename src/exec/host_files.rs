@@ -1,64 +1,64 @@
-//! What is asked about the host's files, and what is told of them.
+//! Requests about the host's files, and their results.
 
 use std::fs::Metadata;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What stands in a directory.
+/// A request for the entries of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostFileList {
-    /// Its absolute path; when absent, the directories that may be read are told.
+    /// Its absolute path; when absent, the readable root directories are listed.
     #[serde(default)]
     pub path: Option<String>,
-    /// How many entries to pass over.
+    /// How many entries to skip.
     pub offset: u32,
-    /// How many entries to tell at most.
+    /// The maximum number of entries.
     pub limit: u32,
 }
 
-/// Which files are looked for.
+/// A search for files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostFileSearch {
-    /// Below which directory; an absolute path.
+    /// The directory to search, an absolute path.
     pub path: String,
-    /// A pattern that the name fits, where `*` stands for any run of characters and `?` for one byte.
+    /// A pattern for the name; `*` matches any run of characters and `?` one byte.
     #[serde(default)]
     pub name: Option<String>,
-    /// A text that stands in it.
+    /// A text that the file contains.
     #[serde(default)]
     pub text: Option<String>,
-    /// How many to tell at most.
+    /// The maximum number of results.
     pub limit: u32,
 }
 
-/// A part of a file.
+/// A request for a part of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostFileRead {
     /// Its absolute path.
     pub path: String,
-    /// The first byte.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// How many bytes at most.
+    /// The maximum number of bytes.
     pub limit: u32,
 }
 
-/// A file as it is to be.
+/// A request to write a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostFileWrite {
     /// Its absolute path.
     pub path: String,
-    /// All that it is to hold, in base64 (RFC 4648).
+    /// The complete content, in base64 (RFC 4648).
     pub base64: String,
-    /// Whether to refuse when there is one already.
+    /// Whether to reject the request if the file exists.
     pub new: bool,
 }
 
-/// What an entry of a directory is.
+/// The kind of a file system entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -73,7 +73,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// By what the system says of it.
+    /// Returns the kind that the metadata states.
     pub fn of(facts: &Metadata) -> Self {
         let kind = facts.file_type();
         if kind.is_file() {
@@ -88,22 +88,22 @@ impl FileKind {
     }
 }
 
-/// What is known of a file without opening it.
+/// The metadata of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileFacts {
-    /// Where it is, links resolved.
+    /// Its path with links resolved.
     pub path: String,
-    /// What it is.
+    /// The kind of entry.
     pub kind: FileKind,
     /// Its size in bytes.
     pub size_bytes: u64,
     /// Its permissions in octal, such as `0644`.
     pub mode: String,
-    /// The number of the user that owns it.
+    /// The owner's user id.
     pub uid: u32,
-    /// The number of its group.
+    /// The group id.
     pub gid: u32,
-    /// When it was last written, RFC 3339.
+    /// The time of the last write, RFC 3339.
     pub modified: String,
 }
 
@@ -112,70 +112,70 @@ pub struct FileFacts {
 pub struct FileEntry {
     /// Its name; bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// What it is.
+    /// The kind of entry.
     pub kind: FileKind,
-    /// Its size in bytes; absent for what is no file.
+    /// Its size in bytes; only for files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
     /// Its permissions in octal, such as `0644`.
     pub mode: String,
-    /// The number of the user that owns it.
+    /// The owner's user id.
     pub uid: u32,
-    /// The number of its group.
+    /// The group id.
     pub gid: u32,
-    /// When it was last written, RFC 3339.
+    /// The time of the last write, RFC 3339.
     pub modified: String,
 }
 
-/// What stands in a directory.
+/// The entries of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileList {
-    /// Where it is, links resolved; absent where the directories that may be read are told.
+    /// Its path with links resolved; absent for the list of readable root directories.
     #[serde(default)]
     pub path: Option<String>,
-    /// Sorted by name.
+    /// The entries, sorted by name.
     pub entries: Vec<FileEntry>,
-    /// How many there are in all.
+    /// The total number of entries.
     pub total: usize,
 }
 
-/// A file that was looked for.
+/// A file that matches a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileMatch {
-    /// Where it is.
+    /// Its path.
     pub path: String,
-    /// What it is.
+    /// The kind of entry.
     pub kind: FileKind,
-    /// Its size in bytes; absent for what is no file.
+    /// Its size in bytes; only for files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// The first line that has the text, counted from 1.
+    /// The first line that contains the text, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_number: Option<u32>,
-    /// That line, the beginning of it when it is long.
+    /// That line; only its beginning if it is long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileMatches {
-    /// In the order of the walk: a directory's own files first, sorted by name.
+    /// The matches in the order of the walk: a directory's own files first, sorted by name.
     pub matches: Vec<FileMatch>,
-    /// How many files and directories were looked at.
+    /// How many files and directories were examined.
     pub looked_at: u32,
-    /// Whether it ended before it had looked at everything.
+    /// Whether the search ended before it had examined everything.
     pub truncated: bool,
 }
 
-/// What became of a file that was written.
+/// The result of writing a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileWritten {
-    /// Where it is, links resolved.
+    /// Its path with links resolved.
     pub path: String,
     /// Its size in bytes.
     pub size_bytes: u64,
-    /// Where the old version was kept; absent when there was none.
+    /// Where the old version is kept; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_version: Option<String>,
 }

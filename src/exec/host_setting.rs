@@ -1,44 +1,43 @@
-//! Settings of the host: its name, its time zone, its language, its keyboard, how its processors run, and its swap in
-//! memory.
+//! Settings of the host: name, time zone, language, keyboard, CPU frequency governor and compressed swap.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes different about the host.
+/// A change of one setting of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
 pub enum HostSetting {
-    /// What it is called.
+    /// The host's names.
     Hostname {
-        /// Its name in the network; as it is when absent.
+        /// The network name; unchanged when absent.
         #[serde(default)]
         hostname: Option<HostName>,
-        /// Its name for people; as it is when absent, and none when empty.
+        /// The display name; unchanged when absent, removed when empty.
         #[serde(default)]
         pretty: Option<String>,
     },
-    /// Where it is.
+    /// The time zone.
     Timezone {
         /// A name of the tz database, such as `Europe/Vienna`.
         zone: SettingWord,
     },
-    /// What its programs speak.
+    /// The system language.
     Language {
         /// A locale, such as `de_AT.UTF-8`.
         locale: SettingWord,
     },
-    /// What its keys mean, on the console too.
+    /// The keyboard layout, also on the console.
     Keyboard(Keyboard),
-    /// How its processors choose their frequency.
+    /// The CPU frequency governor.
     Governor {
-        /// A name of the kernel's, such as `powersave`.
+        /// The kernel's name of a governor, such as `powersave`.
         governor: SettingWord,
     },
-    /// Whether there is compressed swap in memory, until the box starts again.
+    /// Whether compressed swap in memory is enabled, until the next boot.
     Zram {
-        /// Whether there is to be.
+        /// Whether it is enabled.
         on: bool,
     },
 }
@@ -46,21 +45,21 @@ pub enum HostSetting {
 /// A keyboard as XKB names it (xkeyboard-config(7)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keyboard {
-    /// Such as `de`.
+    /// The layout, such as `de`.
     pub layout: SettingWord,
-    /// Such as `nodeadkeys`.
+    /// The variant, such as `nodeadkeys`.
     #[serde(default)]
     pub variant: Option<SettingWord>,
-    /// Such as `pc105`.
+    /// The model, such as `pc105`.
     #[serde(default)]
     pub model: Option<SettingWord>,
-    /// Such as `ctrl:nocaps`.
+    /// Options, such as `ctrl:nocaps`.
     #[serde(default)]
     pub options: Vec<SettingWord>,
 }
 
 impl HostSetting {
-    /// Its name, as in the log.
+    /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Hostname { .. } => "set_hostname",
@@ -73,23 +72,23 @@ impl HostSetting {
     }
 }
 
-/// A machine's name in the network: labels of small letters, digits and hyphens with dots between, at most 64 bytes
-/// (RFC 1123, and the kernel's own bound).
+/// A host name: labels of lowercase letters, digits and hyphens, separated by dots, at most 64 bytes (RFC 1123, and
+/// the kernel's limit).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
 
-/// The name of a setting's value: 1 to 64 of `A-Z a-z 0-9 _ . @ + : / -`, beginning with a letter or a digit, and
-/// without `..`: never an option, never a way out of a directory.
+/// A setting's value: 1 to 64 of `A-Z a-z 0-9 _ . @ + : / -`, beginning with a letter or a digit, and without `..`.
+/// It is never parsed as an option, and it cannot leave a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SettingWord(String);
 
-/// A text is no such name.
+/// A text that is no valid name or value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidSetting(&'static str);
 
-/// Their shapes as patterns of JSON Schema (ECMA-262).
+/// The shapes of both types as patterns of JSON Schema (ECMA-262).
 const HOSTNAME: &str =
     "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$";
 const WORD: &str = "^[A-Za-z0-9][A-Za-z0-9_.@+:/-]{0,63}$";
@@ -100,7 +99,7 @@ impl HostName {
         &self.0
     }
 
-    /// Its first label, which is the name without a domain.
+    /// The first label, which is the name without a domain.
     pub fn short(&self) -> &str {
         self.0.split('.').next().unwrap_or(&self.0)
     }
@@ -157,7 +156,7 @@ impl TryFrom<String> for SettingWord {
     }
 }
 
-/// What both kinds of names have.
+/// The implementations that both types share.
 macro_rules! names {
     ($($kind:ident $pattern:ident),+) => {
         $(

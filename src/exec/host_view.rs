@@ -1,12 +1,12 @@
-//! What of the machine itself only root sees as it is: a sandboxed process has mounts of its own and no clock.
+//! Facts of the host that only root can see: a sandboxed process has its own mounts and no access to the clock.
 
 use serde::{Deserialize, Serialize};
 
-/// What the helper sees.
+/// The host as the helper sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostView {
-    /// The table of mounts, as `/proc/self/mountinfo` has it (proc(5)).
+    /// The mount table, in the format of `/proc/self/mountinfo` (proc(5)).
     pub mountinfo: String,
-    /// Whether something keeps the clock right; nothing where the kernel may not be asked.
+    /// Whether time synchronisation is active; absent where the kernel does not allow the query.
     pub clock_synchronised: Option<bool>,
 }

@@ -1,20 +1,20 @@
-//! A place in a container's root file system, and what is found there.
+//! Paths in a container's root file system, and the entries found there.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest path, without its NUL, as the kernel has it.
+/// The kernel's limit for a path, without its NUL.
 const MOST_BYTES: usize = 4095;
 
-/// An absolute path as it is seen inside, such as `/etc/hosts`. It goes down only: whoever means another place says so.
+/// An absolute path as seen inside a container, such as `/etc/hosts`. It cannot contain `..`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct InsidePath(String);
 
 impl InsidePath {
-    /// The path without the slash that it begins with; `.` for the root itself.
+    /// The path without its leading slash; `.` for the root.
     pub fn relative(&self) -> &str {
         match self.0.trim_start_matches('/') {
             "" => ".",
@@ -22,7 +22,7 @@ impl InsidePath {
         }
     }
 
-    /// The directory that holds it, and its name there; nothing where no file can be.
+    /// The parent directory and the file name; `None` if the path cannot be a file.
     pub fn split(&self) -> Option<(&str, &str)> {
         let path = self.relative();
         let (directory, name) = path.rsplit_once('/').unwrap_or((".", path));
@@ -31,7 +31,7 @@ impl InsidePath {
     }
 }
 
-/// Why a text is no path inside.
+/// A text that is no valid path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidPath;
 

@@ -1,4 +1,4 @@
-//! A job: an operation that goes on without the connection that began it, as the helper keeps it.
+//! Jobs: operations that continue when the connection that started them closes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,22 +8,22 @@ use uuid::Uuid;
 
 use super::{ending::Ending, name::ContainerName};
 
-/// A job's id: `job_` and 32 hexadecimal digits. It can be a file's name, and nobody guesses another's.
+/// A job's id: `job_` and 32 hexadecimal digits. It is safe as a file name, and it cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct JobId(String);
 
-/// How each begins.
+/// The prefix of every id.
 const PREFIX: &str = "job_";
 
-/// Hexadecimal digits after that.
+/// The number of hexadecimal digits after the prefix.
 const DIGITS: usize = 32;
 
 /// The id's shape as a pattern of JSON Schema (ECMA-262).
 const PATTERN: &str = "^job_[0-9a-f]{32}$";
 
 impl JobId {
-    /// A new one.
+    /// Creates a new random id.
     pub fn random() -> Self {
         Self(format!("{PREFIX}{}", Uuid::new_v4().simple()))
     }
@@ -34,7 +34,7 @@ impl JobId {
     }
 }
 
-/// Why a text is no job's id.
+/// A text that is no valid job id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidJobId;
 
@@ -96,23 +96,23 @@ impl schemars::JsonSchema for JobId {
     }
 }
 
-/// A job as it stands. Times are milliseconds since 1970.
+/// The current state of a job. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Which.
+    /// The job's id.
     pub id: JobId,
-    /// The agent whose it is.
+    /// The agent that owns the job.
     pub owner: String,
-    /// The tool that began it.
+    /// The tool that started it.
     pub tool: String,
-    /// The call that began it, as it stands in the journal and the audit.
+    /// The reference of the call that started it, as in the journal and the audit.
     pub reference: String,
-    /// What the helper does for it, such as `host_command`.
+    /// The operation that it runs, such as `host_command`.
     pub operation: String,
-    /// The container that it is about, if it is about one.
+    /// The container that it is about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<ContainerName>,
-    /// The beginning of its command, for people; secrets are taken out.
+    /// The beginning of its command, for people; secrets are removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// When it began.
@@ -123,25 +123,25 @@ pub struct Job {
     /// How it ended; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// Whether its caller listened to its end.
+    /// Whether its caller received its end.
     #[serde(default)]
     pub heard: bool,
-    /// Bytes that it printed until now.
+    /// Bytes that it has printed until now.
     #[serde(default)]
     pub output_bytes: u64,
-    /// Bytes that it printed and that could not be written to the disk.
+    /// Bytes printed that could not be written to the disk.
     #[serde(default)]
     pub lost_bytes: u64,
 }
 
-/// A piece of a job's output: the line before its bytes.
+/// The header line of a part of a job's output; the bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobPiece {
-    /// Where its first byte stands in the whole output; later than was asked where that is kept no more.
+    /// The offset of its first byte in the whole output; greater than requested if older output was discarded.
     pub offset: u64,
-    /// Bytes that the job has printed until now.
+    /// Bytes that the job has printed so far.
     pub output_bytes: u64,
-    /// Whether the job has ended, so that there will be no more.
+    /// Whether the job has ended, so that no more output follows.
     pub ended: bool,
 }
 

@@ -1,7 +1,7 @@
-//! What the helper tells the reaper of a call, and what the reaper reports back.
+//! Messages between the helper and the reaper of a call.
 //!
-//! The launch goes down one pipe, the reports come up another as JSON lines. As long as the helper holds
-//! its end of the first pipe the command may live; its end of file means: kill everything.
+//! The helper sends the launch through one pipe; the reaper sends its reports through another, as JSON lines. The
+//! command may run while the helper holds its end of the first pipe open. End of file on it means: kill everything.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,34 @@ use serde::{Deserialize, Serialize};
 
 use super::ending::Ending;
 
-/// The most bytes of a launch; the helper refuses a longer command before it gets here.
+/// The maximum size of a launch in bytes; the helper rejects a longer command earlier.
 pub const MAX_LAUNCH_BYTES: usize = 512 * 1024;
 
-/// The longest line of a report; what is longer is not from our reaper.
+/// The maximum length of a report line; the helper's own reaper never sends a longer one.
 pub const MAX_REPORT_BYTES: usize = 4096;
 
-/// One command as the reaper starts it.
+/// A command that the reaper is to start.
 ///
-/// It travels through a pipe and not through arguments, so that no environment value ever stands in a
-/// process list.
+/// It is sent through a pipe and not in arguments, so that no environment value is ever visible in a process list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     /// The program and its arguments; never empty.
     pub argv: Vec<String>,
-    /// A name or a number from the target's own `/etc/passwd`; the reaper's own user when absent.
+    /// A name or number from the target's own `/etc/passwd`; the reaper's own user when absent.
     pub user: Option<String>,
-    /// Where to start; the user's home when absent.
+    /// The working directory; the user's home when absent.
     pub cwd: Option<String>,
-    /// Variables beside PATH, HOME, LANG and TERM, which they may replace.
+    /// Variables in addition to PATH, HOME, LANG and TERM, which they may override.
     pub env: BTreeMap<String, String>,
 }
 
-/// One line from the reaper.
+/// A report line from the reaper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
-    /// The reaper runs and from now on nothing can escape it.
+    /// The reaper is ready: from now on no child process can escape it.
     Ready,
-    /// The command runs.
+    /// The command was started.
     Started,
     /// The command ended, or could not be started.
     Ended(Ending),

@@ -1,22 +1,22 @@
-//! A letter to the owner: what it says; to whom it goes, and how, is not its sender's to say.
+//! A message to the owner: only its content, because the sender does not choose recipient and channel.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest subject, in bytes; a longer one is refused.
+/// The maximum size of the subject in bytes; a longer one is rejected.
 pub const SUBJECT_BYTES: usize = 1024;
 
-/// The longest text, in bytes; a longer one is refused.
+/// The maximum size of the text in bytes; a longer one is rejected.
 pub const TEXT_BYTES: usize = 8 * 1024;
 
-/// What is sent.
+/// The message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Letter {
-    /// A few words.
+    /// The subject line.
     pub subject: String,
-    /// All of it.
+    /// The whole text.
     pub text: String,
-    /// The name of the agent whose words they are; they are ours when absent.
+    /// The name of the agent that wrote the text; absent for texts of gatewren itself.
     #[serde(default)]
     pub agent: Option<String>,
 }

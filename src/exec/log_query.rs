@@ -1,4 +1,4 @@
-//! Which lines of a journal are asked for, in types that are never an option of a program or a second line.
+//! Queries of a journal, in types that cannot become a program option or a second line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,52 +8,53 @@ use serde::{Deserialize, Serialize};
 
 use super::unit_name::UnitName;
 
-/// Which lines of a journal, and in which order they come.
+/// A query of a journal, with the order of its lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogQuery {
-    /// Only those of this unit, and what systemd says of it.
+    /// Only lines of this unit, and systemd's messages about it.
     #[serde(default)]
     pub unit: Option<UnitName>,
-    /// Only those of the kernel.
+    /// Only lines of the kernel.
     #[serde(default)]
     pub kernel: bool,
-    /// Only those as severe as this or more.
+    /// Only lines of this severity or higher.
     #[serde(default)]
     pub priority: Option<LogPriority>,
-    /// Only those from this moment on, in milliseconds since 1970; not together with a cursor.
+    /// Only lines from this time on, in milliseconds since 1970; not allowed with a cursor.
     #[serde(default)]
     pub since_ms: Option<u64>,
-    /// Only those up to this moment.
+    /// Only lines up to this time.
     #[serde(default)]
     pub until_ms: Option<u64>,
-    /// Only those whose message fits.
+    /// Only lines with a message that matches.
     #[serde(default)]
     pub grep: Option<LogPattern>,
-    /// Only those of this boot.
+    /// Only lines of this boot.
     #[serde(default)]
     pub boot: Option<BootName>,
-    /// Where to begin: the line that it names is not among them.
+    /// The line to start from; it is not part of the result.
     #[serde(default)]
     pub cursor: Option<LogCursor>,
-    /// In which order, and whether to wait for more.
+    /// The order of lines, and whether to wait for more.
     pub order: LogOrder,
 }
 
-/// In which order lines come.
+/// The order of lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogOrder {
-    /// From the newest, or from before the cursor, to older ones.
+    /// From the newest line, or from before the cursor, to older ones.
     #[default]
     Older,
-    /// From the oldest, or from behind the cursor, to newer ones.
+    /// From the oldest line, or from after the cursor, to newer ones.
     Newer,
-    /// What is written from now on, or what is behind the cursor and what is written then, until nobody listens.
+    /// Lines that are written from now on, or those after the cursor and then new ones, until the caller
+    /// disconnects.
     Follow,
 }
 
-/// How severe a line is, in syslog's words.
+/// The severity of a line, with syslog's names.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -61,19 +62,19 @@ pub enum LogOrder {
 pub enum LogPriority {
     /// The system is unusable.
     Emerg,
-    /// Something must be done at once.
+    /// Immediate action is required.
     Alert,
-    /// Critical.
+    /// A critical condition.
     Crit,
     /// An error.
     Err,
     /// A warning.
     Warning,
-    /// Normal, but of note.
+    /// A normal but significant event.
     Notice,
-    /// Information.
+    /// An informational message.
     Info,
-    /// For debugging.
+    /// A debug message.
     Debug,
 }
 
@@ -89,7 +90,7 @@ impl LogPriority {
         Self::Debug,
     ];
 
-    /// Its name.
+    /// The severity's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Emerg => "emerg",
@@ -103,7 +104,7 @@ impl LogPriority {
         }
     }
 
-    /// From syslog's number, 0 to 7.
+    /// Parses syslog's number, 0 to 7.
     pub fn of_number(number: &str) -> Option<Self> {
         let all = Self::ALL.into_iter().zip(0_u8..);
         all.into_iter()
@@ -111,7 +112,7 @@ impl LogPriority {
     }
 }
 
-/// Why a text is none of these.
+/// A text that is no valid cursor, boot or pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidText(&'static str);
 
@@ -123,7 +124,7 @@ impl fmt::Display for InvalidText {
 
 impl std::error::Error for InvalidText {}
 
-/// A text of a kind, with its rule and its schema.
+/// Defines a text type with its rule and its schema.
 macro_rules! text {
     ($(#[$doc:meta])* $name:ident, $good:expr, $rule:literal, $schema:tt) => {
         $(#[$doc])*
@@ -174,7 +175,7 @@ macro_rules! text {
 }
 
 text!(
-    /// A place in a journal, as journald writes it: `s=...;i=...;b=...;m=...;t=...;x=...`.
+    /// A position in a journal, as journald writes it: `s=...;i=...;b=...;m=...;t=...;x=...`.
     LogCursor,
     |text| (1..=512).contains(&text.len())
         && text
@@ -185,7 +186,7 @@ text!(
 );
 
 text!(
-    /// A boot: by its number, `0` for this one, `-1` for the one before, or by its id of 32 hexadecimal digits.
+    /// A boot: `0` for the current one, `-1` for the one before and so on, or its id of 32 hexadecimal digits.
     BootName,
     |text| is_boot(text),
     "a boot is 0 for this one, -1 for the one before and so on, or an id of 32 hexadecimal digits",

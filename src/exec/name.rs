@@ -1,4 +1,4 @@
-//! A container's name that can be an argument and a path component without harm.
+//! A container's name, safe as an argument and as a path component.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 /// The name of an LXC container.
 ///
-/// One to 64 of `A-Z a-z 0-9 . _ -`, beginning with a letter or a digit: never an option, never a way
-/// out of a directory.
+/// One to 64 of `A-Z a-z 0-9 . _ -`, beginning with a letter or a digit. It is never parsed as an option, and it
+/// cannot leave a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ContainerName(String);
@@ -18,7 +18,7 @@ pub struct ContainerName(String);
 const PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 
 impl ContainerName {
-    /// A name that no container has: nobody can have guessed it.
+    /// Returns a random name that no container has and that cannot be guessed.
     pub fn of_none() -> Self {
         Self(Uuid::new_v4().simple().to_string())
     }
@@ -29,7 +29,7 @@ impl ContainerName {
     }
 }
 
-/// Why a text is no container name.
+/// A text that is no valid container name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidName;
 

@@ -1,4 +1,4 @@
-//! The name servers that a host is told to ask.
+//! The name servers that a host uses.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,20 +6,20 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// The most of them: programs look at no more than three (resolv.conf(5)).
+/// The maximum number: resolvers use no more than three (resolv.conf(5)).
 const MOST: usize = 3;
 
-/// Addresses of machines that can be name servers, each once; none where the network says which.
+/// Addresses of possible name servers, without duplicates; empty if the network provides them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<IpAddr>", into = "Vec<IpAddr>")]
 pub struct NameServers(Vec<IpAddr>);
 
-/// Addresses that are none.
+/// Addresses that are no valid name servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidServers;
 
 impl NameServers {
-    /// The addresses, in the order in which they are asked.
+    /// The addresses, in the order of use.
     pub fn all(&self) -> &[IpAddr] {
         &self.0
     }
@@ -55,10 +55,10 @@ impl TryFrom<Vec<IpAddr>> for NameServers {
 }
 
 fn is_of_a_machine(address: IpAddr) -> bool {
-    // Where systemd-resolved listens itself: it would ask itself.
+    // The addresses of systemd-resolved itself: it would query itself.
     let stubs = [[127, 0, 0, 53], [127, 0, 0, 54]].map(IpAddr::from);
     let everybody = IpAddr::from([255, 255, 255, 255]);
-    // One that is of a link needs its name too.
+    // A link-local address is useless without the name of its link.
     let of_a_link = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let nobody = address.is_unspecified() || address.is_multicast() || address == everybody;
     !nobody && !of_a_link && !stubs.contains(&address)

@@ -1,4 +1,4 @@
-//! The operations that exist: whatever is not in this list, the helper cannot be made to do.
+//! The operations of the helper: it can do nothing that is not in this list.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,362 +28,363 @@ use super::{
 };
 use crate::sys::Requester;
 
-/// The first frame of a connection: one operation and its bounds.
+/// The first frame of a connection: one operation and its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// What to do.
+    /// The operation to run.
     pub operation: Operation,
-    /// How far it may go.
+    /// The limits of the operation.
     pub limits: Limits,
-    /// The call that this is for, as it stands in the journal and the audit.
+    /// The reference of the call, as in the journal and the audit.
     pub reference: String,
-    /// On whose behalf the front asks. Requests without a requester share the places of one agent.
+    /// On whose behalf the front asks. Requests without a requester share the slots of one agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<Requester>,
-    /// Where the front's audit ends; absent from a front that keeps none, or has written nothing yet.
+    /// The last row of the front's audit; absent if the front keeps none or has written none yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditHead>,
 }
 
-/// One thing that the helper does.
+/// An operation of the helper.
 ///
-/// Those that need nothing have braces all the same: of others serde would take members that mean nothing.
+/// Variants without fields have braces too: for unit variants, serde would accept unknown members.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Operation {
     /// Nothing; shows that the helper answers.
     Ping {},
-    /// Print which classes of operations the owner's file allows, as a JSON list of its keys: a line now, and one
-    /// whenever that changes, until the connection closes.
+    /// Print which classes of operations `helper.toml` allows, as a JSON list of its keys: a line now, and one
+    /// after each change, until the connection closes.
     Bounds {},
-    /// Print the host's mounts and what its clock says of itself, as JSON ([`HostView`](super::host_view::HostView)).
+    /// Print the host's mounts and the state of its clock, as JSON ([`HostView`](super::host_view::HostView)).
     HostView {},
-    /// Print the sizes of file systems of the host in bytes, a JSON object by place.
+    /// Print the sizes of file systems of the host in bytes, as a JSON object with the mount points as keys.
     HostSpace {
-        /// Where they are mounted.
+        /// The mount points.
         places: Vec<String>,
     },
-    /// Print the programs that have sockets of the host, a JSON object by the sockets' numbers.
+    /// Print the programs that own sockets of the host, as a JSON object with the sockets' numbers as keys.
     HostPrograms {
         /// The sockets' numbers (inodes).
         sockets: Vec<u64>,
     },
     /// Run a command on the host.
     HostCommand {
-        /// What to run.
+        /// The command.
         command: Command,
     },
     /// Run a command inside a running container.
     ContainerCommand {
-        /// Where.
+        /// The container.
         container: ContainerName,
-        /// What to run.
+        /// The command.
         command: Command,
     },
     /// Print the containers, a name a line.
     ContainerList {},
-    /// Print the state, first process and addresses of one, as `lxc-info` does.
+    /// Print the state, first process and addresses of a container, as `lxc-info` does.
     ContainerInfo {
-        /// Which.
+        /// The container.
         container: ContainerName,
     },
-    /// Print one container's configuration file.
+    /// Print a container's configuration file.
     ContainerConfig {
-        /// Which.
+        /// The container.
         container: ContainerName,
     },
-    /// Print one container's `os-release`, read from its root file system.
+    /// Print a container's `os-release`, read from its root file system.
     ContainerOsRelease {
-        /// Which.
+        /// The container.
         container: ContainerName,
     },
-    /// Print what the kernel shows of running containers, a JSON object ([`Vitals`](super::vitals::Vitals)) a
-    /// line.
+    /// Print the kernel's data about running containers, a JSON object ([`Vitals`](super::vitals::Vitals)) a line.
     ContainerVitals {
-        /// Which; when absent, all that an earlier question has found running, without what they use.
+        /// The container; when absent, all containers that an earlier query found running, without their usage.
         #[serde(default)]
         container: Option<ContainerName>,
     },
-    /// Count the bytes on disk of one container's root file system, and print them (`du`).
+    /// Count the bytes on disk of a container's root file system, and print them (`du`).
     ContainerDisk {
-        /// Which.
+        /// The container.
         container: ContainerName,
     },
-    /// Start one.
+    /// Start a container.
     ContainerStart {
-        /// Which.
+        /// The container.
         container: ContainerName,
     },
-    /// Stop one: ask it, then force it after the grace.
+    /// Stop a container: request a shutdown, then kill it after the grace period.
     ContainerStop {
-        /// Which.
+        /// The container.
         container: ContainerName,
-        /// Seconds to wait for an orderly end; 0 forces at once.
+        /// Seconds to wait for an orderly shutdown; 0 kills at once.
         grace_s: u32,
     },
-    /// Do something else to one, or look at something else of it.
+    /// Another operation on a container.
     ContainerDeed {
-        /// Which.
+        /// The container.
         container: ContainerName,
-        /// What.
+        /// The operation.
         deed: Deed,
     },
-    /// Make one from a template that the owner's file names.
+    /// Create a container from a template that `helper.toml` names.
     ContainerCreate {
-        /// The new one's name.
+        /// The new container's name.
         name: ContainerName,
-        /// The template's name in the file.
+        /// The template's name in `helper.toml`.
         template: String,
     },
     /// Report changes of containers until the connection closes, a line each: `'NAME' changed state to [STATE]`
-    /// (`lxc-monitor`), `'NAME' changed definition` when it appeared, went or was configured, and
-    /// `definitions changed` when any may have.
+    /// (`lxc-monitor`), `'NAME' changed definition` when it was created, deleted or configured, and `definitions
+    /// changed` when any of them may have changed.
     ContainerEvents {},
-    /// Restart the box.
+    /// Restart the host.
     Restart {
-        /// When, and what is said to those who are logged in.
+        /// The time, and the message to logged-in users.
         plan: PowerPlan,
     },
-    /// Switch the box off.
+    /// Shut the host down.
     Shutdown {
-        /// When, and what is said to those who are logged in.
+        /// The time, and the message to logged-in users.
         plan: PowerPlan,
     },
-    /// Call off a restart or shutdown that is planned, and print whether there was one (`b true`).
+    /// Cancel a scheduled restart or shutdown, and print whether there was one (`b true`).
     CancelShutdown {},
     /// Print what apt would do to upgrade the host's packages, as `apt-get --simulate dist-upgrade` does.
     UpdateCheck {
-        /// Whose; the host's when absent.
+        /// The container; the host when absent.
         #[serde(default)]
         container: Option<ContainerName>,
     },
-    /// Have apt fetch its lists of packages. The helper refuses this for a container: it would run the container's apt.
+    /// Have apt fetch its package lists. The helper rejects this for a container, because it would run the
+    /// container's apt.
     UpdateRefresh {
-        /// Where; on the host when absent.
+        /// The container; the host when absent.
         #[serde(default)]
         container: Option<ContainerName>,
     },
-    /// Have apt upgrade packages, and print what it says and then what is different, a line each after `gatewren: `.
+    /// Have apt upgrade packages, and print its output and then the differences, a line each after `gatewren: `.
     UpdateApply(UpdateOrder),
-    /// Print one of the files in which apt keeps what it did (`/var/log/apt/history.log`).
+    /// Print one of apt's history files (`/var/log/apt/history.log`).
     UpdateHistory {
-        /// Where; on the host when absent.
+        /// The container; the host when absent.
         #[serde(default)]
         container: Option<ContainerName>,
-        /// How many files were begun since.
+        /// The number of the rotated file; 0 for the current one.
         file: u8,
     },
     /// Print lines of the host's journal, a JSON object a line, as `journalctl -o json` does.
     HostLog {
-        /// Which.
+        /// The query.
         query: LogQuery,
     },
-    /// The same of a running container's own journal, read by the host's `journalctl`.
+    /// Print lines of a running container's own journal, read by the host's `journalctl`.
     ContainerLog {
-        /// Whose.
+        /// The container.
         container: ContainerName,
-        /// Which.
+        /// The query.
         query: LogQuery,
     },
-    /// Print the boots that the host's journal knows, as `journalctl --list-boots` does.
+    /// Print the boots in the host's journal, as `journalctl --list-boots` does.
     HostBoots {},
-    /// The same of a running container's own journal, read by the host's `journalctl`.
+    /// Print the boots in a running container's own journal, read by the host's `journalctl`.
     ContainerBoots {
-        /// Whose.
+        /// The container.
         container: ContainerName,
     },
-    /// Print the host's processes that use most, with what they use, as JSON
-    /// ([`Processes`](super::processes::Processes)).
+    /// Print the host's processes with the highest usage, as JSON ([`Processes`](super::processes::Processes)).
     HostProcesses {
-        /// Of what they use most.
+        /// The resource to sort by.
         order: ProcessOrder,
-        /// How many.
+        /// The maximum number of processes.
         most: u32,
     },
-    /// Have the host's systemd change a unit, and print what it answers, as `busctl --json=short` does: of what takes
-    /// time, the job's object path.
+    /// Have the host's systemd change a unit, and print its answer, as `busctl --json=short` does; for a change
+    /// that takes time, this is the job's object path.
     UnitChange {
-        /// Which.
+        /// The unit.
         unit: UnitName,
-        /// How.
+        /// The change.
         change: UnitChange,
     },
     /// Print the units of a running container's own systemd, a unit a line, as `systemctl list-units` does.
     ContainerUnitList {
-        /// Whose.
+        /// The container.
         container: ContainerName,
     },
-    /// Print what a running container's own systemd says of one unit, a property a line.
+    /// Print the properties of a unit of a running container's own systemd, a property a line.
     ContainerUnit {
-        /// Whose.
+        /// The container.
         container: ContainerName,
-        /// Which.
+        /// The unit.
         unit: UnitName,
     },
-    /// Have a running container's own systemd change a unit, and wait until it has.
+    /// Have a running container's own systemd change a unit, and wait for the end of the change.
     ContainerUnitChange {
-        /// Whose.
+        /// The container.
         container: ContainerName,
-        /// Which.
+        /// The unit.
         unit: UnitName,
-        /// How.
+        /// The change.
         change: UnitChange,
     },
-    /// Do another operation as a job: what it prints comes as it would without, but closing the connection leaves it
-    /// running, and it can be asked after. The caller knows by the frame `Started` that it is one.
+    /// Run another operation as a job. It prints the same output, but it continues when the connection closes, and
+    /// its state can be queried later. The frame `Started` shows the caller that it is a job.
     JobStart {
         /// The new job's id.
         job: JobId,
-        /// The agent whose it is.
+        /// The agent that owns the job.
         owner: String,
-        /// The tool that begins it.
+        /// The tool that starts it.
         tool: String,
-        /// Whether its caller is answered as soon as there is the job, and hears no more of it.
+        /// Whether the operation ends for its caller as soon as the job exists, without its output.
         #[serde(default)]
         detached: bool,
-        /// What to do.
+        /// The operation to run.
         operation: Box<Self>,
     },
-    /// Print jobs as they stand ([`Job`](super::job::Job)), the newest first, a JSON object a line.
+    /// Print the state of jobs ([`Job`](super::job::Job)), the newest first, a JSON object a line.
     JobList {
-        /// Whose; everybody's when absent.
+        /// The owner; all owners when absent.
         #[serde(default)]
         owner: Option<String>,
-        /// Which one; all of them when absent.
+        /// The job; all jobs when absent.
         #[serde(default)]
         job: Option<JobId>,
     },
     /// Wait until a job has ended, and print it.
     JobWait {
-        /// Whose it is.
+        /// The job's owner.
         owner: Option<String>,
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// Print a piece of a job's output: a line of JSON ([`JobPiece`](super::job::JobPiece)), then the bytes.
+    /// Print a part of a job's output: a line of JSON ([`JobPiece`](super::job::JobPiece)), then the bytes.
     JobOutput {
-        /// Whose it is.
+        /// The job's owner.
         owner: Option<String>,
-        /// Which.
+        /// The job.
         job: JobId,
-        /// Where the piece begins, in bytes of the whole output.
+        /// Where the part begins, in bytes of the whole output.
         offset: u64,
-        /// The most bytes of it.
+        /// The maximum size of the part in bytes.
         bytes: u32,
     },
-    /// End a job, with everything that it has started, and print it.
+    /// Kill a job with all its child processes, and print it.
     JobCancel {
-        /// Whose it is.
+        /// The job's owner.
         owner: Option<String>,
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// Take a job away that has ended: nobody was told of it.
+    /// Delete an ended job whose id no caller knows.
     JobForget {
-        /// Whose it is.
+        /// The job's owner.
         owner: Option<String>,
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// Print each job that has ended while its caller did not listen, and then each that ends so, a JSON object a
-    /// line, until the connection closes.
+    /// Print each job that has ended unobserved by its caller, and then each that ends so, a JSON object a line,
+    /// until the connection closes.
     JobEnds {},
-    /// Print what stands in a directory of the host, as JSON ([`FileList`](super::host_files::FileList)).
+    /// Print the entries of a directory of the host, as JSON ([`FileList`](super::host_files::FileList)).
     HostFileList(HostFileList),
-    /// Look for files below a directory of the host, and print what was found as JSON
+    /// Search files below a directory of the host, and print the matches as JSON
     /// ([`FileMatches`](super::host_files::FileMatches)).
     HostFileSearch(HostFileSearch),
-    /// Print a line of JSON about a file of the host ([`FileFacts`](super::host_files::FileFacts)), and a part of it.
+    /// Print a line of JSON about a file of the host ([`FileFacts`](super::host_files::FileFacts)), and then a part
+    /// of it.
     HostFileRead(HostFileRead),
-    /// Make or replace a file of the host, and print what was done as JSON
+    /// Create or replace a file of the host, and print the result as JSON
     /// ([`FileWritten`](super::host_files::FileWritten)).
     HostFileWrite(HostFileWrite),
-    /// Look whether another machine answers, and print what came of it as JSON ([`Probed`](super::probe::Probed)).
+    /// Check whether another machine answers, and print the result as JSON ([`Probed`](super::probe::Probed)).
     HostProbe(HostProbe),
-    /// Print the firewall's rules, as `nft` has them in JSON (libnftables-json(5)).
+    /// Print the firewall's rules, as `nft` prints them in JSON (libnftables-json(5)).
     HostFirewall {},
-    /// Count what a directory of the host holds, and print the sums of the directories below it: bytes, a tab, the
-    /// path and a NUL each (`du`).
+    /// Sum up the contents of a directory of the host, and print the sums of the directories below it: for each one
+    /// bytes, a tab, the path and a NUL (`du`).
     HostDiskUsage(HostDiskUsage),
-    /// Print what a disk says of itself, as `smartctl` has it in JSON; one that sleeps is not woken.
+    /// Print a disk's SMART data, as `smartctl` prints it in JSON; a sleeping disk is not woken.
     HostSmart {
-        /// Which.
+        /// The disk.
         disk: DiskName,
     },
-    /// Print ZFS's pools, a line each: name, health, size, bytes used and fragmentation, with tabs between (`zpool`).
+    /// Print the ZFS pools, a line each: name, health, size, bytes used and fragmentation, separated by tabs
+    /// (`zpool`).
     HostPools {},
-    /// Print the errors of the devices of a file system of btrfs, as `btrfs` has them in JSON.
+    /// Print the error counters of the devices of a btrfs file system, as `btrfs` prints them in JSON.
     HostBtrfs {
-        /// Where it is mounted.
+        /// The mount point.
         path: String,
     },
-    /// Look through a file system, an array or a pool for damage, repair what can be repaired, and print what came of it
-    /// as JSON ([`Repaired`](super::repair::Repaired)).
+    /// Check a file system, an array or a pool for damage, repair it where possible, and print the result as JSON
+    /// ([`Repaired`](super::repair::Repaired)).
     HostRepair(HostRepair),
     /// Change a setting of the host.
     HostSetting {
-        /// Which, and to what.
+        /// The setting and its new value.
         setting: HostSetting,
     },
-    /// Look at the firmware of the host's devices, or renew it.
+    /// Query or update the firmware of the host's devices.
     Firmware {
-        /// What.
+        /// The operation.
         deed: FirmwareDeed,
     },
     /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
     HostTunnels {},
-    /// Do something with backups, or look at them.
+    /// Change or query backups.
     Backup {
-        /// What.
+        /// The operation.
         deed: BackupDeed,
     },
     /// Bring up a tunnel that has a profile.
     HostTunnelUp {
-        /// Which.
+        /// The tunnel.
         tunnel: TunnelName,
     },
-    /// Take one down.
+    /// Take a tunnel down.
     HostTunnelDown {
-        /// Which.
+        /// The tunnel.
         tunnel: TunnelName,
     },
-    /// Look at wireless networks, or change which is joined.
+    /// Query wireless networks, or change which one is joined.
     Wifi {
-        /// What.
+        /// The operation.
         deed: WifiDeed,
     },
-    /// Say which name servers the host asks.
+    /// Set the host's name servers.
     SetNameServers {
-        /// Which; those that the network says when there are none.
+        /// The servers; when empty, the network provides them.
         servers: NameServers,
     },
-    /// Look at the SSH keys of the accounts that the owner's file names, or change them.
+    /// Query or change the SSH keys of the accounts that `helper.toml` names.
     SshKeys {
-        /// What.
+        /// The operation.
         deed: SshKeyDeed,
     },
-    /// Send a letter to whom the owner's file names.
+    /// Send a message to the recipient that `helper.toml` names.
     Mail(Letter),
 }
 
-/// A directory whose contents are counted.
+/// A request for the disk usage of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostDiskUsage {
     /// Its absolute path.
     pub path: String,
-    /// How many levels below it are told apart.
+    /// How many levels below it are listed separately.
     pub depth: u8,
 }
 
-/// When the box goes down, and why.
+/// When the host goes down, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PowerPlan {
-    /// Seconds from now; so few that the answer could be lost become more.
+    /// Seconds from now; raised to a minimum that lets the answer reach the caller.
     pub delay_s: u32,
-    /// What those hear who are logged in.
+    /// The message to logged-in users.
     #[serde(default)]
     pub reason: Option<String>,
 }

@@ -1,9 +1,9 @@
-//! What is known of an operation without doing it: its name, whether it only looks, which container it is about.
+//! Facts of an operation that are known without running it: name, read-only or not, container.
 
 use super::{name::ContainerName, operation::Operation, ssh_keys::SshKeyDeed};
 
 impl Operation {
-    /// Its name, as in the wire form and in the log.
+    /// The operation's name in the wire format and in the log.
     #[rustfmt::skip] // a table
     pub fn name(&self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Operation {
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the operation is read-only.
     pub fn only_looks(&self) -> bool {
         if let Self::ContainerDeed { deed, .. } = self {
             return deed.only_looks();
@@ -85,8 +85,8 @@ impl Operation {
         )
     }
 
-    /// The container it is about, if it is about one.
-    #[rustfmt::skip] // a table, and whole: a new operation says here what it is about
+    /// The container that the operation is about, if any.
+    #[rustfmt::skip] // a complete table: the compiler demands an entry for every new operation
     pub fn container(&self) -> Option<&ContainerName> {
         match self {
             Self::ContainerCommand { container, .. }

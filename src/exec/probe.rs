@@ -1,4 +1,4 @@
-//! Looks whether another machine answers; the front does it by itself where its sandbox lets it, else the helper.
+//! Checks whether another machine answers. The front does it itself if its sandbox permits, else the helper does.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -10,53 +10,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::{ask_name_server, echo, knock};
 
-/// The longest that one answer is waited for; a longer time is cut to it.
+/// The maximum time to wait for an answer; a longer time is cut to it.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// The most echo requests of one probe; more are not sent.
+/// The maximum number of echo requests of a probe; no more are sent.
 const ECHOES: u32 = 10;
 
-/// The pause between two of them, as long as ping leaves to users without rights.
+/// The pause between two echo requests: the minimum that ping allows to unprivileged users.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The longest question to a name server.
+/// The maximum size of a DNS query in bytes.
 const QUESTION_BYTES: usize = 512;
 
-/// The port of name servers.
+/// The DNS port.
 const DNS: u16 = 53;
 
-/// One machine, and what it is to answer.
+/// A probe of one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostProbe {
-    /// Its address.
+    /// The machine's address.
     pub address: IpAddr,
-    /// What it is to answer.
+    /// The kind of probe.
     pub probe: Probe,
-    /// How long each answer is waited for, in milliseconds.
+    /// How long to wait for each answer, in milliseconds.
     pub wait_ms: u32,
 }
 
-/// What a machine is to answer.
+/// A kind of probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Probe {
-    /// So many echo requests.
+    /// This number of echo requests.
     Echo(u32),
     /// A connection to this TCP port.
     Port(u16),
-    /// A message to its name server, in base64.
+    /// A DNS query to the machine's name server, in base64.
     Name(String),
 }
 
-/// What came of it.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probed {
-    /// Whether it answered, the last time.
+    /// Whether the machine answered the last request.
     pub answer: Answered,
-    /// How long each answer took, in microseconds; nothing for one that did not come.
+    /// How long each answer took, in microseconds; `None` for a missing answer.
     pub times_us: Vec<Option<u64>>,
-    /// What a name server said, in base64.
+    /// The name server's answer, in base64.
     #[serde(default)]
     pub message: String,
 }
@@ -65,21 +65,21 @@ pub struct Probed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answered {
-    /// It does.
+    /// It answers.
     Yes,
-    /// It says that nobody is there.
+    /// It rejects the connection.
     Refused,
-    /// Nobody says anything.
+    /// No answer arrives.
     Silent,
-    /// There is no way to it.
+    /// No route to it exists.
     Unreachable,
 }
 
 impl HostProbe {
-    /// Does it; blocks until the answer or the end of the time. With `raw`, echo requests need root's rights.
+    /// Runs the probe; blocks until the answer or the timeout. With `raw`, echo requests need root.
     ///
     /// # Errors
-    /// `PermissionDenied` where this process may not, and what else the kernel says.
+    /// `PermissionDenied` where this process lacks the permission, and other errors of the kernel.
     pub fn run(&self, raw: bool) -> io::Result<Probed> {
         let wait = Duration::from_millis(self.wait_ms.into()).min(WAIT);
         match &self.probe {
@@ -139,7 +139,7 @@ fn timed(ask: impl FnOnce() -> io::Result<String>) -> io::Result<Probed> {
     })
 }
 
-/// What an error says of the other machine; one that says something of ours stays an error.
+/// Converts an error that describes the other machine; an error of this machine stays an error.
 fn obstacle(cause: io::Error) -> io::Result<Answered> {
     match cause.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Ok(Answered::Refused),

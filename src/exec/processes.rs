@@ -1,51 +1,51 @@
-//! The processes of the host that use most, as the helper reads them.
+//! The host's processes with the highest usage, as the helper reads them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Of what processes use most.
+/// The resource to sort processes by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProcessOrder {
-    /// The processor's time, now.
+    /// Current CPU time.
     #[default]
     Cpu,
     /// Memory.
     Memory,
 }
 
-/// Those that use most, and how many there are.
+/// The processes with the highest usage, and the total number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Processes {
-    /// Those that use most come first.
+    /// The processes, the highest usage first.
     pub processes: Vec<ProcessSeen>,
-    /// How many there are in all, threads of the kernel among them.
+    /// The total number of processes, including kernel threads.
     pub total: u32,
 }
 
 /// One process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessSeen {
-    /// Its number.
+    /// Its process id.
     pub pid: i32,
-    /// Its parent's number.
+    /// Its parent's process id.
     pub parent: i32,
-    /// Whose it is.
+    /// Its user id.
     pub uid: u32,
-    /// `R`, `S`, `D` and so on, as proc(5) has it.
+    /// Its state, `R`, `S`, `D` and so on, as in proc(5).
     pub state: char,
-    /// What it calls itself.
+    /// Its name.
     pub name: String,
-    /// The beginning of its command line, a space between two words, without what looks secret.
+    /// The beginning of its command line, arguments separated by a space, without text that looks like a secret.
     pub command: String,
-    /// The processor's time that it used in a moment, in percent of one processor.
+    /// The CPU time used during a short sample, in percent of one CPU.
     pub cpu_percent: f64,
-    /// Memory that is in use for it alone or with others (RSS), in bytes.
+    /// Resident memory (RSS), private and shared, in bytes.
     pub memory_bytes: u64,
-    /// How many threads it has.
+    /// Its number of threads.
     pub threads: u32,
-    /// For how many seconds it has been there.
+    /// Its age in seconds.
     pub age_s: u64,
-    /// Its cgroup, version 2, from the root of the machine.
+    /// Its cgroup, version 2, from the root of the host.
     pub cgroup: String,
 }

@@ -1,47 +1,46 @@
-//! What can be looked through for damage, and what came of it.
+//! What can be checked for damage, and the result of a check.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::device::{DiskName, PoolName};
 
-/// What is looked through, and repaired as far as that can be done.
+/// The target of a check and repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostRepair {
-    /// The file system that is mounted in this place: one of btrfs now, one of ext2, ext3 and ext4 when the box boots
-    /// next.
+    /// The file system that is mounted at this path: btrfs is checked now; ext2, ext3 and ext4 at the next boot.
     Mounted(String),
-    /// The file system on a disk or partition that is not mounted, now.
+    /// The file system on an unmounted disk or partition; checked now.
     Disk(DiskName),
-    /// Disks that work as one (md): it goes on after the answer.
+    /// A RAID array (md); the check continues after the answer.
     Array(DiskName),
-    /// A pool of ZFS: it goes on after the answer.
+    /// A ZFS pool; the check continues after the answer.
     Pool(PoolName),
 }
 
-/// What came of it.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Repaired {
-    /// How it stands.
+    /// The outcome.
     pub outcome: RepairOutcome,
-    /// The end of what the program said.
+    /// The end of the program's output.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub report: String,
 }
 
-/// How what was looked through stands.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RepairOutcome {
     /// No damage was found.
     Sound,
-    /// Damage was found, and all of it repaired.
+    /// Damage was found and completely repaired.
     Repaired,
-    /// There is damage that could not be repaired.
+    /// Damage was found that could not be repaired.
     Damaged,
-    /// It is looked through when the box boots next.
+    /// The check is scheduled for the next boot.
     Planned,
-    /// It is being looked through; `disk_health` tells what was found.
+    /// The check is in progress; `disk_health` shows its result.
     Begun,
 }

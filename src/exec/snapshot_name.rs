@@ -1,19 +1,19 @@
-//! A snapshot's name, as LXC gives it.
+//! The name of a snapshot, as LXC assigns it.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a snapshot: `snap` and a number, such as `snap0`. So it is never an option, a path, or the word
-/// by which LXC means all of them.
+/// The name of a snapshot: `snap` and a number, such as `snap0`. It is never parsed as an option, as a path, or as
+/// LXC's keyword for all snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SnapshotName(u32);
 
 const PATTERN: &str = "^snap(0|[1-9][0-9]{0,8})$";
 
-/// Why a text is no name of a snapshot.
+/// A text that is no valid snapshot name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidSnapshot;
 
@@ -31,7 +31,7 @@ impl TryFrom<String> for SnapshotName {
     fn try_from(name: String) -> Result<Self, InvalidSnapshot> {
         let digits = name.strip_prefix("snap").ok_or(InvalidSnapshot)?;
         let number = digits.parse().ok().map(Self).ok_or(InvalidSnapshot)?;
-        // One way to write each.
+        // Each snapshot has exactly one spelling.
         let good = digits.len() <= 9 && number.to_string() == name;
         good.then_some(number).ok_or(InvalidSnapshot)
     }

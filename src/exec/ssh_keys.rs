@@ -1,4 +1,4 @@
-//! Public keys of SSH: what is one, by which fingerprint it is known, and what is told of those that may log in.
+//! SSH public keys: parsing, fingerprints, and the keys that may log in.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,18 +11,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::is_hostile;
 
-/// The longest key as text: one of RSA with 16384 bits takes three thousand letters.
+/// The maximum size of a key as text: an RSA key with 16384 bits takes about three thousand characters.
 const MAX_BYTES: usize = 4096;
 
-/// The longest comment; it is for people to tell keys apart.
+/// The maximum length of a comment, which helps people to distinguish keys.
 const MAX_COMMENT_CHARS: usize = 128;
 
-/// The least and the most bits of a key of RSA: sshd(8) takes no shorter one, and no longer one is of use.
+/// The minimum and maximum size of an RSA key in bits: sshd(8) accepts no shorter one, and a longer one has no
+/// benefit.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=16384;
 
-/// A public key in the form of `authorized_keys` (sshd(8)) without options: `ssh-ed25519 AAAA... comment`. Its blob is
-/// of the type that it says, complete, and nothing follows it (RFC 4253, section 6.6; RFC 5656; RFC 8709; PROTOCOL.u2f
-/// of OpenSSH).
+/// A public key in the form of `authorized_keys` (sshd(8)) without options: `ssh-ed25519 AAAA... comment`. Its blob
+/// is of the stated type and complete, and nothing follows it (RFC 4253, section 6.6; RFC 5656; RFC 8709;
+/// PROTOCOL.u2f of OpenSSH).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PublicKey {
@@ -36,44 +37,44 @@ pub struct PublicKey {
 #[serde(try_from = "String", into = "String")]
 pub struct Fingerprint(String);
 
-/// What is done about keys.
+/// An operation on SSH keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SshKeyDeed {
-    /// Print those of all accounts, as a JSON list ([`SshAccount`]).
+    /// Print the keys of all accounts, as a JSON list ([`SshAccount`]).
     List {},
-    /// Let a key log in, and print what was done ([`SshKeyChange`]).
+    /// Authorize a key, and print the result ([`SshKeyChange`]).
     Add {
-        /// As whom: an entry of the owner's file; its only one when absent.
+        /// The account: an entry of `helper.toml`; its only one when absent.
         #[serde(default)]
         account: Option<String>,
-        /// Which.
+        /// The key.
         key: PublicKey,
     },
-    /// No longer let a key log in that was added so, and print the same.
+    /// Remove a key that was added this way, and print the result.
     Remove {
-        /// As whom.
+        /// The account: an entry of `helper.toml`; its only one when absent.
         #[serde(default)]
         account: Option<String>,
-        /// Which.
+        /// The key's fingerprint.
         fingerprint: Fingerprint,
     },
 }
 
-/// Why a text is no key, or no fingerprint.
+/// Why a text is no valid key or fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InvalidKey {
-    /// Longer than a key is, or of several lines.
+    /// Longer than any key, or more than one line.
     Form,
-    /// Of no type that is taken.
+    /// An unsupported key type.
     Type,
-    /// The middle word is no base64, or not what the type says.
+    /// The middle field is not base64, or does not match the type.
     Blob,
-    /// Of so few or so many bits that it is of no use.
+    /// An RSA key with too few or too many bits.
     Bits,
-    /// The comment is too long, or would be obeyed by a terminal.
+    /// The comment is too long, or contains terminal control sequences.
     Comment,
-    /// No fingerprint.
+    /// Not a fingerprint.
     Fingerprint,
 }
 
@@ -86,9 +87,9 @@ pub struct SshAccount {
     pub path: String,
     /// The keys, in the order of the file.
     pub keys: Vec<SshKey>,
-    /// Lines that are no key as far as could be seen.
+    /// The number of lines that could not be parsed as a key.
     pub unreadable_lines: u32,
-    /// Why nothing is known of it.
+    /// Why the file could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -98,31 +99,31 @@ pub struct SshAccount {
 pub struct SshKey {
     /// `SHA256:` and the digest, as `ssh-keygen -l` prints it.
     pub fingerprint: String,
-    /// Such as `ssh-ed25519`.
+    /// The key's type, such as `ssh-ed25519`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What is said of it, for people.
+    /// The comment, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
-    /// Whether it was added here and can be removed here; others are the owner's.
+    /// Whether it was added here and can be removed here; other keys are the owner's.
     pub managed: bool,
-    /// Whether its line bounds what it may do, such as `command=`.
+    /// Whether its line restricts its use, such as with `command=`.
     pub has_options: bool,
 }
 
-/// What became of a key.
+/// The result of adding or removing a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SshKeyChange {
     /// The account, as the owner's file names it.
     pub account: String,
     /// The key's fingerprint.
     pub fingerprint: String,
-    /// Whether anything was changed: a key that is there already is not added again.
+    /// Whether anything was changed: an existing key is not added again.
     pub changed: bool,
 }
 
 impl SshKeyDeed {
-    /// The name of the operation that it is.
+    /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {
             Self::List {} => "ssh_key_list",
@@ -133,11 +134,11 @@ impl SshKeyDeed {
 }
 
 impl PublicKey {
-    /// Reads the key that a line of `authorized_keys` begins with, whatever its comment says.
+    /// Parses the key at the beginning of a line of `authorized_keys`, with any comment.
     pub fn of_line(line: &str) -> Option<Self> {
         let (kind, blob, comment) = words(line)?;
         let blob = STANDARD.decode(blob).ok()?;
-        // Of types that are not taken here, only that it is the type that it says.
+        // For unsupported types, only the type inside the blob is compared with the stated one.
         let same = Reader(&blob).text() == Some(kind.as_bytes());
         let known = kind.len() <= 64 && kind.bytes().all(|b| b.is_ascii_graphic());
         (same && known).then(|| Self {
@@ -147,17 +148,17 @@ impl PublicKey {
         })
     }
 
-    /// Its type, such as `ssh-ed25519`.
+    /// The key's type, such as `ssh-ed25519`.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// What is said of it.
+    /// The key's comment.
     pub fn comment(&self) -> &str {
         &self.comment
     }
 
-    /// What it is known by.
+    /// Returns the key's fingerprint.
     pub fn fingerprint(&self) -> Fingerprint {
         let digest = STANDARD_NO_PAD.encode(digest(&SHA256, &self.blob));
         Fingerprint(format!("SHA256:{digest}"))
@@ -225,7 +226,7 @@ impl From<Fingerprint> for String {
     }
 }
 
-/// Type, base64 and comment of a line that begins with them.
+/// Splits a line into type, base64 and comment.
 fn words(line: &str) -> Option<(&str, &str, &str)> {
     let (kind, rest) = line
         .trim_start_matches([' ', '\t'])
@@ -235,25 +236,24 @@ fn words(line: &str) -> Option<(&str, &str, &str)> {
     Some((kind, blob, comment.trim_matches([' ', '\t'])))
 }
 
-/// A part of a key's blob.
+/// A field of a key's blob.
 #[derive(Debug, Clone, Copy)]
 enum Field {
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(usize),
     /// This text.
     Text(&'static str),
     /// A number of any size.
     Number,
-    /// A number that says how many bits the key has.
+    /// A number that determines the key's size in bits.
     Modulus,
-    /// A point of a curve that is not compressed, so many bytes.
+    /// An uncompressed point of a curve, with this number of bytes.
     Point(usize),
-    /// What a security key was registered for, such as `ssh:`.
+    /// The application of a security key, such as `ssh:`.
     Application,
 }
 
-/// What follows the type in the blob of a key; nothing for types that are not taken: certificates, and DSA, which is
-/// weak.
+/// The fields after the type in a key's blob; `None` for unsupported types: certificates, and DSA, which is weak.
 fn fields(kind: &str) -> Option<&'static [Field]> {
     use Field::{Application, Bytes, Modulus, Number, Point, Text};
     Some(match kind {
@@ -277,7 +277,7 @@ impl Field {
             Self::Text(text) => bytes == text.as_bytes(),
             Self::Number => is_positive(),
             Self::Modulus => {
-                // A first byte of nothing says that the number is not negative.
+                // A leading zero byte marks the number as not negative.
                 let digits = bytes.strip_prefix(&[0]).unwrap_or(bytes);
                 if !RSA_BITS.contains(&(digits.len() * 8)) {
                     return Err(InvalidKey::Bits);
@@ -291,7 +291,7 @@ impl Field {
     }
 }
 
-/// Reads texts with their length before them (RFC 4251, section 5).
+/// Reads length-prefixed texts (RFC 4251, section 5).
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -338,7 +338,7 @@ impl fmt::Display for InvalidKey {
 
 impl std::error::Error for InvalidKey {}
 
-/// Both are texts in a schema.
+/// Both types are strings in a schema.
 macro_rules! texts {
     ($($name:ident: $schema:tt),+) => {$(
         impl JsonSchema for $name {
@@ -366,7 +366,7 @@ texts!(
 mod tests {
     use super::*;
 
-    /// What `ssh-keygen -t ed25519` made, with what `ssh-keygen -l` says of it.
+    /// A key of `ssh-keygen -t ed25519`, with its fingerprint from `ssh-keygen -l`.
     const KEY: &str =
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
     const FINGERPRINT: &str = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
@@ -415,7 +415,7 @@ mod tests {
         ] {
             assert_eq!(read(&bad), Err(why), "{bad}");
         }
-        // An inner type that is another one's.
+        // The type inside the blob differs from the stated one.
         let mut inner = STANDARD.decode(blob).unwrap();
         inner[5] = b'S';
         let other = format!("ssh-ed25519 {}", STANDARD.encode(inner));

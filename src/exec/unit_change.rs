@@ -1,8 +1,8 @@
-//! What can be done to a unit of systemd.
+//! Changes of a systemd unit.
 
 use serde::{Deserialize, Serialize};
 
-/// One change of a unit.
+/// A change of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnitChange {
@@ -10,20 +10,20 @@ pub enum UnitChange {
     Start,
     /// Stop it.
     Stop,
-    /// Stop it, if it runs, and start it.
+    /// Stop it if it runs, and start it.
     Restart,
-    /// Have it read its configuration again.
+    /// Reload its configuration.
     Reload,
-    /// Forget that it failed.
+    /// Clear its failed state.
     ResetFailed,
-    /// Have it start at boot from now on.
+    /// Enable it at boot.
     Enable,
-    /// Have it start at boot no more.
+    /// Disable it at boot.
     Disable,
 }
 
 impl UnitChange {
-    /// systemctl's word for it.
+    /// The subcommand of systemctl.
     pub fn verb(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -36,7 +36,7 @@ impl UnitChange {
         }
     }
 
-    /// Whether systemd does it as a job, which takes its time.
+    /// Whether systemd runs the change as a job, which takes time.
     pub fn is_job(self) -> bool {
         matches!(
             self,

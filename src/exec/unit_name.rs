@@ -1,4 +1,4 @@
-//! The name of a unit, checked before anything is asked with it.
+//! The name of a systemd unit, validated before use.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The kinds of units, as their names end.
+/// The kinds of units: the suffixes of their names.
 const KINDS: [&str; 11] = [
     "service",
     "socket",
@@ -23,18 +23,18 @@ const KINDS: [&str; 11] = [
     "scope",
 ];
 
-/// The longest name that systemd takes, in bytes.
+/// systemd's maximum length of a name, in bytes.
 const MAX_BYTES: usize = 255;
 
 /// The name's shape as a pattern of JSON Schema (ECMA-262).
 const PATTERN: &str = r"^[A-Za-z0-9:_.\\-][A-Za-z0-9:_.\\@-]*\.[a-z]+$";
 
-/// A unit's name, such as `nginx.service`; a kind is part of it.
+/// A unit's name with its suffix, such as `nginx.service`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct UnitName(String);
 
-/// Why a text is no unit's name.
+/// A text that is no valid unit name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidUnitName;
 
@@ -44,19 +44,19 @@ impl UnitName {
         &self.0
     }
 
-    /// What kind of unit it is, such as `service`.
+    /// The kind of unit, such as `service`.
     pub fn kind(&self) -> &str {
         self.0.rsplit('.').next().unwrap_or_default()
     }
 
-    /// Of `name@instance.service`, the `name@.service` that it is made from.
+    /// For `name@instance.service`, its template `name@.service`.
     pub fn template(&self) -> Option<Self> {
         let (prefix, rest) = self.0.split_once('@')?;
         let instance = rest.strip_suffix(self.kind())?.strip_suffix('.')?;
         (!instance.is_empty()).then(|| Self(format!("{prefix}@.{}", self.kind())))
     }
 
-    /// The name of the same unit for an instance that nobody has made, where it has one.
+    /// Returns the name of an instance that does not exist, where the unit has instances.
     pub fn of_none(&self) -> Self {
         let prefix = self.0.split_once('@').map_or("", |(prefix, _)| prefix);
         Self(format!(
@@ -66,18 +66,18 @@ impl UnitName {
         ))
     }
 
-    /// What makes it one of several, such as `tty1` of `getty@tty1.service`.
+    /// The instance part, such as `tty1` of `getty@tty1.service`.
     pub fn instance(&self) -> &str {
         let behind = self.0.split_once('@').map_or("", |(_, behind)| behind);
         behind.rsplit_once('.').map_or("", |(instance, _)| instance)
     }
 
-    /// Whether it is a template itself, which cannot run.
+    /// Whether it is a template, which cannot run.
     pub fn is_template(&self) -> bool {
         self.0.contains("@.")
     }
 
-    /// From the last part of a unit's object path, where `_xx` stands for a byte.
+    /// Parses the last part of a unit's object path, where `_xx` encodes a byte.
     pub fn of_path(path: &str) -> Option<Self> {
         let label = path.strip_prefix("/org/freedesktop/systemd1/unit/")?;
         let mut bytes = Vec::with_capacity(label.len());
@@ -96,14 +96,14 @@ impl UnitName {
         String::from_utf8(bytes).ok()?.parse().ok()
     }
 
-    /// The path of its object.
+    /// The unit's object path.
     pub fn path(&self) -> String {
         let mut path = String::from("/org/freedesktop/systemd1/unit/");
         for (at, byte) in self.0.bytes().enumerate() {
             if byte.is_ascii_alphabetic() || byte.is_ascii_digit() && at > 0 {
                 path.push(char::from(byte));
             } else {
-                // Writing to a string does not fail.
+                // Writing to a `String` cannot fail.
                 let _ = write!(path, "_{byte:02x}");
             }
         }

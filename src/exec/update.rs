@@ -1,4 +1,4 @@
-//! Which packages are upgraded, and where.
+//! Upgrades of packages.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::name::ContainerName;
 
-/// The name of a Debian package, with an architecture behind a colon where that matters, as apt takes it: never an
-/// option, never a pattern.
+/// The name of a Debian package, in apt's syntax, with an optional architecture after a colon. It is never parsed
+/// as an option or a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PackageName(String);
@@ -20,14 +20,14 @@ const PATTERN: &str = "^[a-z0-9][a-z0-9+.-]{1,99}(:[a-z0-9][a-z0-9-]{0,19})?$";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateOrder {
-    /// In which running container; on the host when absent.
+    /// The running container; the host when absent.
     #[serde(default)]
     pub container: Option<ContainerName>,
-    /// Which.
+    /// Which packages are upgraded.
     pub scope: UpdateScope,
-    /// Whether others may be removed for it.
+    /// Whether apt may remove other packages.
     pub removals: bool,
-    /// The agent that wants it, for apt's own record.
+    /// The agent that requests it, for apt's own history.
     pub agent: String,
 }
 
@@ -35,11 +35,11 @@ pub struct UpdateOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpdateScope {
-    /// All that can be.
+    /// All packages that can be upgraded.
     All,
-    /// Those for which a repository of security updates has a newer version.
+    /// Packages that a security repository has a newer version of.
     Security,
-    /// These, as far as they are installed.
+    /// These packages, if they are installed.
     Named(Vec<PackageName>),
 }
 
@@ -50,7 +50,7 @@ impl PackageName {
     }
 }
 
-/// A text is no name of a package.
+/// A text that is no valid package name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidPackage;
 

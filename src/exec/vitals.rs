@@ -1,4 +1,4 @@
-//! What the kernel shows of a running container, as the helper reads it.
+//! The kernel's data about a running container, as the helper reads it.
 
 use std::net::IpAddr;
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use super::name::ContainerName;
 
-/// A running container as the kernel shows it; LXC is not asked.
+/// A running container as the kernel shows it; LXC is not queried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vitals {
-    /// Whose.
+    /// The container's name.
     pub container: ContainerName,
-    /// Its first process as the host numbers it.
+    /// The host's process id of its first process.
     pub init_pid: u32,
-    /// Whether its processes stand still.
+    /// Whether its processes are frozen.
     pub frozen: bool,
-    /// Its addresses but for loopback and link-local ones, sorted.
+    /// Its addresses except loopback and link-local ones, sorted.
     pub addresses: Vec<IpAddr>,
     /// Its open ports, sorted.
     pub listeners: Vec<Listener>,
-    /// Whether it has no network of its own: addresses and ports are then the host's.
+    /// Whether it shares the host's network: addresses and ports are then the host's.
     pub shares_host_network: bool,
-    /// What it uses; nothing of it where all containers were asked for, which happens often.
+    /// Its usage; empty in the frequent query for all containers.
     #[serde(default)]
     pub usage: Usage,
 }

@@ -1,4 +1,4 @@
-//! Wireless networks: what is asked about them, and what is told.
+//! Wireless networks: operations and their results.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,41 +8,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::is_hostile;
 
-/// The longest name of a network (IEEE 802.11, 9.4.2.2).
+/// The maximum length of a network's name (IEEE 802.11, 9.4.2.2).
 const SSID_BYTES: usize = 32;
 
-/// What is done about wireless networks.
+/// An operation on wireless networks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WifiDeed {
-    /// Print how the radio is and which network is joined, as JSON ([`WifiStatus`]).
+    /// Print the state of the radio and the joined network, as JSON ([`WifiStatus`]).
     Status {},
-    /// Look for networks, and print those that are heard, as a JSON list ([`WifiNetwork`]).
+    /// Scan for networks, and print those in range, as a JSON list ([`WifiNetwork`]).
     Scan {},
-    /// Join one, and be back in the former one where that fails.
+    /// Join a network; if that fails, return to the previous one.
     Connect {
-        /// Which.
+        /// The network.
         ssid: Ssid,
     },
-    /// Remove what is saved of one.
+    /// Delete a saved network.
     Forget {
-        /// Which.
+        /// The network.
         ssid: Ssid,
     },
-    /// Switch the radio.
+    /// Switch the radio on or off.
     Enable {
-        /// Whether it is to be on.
+        /// Whether the radio is switched on.
         enabled: bool,
     },
-    /// Say in which country this is.
+    /// Set the regulatory country.
     Country {
-        /// Which.
+        /// The country.
         country: CountryCode,
     },
 }
 
 impl WifiDeed {
-    /// Its name, as in the log.
+    /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Status {} => "wifi_status",
@@ -54,24 +54,24 @@ impl WifiDeed {
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the operation is read-only.
     pub fn only_looks(&self) -> bool {
         matches!(self, Self::Status {} | Self::Scan {})
     }
 }
 
-/// The name of a network: 1 to 32 bytes of text that a terminal shows and does not obey. Others are heard, and told
-/// as their bytes, but are not joined.
+/// The name of a network: 1 to 32 bytes of text without terminal control sequences. Networks with other names are
+/// listed by their bytes, but cannot be joined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Ssid(String);
 
-/// A country as ISO 3166 has it, such as `AT`.
+/// A country code of ISO 3166, such as `AT`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CountryCode(String);
 
-/// A text is no such name.
+/// A text that is no valid network name or country code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidWifi(&'static str);
 
@@ -162,21 +162,21 @@ impl JsonSchema for CountryCode {
     }
 }
 
-/// How the radio is, and where it is joined.
+/// The state of the radio and its interfaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WifiStatus {
     /// Whether the radio is switched on.
     pub enabled: bool,
-    /// Whether a switch of the machine's own keeps it off.
+    /// Whether a hardware switch keeps it off.
     pub blocked: bool,
-    /// The country whose rules hold, `00` where none was said; absent where iw is not installed.
+    /// The regulatory country, `00` if none is set; absent if iw is not installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
     /// The wireless interfaces, sorted.
     pub interfaces: Vec<WifiInterface>,
-    /// The networks that are saved, sorted.
+    /// The saved networks, sorted.
     pub saved: Vec<String>,
-    /// Those whose passwords the owner's file names.
+    /// The networks with a password in `helper.toml`.
     pub with_password: Vec<String>,
 }
 
@@ -185,30 +185,30 @@ pub struct WifiStatus {
 pub struct WifiInterface {
     /// Its name.
     pub interface: String,
-    /// What `NetworkManager` says of it, such as `connected`, `disconnected` or `unavailable`.
+    /// The state that `NetworkManager` reports, such as `connected`, `disconnected` or `unavailable`.
     pub state: String,
-    /// The network that it is joined to.
+    /// The network that it has joined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<WifiNetwork>,
 }
 
-/// A network that is heard.
+/// A network in range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WifiNetwork {
-    /// Its name, as far as that is text.
+    /// Its name, if it is text.
     pub ssid: String,
-    /// The bytes of a name that is no plain text; such a network cannot be joined here.
+    /// The bytes of a name that is not plain text; such a network cannot be joined here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssid_hex: Option<String>,
-    /// How strong its strongest access point is heard, 0 to 100.
+    /// The signal strength of its strongest access point, 0 to 100.
     pub signal_percent: u8,
-    /// The frequency of that one.
+    /// The frequency of that access point.
     pub frequency_mhz: u32,
-    /// What it asks for, such as `WPA2`; empty where it asks for nothing.
+    /// Its encryption, such as `WPA2`; empty for an open network.
     pub security: String,
-    /// How many access points it has here.
+    /// The number of its access points in range.
     pub access_points: u32,
-    /// Whether the host is joined to it.
+    /// Whether the host has joined it.
     pub joined: bool,
     /// Whether it is saved.
     pub saved: bool,
