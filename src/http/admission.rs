@@ -1,4 +1,4 @@
-//! Open connections: how many each address has without an identity, and which of them makes room for a new one.
+//! Limits open connections: how many unauthenticated ones each source has, and which of them ends for a new one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,42 +11,42 @@ use tokio::time::Instant;
 
 use super::penalties::{Offence, Penalties};
 
-/// At most this many bodies of requests without an identity are read at once on one connection; the guard refuses
-/// more. HTTP/2 would carry a hundred of 4 KiB each.
+/// The maximum number of bodies of unauthenticated requests that are read at once on one connection; the guard
+/// rejects more. HTTP/2 would permit a hundred of 4 KiB each.
 const ANONYMOUS_BODIES: u32 = 2;
 
-/// From so many connections without an identity on, a new one is served in a way that costs less memory.
+/// From this many unauthenticated connections on, a new one is served in a way that needs less memory.
 const CROWD: usize = 256;
 
 /// A source's rank is its share of its own limit, in parts of this number.
 const WHOLE: u64 = 1 << 16;
 
-/// How many connections there may be.
+/// The limits of open connections.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionLimits {
-    /// Open at once, with and without an identity; at it a new one waits until another ends.
+    /// Open connections, authenticated or not; at the limit a new one waits until another ends.
     pub total: u32,
-    /// Without an identity from the new one's source; at it the oldest of them ends.
+    /// Unauthenticated connections from one source; at the limit the oldest of them ends.
     pub of_source: u32,
 }
 
 impl ConnectionLimits {
-    /// From this many open connections on, each new one ends an old one without an identity and has little time.
+    /// From this many open connections on, each new one ends an old unauthenticated one and gets short timeouts.
     fn pressure(self) -> u32 {
         self.total - self.total / 4
     }
 }
 
-/// Where a connection comes from.
+/// The source of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionSource {
-    /// What counts as one source: an IPv4 address, or an IPv6 network of 64 bits.
+    /// The unit of counting: an IPv4 address, or an IPv6 network of 64 bits.
     pub prefix: IpAddr,
     /// Loopback or a trusted proxy: many clients share it, so it is never penalised.
     pub is_shared: bool,
 }
 
-/// All open connections. A clone counts the same ones.
+/// All open connections. Clones share the same registry.
 #[derive(Clone, Default)]
 pub struct Connections(Arc<Registry>);
 
@@ -57,10 +57,10 @@ struct Registry {
     penalties: Mutex<Penalties>,
 }
 
-/// One open connection, until it is dropped.
+/// An open connection, counted until it is dropped.
 pub struct Connected(Presence);
 
-/// What is known about the client of one connection. A clone is about the same connection.
+/// The client's state on one connection. Clones share the state of the connection.
 #[derive(Clone)]
 pub struct Presence(Arc<Known>);
 
@@ -68,9 +68,9 @@ struct Known {
     registry: Arc<Registry>,
     source: ConnectionSource,
     number: u64,
-    /// It was admitted when there were many.
+    /// It was admitted above the pressure limit.
     is_hurried: bool,
-    /// It was admitted when there were many without an identity.
+    /// It was admitted when there were many unauthenticated connections.
     is_in_crowd: bool,
     has_identity: AtomicBool,
     ended: Arc<Notify>,
@@ -78,21 +78,21 @@ struct Known {
 }
 
 impl Connections {
-    /// Whether new connections from there are closed at once, for what earlier ones did.
+    /// Whether new connections from this source are closed at once, because of earlier offences.
     pub fn is_penalised(&self, source: ConnectionSource) -> bool {
         !source.is_shared && self.0.penalties().is_active(source.prefix, Instant::now())
     }
 
-    /// Admits a connection. Where there are too many, the oldest without an identity ends: of the same source at that
-    /// source's limit, of the source with the largest share of its limit when the total comes near. Where all places
-    /// are taken this waits for one. Cancel safe.
+    /// Admits a connection. At a limit, the oldest unauthenticated connection ends: at the limit of a source, one
+    /// of that source; near the total limit, one of the source with the largest share of its own limit. At the
+    /// total limit this waits for a free slot. Cancel safe.
     pub async fn admit(&self, source: ConnectionSource, limits: ConnectionLimits) -> Connected {
         let mut open = self.0.open.subscribe();
         loop {
             if let Some(connected) = self.enter(source, limits) {
                 return connected;
             }
-            // The sender is our own: this ends when there is room.
+            // The sender is owned by `self`, so this ends only when there is room.
             let _ = open.wait_for(|open| *open < limits.total).await;
         }
     }
@@ -110,7 +110,7 @@ impl Connections {
         if open >= limits.total {
             return None;
         }
-        // Only here does it grow, under the lock.
+        // The count grows only here, under the lock.
         self.0.open.send_modify(|open| *open += 1);
         let ended = Arc::new(Notify::new());
         let is_in_crowd = anonymous.total >= CROWD;
@@ -150,12 +150,12 @@ impl Registry {
 }
 
 impl Connected {
-    /// The client's side of it.
+    /// Returns the client's state on this connection.
     pub fn presence(&self) -> &Presence {
         &self.0
     }
 
-    /// Waits until it has to make room for another one.
+    /// Waits until this connection must end for another one.
     pub async fn displaced(&self) {
         self.0.0.ended.notified().await;
     }
@@ -176,8 +176,8 @@ impl Drop for Connected {
 }
 
 impl Presence {
-    /// A request on it came with an agent's token or the owner's session: from now on it counts as theirs, and
-    /// penalties spare its source for a day.
+    /// Marks the connection as authenticated, after a request with an agent's token or the owner's session.
+    /// Penalties spare its source for a day.
     pub fn identify(&self) {
         let Self(known) = self;
         if known.has_identity.swap(true, Relaxed) {
@@ -190,22 +190,22 @@ impl Presence {
         penalties.spare(known.source.prefix, Instant::now());
     }
 
-    /// Whether it has an identity.
+    /// Whether the connection is authenticated.
     pub fn is_identified(&self) -> bool {
         self.0.has_identity.load(Relaxed)
     }
 
-    /// Whether its client gets little time: it has no identity, and there were many connections when it came.
+    /// Whether its client gets short timeouts: it is unauthenticated and was admitted above the pressure limit.
     pub(super) fn is_hurried(&self) -> bool {
         self.0.is_hurried && !self.is_identified()
     }
 
-    /// Whether there were many connections without an identity when it came.
+    /// Whether there were many unauthenticated connections when it was admitted.
     pub(super) fn is_in_crowd(&self) -> bool {
         self.0.is_in_crowd
     }
 
-    /// A request on it came with credentials that are not valid.
+    /// Records a request with invalid credentials.
     pub fn note_failed_authentication(&self) {
         self.penalise(Offence::FailedAuthentication);
     }
@@ -214,7 +214,7 @@ impl Presence {
         self.0.registry.penalise(self.0.source, offence);
     }
 
-    /// A place among the bodies that are read on it for requests without an identity; `None` when there are too many.
+    /// Reserves a slot for reading the body of an unauthenticated request; `None` when all are taken.
     pub fn anonymous_body(&self) -> Option<AnonymousBody> {
         let bodies = &self.0.bodies;
         let enter = |count: u32| (count < ANONYMOUS_BODIES).then_some(count + 1);
@@ -223,7 +223,7 @@ impl Presence {
     }
 }
 
-/// A body that is being read, until it is dropped.
+/// A slot for a body that is being read; released on drop.
 pub struct AnonymousBody(Presence);
 
 impl Drop for AnonymousBody {
@@ -232,15 +232,15 @@ impl Drop for AnonymousBody {
     }
 }
 
-/// The connections without an identity, by source.
+/// The unauthenticated connections, by source.
 #[derive(Default)]
 struct Anonymous {
     next: u64,
-    /// How many there are.
+    /// The total number.
     total: usize,
     sources: HashMap<IpAddr, SourceConnections>,
-    /// The last one is the source with the largest share of its limit; among equals, the one whose oldest connection
-    /// is oldest.
+    /// The last entry is the source with the largest share of its limit; among equals, the one with the oldest
+    /// connection.
     ranks: BTreeSet<Rank>,
 }
 
@@ -248,7 +248,7 @@ type Rank = (u64, Reverse<u64>, IpAddr);
 
 struct SourceConnections {
     limit: u32,
-    /// By number, so the oldest first.
+    /// By connection number, so the oldest is first.
     ends: BTreeMap<u64, Arc<Notify>>,
 }
 
@@ -334,7 +334,7 @@ mod tests {
         ConnectionLimits { total, of_source }
     }
 
-    /// Whether it was told to end.
+    /// Whether the connection was displaced.
     async fn has_to_end(connected: &Connected) -> bool {
         let wait = Duration::from_millis(1);
         timeout(wait, connected.displaced()).await.is_ok()

@@ -1,4 +1,4 @@
-//! The box's own certificate authority and the server's certificate, kept in files and renewed in time.
+//! gatewren's own certificate authority and the server's certificate: stored in files and renewed in time.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -15,16 +15,16 @@ use super::issue::{self, Made};
 use super::subject::{Subject, Subjects};
 use crate::sys::{FileError, files};
 
-/// How long before its end the server's certificate is made anew.
+/// How long before it expires the server's certificate is renewed.
 const RENEW_BEFORE: Duration = Duration::days(30);
 
-/// The largest file of ours; a larger one was not written by us.
+/// The maximum size of a file of this module; it never writes a larger one.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Where the files are.
+/// The paths of the authority's files.
 #[derive(Debug, Clone)]
 pub(super) struct Authority {
-    /// The authority's certificate, for clients to trust.
+    /// The authority's certificate, which clients are to trust.
     pub ca: PathBuf,
     ca_key: PathBuf,
     /// The server's certificate.
@@ -33,29 +33,29 @@ pub(super) struct Authority {
     pub key: PathBuf,
 }
 
-/// Why the authority gives no certificate.
+/// Why the authority cannot provide a certificate.
 #[derive(Debug)]
 pub enum AuthorityError {
     /// A file could not be read or written.
     File(FileError),
-    /// A file is missing, or not what was written.
+    /// A file is missing or damaged.
     Broken {
         /// The file.
         path: PathBuf,
     },
-    /// The authority's own time is over.
+    /// The authority's certificate has expired.
     Expired {
         /// The authority's certificate.
         ca: PathBuf,
     },
-    /// The authority was bounded to other names when it was made.
+    /// The authority's name constraints do not permit this subject.
     NotPermitted {
-        /// What was asked for.
+        /// The requested subject.
         subject: Subject,
         /// The authority's certificate.
         ca: PathBuf,
     },
-    /// A key or a certificate could not be made.
+    /// Generating a key or a certificate failed.
     Making(rcgen::Error),
 }
 
@@ -91,7 +91,7 @@ impl fmt::Display for AuthorityError {
     }
 }
 
-/// How to begin anew, given one of the files.
+/// How to start over, given one of the files.
 struct Anew<'a>(&'a Path);
 
 impl fmt::Display for Anew<'_> {
@@ -114,7 +114,7 @@ impl From<FileError> for AuthorityError {
 }
 
 impl Authority {
-    /// The authority whose files are in this directory.
+    /// The authority with its files in this directory.
     pub(super) fn at(directory: &Path) -> Self {
         Self {
             ca: directory.join("ca.pem"),
@@ -124,8 +124,8 @@ impl Authority {
         }
     }
 
-    /// Makes what is missing: the authority at the very first time, and the server's certificate
-    /// whenever it soon expires or does not hold for all that is wanted.
+    /// Creates missing files: the authority on the first start, and the server's certificate whenever it soon
+    /// expires or does not cover all subjects.
     pub(super) fn ensure(
         &self,
         subjects: &Subjects,
@@ -142,7 +142,7 @@ impl Authority {
         self.make(&wanted, now)
     }
 
-    /// The same, and a new certificate for the server also where the old one is good.
+    /// Like `ensure`, but always issues a new certificate for the server.
     pub(super) fn renew(
         &self,
         subjects: &Subjects,
@@ -157,14 +157,14 @@ impl Authority {
 
     fn make(&self, wanted: &[Subject], now: OffsetDateTime) -> Result<(), AuthorityError> {
         let made = issue::server(&self.signer()?, wanted, now).map_err(AuthorityError::Making)?;
-        // Key first: a certificate that does not fit its key is made anew at the next look.
+        // Key first: the next check replaces a certificate that does not match its key.
         files::write_private(&self.key, made.key.as_bytes())?;
         files::write_private(&self.cert, made.cert.as_bytes())?;
         tracing::info!(cert = %self.cert.display(), "a new certificate for the server was made");
         Ok(())
     }
 
-    /// Whether a certificate can be had for all that is asked for; nothing is made or written.
+    /// Checks whether a certificate for all subjects is possible, without creating or writing anything.
     pub(super) fn examine(
         &self,
         subjects: &Subjects,
@@ -176,7 +176,7 @@ impl Authority {
         self.able(subjects, now).map(drop)
     }
 
-    /// The authority, if it is good and can sign for all that is asked for.
+    /// Returns the authority if it is valid and can sign for all subjects that the settings name.
     fn able(
         &self,
         subjects: &Subjects,
@@ -201,7 +201,7 @@ impl Authority {
         files::private_dir(self.ca.parent().unwrap_or(Path::new(".")))?;
         let names = subjects.found.iter();
         let names = names.filter(|subject| matches!(subject, Subject::Name(_)));
-        // Addresses that were found may be anybody's tomorrow; those in a home are permitted anyway.
+        // A detected public address may belong to another party tomorrow; private addresses are permitted anyway.
         let own: Vec<Subject> = subjects.asked.iter().chain(names).cloned().collect();
         let made = issue::authority(&own, now).map_err(AuthorityError::Making)?;
         files::write_private(&self.ca_key, made.key.as_bytes())?;
@@ -210,7 +210,7 @@ impl Authority {
         Ok(())
     }
 
-    /// What the certificate is to hold for: the most wanted first, each once.
+    /// The subjects of the certificate: the most important first, without duplicates.
     fn wanted(authority: &Certificate, subjects: &Subjects) -> Vec<Subject> {
         let mut wanted = Vec::new();
         let always = Subject::always();
@@ -246,10 +246,10 @@ impl Authority {
         both.is_some_and(|(cert, key)| CertifiedKey::new(vec![cert], key).keys_match().is_ok())
     }
 
-    /// The server's certificate for its names alone, with the same key; not kept.
+    /// Issues a certificate for only the names of the server, with the same key; it is not stored.
     ///
-    /// `BoringSSL`, on which Bun and so Claude Code stand, takes no certificate with an address from an authority that is
-    /// bounded to addresses, whatever name it was asked by.
+    /// `BoringSSL` (used by Bun, and so by Claude Code) rejects a certificate with an address from an authority
+    /// with address constraints, whatever name the client asked for.
     pub(super) fn by_name(
         &self,
         subjects: &[Subject],
@@ -347,7 +347,7 @@ mod tests {
             .iter()
             .map(ToString::to_string)
             .collect();
-        // Addresses of the world that were only found are left out.
+        // Public addresses that were only detected are left out.
         assert_eq!(
             names,
             [

@@ -1,4 +1,4 @@
-//! The body of a response: whole, or a stream of events that runs inside the connection's own task.
+//! The body of a response: complete, or a stream of events that runs inside the connection's own task.
 
 use std::convert::Infallible;
 use std::io::Cursor;
@@ -13,32 +13,32 @@ use super::sse::Events;
 
 /// A response's body.
 pub enum Body {
-    /// All of it at once; taken when it is sent.
+    /// A complete body; `None` once it is sent.
     Whole(Option<Piece>),
-    /// All of it one part after the other, each let go of when it has been sent.
+    /// A complete body in parts, each freed once it is sent.
     Parts(vec::IntoIter<Bytes>),
-    /// Events as they happen. Dropping it ends what makes them.
+    /// A stream of events. Dropping it ends the task that produces them.
     Events(Box<Events>),
 }
 
 impl Body {
-    /// No bytes.
+    /// Returns a body without bytes.
     pub fn empty() -> Self {
         Self::Whole(None)
     }
 
-    /// These bytes.
+    /// Returns a body of these bytes.
     pub fn whole(bytes: impl Into<Vec<u8>>) -> Self {
         Self::Whole(Some(Piece::Own(Cursor::new(bytes.into()))))
     }
 }
 
-/// Bytes on their way out.
+/// Bytes to send.
 #[derive(Debug)]
 pub enum Piece {
-    /// Nobody else's; they need no count of who holds them.
+    /// Bytes with one owner, which need no reference count.
     Own(Cursor<Vec<u8>>),
-    /// Those of an event, which several may be told.
+    /// Bytes of an event, which several subscribers may share.
     Shared(Bytes),
 }
 

@@ -1,4 +1,4 @@
-//! A stream of events on its connection, without anything of hyper's between: each event is a chunk (RFC 9112, 7.1).
+//! Sends a stream of events on its connection without hyper: each event is a chunk (RFC 9112, 7.1).
 
 use std::io::{self, ErrorKind, Write as _};
 use std::mem::MaybeUninit;
@@ -11,18 +11,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::open::Counted;
 
-/// A client that sends its next request before the stream has ended is read so far, in bytes; the rest waits in the
-/// kernel.
+/// The maximum number of bytes read ahead from a client that sends its next request before the stream has ended;
+/// the rest stays in the kernel's buffer.
 const AHEAD: usize = 512;
 
-/// What ends a stream.
+/// The chunk that ends a stream.
 const LAST: &[u8] = b"0\r\n\r\n";
 
-/// What is under way on one connection until the stream ends. One event at a time: the next is made when the socket has
-/// this one.
+/// A stream that is being sent on a connection. One event at a time: the next one is produced when the socket has
+/// accepted this one.
 pub(super) struct Carried<T> {
     io: T,
-    /// Absent behind its end.
+    /// `None` after its end.
     stream: Option<Counted>,
     chunk: Vec<u8>,
     sent: usize,
@@ -31,20 +31,21 @@ pub(super) struct Carried<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Carried<T> {
-    /// Of this stream, on a connection of which so much was read already.
+    /// Creates the sender of this stream; `ahead` was already read from the connection.
     pub(super) fn new(io: T, stream: Counted, ahead: Bytes) -> Self {
         Self {
             io,
             stream: Some(stream),
             chunk: Vec::new(),
             sent: 0,
-            // Nobody has waited until the head was on its way.
+            // The head may not have been flushed yet.
             is_flushed: false,
             ahead,
         }
     }
 
-    /// Sends all of it: the connection then, and what was read of it meanwhile. An error when the client has gone.
+    /// Sends the whole stream, and returns the connection with the bytes read ahead. Fails if the client
+    /// disconnects.
     pub(super) async fn send_all(mut self) -> io::Result<(T, Bytes)> {
         std::future::poll_fn(|cx| self.poll_end(cx)).await?;
         Ok((self.io, self.ahead))
@@ -69,17 +70,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Carried<T> {
 
     fn put(&mut self, event: &[u8]) {
         if event.is_empty() {
-            // It would be the end.
+            // An empty chunk would end the stream.
             return;
         }
         self.chunk.reserve_exact(event.len() + 20);
-        // Memory takes everything.
+        // Writing to a `Vec` cannot fail.
         let _ = write!(self.chunk, "{:x}\r\n", event.len());
         self.chunk.extend_from_slice(event);
         self.chunk.extend_from_slice(b"\r\n");
     }
 
-    /// Notices that the client has gone, and keeps what it sends too early.
+    /// Detects a disconnect, and buffers what the client sends too early.
     fn read(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if !self.ahead.is_empty() {
             return Ok(());
@@ -110,7 +111,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Carried<T> {
         if !self.is_flushed {
             ready!(Pin::new(&mut self.io).poll_flush(cx))?;
             self.is_flushed = true;
-            // A quiet stream keeps nothing of what it has said.
+            // An idle stream keeps no buffer.
             self.chunk = Vec::new();
             self.sent = 0;
         }

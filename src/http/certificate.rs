@@ -1,4 +1,4 @@
-//! What a certificate says of itself: until when, for whom, from whom, and what it may sign.
+//! Reads a certificate: its validity, its subjects, its issuer and its name constraints.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,35 +8,35 @@ use x509_parser::prelude::FromDer as _;
 
 use super::subject::Subject;
 
-/// A certificate that was read.
+/// A parsed certificate.
 #[derive(Debug)]
 pub(super) struct Certificate {
     der: Vec<u8>,
-    /// From when it holds, in seconds since 1970.
+    /// The start of its validity, in seconds since 1970.
     pub not_before: i64,
-    /// Until when it holds, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     pub not_after: i64,
-    /// What it holds for.
+    /// The names and addresses that it covers.
     pub subjects: Vec<Subject>,
-    /// For every name that has one label before one of these: `*.example.org`.
+    /// The parents of wildcard names: `example.org` for `*.example.org`.
     pub wildcards: Vec<String>,
-    /// What it may sign, if that is bounded.
+    /// The subjects it may sign for, if it has name constraints.
     pub permitted: Option<Vec<Permitted>>,
 }
 
-/// A part of the names or addresses that an authority may sign for (RFC 5280, 4.2.1.10).
+/// One name constraint of an authority (RFC 5280, 4.2.1.10).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Permitted {
-    /// A name and everything below it.
+    /// A name and its subdomains.
     Below(String),
-    /// Addresses that agree with the first where the second has ones.
+    /// IPv4 addresses that equal the first where the second, the mask, has ones.
     V4(Ipv4Addr, Ipv4Addr),
     /// The same for IPv6.
     V6(Ipv6Addr, Ipv6Addr),
 }
 
 impl Certificate {
-    /// Reads one; none if it is not a certificate.
+    /// Parses a certificate; `None` if the bytes are not one.
     pub(super) fn read(der: &[u8]) -> Option<Self> {
         let (_, read) = X509Certificate::from_der(der).ok()?;
         let names = read.subject_alternative_name().ok()?;
@@ -67,7 +67,7 @@ impl Certificate {
             && ours.verify_signature(Some(theirs.public_key())).is_ok()
     }
 
-    /// Whether this one, as an authority, may sign for a name or an address.
+    /// Whether this certificate, as an authority, may sign for a subject.
     pub(super) fn permits(&self, subject: &Subject) -> bool {
         let Some(permitted) = &self.permitted else {
             return true;
@@ -77,7 +77,7 @@ impl Certificate {
 }
 
 impl Permitted {
-    /// Whether a name or an address lies in this part.
+    /// Whether the constraint permits a subject.
     pub(super) fn covers(&self, subject: &Subject) -> bool {
         match (self, subject) {
             (Self::Below(top), Subject::Name(name)) => name

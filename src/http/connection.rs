@@ -1,4 +1,4 @@
-//! One connection: TLS, then HTTP/1.1 or HTTP/2, with its time-outs and its end.
+//! One connection: TLS, then HTTP/1.1 or HTTP/2, with its timeouts and its shutdown.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -40,45 +40,45 @@ pub type Handler = dyn Fn(Request<Upload>, SocketAddr) -> Pin<Box<dyn Future<Out
     + Send
     + Sync;
 
-/// How long the parts of a connection may take.
+/// The timeouts of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// The TLS handshake; a slower one is dropped.
+    /// For the TLS handshake; a slower client is disconnected.
     pub handshake: Duration,
-    /// A request's head, and the wait between two requests; a slower one is closed.
+    /// For a request's head, and for the wait between two requests; a slower client is disconnected.
     pub header: Duration,
 }
 
-/// While there are many connections, a client without an identity has this long for its handshake and for each head.
+/// The timeout of an unauthenticated client for its handshake and for each head while there are many connections.
 const HURRIED: Duration = Duration::from_secs(2);
 
-/// A client may have so many requests at once on one HTTP/2 connection; further ones wait.
+/// The maximum number of concurrent requests on one HTTP/2 connection; further ones wait.
 const HTTP2_STREAMS: u32 = 128;
 
-/// A request's head may be this large; a larger one is 431.
+/// The maximum size of a request's head; a larger one is answered with 431.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// The same for a connection that came when there were many without an identity.
+/// The same for a connection that was admitted when there were many unauthenticated ones.
 const CROWD_HEAD_BYTES: usize = 8 * 1024;
 
-/// A request may have so many headers; more are 431.
+/// The maximum number of headers of a request; more are answered with 431.
 const MAX_HEADERS: usize = 64;
 
-/// Serves connections alike.
+/// Serves connections with the same settings.
 #[derive(Clone)]
 pub struct Server {
-    /// Absent for plain HTTP on loopback.
+    /// `None` for plain HTTP on loopback.
     pub tls: Option<Acceptors>,
-    /// How long parts may take.
+    /// The timeouts.
     pub timeouts: Timeouts,
     /// Answers requests.
     pub handler: Arc<Handler>,
-    /// Turns true when connections are to end after what they are at.
+    /// Becomes true when connections must end after their current requests.
     pub stop: watch::Receiver<bool>,
 }
 
 impl Server {
-    /// Serves one connection to its end, or until it has to make room for another one.
+    /// Serves one connection to its end, or until it must end for another one.
     pub async fn serve(self, accepted: AcceptedConnection, connected: Connected) {
         let address = accepted.peer;
         let presence = connected.presence().clone();
@@ -94,7 +94,7 @@ impl Server {
         let Some(acceptors) = self.tls.clone() else {
             return self.http1(stream, peer).await;
         };
-        // HTTP/2 takes more memory before the first request than HTTP/1.1.
+        // HTTP/2 needs more memory before the first request than HTTP/1.1.
         let acceptor = if peer.presence.is_in_crowd() {
             acceptors.http1_first
         } else {
@@ -104,7 +104,8 @@ impl Server {
         if speaks_plain_http(&stream, deadline).await {
             return explain_tls(stream).await;
         }
-        // What the handshake and the requests need is given back when they are over: a stream may last for weeks.
+        // Boxed, so that the memory of the handshake and of the requests is freed afterwards: a stream may last for
+        // weeks.
         let Some(stream) = Box::pin(shaken(acceptor, stream, &peer, deadline)).await else {
             return;
         };
@@ -141,7 +142,7 @@ impl Server {
         }
     }
 
-    /// Answers requests until the connection ends, or until all that is left to do is to send a stream's events.
+    /// Answers requests until the connection ends, or until only a stream of events remains to be sent.
     async fn requests<T: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
         (stream, ahead): (T, Bytes),
@@ -163,8 +164,8 @@ impl Server {
             async move {
                 let mut response = answer.await;
                 if chunked {
-                    // It may have declared a length as well, which hyper has dropped: what a proxy took
-                    // for the rest of this body must not be read as a request (RFC 9112, 6.1).
+                    // The request may have declared a length as well, which hyper has dropped. The rest of the
+                    // body, as a proxy saw it, must not be parsed as a request (RFC 9112, 6.1).
                     let close = HeaderValue::from_static("close");
                     response.headers_mut().insert(CONNECTION, close);
                 }
@@ -172,7 +173,7 @@ impl Server {
             }
         });
         let mut connection = hyper::server::conn::http1::Builder::new()
-            // hyper would set a clock for each head.
+            // Otherwise hyper would start a timer for each head.
             .header_read_timeout(None)
             .max_headers(MAX_HEADERS)
             .max_buf_size(peer.head_bytes())
@@ -203,8 +204,9 @@ impl Server {
         })
     }
 
-    /// Waits until the connection is to end. One that was accepted and has asked nothing yet may ask first, as long
-    /// as a request's head may take: its client knows of no stop, and would take the end for a failure.
+    /// Waits until the connection must end. A connection that was accepted but has sent no request yet may send one
+    /// first, within the timeout of a head: its client cannot know of the shutdown, and would report the disconnect
+    /// as a failure.
     async fn stopped(&self, asked: &Notify) {
         let _ = self.stop.clone().wait_for(|stop| *stop).await;
         let _ = timeout(self.timeouts.header, asked.notified()).await;
@@ -224,8 +226,8 @@ impl Server {
             async move {
                 let mut response = answer.await;
                 if head_alone {
-                    // hyper leaves the body out over HTTP/1.1, but sends it here, which clients take
-                    // for a broken stream (RFC 9113, 8.1.1).
+                    // hyper omits the body over HTTP/1.1, but sends it here, and clients would treat the stream as
+                    // malformed (RFC 9113, 8.1.1).
                     *response.body_mut() = Body::empty();
                 }
                 Ok::<_, Infallible>(response.map(|body| held.answered(body)))
@@ -239,7 +241,7 @@ impl Server {
             .keep_alive_timeout(self.timeouts.header)
             .serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
-        // hyper has no time-out for a client that says nothing, or half of something, from the preface on.
+        // From the preface on, hyper has no timeout for a client that sends nothing or an incomplete frame.
         tokio::select! {
             ended = connection.as_mut() => return log_end(&peer, ended),
             () = self.stopped(&asked) => connection.as_mut().graceful_shutdown(),
@@ -252,7 +254,7 @@ impl Server {
     }
 }
 
-/// Who is at the other side of a connection.
+/// The client of a connection.
 #[derive(Clone)]
 struct Peer {
     address: SocketAddr,
@@ -260,7 +262,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// How long the head of a request may be.
+    /// The maximum size of a request's head.
     fn head_bytes(&self) -> usize {
         if self.presence.is_in_crowd() {
             CROWD_HEAD_BYTES
@@ -269,7 +271,7 @@ impl Peer {
         }
     }
 
-    /// This time, or less of it for a client that gets little.
+    /// Returns this time, or less for a client with short timeouts.
     fn hurry(&self, time: Duration) -> Duration {
         if self.presence.is_hurried() {
             time.min(HURRIED)
@@ -279,21 +281,21 @@ impl Peer {
     }
 }
 
-/// A connection that carries nothing but a stream from now on.
+/// A connection that only carries a stream from now on.
 struct Handed<T> {
-    /// It, and bytes of the next request.
+    /// The connection, with bytes of the next request.
     line: (T, Bytes),
     stream: Counted,
     /// Whether the connection ends with the stream.
     closes: bool,
 }
 
-/// Why hyper is left.
+/// Why hyper no longer serves the connection.
 enum Left {
     Ended(hyper::Result<()>),
     Resting,
     Stopped,
-    /// For a stream; and whether the connection ends with it.
+    /// It sends only a stream from now on; the flag is true if the connection ends with the stream.
     Stream(Counted, bool),
 }
 
@@ -343,8 +345,8 @@ async fn shaken(
     None
 }
 
-/// Whether a client sent something else than TLS. One that refuses our certificate says so by an alert, and one that only
-/// looked whether the port is open says nothing.
+/// Whether a client sent anything other than TLS. A client that rejects the certificate sends an alert, and a port
+/// scan sends nothing.
 fn is_garbage(cause: &io::Error) -> bool {
     let inner = cause.get_ref();
     let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -365,7 +367,7 @@ fn log_rest(peer: &Peer) {
     tracing::debug!(peer = %peer.address, "connection cut off: nothing was under way on it");
 }
 
-/// A TLS record of a handshake begins with 22; a letter is somebody's `http://`.
+/// A TLS handshake record begins with byte 22; an uppercase letter is a plain HTTP method.
 async fn speaks_plain_http(stream: &TcpStream, deadline: Instant) -> bool {
     let mut first = [0];
     let peeked = timeout_at(deadline, stream.peek(&mut first)).await;
@@ -393,7 +395,7 @@ mod tests {
     use super::super::reply;
     use super::*;
 
-    /// The only client of a server of its own.
+    /// The only client of its server.
     async fn peer() -> Peer {
         let source = ConnectionSource {
             prefix: Ipv4Addr::LOCALHOST.into(),
@@ -410,7 +412,7 @@ mod tests {
         }
     }
 
-    /// Answers `/` with its path, and everything else with a stream that says one thing when it may.
+    /// Answers `/` with its path, and everything else with a stream that sends one event when it is notified.
     fn server(may_speak: &Arc<Notify>) -> (Server, watch::Sender<bool>) {
         let (stopper, stop) = watch::channel(false);
         let may_speak = may_speak.clone();

@@ -1,4 +1,4 @@
-//! What a certificate says to whoever looks at it: for whom, from when until when, and by what it is known.
+//! The public facts of a certificate: names, validity, fingerprint and pin.
 
 use std::path::Path;
 
@@ -13,17 +13,17 @@ use super::subject::Subject;
 use super::tls::{not_pem, read};
 use super::tls_error::TlsError;
 
-/// A certificate that was read.
+/// A parsed certificate.
 #[derive(Debug)]
 pub struct Facts {
     certificate: Certificate,
     der: Vec<u8>,
-    /// By which a client knows its key.
+    /// The pin of its key.
     pub pin: Pin,
 }
 
 impl Facts {
-    /// Those of a certificate in DER; none if it is not one.
+    /// Parses a certificate in DER; `None` if it is not one.
     pub fn of(der: &[u8]) -> Option<Self> {
         Some(Self {
             certificate: Certificate::read(der)?,
@@ -32,18 +32,18 @@ impl Facts {
         })
     }
 
-    /// Those of the first certificate in a file.
+    /// Reads the first certificate of a PEM file.
     pub fn in_file(path: &Path) -> Result<Self, TlsError> {
         let pem = read("certificate", path)?;
         Self::in_pem(&pem).ok_or_else(|| not_pem("certificate", path))
     }
 
-    /// Those of the first certificate in PEM.
+    /// Parses the first certificate in PEM.
     pub fn in_pem(pem: &[u8]) -> Option<Self> {
         Self::of(&CertificateDer::from_pem_slice(pem).ok()?)
     }
 
-    /// The certificate itself.
+    /// The certificate in DER.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
@@ -53,7 +53,7 @@ impl Facts {
         section("CERTIFICATE", &self.der)
     }
 
-    /// What it holds for, as it is written there: names, among them such as `*.example.org`, and addresses.
+    /// The names and addresses that it covers, as written in it; names can be wildcards such as `*.example.org`.
     pub fn names(&self) -> Vec<String> {
         let subjects = self.certificate.subjects.iter().map(ToString::to_string);
         let wild = self.certificate.wildcards.iter();
@@ -62,17 +62,17 @@ impl Facts {
             .collect()
     }
 
-    /// From when it holds, in seconds since 1970.
+    /// The start of its validity, in seconds since 1970.
     pub fn from(&self) -> i64 {
         self.certificate.not_before
     }
 
-    /// Until when it holds, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     pub fn until(&self) -> i64 {
         self.certificate.not_after
     }
 
-    /// Its SHA-256, in pairs with colons, as systems show it.
+    /// Its SHA-256 as pairs of digits with colons, as operating systems show it.
     pub fn fingerprint(&self) -> String {
         let hash = digest(&SHA256, &self.der);
         let pairs: Vec<String> = hash
@@ -83,12 +83,12 @@ impl Facts {
         pairs.join(":")
     }
 
-    /// Whether it holds for a name or an address.
+    /// Whether it covers a name or an address.
     pub fn covers(&self, subject: &Subject) -> bool {
         if self.certificate.subjects.contains(subject) {
             return true;
         }
-        // A star stands for one label (RFC 9525, 6.3).
+        // A wildcard matches one label (RFC 9525, 6.3).
         let Subject::Name(name) = subject else {
             return false;
         };
@@ -96,7 +96,7 @@ impl Facts {
         above.is_some_and(|above| self.certificate.wildcards.iter().any(|wild| wild == above))
     }
 
-    /// Whether it may, as an authority, sign for a name or an address.
+    /// Whether it, as an authority, may sign for a name or an address.
     pub fn permits(&self, subject: &Subject) -> bool {
         self.certificate.permits(subject)
     }

@@ -1,18 +1,18 @@
-//! Fetches one small document of another server, over HTTPS or from this box itself.
+//! Fetches a small document from another server over HTTPS, or from this host itself.
 
 use bytes::Bytes;
 use hyper::Method;
 
 use super::outward::{Outward, OutwardError, Plain};
 
-/// Fetches a document of at most so many bytes. HTTPS is trusted as the box trusts it; plain HTTP goes no further
-/// than to this box. Redirections are not followed.
+/// Fetches a document of at most `most` bytes. HTTPS uses the host's trusted authorities; plain HTTP is allowed
+/// only to this host. Redirects are not followed.
 pub async fn fetch(address: &str, most: usize) -> Result<Bytes, OutwardError> {
     let answered = asking(address, most).ask().await?;
     Ok(answered.body)
 }
 
-/// The same of a document that a stranger has named, and so from the public Internet alone.
+/// Fetches a document that an untrusted party named: only from the public Internet.
 pub async fn fetch_public(address: &str, most: usize) -> Result<Bytes, OutwardError> {
     let asking = Outward {
         only_public: true,
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::sys::Scratch;
 
-    /// Answers one request with these bytes; what was asked.
+    /// Answers one request with these bytes, and returns the result with the request.
     async fn fetched_from(answer: &'static str, most: usize) -> (Result<Bytes, String>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}/keys?a=b", listener.local_addr().unwrap());

@@ -1,5 +1,5 @@
-//! The head of a connection's first request, read before hyper has the connection: hyper's buffers are larger than most
-//! heads, and a client without an identity is not worth them.
+//! Reads the head of a connection's first request before hyper gets the connection. hyper's buffers are larger than
+//! most heads, which is too much memory for unauthenticated clients.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
 
-/// The buffer begins with this many bytes and doubles when it is full.
+/// The initial size of the buffer; it doubles when it is full.
 const BEGIN_BYTES: usize = 512;
 
-/// Reads until the head is complete, or until there are `most` bytes, which hyper then refuses as too many. `None` when
-/// the client closes the connection before, or takes longer than `within`.
+/// Reads until the head is complete, or until there are `most` bytes, which hyper then rejects as too many. Returns
+/// `None` when the client disconnects before that, or takes longer than `within`.
 pub(super) async fn read_first_head(
     stream: &mut (impl AsyncRead + Unpin),
     most: usize,
@@ -37,7 +37,7 @@ async fn read_to_end_of_head(stream: &mut (impl AsyncRead + Unpin), most: usize)
     }
 }
 
-/// Whether an empty line ends in the bytes from there on; hyper takes a bare LF for a line's end as well.
+/// Whether an empty line ends in the bytes from `from` on; hyper accepts a bare LF as the end of a line, too.
 fn ends_in(bytes: &[u8], from: usize) -> bool {
     let new = bytes.get(from.saturating_sub(2)..).unwrap_or_default();
     let found = |end: &[u8]| new.windows(end.len()).any(|window| window == end);

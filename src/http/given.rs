@@ -1,4 +1,4 @@
-//! A certificate of somebody else's making, with its key: read, checked, and written as one file.
+//! A certificate that the owner supplies, with its key: read, validated, and written as one file.
 
 use std::path::Path;
 
@@ -16,18 +16,18 @@ use super::tls_error::TlsError;
 pub struct Given {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
-    /// What its first certificate says.
+    /// The facts of its first certificate.
     pub facts: Facts,
 }
 
 impl Given {
-    /// Reads the two files, which may be one; where one is not what it must be, or they do not belong together, says so.
+    /// Reads the two files, which may be one; fails if either is invalid or they do not belong together.
     pub fn read(cert: &Path, key: &Path) -> Result<Self, TlsError> {
         let (chain, secret) = (read("certificate", cert)?, read("key", key)?);
         Self::of((&chain, cert), (&secret, key))
     }
 
-    /// The same from what was read; the paths are what an error names.
+    /// Parses contents that were already read; the paths are for error messages.
     pub fn of(
         (chain, cert): (&[u8], &Path),
         (secret, key): (&[u8], &Path),
@@ -52,8 +52,7 @@ impl Given {
         })
     }
 
-    /// Key and chain as PEM for one file: what takes its place with one rename is never half of one pair and half of
-    /// another.
+    /// Returns key and chain as PEM for one file: one rename replaces both, so the pair always matches.
     pub fn pem(&self) -> String {
         let label = match &self.key {
             PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",

@@ -1,4 +1,5 @@
-//! How a stream of events leaves hyper once its head is sent: hyper's buffers weigh as much as all else that it needs.
+//! Takes a stream of events away from hyper once its head is sent: hyper's buffers take as much memory as
+//! everything else that a stream needs.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
@@ -17,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::body::{Body, Piece};
 use super::open::{Counted, Held};
 
-/// What one HTTP/1.1 connection hands over, and when. Its request, its answer and its socket each say here how far they
-/// are.
+/// The state of a takeover on one HTTP/1.1 connection. The request, the response and the socket each record their
+/// progress here.
 #[derive(Default)]
 pub(super) struct Handover(Mutex<Stage>);
 
@@ -26,36 +27,36 @@ pub(super) struct Handover(Mutex<Stage>);
 struct Stage {
     way: Way,
     head: Head,
-    /// The client wants the connection to end with the answer.
+    /// The client asked to close the connection after the response.
     closes: bool,
-    /// What is to be sent behind the head.
+    /// The stream to send after the head.
     stream: Option<Counted>,
 }
 
-/// Whether hyper can be left.
+/// Whether the connection can be taken away from hyper.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Who asked takes no chunks (RFC 9112, 7.1), or hyper alone knows where the request's body ends.
+    /// The client does not support chunks (RFC 9112, 7.1), or only hyper knows where the request's body ends.
     #[default]
     Barred,
-    /// Something of the request's body is still to be read.
+    /// The request's body is not fully read yet.
     Unread,
     Free,
 }
 
-/// How far hyper is with the answer's head.
+/// The progress of the response's head.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Head {
     #[default]
     Coming,
-    /// It is made, and hyper asks for what follows.
+    /// hyper has the head and asks for the body.
     Made,
-    /// The socket has it.
+    /// The head is written to the socket.
     Sent,
 }
 
 impl Handover {
-    /// A request has come.
+    /// Records a new request.
     pub(super) fn begin(&self, request: &Request<Incoming>) {
         let headers = request.headers();
         let fits = request.version() == Version::HTTP_11
@@ -73,7 +74,7 @@ impl Handover {
         };
     }
 
-    /// The request's body was read to its end.
+    /// Records that the request's body was read to its end.
     pub(super) fn was_read(&self) {
         let mut stage = self.lock();
         if stage.way == Way::Unread {
@@ -81,7 +82,7 @@ impl Handover {
         }
     }
 
-    /// The answer: a stream is kept for whoever takes it over, and hyper has the head alone.
+    /// Prepares the response: a stream is held back for the takeover, and hyper gets only the head.
     pub(super) fn answer(self: &Arc<Self>, held: Held, body: Body) -> Sent {
         let is_stream = matches!(body, Body::Events(_));
         let answer = held.answered(body);
@@ -94,7 +95,7 @@ impl Handover {
         Sent::Apart(self.clone())
     }
 
-    /// The stream, when nothing is left to do for hyper, and whether the connection ends with it.
+    /// Returns the stream once hyper has nothing left to send, and whether the connection ends with it.
     pub(super) fn take(&self) -> Option<(Counted, bool)> {
         let mut stage = self.lock();
         if stage.head != Head::Sent {
@@ -104,7 +105,7 @@ impl Handover {
         stage.stream.take().map(|stream| (stream, closes))
     }
 
-    /// hyper asks for what follows the head.
+    /// Records that hyper asks for the body.
     fn made(&self) {
         let mut stage = self.lock();
         if stage.head == Head::Coming {
@@ -135,11 +136,11 @@ fn closes(headers: &HeaderMap) -> bool {
         .any(|word| word.eq_ignore_ascii_case("close"))
 }
 
-/// The body of an answer, as hyper has it.
+/// The body of a response, as hyper sees it.
 pub(super) enum Sent {
-    /// All of it.
+    /// The whole body.
     Here(Counted),
-    /// Nothing: what follows the head is sent by whoever takes it over.
+    /// No bytes: the stream is sent after the takeover.
     Apart(Arc<Handover>),
 }
 
@@ -175,16 +176,16 @@ impl hyper::body::Body for Sent {
     }
 }
 
-/// A connection as hyper has it, which notices when hyper has written all that it had to.
+/// A connection as hyper sees it; detects when hyper has written everything.
 pub(super) struct Line<T> {
     io: TokioIo<T>,
-    /// What was read before hyper had it.
+    /// Bytes that were read before hyper got the connection.
     ahead: Bytes,
     handover: Arc<Handover>,
 }
 
 impl<T> Line<T> {
-    /// Of this connection, of which so much was read already.
+    /// Wraps a connection; `ahead` was already read from it.
     pub(super) fn new(io: T, ahead: Bytes, handover: &Arc<Handover>) -> Self {
         Self {
             io: TokioIo::new(io),
@@ -193,7 +194,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// The connection, and what hyper has not read yet of what was read before, behind what it has read.
+    /// Returns the connection, and the unread bytes: those that hyper has read, then those read before it.
     pub(super) fn into_inner(self, read: Bytes) -> (T, Bytes) {
         let ahead = if self.ahead.is_empty() {
             read

@@ -1,4 +1,4 @@
-//! Makes an authority and the certificates that it signs; knows no files.
+//! Issues an authority and the certificates that it signs; does no file I/O.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,23 +12,23 @@ use time::{Duration, OffsetDateTime};
 
 use super::subject::Subject;
 
-/// How long the authority holds: clients have to be told of a new one by hand.
+/// The validity of the authority; clients must install a new one by hand.
 const AUTHORITY_HOLDS: Duration = Duration::days(3650);
 
-/// How long the server's certificate holds.
+/// The validity of the server's certificate.
 const SERVER_HOLDS: Duration = Duration::days(90);
 
-/// How far both hold into the past, for clients whose clocks are behind.
+/// How far before now the validity begins, for clients with slow clocks.
 const CLOCK_SKEW: Duration = Duration::days(1);
 
-/// The longest common name (RFC 5280, appendix A.1).
+/// The maximum length of a common name (RFC 5280, appendix A.1).
 const MAX_COMMON_NAME: usize = 64;
 
-/// The zones of home networks. A box that is called `box` in one of them may be called so in the others.
+/// The zones of home networks. A host with a name in one of them may have the same name in the others.
 const HOME_ZONES: [&str; 4] = ["local", "lan", "home.arpa", "internal"];
 
-/// Addresses that lie in a home: this host, private networks, links, and the shared addresses that
-/// overlay networks use (RFC 6598).
+/// Addresses inside a home: loopback, private networks, link-local addresses, and the shared addresses that overlay
+/// networks use (RFC 6598).
 const HOME_NETWORKS: [(IpAddr, u8); 9] = [
     (IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
     (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8),
@@ -41,14 +41,14 @@ const HOME_NETWORKS: [(IpAddr, u8); 9] = [
     (IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10),
 ];
 
-/// A certificate and its key, both as PEM.
+/// A certificate and its key, both in PEM.
 pub(super) struct Made {
     pub cert: String,
     pub key: String,
 }
 
-/// A new authority that can sign for `own` and what is below it, and for addresses of home networks: who trusts it,
-/// trusts it with no site of the world and with no name of another machine at home.
+/// Creates an authority that can sign for `own` names with their subdomains, and for addresses of home networks. A
+/// client that trusts it trusts no certificate of a public site or of another machine at home through it.
 pub(super) fn authority(own: &[Subject], now: OffsetDateTime) -> Result<Made, Error> {
     let key = KeyPair::generate()?;
     let networks = HOME_NETWORKS.map(|(net, bits)| network(net, bits));
@@ -71,7 +71,7 @@ pub(super) fn authority(own: &[Subject], now: OffsetDateTime) -> Result<Made, Er
     Ok(Made { cert, key })
 }
 
-/// The names in `own`, each once and in every zone of home networks, and `localhost`.
+/// Returns the names in `own`, also in every zone of home networks, and `localhost`, without duplicates.
 fn own_names(own: &[Subject]) -> BTreeSet<String> {
     let mut names = BTreeSet::from(["localhost".to_owned()]);
     for subject in own {
@@ -90,7 +90,7 @@ fn own_names(own: &[Subject]) -> BTreeSet<String> {
     names
 }
 
-/// A new certificate for the server, signed by an authority.
+/// Issues a new certificate for the server, with a new key.
 pub(super) fn server(
     authority: &Made,
     subjects: &[Subject],
@@ -102,7 +102,7 @@ pub(super) fn server(
     Ok(Made { cert, key })
 }
 
-/// A certificate of the server's for some of its subjects, with the key that it has.
+/// Issues a certificate for some of the server's subjects, with its existing key.
 pub(super) fn part(
     authority: &Made,
     subjects: &[Subject],
@@ -121,7 +121,7 @@ fn signed(
     let issuer = Issuer::from_ca_cert_pem(&authority.cert, KeyPair::from_pem(&authority.key)?)?;
     let mut params = valid_for(SERVER_HOLDS, now);
     params.subject_alt_names = subjects.iter().map(san).collect::<Result<_, _>>()?;
-    // Written out, because strict clients want to see a subject key identifier.
+    // Explicit, because strict clients require a subject key identifier.
     params.is_ca = IsCa::ExplicitNoCa;
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -139,7 +139,7 @@ fn valid_for(time: Duration, now: OffsetDateTime) -> CertificateParams {
 
 fn name(params: &mut CertificateParams, role: &str, of: Option<&Subject>) {
     let mut text = of.map_or_else(|| role.to_owned(), |subject| format!("{role}, {subject}"));
-    // A subject is ASCII, so any place is between two characters.
+    // A subject is ASCII, so every index is a character boundary.
     text.truncate(MAX_COMMON_NAME);
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, text);

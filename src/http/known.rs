@@ -1,4 +1,4 @@
-//! By what a client of ours knows a server: the pin of its key, or what this machine trusts.
+//! How a client of this module verifies a server: by the pin of its key, or by the host's trusted authorities.
 
 use std::io;
 use std::path::Path;
@@ -17,24 +17,24 @@ use rustls::{
 use super::pin::{Pin, PinStart};
 use crate::sys::files;
 
-/// The most certificates of a chain that are looked at; a longer one has the pin nowhere.
+/// The maximum number of certificates of a chain that are searched for the pin.
 const MAX_CHAIN: usize = 8;
 
-/// The largest file with an authority's certificate.
+/// The maximum size of a file with an authority's certificate.
 const MAX_AUTHORITY: usize = 64 << 10;
 
-/// By what a server is known.
+/// How a server is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
-    /// Its key, or the key of the authority that has signed for it, has a pin that begins so. Its names do not count:
-    /// whatever holds that key is the server, under whichever name it is reached.
+    /// The pin of its key, or of the key of the authority that signed its certificate, begins with this. Its name
+    /// is not checked: the server is identified by the key, whatever name it is reached by.
     ByPin(PinStart),
-    /// Whom this machine trusts has signed for its name.
+    /// An authority that the host trusts has signed for its name.
     ByMachine,
 }
 
 impl Known {
-    /// What makes connections to it.
+    /// Returns the TLS configuration.
     pub(super) fn config(self) -> io::Result<Arc<ClientConfig>> {
         match self {
             Self::ByMachine => trusting(trusted()),
@@ -53,14 +53,14 @@ impl Known {
     }
 }
 
-/// What the box trusts now; read anew each time, because it is seldom.
+/// Loads the authorities that the host trusts; not cached, because it is rarely needed.
 pub(super) fn trusted() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }
 
-/// The one authority in a file.
+/// Reads the one authority in a file.
 pub(super) fn authority_of(file: &Path) -> io::Result<RootCertStore> {
     let pem = files::read_bounded(file, MAX_AUTHORITY).map_err(io::Error::other)?;
     let authority = CertificateDer::from_pem_slice(&pem).map_err(io::Error::other)?;
@@ -69,7 +69,7 @@ pub(super) fn authority_of(file: &Path) -> io::Result<RootCertStore> {
     Ok(roots)
 }
 
-/// What makes connections to those for whom one of these has signed.
+/// Returns a TLS configuration that trusts these authorities.
 pub(super) fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
     if roots.is_empty() {
         let words = "the box trusts no certificate authority; install ca-certificates";
@@ -83,7 +83,7 @@ pub(super) fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Knows a server by its pin.
+/// Verifies a server by its pin.
 #[derive(Debug)]
 struct ByPin(PinStart, Arc<CryptoProvider>);
 
@@ -92,7 +92,8 @@ impl ByPin {
         Pin::of(certificate).is_some_and(|pin| self.0.begins(&pin))
     }
 
-    /// Whether the pinned authority has signed for the leaf, which holds now, and for names that it may sign for.
+    /// Verifies that the pinned authority has signed the leaf, that the leaf has not expired, and that its names
+    /// are permitted.
     fn signed(
         &self,
         leaf: &CertificateDer<'_>,
@@ -116,7 +117,7 @@ impl ServerCertVerifier for ByPin {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        // That it holds the key, the handshake itself proves; and a key does not expire.
+        // The handshake proves possession of the key, and a key does not expire.
         if self.is_pinned(leaf) {
             return Ok(ServerCertVerified::assertion());
         }

@@ -1,4 +1,4 @@
-//! Sockets: bound by us or handed over by systemd, and the connections that they accept.
+//! Listening sockets, bound here or passed by systemd, and the connections that they accept.
 
 use std::fmt;
 use std::io;
@@ -9,11 +9,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::sys::{HandedOver, accepts_over_ip, end_when_stalled};
 
-/// How long to wait when the machine is out of descriptors or memory, instead of asking in a loop.
+/// How long to wait when the host is out of file descriptors or memory, instead of busy looping.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// A client that takes nothing of what was sent to it for so long is gone, or wants to be in the way: the kernel
-/// ends its connection.
+/// A client that accepts no data for this long is gone or hostile: the kernel ends its connection.
 const STALLED: Duration = Duration::from_mins(2);
 
 /// A socket that cannot be listened on.
@@ -21,12 +20,12 @@ const STALLED: Duration = Duration::from_mins(2);
 pub enum ListenError {
     /// An address that could not be bound.
     Address {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
-    /// A socket of systemd's that serves no connections over IP, by its name.
+    /// A socket from systemd that does not accept IP connections, by its name.
     Unfit(String),
 }
 
@@ -77,7 +76,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
 /// Takes over a listening socket that systemd has opened.
 ///
 /// # Errors
-/// When it is of another kind.
+/// When it is a socket of another kind.
 pub fn inherit(handed_over: HandedOver) -> Result<TcpListener, ListenError> {
     let HandedOver { name, socket } = handed_over;
     if !accepts_over_ip(&socket) {
@@ -90,11 +89,11 @@ pub fn inherit(handed_over: HandedOver) -> Result<TcpListener, ListenError> {
     ready.map_err(|_| ListenError::Unfit(name))
 }
 
-/// A connection that a socket has accepted.
+/// An accepted connection.
 pub struct AcceptedConnection {
-    /// The connection.
+    /// The stream.
     pub stream: TcpStream,
-    /// Its other side.
+    /// The client's address.
     pub peer: SocketAddr,
 }
 
@@ -103,10 +102,10 @@ pub async fn accept(listener: &TcpListener) -> AcceptedConnection {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // A reply is one write; waiting for more would cost 40 ms a call.
+                // A response is one write; Nagle's algorithm would delay each call by 40 ms.
                 let _ = stream.set_nodelay(true);
-                // Without it such a connection lasts as long as its client likes, and no longer matters
-                // than that: it is one under the cap.
+                // If this fails, the client keeps the connection as long as it wants. That is tolerable, because
+                // the connection still counts towards the limit.
                 let _ = end_when_stalled(&stream, STALLED);
                 return AcceptedConnection { stream, peer };
             }

@@ -1,4 +1,4 @@
-//! What a connection has under way: one that has nothing for too long is ended.
+//! Counts the requests and responses in progress on a connection; an idle connection is closed after a time.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -12,19 +12,19 @@ use tokio::time::{Instant, sleep};
 
 use super::body::{Body, Piece};
 
-/// An answer that is whole must be taken so soon, or the next one begun: HTTP/2 has a window for each answer
-/// (RFC 9113, 5.2), and a client that never opens it would keep its connection for ever.
+/// How soon a complete response must be received, or the next one begun. HTTP/2 has a window for each response (RFC
+/// 9113, 5.2), and a client that never opens it would keep its connection forever.
 const TAKEN_WITHIN: Duration = Duration::from_mins(2);
 
-/// Counts what is under way on one connection. Its clock is looked at again when a wait is over, so that no request
-/// has to set one.
+/// Counts the requests and responses in progress on one connection. The timer is re-read when a wait ends, so that
+/// no request has to set one.
 #[derive(Clone)]
 pub(super) struct Open(Arc<Counts>);
 
 struct Counts {
-    /// Requests that are being answered, and streams of events.
+    /// Requests that are being answered, and event streams.
     running: AtomicUsize,
-    /// Whole answers that are on their way.
+    /// Complete responses that are being sent.
     sending: AtomicUsize,
     begun: Instant,
     /// When something ended last, in milliseconds after the connection began.
@@ -32,7 +32,7 @@ struct Counts {
 }
 
 impl Open {
-    /// Nothing yet.
+    /// Creates a counter with nothing in progress.
     pub(super) fn new() -> Self {
         Self(Arc::new(Counts {
             running: AtomicUsize::new(0),
@@ -42,7 +42,7 @@ impl Open {
         }))
     }
 
-    /// A request that is being answered.
+    /// Counts a request that is being answered.
     pub(super) fn request(&self) -> Held {
         self.0.running.fetch_add(1, Relaxed);
         Held {
@@ -57,8 +57,8 @@ impl Open {
         part.fetch_sub(1, Relaxed);
     }
 
-    /// Waits until nothing has been under way for that long, or whole answers were not taken. The time may grow while
-    /// this waits.
+    /// Waits until nothing has been in progress for `time`, or complete responses were not received. The result of
+    /// `time` may grow during the wait.
     pub(super) async fn rests(&self, time: impl Fn() -> Duration) {
         loop {
             let at_most = time().max(Duration::from_millis(1));
@@ -75,20 +75,20 @@ impl Open {
             if left.is_zero() {
                 return;
             }
-            // Whatever ends meanwhile, the wait that begins with it is not over before this one.
+            // Whatever ends in the meantime restarts the wait, but not before this sleep is over.
             sleep(left.min(at_most)).await;
         }
     }
 }
 
-/// Something under way, until it is dropped.
+/// Something in progress; it counts until it is dropped.
 pub(super) struct Held {
     open: Open,
     sends: bool,
 }
 
 impl Held {
-    /// The same for the answer: a stream of events runs on, a whole body is only to be taken.
+    /// Counts the response: an event stream keeps running, a complete body only has to be received.
     pub(super) fn answered(mut self, body: Body) -> Counted {
         if let Body::Whole(_) | Body::Parts(_) = body {
             self.sends = true;
@@ -110,7 +110,7 @@ impl Drop for Held {
     }
 }
 
-/// A body that counts as under way until it is dropped.
+/// A body that counts as in progress until it is dropped.
 pub(super) struct Counted {
     body: Body,
     _held: Held,
@@ -144,7 +144,7 @@ mod tests {
 
     const REST: Duration = Duration::from_secs(10);
 
-    /// After how many seconds of a clock that only the test moves it counts as resting.
+    /// The number of seconds until the connection counts as idle, on a clock that only the test advances.
     async fn rested_after(open: &Open) -> u64 {
         let begun = Instant::now();
         let bound = timeout(Duration::from_hours(1), open.rests(|| REST)).await;

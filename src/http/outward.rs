@@ -1,4 +1,4 @@
-//! One request to another server: who is connected to, what is trusted, and how long it may take.
+//! One request to another server: allowed addresses, trusted authorities, and the timeout.
 
 use std::fmt;
 use std::io;
@@ -21,30 +21,30 @@ use tokio_rustls::TlsConnector;
 use super::known::{authority_of, trusted, trusting};
 use crate::sys::{FoundAddress, interface_addresses};
 
-/// The one port that is asked on the public Internet: that of HTTPS.
+/// The only port that is used on the public Internet: HTTPS.
 const PUBLIC_PORT: u16 = 443;
 
-/// The longest IPv6 prefix that one network has from its provider is a /48 (RFC 6177): what shares so many bits with an
-/// address of this box may be behind the same router.
+/// The largest IPv6 network that a provider assigns to a site is a /48 (RFC 6177): an address that shares this many
+/// bits with an address of this host may be behind the same router.
 const SITE_BITS: u8 = 48;
 
-/// From looking the name up to the last byte; then it has failed.
+/// The timeout from the name lookup to the last byte.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Debug)]
 pub enum OutwardError {
-    /// The address is none that is asked.
+    /// The address is not allowed.
     Address(&'static str),
-    /// No connection, or it broke.
+    /// No connection, or it was lost.
     Connection(io::Error),
-    /// What was said is not HTTP.
+    /// The response is not HTTP.
     Http(hyper::Error),
-    /// It was refused.
+    /// The server answered with an error status.
     Status(StatusCode),
-    /// It is larger than it may be, or broke off.
+    /// The body is too large or incomplete.
     Body,
-    /// It took longer than it may.
+    /// The timeout expired.
     Slow,
 }
 
@@ -75,51 +75,51 @@ impl From<hyper::Error> for OutwardError {
     }
 }
 
-/// How far plain HTTP goes, which everybody on its way can read.
+/// The permitted range of plain HTTP, which everyone on the path can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plain {
-    /// No further than this box.
+    /// Only this host.
     ThisBox,
-    /// To addresses that are given out to local networks.
+    /// Addresses of local networks.
     LocalNetwork,
 }
 
-/// What is asked of another server.
+/// A request to another server.
 pub struct Outward<'a> {
-    /// Where: `https://` is trusted as the box trusts it.
+    /// The URL; `https://` uses the host's trusted authorities.
     pub address: &'a str,
-    /// How far `http://` goes.
+    /// The permitted range of `http://`.
     pub plain: Plain,
-    /// Whether nothing but the public Internet is asked: where a stranger says what is asked, the answer must not come
-    /// from behind the owner's router, nor from this box.
+    /// Whether only the public Internet is allowed: if an untrusted party chose the URL, the answer must not come
+    /// from behind the owner's router or from this host.
     pub only_public: bool,
     /// GET or POST.
     pub method: Method,
-    /// Headers of its own; the body is JSON where there is one.
+    /// Additional headers; a body is sent as JSON.
     pub headers: Vec<(hyper::header::HeaderName, HeaderValue)>,
-    /// What is sent.
+    /// The body to send.
     pub body: Bytes,
-    /// The largest answer; a larger one is an error. Without one, the answer is not read at all.
+    /// The maximum size of the response body; a larger one is an error. If `None`, the body is not read.
     pub most: Option<usize>,
 }
 
-/// What it answered, when it did not refuse.
+/// A successful response.
 #[derive(Debug)]
 pub struct Answered {
-    /// Who did.
+    /// The server's address.
     pub from: IpAddr,
     /// Its body.
     pub body: Bytes,
 }
 
 impl Outward<'_> {
-    /// Asks; anything but a success is an error. Redirections are not followed.
+    /// Sends the request; any status other than success is an error. Redirects are not followed.
     pub async fn ask(self) -> Result<Answered, OutwardError> {
         self.ask_trusting(trusted).await
     }
 
-    /// Asks what listens at `to`, whatever the address names, as the server that it names; one with an authority of its
-    /// own is trusted by that authority's file, and by nothing else.
+    /// Sends the request to `to`, whatever the URL's host resolves to, but verifies the certificate for that host.
+    /// A server with its own authority is trusted only through that authority's file.
     pub async fn ask_at(
         self,
         to: SocketAddr,
@@ -133,7 +133,7 @@ impl Outward<'_> {
         asked.await.unwrap_or(Err(OutwardError::Slow))
     }
 
-    /// The same by what others trust.
+    /// Sends the request with other trusted authorities.
     pub(super) async fn ask_trusting(
         self,
         trusted: impl FnOnce() -> RootCertStore,
@@ -216,7 +216,8 @@ impl Plain {
     }
 }
 
-/// Whether an address is this box's own or one of a local network: those that the unit lets the front reach.
+/// Whether an address belongs to this host or to a local network: the addresses that the systemd unit lets the
+/// front reach.
 pub fn is_local(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(ip) => {
@@ -227,11 +228,11 @@ pub fn is_local(address: IpAddr) -> bool {
     }
 }
 
-/// Connects to those addresses of a host that are public and not of this box's own networks. Its name is looked up
-/// once: the addresses that were checked are those that are connected to.
+/// Connects to an address of a host that is public and not in this host's own networks. The name is looked up once:
+/// the connection goes to the addresses that were checked.
 async fn connect_publicly(host: &str, port: u16) -> Result<TcpStream, OutwardError> {
     let found = lookup_host((host, port)).await?;
-    // Without the list nothing is asked.
+    // Fails if the addresses of this host cannot be listed.
     let own = interface_addresses()?;
     let public: Vec<SocketAddr> = found
         .filter(|found| is_public(found.ip()) && !is_near(found.ip(), &own))
@@ -243,8 +244,8 @@ async fn connect_publicly(host: &str, port: u16) -> Result<TcpStream, OutwardErr
     Ok(TcpStream::connect(public.as_slice()).await?)
 }
 
-/// Whether an address is one of the public Internet: none of those that the registries of special addresses (RFC 6890)
-/// keep for something else, and none in which a private IPv4 address can hide.
+/// Whether an address is public: it is in no range that the registries of special addresses (RFC 6890) reserve, and
+/// in none that can embed a private IPv4 address.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -252,8 +253,8 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is one of this box's own, or may be behind the same router: in the network of one of its
-/// addresses, of which IPv6 networks may have many beside each other.
+/// Whether an address belongs to this host or may be behind the same router: it is in the network of one of the
+/// host's addresses. A site may have many adjacent IPv6 networks.
 fn is_near(address: IpAddr, own: &[FoundAddress]) -> bool {
     own.iter()
         .any(|own| match (address.to_canonical(), own.address) {
@@ -282,8 +283,8 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
     !(kept || local || ip.is_multicast() || ip.is_documentation())
 }
 
-/// Only `2000::/3` is given out. Of it `2001::/23` holds tunnels (Teredo) and tests, `2002::/16` is 6to4, and
-/// `2001:db8::/32` and `3fff::/20` are for documents.
+/// Only `2000::/3` is assigned. In it, `2001::/23` holds tunnels (Teredo) and tests, `2002::/16` is 6to4, and
+/// `2001:db8::/32` and `3fff::/20` are for documentation.
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     match ip.segments() {
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
@@ -297,7 +298,7 @@ async fn converse(
     most: Option<usize>,
 ) -> Result<Bytes, OutwardError> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // Both end with this future, however it ends.
+    // Both futures end with this one, however it ends.
     let answer = async {
         let response = sender.send_request(request).await?;
         if !response.status().is_success() {
@@ -314,7 +315,7 @@ async fn converse(
     tokio::pin!(answer);
     tokio::select! {
         answer = &mut answer => answer,
-        // Its answer may have come whole before the connection broke.
+        // The response may have arrived completely before the connection broke.
         ended = &mut connection => match answer.await {
             Ok(body) => Ok(body),
             Err(cause) => ended.map_err(OutwardError::from).and(Err(cause)),

@@ -1,12 +1,12 @@
-//! Bytes as a section of PEM (RFC 7468).
+//! Encodes bytes as a PEM section (RFC 7468).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Characters of a line.
+/// Characters per line.
 const LINE: usize = 64;
 
-/// One section, with a line at its beginning and one at its end.
+/// Encodes one section, with its begin and end lines.
 pub(super) fn section(label: &str, der: &[u8]) -> String {
     let mut text = format!("-----BEGIN {label}-----\n");
     let encoded = STANDARD.encode(der);

@@ -1,4 +1,5 @@
-//! Penalties for sources of bad connections: each offence adds seconds, and from some seconds on the source is barred.
+//! Penalties for sources of bad connections: each offence adds seconds, and from a threshold on the source is
+//! barred.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,32 +7,32 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A source is barred once its penalty has this many seconds left, and then until none are left. These rules are those
-/// of `PerSourcePenalties` in `sshd_config(5)`, `min` and `max`.
+/// A source is barred once its penalty has this many seconds left, and then until none are left. These rules are
+/// those of `PerSourcePenalties` in `sshd_config(5)`, `min` and `max`.
 const BARRED_FROM: Duration = Duration::from_secs(15);
 
-/// A penalty has at most this much time left.
+/// The maximum remaining time of a penalty.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// This many sources have a penalty; at it the one that ends first is dropped.
+/// The maximum number of sources with a penalty; at the limit the one that ends first is dropped.
 const MAX_SOURCES: usize = 4096;
 
-/// An agent or the owner came from there within this time: a client that shares its address is not penalised.
+/// How long after an authenticated request a source is spared: its other clients are then not penalised.
 const SPARED_FOR: Duration = Duration::from_hours(24);
 
-/// This many sources are spared; at it the one that was seen longest ago is dropped.
+/// The maximum number of spared sources; at the limit the one seen longest ago is dropped.
 const MAX_SPARED: usize = 1024;
 
-/// What adds to a penalty.
+/// An event that adds to a penalty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Offence {
-    /// A token that is not valid, or none. An agent with an old token asks again slowly, and is not barred.
+    /// An invalid or missing token. An agent with an old token retries slowly and is not barred.
     FailedAuthentication,
-    /// It had as many connections without an identity as it may.
+    /// The source reached its limit of unauthenticated connections.
     Displaced,
-    /// Bytes that are no TLS.
+    /// Bytes that are not TLS.
     Garbage,
-    /// A handshake that did not end in time.
+    /// A handshake that exceeded its timeout.
     SlowHandshake,
 }
 
@@ -54,12 +55,12 @@ struct Penalty {
 #[derive(Default)]
 pub(super) struct Penalties {
     penalties: HashMap<IpAddr, Penalty>,
-    /// When an identity was last seen from there.
+    /// When an authenticated request last came from each source.
     spared: HashMap<IpAddr, Instant>,
 }
 
 impl Penalties {
-    /// Adds to the penalty of a source, unless an identity was seen there lately.
+    /// Adds to the penalty of a source, unless it is spared.
     pub(super) fn add(&mut self, source: IpAddr, offence: Offence, now: Instant) {
         if self.is_spared(source, now) {
             return;
@@ -88,7 +89,7 @@ impl Penalties {
         penalty.is_some_and(|penalty| penalty.is_active && penalty.until > now)
     }
 
-    /// An identity was seen from there.
+    /// Records an authenticated request from a source.
     pub(super) fn spare(&mut self, source: IpAddr, now: Instant) {
         self.penalties.remove(&source);
         if self.spared.len() >= MAX_SPARED && !self.spared.contains_key(&source) {

@@ -1,4 +1,4 @@
-//! The pin of a certificate: the SHA-256 of its public key, by which a client knows a server without an authority.
+//! The pin of a certificate: the SHA-256 of its public key, which identifies a server without an authority.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,11 +9,11 @@ use ring::digest::{SHA256, digest};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-/// The SHA-256 of a certificate's public key with its kind (`SubjectPublicKeyInfo`), as RFC 7469 pins it.
+/// The SHA-256 of a certificate's public key with its algorithm (`SubjectPublicKeyInfo`), as in RFC 7469.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pin([u8; 32]);
 
-/// The beginning of a pin, or a whole one.
+/// A pin or the beginning of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PinStart {
     bytes: [u8; 32],
@@ -21,10 +21,10 @@ pub struct PinStart {
 }
 
 impl PinStart {
-    /// So many bytes are enough: to make a key whose pin begins like another's takes 2^80 tries.
+    /// The minimum length in bytes: finding a key with the same beginning of the pin takes 2^80 tries.
     pub const SHORT: usize = 10;
 
-    /// The beginning of a pin; none if it is shorter than a short one or longer than a whole one.
+    /// Creates the beginning of a pin; `None` if it is shorter than `SHORT` or longer than a pin.
     pub fn of(start: &[u8]) -> Option<Self> {
         let mut bytes = [0; 32];
         let known = start.len();
@@ -32,7 +32,7 @@ impl PinStart {
         (known >= Self::SHORT).then_some(Self { bytes, known })
     }
 
-    /// Whether a pin begins so.
+    /// Whether a pin begins with this.
     pub fn begins(&self, pin: &Pin) -> bool {
         self.bytes.get(..self.known) == pin.0.get(..self.known)
     }
@@ -47,19 +47,19 @@ impl From<Pin> for PinStart {
     }
 }
 
-/// A text that is no pin.
+/// A text that is not a pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidPin;
 
 impl Pin {
-    /// The pin of a certificate in DER; none if it is not a certificate.
+    /// Computes the pin of a certificate in DER; `None` if it is not a certificate.
     pub fn of(der: &[u8]) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let hash = digest(&SHA256, certificate.public_key().raw);
         hash.as_ref().try_into().ok().map(Self)
     }
 
-    /// Its 32 bytes.
+    /// The 32 bytes of the pin.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -84,7 +84,7 @@ impl std::error::Error for InvalidPin {}
 impl FromStr for Pin {
     type Err = InvalidPin;
 
-    /// Reads `sha256/…`, and `sha256//…` as curl writes it.
+    /// Parses `sha256/…`, and `sha256//…` as curl writes it.
     fn from_str(text: &str) -> Result<Self, InvalidPin> {
         let text = text.trim().strip_prefix("sha256/").ok_or(InvalidPin)?;
         let text = text

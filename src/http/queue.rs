@@ -1,4 +1,4 @@
-//! Events on their way from what makes them to their connection: a queue that weighs next to nothing while it is empty.
+//! The queue of events from their producer to their connection; it takes almost no memory while it is empty.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -7,34 +7,34 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
-/// Events wait here for the socket; beyond these, whoever makes them waits.
+/// The maximum number of events that wait for the socket; at the limit the producer waits.
 const QUEUED: usize = 8;
 
-/// The end that events are put into.
+/// The sending end.
 #[derive(Clone)]
 pub(super) struct Sender(Arc<Mutex<Queue>>);
 
-/// The end that they are taken from.
+/// The receiving end.
 pub(super) struct Receiver(Arc<Mutex<Queue>>);
 
 #[derive(Default)]
 struct Queue {
     events: VecDeque<Bytes>,
     is_closed: bool,
-    /// Who takes them, if it waits.
+    /// The waker of the receiver, if it waits.
     reader: Option<Waker>,
-    /// Who has no room for theirs.
+    /// The wakers of senders that wait for room.
     writers: Vec<Waker>,
 }
 
-/// Both ends of a new one.
+/// Creates a queue.
 pub(super) fn queue() -> (Sender, Receiver) {
     let queue = Arc::<Mutex<Queue>>::default();
     (Sender(queue.clone()), Receiver(queue))
 }
 
 impl Sender {
-    /// Puts one in when there is room; false when nobody takes any more.
+    /// Sends an event when there is room; returns false if the receiver is gone.
     pub(super) async fn send(&self, event: Bytes) -> bool {
         let mut event = Some(event);
         poll_fn(move |cx| self.poll_send(&mut event, cx)).await
@@ -63,12 +63,12 @@ impl Sender {
 }
 
 impl Receiver {
-    /// The next one, if it is there.
+    /// Returns the next event, if there is one.
     pub(super) fn take(&mut self) -> Option<Bytes> {
         self.next(None)
     }
 
-    /// The same for who waits for it if it is not there.
+    /// Returns the next event, or registers the task to be woken.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
         let event = self.next(Some(cx.waker()));
         event.map_or(Poll::Pending, Poll::Ready)
@@ -76,7 +76,7 @@ impl Receiver {
 
     fn next(&mut self, waits: Option<&Waker>) -> Option<Bytes> {
         let mut queue = lock(&self.0);
-        // Whoever asks is awake.
+        // The receiver is awake now.
         queue.reader = None;
         let Some(event) = queue.events.pop_front() else {
             queue.reader = waits.cloned();

@@ -1,4 +1,4 @@
-//! The few kinds of response.
+//! The kinds of responses.
 
 use bytes::Bytes;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -9,16 +9,16 @@ use super::{
     sse::{EventSender, Events},
 };
 
-/// Room for so many headers, in the requests that clients of MCP send: hyper reads a connection's next head into the
-/// memory that the response before it had.
+/// Header capacity for the requests that MCP clients send: hyper reads a connection's next head into the memory of
+/// the previous response's headers.
 const NEXT_HEAD: usize = 12;
 
-/// JSON with a status.
+/// Returns a JSON response with a status.
 pub fn json(status: StatusCode, bytes: Vec<u8>) -> Response<Body> {
     of_json(status, Body::whole(bytes))
 }
 
-/// The same in parts that others may share, for what is long.
+/// Returns a JSON response in parts that can be shared, for long bodies.
 pub fn json_in_parts(status: StatusCode, parts: Vec<Bytes>) -> Response<Body> {
     of_json(status, Body::Parts(parts.into_iter()))
 }
@@ -33,7 +33,7 @@ fn of_json(status: StatusCode, body: Body) -> Response<Body> {
     response
 }
 
-/// Plain text.
+/// Returns plain text.
 pub fn text(text: String) -> Response<Body> {
     let mut response = Response::new(Body::whole(text));
     response.headers_mut().insert(
@@ -43,14 +43,14 @@ pub fn text(text: String) -> Response<Body> {
     response
 }
 
-/// A status alone.
+/// Returns only a status.
 pub fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
 }
 
-/// A stream of events, made for as long as somebody reads it.
+/// Returns a stream of events; `make` runs while the client reads it.
 pub fn events<F>(make: impl FnOnce(EventSender) -> F) -> Response<Body>
 where
     F: Future<Output = ()> + Send + 'static,
@@ -59,7 +59,7 @@ where
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // nginx and its kin would hold events back.
+    // Otherwise nginx and similar proxies would buffer events.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

@@ -1,4 +1,4 @@
-//! Which certificate a server shows, without trusting it: the handshake ends when it was shown.
+//! Fetches the certificate that a server presents, without trusting it; the handshake is aborted after that.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -12,10 +12,10 @@ use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
 };
 
-/// For the connection, and for each answer; then it is not shown.
+/// The timeout of the connection and of each read.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// The server's own certificate in DER, as whoever connects to this address gets it.
+/// Returns the certificate, in DER, that the server at this address presents to a client.
 pub fn shown_at(address: SocketAddr) -> io::Result<Vec<u8>> {
     let look = Arc::new(Look::default());
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -38,7 +38,7 @@ pub fn shown_at(address: SocketAddr) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Refuses every certificate, having kept it.
+/// Records every certificate, then rejects it.
 #[derive(Debug, Default)]
 struct Look(OnceLock<Vec<u8>>);
 

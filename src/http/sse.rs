@@ -1,4 +1,4 @@
-//! Server-sent events (WHATWG HTML, 9.2): writing them, and keeping a quiet stream alive.
+//! Server-sent events (WHATWG HTML, 9.2): writes them, and keeps an idle stream alive.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,31 +11,30 @@ use tokio::time::{Instant, Sleep};
 
 use super::queue::{Receiver, Sender, queue};
 
-/// A comment goes out after this much silence: clients and proxies give up on silent streams, some
-/// after a minute.
+/// A comment is sent after this much silence: clients and proxies close silent streams, some after a minute.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Comments go out on beats of this length, so that many quiet streams wake the server together and not each by itself;
-/// the beat that is used is the last one within [`KEEP_ALIVE`].
+/// Comments are sent at multiples of this interval, so that many idle streams wake the server together. The last
+/// multiple within [`KEEP_ALIVE`] is used.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// A stream of events and what makes them. Made events are sent before the maker runs on.
+/// A stream of events with its producer. Produced events are sent before the producer continues.
 pub struct Events {
     maker: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     queue: Receiver,
     quiet: Pin<Box<Sleep>>,
 }
 
-/// Where a maker puts its events.
+/// The sender that a producer gets.
 #[derive(Clone)]
 pub struct EventSender(Sender);
 
-/// The reader is gone.
+/// The receiver is gone.
 #[derive(Debug)]
 pub struct Closed;
 
 impl Events {
-    /// A stream that runs this maker for as long as somebody reads.
+    /// Creates a stream that runs this producer while the client reads.
     pub fn from_maker<F>(make: impl FnOnce(EventSender) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -48,7 +47,7 @@ impl Events {
         }
     }
 
-    /// The next bytes for the socket; `None` when the maker has ended.
+    /// Returns the next bytes for the socket; `None` when the producer has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
             if let Some(bytes) = self.queue.take() {
@@ -59,14 +58,14 @@ impl Events {
                 return Poll::Ready(None);
             };
             if maker.as_mut().poll(cx).is_ready() {
-                // It may have queued its last events on the way out.
+                // The producer may have queued its last events before it ended.
                 self.maker = None;
             } else if let Poll::Ready(bytes) = self.queue.poll(cx) {
                 self.quiet.as_mut().reset(beat());
                 return Poll::Ready(Some(bytes));
             } else if self.quiet.as_mut().poll(cx).is_ready() {
                 self.quiet.as_mut().reset(beat());
-                // Polled again so that the new deadline has a waker.
+                // Polled again to register a waker for the new deadline.
                 let _ = self.quiet.as_mut().poll(cx);
                 return Poll::Ready(Some(Bytes::from_static(b": keep-alive\n\n")));
             } else {
@@ -91,7 +90,7 @@ impl EventSender {
         self.0.send(event).await.then_some(()).ok_or(Closed)
     }
 
-    /// Sends one message, with an event id on streams that can be resumed.
+    /// Sends one message, with an event id on resumable streams.
     pub async fn message(&self, id: Option<&str>, data: &[u8]) -> Result<(), Closed> {
         let mut event = BytesMut::with_capacity(data.len() + 64);
         if let Some(id) = id {
@@ -99,28 +98,27 @@ impl EventSender {
             event.put_slice(id.as_bytes());
             event.put_u8(b'\n');
         }
-        // JSON as we write it holds no newline.
+        // JSON as gatewren writes it contains no newline.
         event.put_slice(b"event: message\ndata: ");
         event.put_slice(data);
         event.put_slice(b"\n\n");
         self.send(event.freeze()).await
     }
 
-    /// Sends an event of another kind, with text without a newline.
+    /// Sends an event of another kind; `data` has no newline.
     pub async fn named(&self, kind: &str, data: &str) -> Result<(), Closed> {
         let event = format!("event: {kind}\ndata: {data}\n\n");
         self.send(Bytes::from(event)).await
     }
 
-    /// Sends the event that primes a stream for resumption: an id, how long to wait before coming back, and
-    /// empty data (2025-11-25).
+    /// Sends the event that prepares a stream for resumption: an id, the retry delay, and empty data (2025-11-25).
     pub async fn prime(&self, id: &str, retry: Duration) -> Result<(), Closed> {
         let ms = retry.as_millis();
         self.send(Bytes::from(format!("id: {id}\nretry: {ms}\ndata: \n\n")))
             .await
     }
 
-    /// Sends a comment, which opens the stream without saying anything.
+    /// Sends a comment, which opens the stream without an event.
     pub async fn comment(&self, text: &str) -> Result<(), Closed> {
         self.send(Bytes::from(format!(": {text}\n\n"))).await
     }

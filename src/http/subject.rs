@@ -1,4 +1,4 @@
-//! What a certificate holds for: a host name or an address.
+//! The subject of a certificate: a host name or an address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,22 +7,22 @@ use std::str::FromStr;
 /// A host name in lower case, or an address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
-    /// A host name without a dot at its end.
+    /// A host name without a trailing dot.
     Name(String),
     /// An address.
     Address(IpAddr),
 }
 
-/// What a certificate is wanted for.
+/// The subjects that a certificate should cover.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subjects {
-    /// What the settings ask for: a certificate that cannot hold for it is an error.
+    /// Subjects from the settings: failing to cover one is an error.
     pub asked: Vec<Subject>,
-    /// What the system says of itself: left out, with a line in the log, where it cannot be held for.
+    /// Subjects detected on the host: one that cannot be covered is skipped and logged.
     pub found: Vec<Subject>,
 }
 
-/// The text is neither a host name nor an address.
+/// A text that is neither a host name nor an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidSubject(String);
 
@@ -35,7 +35,7 @@ impl fmt::Display for InvalidSubject {
 impl std::error::Error for InvalidSubject {}
 
 impl Subject {
-    /// What every certificate of ours holds for.
+    /// The subjects that every certificate of gatewren covers.
     pub fn always() -> [Self; 3] {
         [
             Self::Name("localhost".to_owned()),

@@ -1,4 +1,4 @@
-//! TLS for the listener: a certificate that can be exchanged while connections are open.
+//! TLS for the listener; the certificate can be replaced while connections are open.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -20,23 +20,23 @@ use super::subject::{Subject, Subjects};
 use super::tls_error::TlsError;
 use crate::sys::files;
 
-/// The largest certificate chain or key; a larger file is refused.
+/// The maximum size of a certificate chain or key; a larger file is rejected.
 pub(super) const MAX_PEM_BYTES: usize = 1 << 20;
 
-/// What we speak inside TLS, the preferred first (RFC 7301).
+/// The protocols inside TLS, the preferred first (RFC 7301).
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Where the certificate comes from.
+/// The source of the certificate.
 #[derive(Debug, Clone)]
 pub enum TlsSource {
-    /// An authority of our own, with its files in a directory that is made if need be.
+    /// gatewren's own authority, with its files in a directory that is created if missing.
     Own {
         /// The directory, `tls` in the state directory.
         directory: PathBuf,
-        /// What the certificate is to hold for.
+        /// The subjects that the certificate should cover.
         subjects: Subjects,
     },
-    /// Two files of somebody else's making.
+    /// Two files that the owner supplies.
     Files {
         /// The chain as PEM, leaf first.
         cert: PathBuf,
@@ -46,7 +46,7 @@ pub enum TlsSource {
 }
 
 impl TlsSource {
-    /// The file of the certificate that is served.
+    /// The path of the served certificate.
     pub fn certificate(&self) -> PathBuf {
         match self {
             Self::Own { directory, .. } => Authority::at(directory).cert,
@@ -54,7 +54,7 @@ impl TlsSource {
         }
     }
 
-    /// The file of its key.
+    /// The path of its key.
     pub fn key(&self) -> PathBuf {
         match self {
             Self::Own { directory, .. } => Authority::at(directory).key,
@@ -62,7 +62,7 @@ impl TlsSource {
         }
     }
 
-    /// The certificate for clients to trust, when it is our own authority's.
+    /// The path of the authority's certificate for clients to trust, if gatewren has its own authority.
     pub fn ca(&self) -> Option<PathBuf> {
         match self {
             Self::Own { directory, .. } => Some(Authority::at(directory).ca),
@@ -71,7 +71,7 @@ impl TlsSource {
     }
 }
 
-/// What accepts connections over TLS: the version of HTTP that each prefers is used if the client offers it.
+/// TLS acceptors; each uses the HTTP version that it prefers if the client offers it.
 #[derive(Clone)]
 pub struct Acceptors {
     /// Prefers HTTP/2.
@@ -80,7 +80,7 @@ pub struct Acceptors {
     pub http1_first: TlsAcceptor,
 }
 
-/// The server's side of TLS.
+/// The server side of TLS.
 pub struct Tls {
     source: Mutex<TlsSource>,
     current: Arc<Current>,
@@ -88,7 +88,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Makes or reads the certificate. TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, session tickets.
+    /// Creates or reads the certificate. Enables TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, session tickets.
     pub fn load(source: TlsSource) -> Result<Self, TlsError> {
         let current = Arc::new(Current(RwLock::new(Served::from(&source)?)));
         let provider = Arc::new(ring::default_provider());
@@ -106,8 +106,8 @@ impl Tls {
         })
     }
 
-    /// Whether a certificate can be had there now: until when the one of two files holds, in seconds since 1970. One of
-    /// our own authority is renewed in time. Nothing is made or written.
+    /// Checks whether a certificate is available, without creating or writing anything. Returns the end of validity
+    /// of a supplied certificate, in seconds since 1970; one of the own authority is renewed in time.
     pub fn examine(source: &TlsSource) -> Result<Option<i64>, TlsError> {
         match source {
             TlsSource::Own {
@@ -125,9 +125,9 @@ impl Tls {
         }
     }
 
-    /// The pin that clients are told, by which they know this server without an authority of theirs: of our own
-    /// authority's key, which outlives each certificate that it signs, or of the key of the one in the files. Nothing
-    /// is made or written.
+    /// Returns the pin by which clients identify this server without an installed authority, without creating or
+    /// writing anything. It is the pin of the own authority's key, which outlives the certificates that it signs,
+    /// or of the supplied certificate's key.
     pub fn pin_of(source: &TlsSource) -> Result<Pin, TlsError> {
         let path = match source {
             TlsSource::Own { directory, .. } => Authority::at(directory).ca,
@@ -143,7 +143,8 @@ impl Tls {
         pin.ok_or_else(|| not_pem("certificate", &path))
     }
 
-    /// Makes a new certificate of our own authority, also where the old one is good. Those in files are others' to make.
+    /// Issues a new certificate of the own authority, even if the old one is valid. Supplied certificates are not
+    /// changed.
     pub fn renew(source: &TlsSource) -> Result<(), TlsError> {
         let TlsSource::Own {
             directory,
@@ -156,7 +157,7 @@ impl Tls {
         renewed.map_err(TlsError::Authority)
     }
 
-    /// Looks at the source again: renews what soon expires, reads what was exchanged. New
+    /// Checks the source again: renews a certificate that soon expires, reads one that was replaced. New
     /// connections get the new certificate; after an error they still get the old one.
     #[cfg(test)]
     pub fn reload(&self) -> Result<(), TlsError> {
@@ -165,7 +166,7 @@ impl Tls {
         Ok(())
     }
 
-    /// The same from another source: other settings, or other names and addresses of the box.
+    /// Switches to another source: other settings, or other names and addresses of the host.
     pub fn reload_from(&self, other: TlsSource) -> Result<(), TlsError> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         self.current.replace(Served::from(&other)?);
@@ -173,7 +174,7 @@ impl Tls {
         Ok(())
     }
 
-    /// What accepts connections; good for as long as this is, also after a reload.
+    /// Returns the acceptors; they stay valid while `self` lives, also after a reload.
     pub fn acceptors(&self) -> Acceptors {
         let mut http1_first = ServerConfig::clone(&self.config);
         http1_first.alpn_protocols.reverse();
@@ -183,24 +184,24 @@ impl Tls {
         }
     }
 
-    /// The certificate for clients to trust, when it is our own authority's.
+    /// The path of the authority's certificate for clients to trust, if gatewren has its own authority.
     pub fn ca(&self) -> Option<PathBuf> {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         source.ca()
     }
 
-    /// The pin that clients of it are told.
+    /// Returns the pin that clients use.
     pub fn pin(&self) -> Result<Pin, TlsError> {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         Self::pin_of(&source)
     }
 
-    /// What the certificate in use holds for.
+    /// The subjects of the certificate in use.
     pub fn subjects(&self) -> Vec<Subject> {
         self.current.read(|served| served.subjects.clone())
     }
 
-    /// Until when the certificate in use holds, in seconds since 1970.
+    /// The end of validity of the certificate in use, in seconds since 1970.
     pub fn expires(&self) -> i64 {
         self.current.read(|served| served.not_after)
     }
@@ -213,7 +214,7 @@ struct Current(RwLock<Served>);
 #[derive(Debug)]
 struct Served {
     certified: Arc<CertifiedKey>,
-    /// For who asks by a name, where our own authority vouches for addresses too.
+    /// For clients that ask by a name, where the own authority also covers addresses.
     by_name: Option<Arc<CertifiedKey>>,
     subjects: Vec<Subject>,
     not_after: i64,
@@ -250,7 +251,7 @@ impl Served {
                 authority
                     .ensure(subjects, OffsetDateTime::now_utc())
                     .map_err(TlsError::Authority)?;
-                // Sent as well: a client that was told its pin has it from nowhere else.
+                // The authority is sent as well: a client that only has its pin cannot get it otherwise.
                 let too = chain(&authority.ca)?;
                 let mut served = Self::read(&authority.cert, &authority.key, too.clone())?;
                 served.by_name = Some(served.part(&authority, too)?);
@@ -260,7 +261,7 @@ impl Served {
         }
     }
 
-    /// The certificate for the names alone, behind which the others are sent as well.
+    /// Issues the certificate for only the names; the chain continues with `others`.
     fn part(
         &self,
         authority: &Authority,
@@ -273,7 +274,7 @@ impl Served {
         Ok(Arc::new(CertifiedKey::new(chain, key)))
     }
 
-    /// Reads a chain, behind which the others are sent as well, and its key.
+    /// Reads a chain and its key; the chain continues with `others`.
     fn read(
         cert: &Path,
         key: &Path,
@@ -366,7 +367,7 @@ mod tests {
         }
     }
 
-    /// A pair that somebody else might have made, as two files.
+    /// A pair as the owner might supply it, as two files.
     fn pair(scratch: &Scratch, name: &str) -> (PathBuf, PathBuf) {
         let made = rcgen::generate_simple_self_signed(["box.lan".to_owned()]).unwrap();
         let (cert, key) = (
@@ -429,7 +430,7 @@ mod tests {
         address
     }
 
-    /// What a program prints, or its complaint; none if it is not installed.
+    /// Returns a program's stdout and stderr; `None` if it is not installed.
     async fn said(
         program: &'static str,
         arguments: Vec<String>,
@@ -443,7 +444,7 @@ mod tests {
                 .stderr(Stdio::piped())
                 .spawn();
             let Ok(mut child) = child else {
-                // Not eprintln!: the test's own output is only shown when it fails.
+                // Not `eprintln!`: the test's own output is only shown when it fails.
                 let _ = writeln!(std::io::stderr(), "SKIPPED: {program} is not installed");
                 return None;
             };
@@ -619,7 +620,7 @@ socket.on('error', (error) => console.log(error.message));
         }
     }
 
-    /// What a client that trusts our authority alone sees: how many names and addresses.
+    /// The number of names and addresses that a client which trusts only the own authority sees.
     async fn seen_by_rustls(tls: &Tls, address: SocketAddr) -> usize {
         let ca = std::fs::read(tls.ca().unwrap()).unwrap();
         let mut roots = rustls::RootCertStore::empty();

@@ -1,4 +1,4 @@
-//! Why there is no TLS, in words that say what to do.
+//! TLS errors, with messages that state the remedy.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,52 +6,52 @@ use std::path::PathBuf;
 use super::authority::AuthorityError;
 use crate::sys::FileError;
 
-/// Why there is no TLS.
+/// Why TLS is not available.
 #[derive(Debug)]
 pub enum TlsError {
-    /// Our own authority gives no certificate.
+    /// The own authority cannot provide a certificate.
     Authority(AuthorityError),
-    /// A file that was named does not exist.
+    /// A configured file does not exist.
     Missing {
         /// `certificate` or `key`.
         what: &'static str,
         /// The file.
         path: PathBuf,
     },
-    /// Our own authority was not made yet.
+    /// The own authority does not exist yet.
     NotMade {
-        /// Its certificate, as it will be.
+        /// The path that its certificate will have.
         ca: PathBuf,
     },
-    /// A file that was named cannot be read.
+    /// A configured file cannot be read.
     Unreadable(FileError),
-    /// There is no such thing in the file.
+    /// The file contains no such PEM section.
     NotPem {
         /// `certificate` or `key`.
         what: &'static str,
         /// The file.
         path: PathBuf,
     },
-    /// Others than its owner may read the key.
+    /// Users other than its owner can read the key.
     OpenKey {
         /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// The key is not the certificate's.
+    /// The key does not belong to the certificate.
     Mismatch {
         /// The file of the certificate.
         cert: PathBuf,
         /// The file of the key.
         key: PathBuf,
     },
-    /// The key is of a kind that TLS here does not know.
+    /// The kind of key is not supported.
     UnsupportedKey {
         /// The file.
         path: PathBuf,
     },
-    /// TLS itself could not be set up.
+    /// TLS could not be configured.
     Setup(rustls::Error),
 }
 

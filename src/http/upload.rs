@@ -1,4 +1,4 @@
-//! A request's body: what is left unread of it is let run out for a while, so that the answer arrives.
+//! A request's body; its unread rest is drained for a while, so that the client receives the response.
 
 use std::pin::Pin;
 use std::sync::Weak;
@@ -15,28 +15,27 @@ use tokio::runtime::Handle;
 use super::admission::Presence;
 use super::handover::Handover;
 
-/// How long the rest of a body is read that nobody wants; then the connection is closed on it.
+/// How long the unread rest of a body is drained; then the connection is closed.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How much of such a rest is read, in bytes; more closes the connection.
+/// The maximum size of a drained rest, in bytes; more closes the connection.
 const MAX_REST: u64 = 16 * 1024 * 1024;
 
 /// The body of a request, as it arrives.
 ///
-/// Over HTTP/1.1 whoever closes a connection while the other side still writes takes away the answer that
-/// is on its way to it (RFC 9112, 9.6). So a body that is dropped before its end is read on behind the
-/// answer, and thrown away. HTTP/2 ends a stream without that (RFC 9113, 8.1), and who sent
-/// `Expect: 100-continue` has not begun to write.
+/// Over HTTP/1.1, closing a connection while the client still writes destroys the response that is on its way (RFC
+/// 9112, 9.6). A body that is dropped before its end is therefore drained after the response. HTTP/2 ends a stream
+/// without that (RFC 9113, 8.1), and a client that sent `Expect: 100-continue` has not begun to write.
 pub struct Upload {
     body: Option<Incoming>,
     lingers: bool,
-    /// Hears that all was read, where that matters.
+    /// Notified when the body was read completely, where that matters.
     handover: Weak<Handover>,
     presence: Presence,
 }
 
 impl Upload {
-    /// The same request with its body in safe hands.
+    /// Wraps the request's body.
     pub(super) fn of(
         request: Request<Incoming>,
         handover: Weak<Handover>,
@@ -52,7 +51,7 @@ impl Upload {
         })
     }
 
-    /// What is known about the client of its connection.
+    /// Returns the client's state on its connection.
     pub fn presence(&self) -> &Presence {
         &self.presence
     }
@@ -90,7 +89,7 @@ impl Body for Upload {
 impl Drop for Upload {
     fn drop(&mut self) {
         let rest = self.body.take().filter(|body| !body.is_end_stream());
-        // Without a runtime the connection has gone as well.
+        // Without a runtime, the connection is gone as well.
         if let (true, Some(rest), Ok(runtime)) = (self.lingers, rest, Handle::try_current()) {
             runtime.spawn(tokio::time::timeout(LINGER, run_out(rest)));
         }

@@ -1,4 +1,4 @@
-//! One connection to a server that is asked again and again, and whose answers may be streams.
+//! A connection to a server for repeated requests; responses may be streams.
 
 use std::fmt;
 use std::io;
@@ -20,23 +20,23 @@ use tokio_rustls::TlsConnector;
 use super::known::Known;
 use crate::sys::{end_when_gone, end_when_stalled};
 
-/// From looking the name up to the end of the handshake; then the server counts as away.
+/// The timeout from the name lookup to the end of the handshake; after it the server counts as unreachable.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Who takes nothing of what was sent for so long is gone, and so is who for so long answers nothing to the kernel's own
-/// questions: a call may last for hours, but not at a server that lost its power.
+/// How long a server may accept no data, or answer no keepalive probe, before the connection is closed. A call may
+/// last for hours, but not on a server that lost power.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub enum WireError {
-    /// The address is none that is asked.
+    /// The address is invalid.
     Address(&'static str),
-    /// There is a server, and it is not the one that is meant. Nothing was said to it.
+    /// The server is not the expected one. No request was sent.
     Stranger(String),
-    /// There was no connection, so nothing was said.
+    /// The connection failed, so no request was sent.
     Away(io::Error),
-    /// The connection broke, and what was said may have been heard.
+    /// The connection broke, and the server may have received the request.
     Broken(String),
 }
 
@@ -58,22 +58,23 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// A server, and by what it is known.
+/// A server, and how it is verified.
 pub struct Remote {
     host: String,
     port: u16,
-    /// What it is called in requests.
+    /// The value of the `Host` header.
     authority: HeaderValue,
-    /// Where in it.
+    /// The path of requests.
     path: Uri,
     tls: Arc<ClientConfig>,
 }
 
-/// A connection to it.
+/// A connection to the server.
 pub struct Wire(http1::SendRequest<Full<Bytes>>);
 
 impl Remote {
-    /// The server of an address `https://host:port/path`; nothing else is asked, because others could read it.
+    /// Parses an address `https://host:port/path`; other schemes are rejected, because others could read the
+    /// traffic.
     pub fn new(address: &str, known: Known) -> Result<Self, WireError> {
         let none = || WireError::Address("the address is not of the form https://host:port/path");
         let uri: Uri = address.parse().map_err(|_| none())?;
@@ -96,7 +97,7 @@ impl Remote {
         })
     }
 
-    /// Connects. The connection lasts for as long as this or the body of an answer is held.
+    /// Connects. The connection lasts as long as this value or the body of a response is held.
     pub async fn connect(&self) -> Result<Wire, WireError> {
         let connected = tokio::time::timeout(CONNECT, self.connected()).await;
         connected.unwrap_or_else(|_| Err(WireError::Away(io::ErrorKind::TimedOut.into())))
@@ -106,7 +107,7 @@ impl Remote {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
         let stream = stream.map_err(WireError::Away)?;
         let _ = stream.set_nodelay(true);
-        // A kernel that does not know these waits for longer.
+        // Older kernels ignore these options and wait longer.
         let _ = end_when_stalled(&stream, STALLED);
         let _ = end_when_gone(&stream, STALLED);
         let name = ServerName::try_from(self.host.clone())
@@ -124,7 +125,7 @@ impl Remote {
         Ok(Wire(sender))
     }
 
-    /// Names server and path in a request that has a method, headers of its own and a body.
+    /// Sets the server, path and user agent of a request that has a method, its own headers and a body.
     pub fn address(&self, request: &mut Request<Full<Bytes>>) {
         *request.uri_mut() = self.path.clone();
         let agent = HeaderValue::from_static(concat!("gatewren/", env!("CARGO_PKG_VERSION")));
@@ -135,12 +136,12 @@ impl Remote {
 }
 
 impl Wire {
-    /// Whether it can be asked now.
+    /// Whether a request can be sent now.
     pub fn is_free(&self) -> bool {
         self.0.is_ready() && !self.0.is_closed()
     }
 
-    /// Asks. An error says whether the server can have heard it.
+    /// Sends a request. The error states whether the server may have received it.
     pub async fn ask(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -156,7 +157,7 @@ impl Wire {
     }
 }
 
-/// A handshake fails for who answers there, or on the way.
+/// The cause of a failed handshake is the server, or the network.
 fn stranger_or_away(cause: io::Error) -> WireError {
     let inner = cause.get_ref();
     match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
