@@ -1,9 +1,9 @@
-//! The calls under way that change the box, so that what is seen meanwhile can be put down to them.
+//! The mutating calls in progress, so that an observed change can be attributed to its call.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The calls under way; clones share them. As many as may run at once, at most.
+/// The calls in progress; clones share them. Their number is limited by the limit of concurrent calls.
 #[derive(Debug, Clone, Default)]
 pub struct Causes {
     calls: Arc<Mutex<Calls>>,
@@ -15,7 +15,7 @@ struct Calls {
     under_way: BTreeMap<u64, String>,
 }
 
-/// A call under way; it has ended when this is dropped.
+/// A call in progress; it ends when this is dropped.
 #[derive(Debug)]
 #[must_use = "dropped, the call is no longer under way"]
 pub struct Cause {
@@ -24,7 +24,7 @@ pub struct Cause {
 }
 
 impl Causes {
-    /// The call with this audit id is under way.
+    /// Records that the call with this audit id has begun.
     pub fn begin(&self, audit_id: &str) -> Cause {
         let mut calls = self.lock();
         calls.next += 1;
@@ -35,7 +35,8 @@ impl Causes {
         Cause { number, causes }
     }
 
-    /// What led to a change that is seen now: the one call that is under way. With several nobody can say.
+    /// Returns the cause of a change that is observed now: the only call in progress. With several calls the cause
+    /// is unknown.
     pub fn only(&self) -> Option<String> {
         let calls = self.lock();
         let mut all = calls.under_way.values();

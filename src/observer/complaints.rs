@@ -1,17 +1,18 @@
-//! Says in the log what does not work: once, until it changes.
+//! Logs each persistent failure once, until it changes.
 
 use std::collections::BTreeMap;
 
 use tracing::{info, warn};
 
-/// What does not work at present, by the thing that was tried.
+/// The current failures, by operation.
 #[derive(Debug, Default)]
 pub struct Complaints {
     present: BTreeMap<&'static str, String>,
 }
 
 impl Complaints {
-    /// Notes how an attempt went and passes on what it gave; a failure that is told already stays silent.
+    /// Records the result of an attempt and returns its value; a failure that was already logged is not logged
+    /// again.
     pub fn note<T, E: ToString>(&mut self, what: &'static str, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(value) => {

@@ -1,11 +1,11 @@
-//! The document's view of a container: facts alone, no counter that moves by itself.
+//! The state document's entry for a container: only facts, no counters that change by themselves.
 
 use serde_json::{Map, Value, json};
 
 use crate::backends::{ContainerDetails, Listener, Transport};
 
-/// From here on Linux gives ports to whoever sends datagrams (`ip_local_port_range`, ip(7)): those come and
-/// go with every question to a name server.
+/// The first ephemeral port of Linux (`ip_local_port_range`, ip(7)): sockets of datagram clients come and go with
+/// every DNS query.
 const FIRST_EPHEMERAL: u16 = 32768;
 
 /// `/public/packageData/<name>`.

@@ -1,4 +1,4 @@
-//! Watches the containers: what makes it look at them, and how often it looks when nothing does.
+//! Watches the containers: on events, on requests, and periodically.
 
 use std::time::Duration;
 
@@ -11,24 +11,23 @@ use super::containers::{Containers, Look};
 use super::handle::Requests;
 use super::scribe::Scribe;
 
-/// How often the containers are glanced at without a reason: addresses and ports change without an event, and
-/// one may have been lost.
+/// The interval of glances without an event: addresses and ports change without one, and an event may be lost.
 const GLANCE_EVERY: Duration = Duration::from_secs(30);
 
-/// How often LXC is asked about every container without a reason.
+/// The interval at which LXC is queried about every container.
 const LOOK_EVERY: Duration = Duration::from_mins(10);
 
-/// The same while there are no events.
+/// The same interval while no events are available.
 const LOOK_BLIND_EVERY: Duration = Duration::from_secs(10);
 
-/// Events that end sooner than this after they were opened are opened again only after as much.
+/// If events end sooner than this after they were opened, they are reopened only after this time.
 const EVENTS_PAUSE: Duration = Duration::from_secs(30);
 
-/// The shortest time between two looks because of events: a container that starts and dies in a loop is
-/// looked at four times a second at most.
+/// The minimum time between two looks because of events: a container in a crash loop is examined at most four times
+/// a second.
 const BREATH: Duration = Duration::from_millis(250);
 
-/// When to look again after something happened: addresses and the like come later than the state.
+/// When to look again after an event: addresses and other facts appear later than the state.
 const AGAIN: [Duration; 3] = [
     Duration::from_millis(500),
     Duration::from_secs(2),
@@ -52,21 +51,21 @@ struct Events {
     opened: Instant,
 }
 
-/// What is due when.
+/// The due times of the watcher's actions.
 #[derive(Debug)]
 struct Agenda {
     glance: Instant,
     look: Instant,
-    /// When events may be opened, while there are none.
+    /// When events may be reopened, while there are none.
     events: Instant,
     again: Vec<Instant>,
-    /// How to look then.
+    /// How to look at those times.
     again_how: Look,
-    /// Until when events have to wait.
+    /// Until when events must wait.
     breath: Instant,
 }
 
-/// What made the watcher look.
+/// The event that woke the watcher.
 enum Occasion {
     Asked,
     Events(Result<ContainerNews, BackendError>),
@@ -74,7 +73,7 @@ enum Occasion {
 }
 
 impl ContainerWatch {
-    /// One that has seen nothing yet.
+    /// Creates a watcher that has seen nothing yet.
     pub fn new(lxc: &Lxc, scribe: Scribe, requests: Requests) -> Self {
         let lxc = lxc.seen_by(&Reach::everything(), "observer");
         Self {
@@ -87,7 +86,7 @@ impl ContainerWatch {
         }
     }
 
-    /// Watches for as long as it is polled.
+    /// Watches while it is polled.
     pub async fn run(mut self) {
         loop {
             let due = self.agenda.next(self.events.is_some());
@@ -108,7 +107,7 @@ impl ContainerWatch {
         }
     }
 
-    /// Does what is due.
+    /// Runs the actions that are due.
     async fn keep_up(&mut self) {
         let now = Instant::now();
         if self.events.is_none() && self.agenda.events <= now {
@@ -131,7 +130,7 @@ impl ContainerWatch {
             Ok(stream) => self.events = Some(Events { stream, opened }),
             Err(cause) => drop(self.scribe.note("container events", Err::<(), _>(cause))),
         }
-        // What happened before the monitor was ready is not reported.
+        // The monitor does not report what happened before it was ready.
         self.agenda.look_again(Look::States);
     }
 
@@ -143,9 +142,9 @@ impl ContainerWatch {
         self.agenda.look = now;
     }
 
-    /// Looks at all of them, and tells those who asked for it.
+    /// Looks at all containers, and answers the requests.
     async fn look(&mut self, how: Look) {
-        // A glance answers nobody: it would not see that a container was started.
+        // A glance answers no request: it would miss that a container was started.
         let begun = (how == Look::States).then(|| self.requests.begin());
         let looked = self.containers.look(how).await;
         self.scribe.note("containers", looked);
@@ -163,7 +162,7 @@ impl ContainerWatch {
     }
 
     async fn hear(&mut self, news: ContainerNews) {
-        // Only now: a monitor that is refused is refused after it was opened.
+        // Only now: a monitor that the helper rejects fails after it was opened.
         self.scribe.note("container events", Ok::<_, String>(()));
         let heard = self.containers.hear(&news.states).await;
         self.scribe.note("containers", heard);
@@ -202,17 +201,17 @@ impl Agenda {
         }
     }
 
-    /// Has the containers looked at some more times, because something happened.
+    /// Schedules more looks after an event.
     fn look_again(&mut self, how: Look) {
         let now = Instant::now();
-        // A closer look that is still to come is not given up.
+        // A pending look at states is not downgraded.
         if self.again.is_empty() || how == Look::States {
             self.again_how = how;
         }
         self.again = AGAIN.map(|after| now + after).to_vec();
     }
 
-    /// Whether one of those looks is due; it then counts as taken.
+    /// Whether one of those looks is due; a due look is removed.
     fn take_again(&mut self, now: Instant) -> bool {
         let before = self.again.len();
         self.again.retain(|at| *at > now);
@@ -288,7 +287,7 @@ mod tests {
         assert_eq!(watched.at(&format!("{entry}/autostart")), Some(json!(true)));
         container.lxc("lxc-start", &[]);
         let started = watched.wait_for(status, Some("running")).await;
-        // A look that took too long has only the state; the next one has the rest.
+        // A look that timed out has only the state; the next one has the other facts.
         watched.look().await;
         assert!(watched.at(&format!("{entry}/init_pid")).is_some());
         container.lxc("lxc-freeze", &[]);
@@ -324,8 +323,8 @@ mod tests {
         let host = Pointer::parse("/public/serverInfo").unwrap();
         let mut quiet = watched.look().await;
         assert!(entry.get(&watched.state.document().root).is_some());
-        // What the start of the container has to tell may come late, and other tests have theirs on the same
-        // box; only what never ends is wrong.
+        // Facts of the container's start may appear late, and other tests run on the same host. Only changes that
+        // never stop are an error.
         for attempt in 1.. {
             sleep(Duration::from_secs(3)).await;
             let again = watched.look().await;
@@ -376,12 +375,12 @@ mod tests {
         watched
             .wait_until(&format!("{ALL}/renamed/autostart"), yes)
             .await;
-        // Its directory is watched under the new name.
+        // The directory is watched under its new name.
         define(&lab, "renamed", "lxc.uts.name = y\n");
         let hostname = format!("{ALL}/renamed/hostname");
         watched.wait_for(&hostname, Some("y")).await;
 
-        // Half of them go while they are looked at.
+        // Half of them are deleted during a look.
         let look = watched.handle.nudge();
         for number in 20..50 {
             std::fs::remove_dir_all(lab.lxcpath.join(format!("c{number}"))).unwrap();
@@ -436,7 +435,7 @@ mod tests {
         let (child, helper) = lab.helper_with_proxmox(&proxmox);
         let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
-        // What LXC has of a number alone is left over.
+        // A number known only to LXC is not a container of Proxmox.
         let container = lab.create("101", "");
         define(&lab, "plain", "");
         watched
@@ -445,7 +444,7 @@ mod tests {
         let entry = "/public/packageData/101";
         assert_eq!(watched.at(entry), None);
 
-        // As pmxcfs writes.
+        // As pmxcfs writes files.
         let text = "arch: amd64\nhostname: web\nmemory: 512\nonboot: 1\nunprivileged: 1\n";
         std::fs::write(proxmox.join("101.conf.tmp.1"), text).unwrap();
         std::fs::rename(proxmox.join("101.conf.tmp.1"), &conf).unwrap();

@@ -1,4 +1,4 @@
-//! What is known of the containers, refreshed as cheaply as the occasion allows.
+//! The known containers, refreshed as cheaply as each event allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -14,29 +14,29 @@ use crate::backends::{
 
 use super::container_facts;
 
-/// How long the questions about one container may take; after that it stays as it was known.
+/// The timeout of the queries about one container; after it the entry stays as it was.
 const ONE_LOOK: Duration = Duration::from_secs(5);
 
-/// Containers that are asked about at the same time; LXC's tools are processes.
+/// The maximum number of containers that are queried concurrently; LXC's tools are processes.
 const AT_ONCE: usize = 4;
 
-/// How old configuration and operating system of a container may be; a look then reads them again.
+/// The maximum age of a container's configuration and operating system; after it a look reads them again.
 const SLOW_FACTS: Duration = Duration::from_mins(10);
 
-/// How long a failure that may pass by itself is left out of the document.
+/// How long a possibly transient failure is kept out of the document.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How closely to look.
+/// How thorough a look is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Which there are, and what the kernel shows of those that run; LXC is asked only where that does not
-    /// fit what is known.
+    /// Which containers exist, and the kernel's data about running ones. LXC is queried only about those for which
+    /// this contradicts the known state.
     Glance,
-    /// How LXC says that each one stands as well.
+    /// In addition, the state of each container according to LXC.
     States,
 }
 
-/// The containers as they were seen last.
+/// The last known state of the containers.
 #[derive(Debug)]
 pub struct Containers {
     lxc: LxcView,
@@ -49,25 +49,25 @@ pub struct Containers {
 struct Known {
     details: ContainerDetails,
     ports: Vec<Listener>,
-    /// When configuration and operating system were read; absent when they have to be again.
+    /// When configuration and operating system were read; `None` if they must be read again.
     read_at: Option<Instant>,
-    /// Whether what the kernel showed last fits what is known.
+    /// Whether the kernel's last data agrees with the known state.
     settled: bool,
 }
 
-/// One life of a container: its first process, or none of one that does not run.
+/// One run of a container: its first process, or `None` if it does not run.
 struct Run {
     init_pid: Option<u32>,
 }
 
-/// What came of the questions about one container.
+/// The result of the queries about one container.
 enum Found {
     Details(Box<ContainerDetails>),
     Status(ContainerStatus),
 }
 
 impl Containers {
-    /// None is known yet.
+    /// Creates an empty set.
     pub fn new(lxc: LxcView) -> Self {
         Self {
             lxc,
@@ -77,7 +77,7 @@ impl Containers {
         }
     }
 
-    /// Why there is nothing to be known of containers on this box at present, if so.
+    /// Why containers cannot be observed on this host at present, if so.
     pub fn why_not(&self) -> Option<&str> {
         self.why_not.as_deref()
     }
@@ -91,11 +91,10 @@ impl Containers {
         Value::Object(self.known.iter().map(entry).collect())
     }
 
-    /// Looks at all of them.
+    /// Looks at all containers.
     ///
     /// # Errors
-    /// When they cannot be listed; what was known stays known, unless it turns out that this box has no
-    /// containers at all.
+    /// When they cannot be listed. The known containers then stay, unless this host turns out to have none at all.
     pub async fn look(&mut self, how: Look) -> Result<(), BackendError> {
         let names = self.lxc.list().await;
         self.judge(names.as_ref().err());
@@ -112,11 +111,11 @@ impl Containers {
             return Ok(());
         }
         let result = self.ask(asked).await;
-        // Of those that were found running only now.
+        // The vitals of those that were found running only now.
         self.take_vitals().await.and(result)
     }
 
-    /// Takes changes of state as they were reported, then looks at the containers that they happened to.
+    /// Applies reported state changes, then looks at the containers that changed.
     pub async fn hear(
         &mut self,
         states: &BTreeMap<ContainerName, ContainerState>,
@@ -128,7 +127,7 @@ impl Containers {
                 Some(known) => {
                     known.details.state = *state;
                     if *state == ContainerState::Stopped {
-                        // LXC may be slow to answer while it tidies up behind a container.
+                        // LXC may be slow to answer while it cleans up after a container.
                         known.ended();
                     } else {
                         asked.insert(name.clone());
@@ -140,7 +139,7 @@ impl Containers {
         self.ask(asked).await
     }
 
-    /// Looks at containers that appeared, went, or were configured.
+    /// Looks at containers that were created, deleted or configured.
     pub async fn look_at_defined(
         &mut self,
         names: &BTreeSet<ContainerName>,
@@ -153,7 +152,7 @@ impl Containers {
         self.ask(names.clone()).await
     }
 
-    /// Asks LXC about these, some at a time.
+    /// Queries LXC about these containers, a few at a time.
     async fn ask(&mut self, names: BTreeSet<ContainerName>) -> Result<(), BackendError> {
         let mut waiting = names.into_iter();
         let mut asked = JoinSet::new();
@@ -173,7 +172,7 @@ impl Containers {
         }
     }
 
-    /// The present run of a container, if all that changes slowly is known of it.
+    /// The current run of a container, if its slowly changing facts are fresh.
     fn run_of(&self, name: &ContainerName) -> Option<Run> {
         let known = self.known.get(name)?;
         let fresh = known.read_at?.elapsed() < SLOW_FACTS;
@@ -206,14 +205,14 @@ impl Containers {
                     }
                 }
             }
-            // It went away between the list and the look, or its configuration did.
+            // It was deleted between the list and the look, or its configuration was.
             Err(cause) if cause.kind == ErrorKind::NotFound => drop(self.known.remove(&name)),
             Err(cause) => return Err(cause),
         }
         Ok(())
     }
 
-    /// Takes what the kernel shows of the running ones.
+    /// Reads the kernel's data about the running containers.
     async fn take_vitals(&mut self) -> Result<(), BackendError> {
         let all = self.lxc.all_vitals().await?;
         let mut all: BTreeMap<_, _> = all.into_iter().map(|v| (v.container.clone(), v)).collect();
@@ -223,7 +222,7 @@ impl Containers {
         Ok(())
     }
 
-    /// What a listing means for the whole: a missing tool is believed at once, silence after a while.
+    /// Evaluates a listing for the whole host: a missing tool counts at once, no answer only after a while.
     fn judge(&mut self, failure: Option<&BackendError>) {
         let Some(cause) = failure else {
             self.failing_since = None;
@@ -248,7 +247,7 @@ impl Known {
         self.ports.clear();
     }
 
-    /// Takes what the kernel shows of it, if that fits what is known.
+    /// Applies the kernel's data about it, if the data agrees with the known state.
     fn take(&mut self, vitals: Option<Vitals>) {
         let details = &mut self.details;
         let runs = matches!(
@@ -270,13 +269,13 @@ impl Known {
         details.addresses = vitals.addresses;
         self.ports = vitals.listeners;
         if vitals.shares_host_network {
-            // Those are the box's.
+            // These ports are the host's.
             self.ports.clear();
         }
     }
 }
 
-/// Asks about one container: how it stands, and everything else if it is of another run than `known`.
+/// Queries one container: its state, and everything else unless it is still in the run `known`.
 async fn question(
     lxc: LxcView,
     known: Option<Run>,

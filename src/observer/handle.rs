@@ -1,4 +1,4 @@
-//! For whoever has changed something: ask the observer to look, and wait until it has.
+//! The handle to the observer: callers request a look after a change, and wait for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::state::State;
 
 use super::causes::{Cause, Causes};
 
-/// How long a caller waits for a look; after that it is answered without a revision.
+/// The maximum wait of a caller for a look; after it the call is answered without a revision.
 const SEEN_TIME: Duration = Duration::from_secs(2);
 
-/// A way to the observer; a clone is a pointer.
+/// A handle to the observer; cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct ObserverHandle {
     state: State,
@@ -22,14 +22,14 @@ pub struct ObserverHandle {
     causes: Causes,
 }
 
-/// A call that changes the box, from before it does until the state shows it.
+/// A call that changes the host, from before the change until the state shows it.
 #[derive(Debug)]
 pub struct Pending {
     handle: ObserverHandle,
     _cause: Cause,
 }
 
-/// One request to look.
+/// A request to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "`looked` waits for it"]
 pub struct Nudge(u64);
@@ -41,7 +41,7 @@ pub struct Requests {
     answered: watch::Sender<u64>,
 }
 
-/// The handle while its watchers are being made.
+/// The handle under construction, while its watchers are created.
 #[derive(Debug, Default)]
 pub struct Nudges {
     asked: watch::Sender<u64>,
@@ -50,7 +50,7 @@ pub struct Nudges {
 }
 
 impl Nudges {
-    /// An end for one more watcher, which every request then reaches.
+    /// Adds a watcher, and returns its end; every request reaches it.
     pub fn requests(&mut self) -> Requests {
         let (answered, answered_there) = watch::channel(0);
         self.answered.push(answered_there);
@@ -60,12 +60,12 @@ impl Nudges {
         }
     }
 
-    /// What the watchers' changes are put down to.
+    /// The calls to which the watchers attribute changes.
     pub fn causes(&self) -> Causes {
         self.causes.clone()
     }
 
-    /// The handle; it answers with the revision that `state` has then.
+    /// Returns the handle; it reports revisions of `state`.
     pub fn handle(self, state: State) -> ObserverHandle {
         ObserverHandle {
             state,
@@ -77,8 +77,8 @@ impl Nudges {
 }
 
 impl ObserverHandle {
-    /// The call with this audit id begins to change the box: while it is the only one, what is seen is put
-    /// down to it.
+    /// Records that the call with this audit id begins to change the host. While it is the only one, observed
+    /// changes are attributed to it.
     pub fn begin(&self, audit_id: &str) -> Pending {
         Pending {
             handle: self.clone(),
@@ -86,7 +86,7 @@ impl ObserverHandle {
         }
     }
 
-    /// Has every watcher look soon, because something was changed before this call.
+    /// Requests a look from every watcher, because something was changed before this call.
     pub fn nudge(&self) -> Nudge {
         let mut number = 0;
         self.asked.send_modify(|asked| {
@@ -96,10 +96,10 @@ impl ObserverHandle {
         Nudge(number)
     }
 
-    /// Waits until every watcher has finished a look that began after `since`, without a bound.
+    /// Waits, without a timeout, until every watcher has finished a look that began after `since`.
     pub(super) async fn looked(&self, since: Nudge) {
         for answered in self.answered.iter() {
-            // A watcher that is gone will not answer, and nobody waits for it.
+            // A watcher that has ended never answers, so it is not waited for.
             let mut answered = answered.clone();
             let _ = answered.wait_for(|number| *number >= since.0).await;
         }
@@ -107,9 +107,9 @@ impl ObserverHandle {
 }
 
 impl Pending {
-    /// The call is done: waits until every watcher has finished a look that began after now, and says which
-    /// revision the document has then. Nothing after two seconds: the call is done all the same, its answer
-    /// should not wait, and no revision is known to reflect it.
+    /// Ends the call: waits until every watcher has finished a look that began after now, and returns the
+    /// document's revision. Returns `None` after two seconds: the call has succeeded and should not wait longer,
+    /// but no revision is known to reflect it.
     pub async fn seen(self) -> Option<u64> {
         let looked = self.handle.looked(self.handle.nudge());
         timeout(SEEN_TIME, looked).await.ok()?;
@@ -125,12 +125,13 @@ impl Requests {
         }
     }
 
-    /// Which requests a look that begins now answers; give it to [`Self::answer`] when it is finished.
+    /// Returns the requests that a look beginning now answers; pass it to [`Self::answer`] when the look is
+    /// finished.
     pub fn begin(&mut self) -> u64 {
         *self.asked.borrow_and_update()
     }
 
-    /// Tells those who wait that their look is finished.
+    /// Notifies the callers that their look is finished.
     pub fn answer(&self, begun: u64) {
         self.answered.send_replace(begun);
     }
@@ -157,7 +158,7 @@ mod tests {
         let begun = other.begin();
         other.answer(begun);
         let mut looked = std::pin::pin!(handle.looked(nudge));
-        // Polled once: it still waits for the one.
+        // Polled once: one watcher has not answered yet.
         tokio::select! {
             biased;
             () = &mut looked => panic!("an early look counted"),

@@ -1,4 +1,4 @@
-//! The document's view of the host: facts alone, no counter that moves by itself.
+//! The state document's entry for the host: only facts, no counters that change by themselves.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use crate::config::{Reach, Space};
 
 use super::level::{Level, Levels, Limits};
 
-/// The most of one kind in the document, and of addresses on one interface. What is beyond it is left out of
-/// the document, not of what the tools say, and `left_out` beside the list says how many that are.
+/// The maximum number of items of one kind in the document, and of addresses on one interface. Further items are
+/// missing in the document, but not in the tools' output; `left_out` next to the list holds their number.
 const MAX_ITEMS: usize = 256;
 
-/// How full a file system may be, in percent.
+/// Thresholds for the usage of a file system, in percent.
 const FULLNESS: Limits = Limits {
     high: 90.0,
     critical: 95.0,
     margin: 3.0,
 };
 
-/// How many degrees below its limits a sensor must be to have cooled down.
+/// How many degrees below its limits a sensor counts as cooled down.
 const COOLED_DOWN: f64 = 5.0;
 
-/// Makes `/public/serverInfo`; remembers what it said last of things that move.
+/// Creates `/public/serverInfo`; remembers the last levels of fluctuating values.
 #[derive(Debug, Default)]
 pub struct HostDocument {
     fullness: Levels,
@@ -35,7 +35,7 @@ pub struct HostDocument {
 }
 
 impl HostDocument {
-    /// The document of a host that was looked at.
+    /// Returns the document of a host.
     pub fn of(&mut self, host: &HostFacts) -> Value {
         let info = &host.info;
         let mut facts = Map::new();
@@ -65,7 +65,7 @@ impl HostDocument {
         known(Value::Object(facts))
     }
 
-    /// By path.
+    /// The mounts, by path.
     fn mounts(&mut self, all: &[Mounted]) -> Value {
         let measured = all.iter().filter_map(|(_, mount)| mount.as_ref());
         let fullness = self
@@ -74,7 +74,7 @@ impl HostDocument {
         named(all.iter().map(|one| mount(one, fullness)))
     }
 
-    /// By sensor; one without limits would never be anything but normal.
+    /// The temperatures, by sensor; a sensor without limits is left out, because it would always be normal.
     fn temperatures(&mut self, all: &[Temperature]) -> Value {
         let limited = all.iter().filter_map(|one| {
             let high = one.high_celsius.or(one.critical_celsius)?;
@@ -122,10 +122,9 @@ fn route(route: &Route) -> Value {
     json!({ "gateway": route.gateway, "interface": route.interface, "metric": route.metric })
 }
 
-/// The open ports by protocol and number, such as `tcp:22`; those that the kernel gave to whoever asked for any
-/// come and go, and are left to the tools. So are the neighbours on the network: they come and go by themselves.
-/// Whoever sees the host sees all of this, so that no container is named: those on the host's network have their
-/// ports with what else is known of them.
+/// The open ports by protocol and number, such as `tcp:22`. Ephemeral ports and neighbours in the network come and
+/// go by themselves, so only the tools list them. Every agent with access to the host sees this list, so it names
+/// no container: ports of containers in the host's network are part of their own entries.
 fn listeners(all: &[HostListener]) -> Value {
     let host_alone = Reach::of(&Space {
         containers: Vec::new(),
@@ -190,7 +189,7 @@ fn content(content: &Content, size_bytes: u64) -> Map<String, Value> {
 }
 
 fn mount((point, size): &Mounted, fullness: &BTreeMap<String, Level>) -> (String, Value) {
-    // The size of a data set of ZFS is what is free in its pool: it moves with every write.
+    // The size of a ZFS data set is derived from the free space of its pool: it changes with every write.
     let size = size.as_ref().filter(|_| point.filesystem != "zfs");
     let value = json!({
         "filesystem": point.filesystem,
@@ -203,7 +202,7 @@ fn mount((point, size): &Mounted, fullness: &BTreeMap<String, Level>) -> (String
     (point.path.clone(), value)
 }
 
-/// As many as the document may have, by name.
+/// The items by name, up to the document's maximum.
 fn named(all: impl Iterator<Item = (String, Value)>) -> Value {
     let mut all: Vec<_> = all.collect();
     let left_out = all.len().saturating_sub(MAX_ITEMS);
@@ -225,7 +224,7 @@ fn with_left_out(mut value: Value, left_out: usize) -> Value {
     value
 }
 
-/// Without what is not known: it is absent from the document.
+/// Removes unknown values: they are absent from the document.
 fn known(value: Value) -> Value {
     match value {
         Value::Object(object) => {
@@ -255,7 +254,7 @@ mod tests {
         }
     }
 
-    /// What stays, as the kernel of a small server with one `NVMe` disk writes it.
+    /// Facts that do not change, as the kernel of a small server with one `NVMe` disk writes them.
     const LASTING: &[(&str, &str)] = &[
         ("proc/sys/kernel/hostname", "cellar\n"),
         ("proc/sys/kernel/osrelease", "6.1.0-30-amd64\n"),
@@ -289,7 +288,7 @@ mod tests {
         ),
     ];
 
-    /// What moves all the time.
+    /// Values that change all the time.
     fn moving(root: &Path, n: u32) {
         let number = |text: &str| text.replace('#', &n.to_string());
         let files = [
@@ -360,7 +359,8 @@ mod tests {
             moving(scratch.path(), n);
             let mut next = document.of(&host.facts());
             for document in [&mut first, &mut next] {
-                // The root is this machine's, and others fill it meanwhile; its clock is too.
+                // The root file system and the clock are this machine's, and other processes fill the disk during
+                // the test.
                 document["mounts"]["/"]["fullness"].take();
                 document["time"].take();
             }

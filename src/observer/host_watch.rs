@@ -1,4 +1,4 @@
-//! Watches the host: looks at its facts when the kernel hints that they changed, and now and then.
+//! Watches the host: reads its facts when kernel events suggest a change, and periodically.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::host_facts::HostDocument;
 use super::pace::Pace;
 use super::scribe::Scribe;
 
-/// How often the host is looked at without a reason: some facts have no events.
+/// The interval of looks without an event: some facts have no events.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// How long a look may take before it is complained of; it goes on, and no second one begins beside it.
+/// The time after which a slow look is logged; it continues, and no second one begins next to it.
 const LOOK_TIME: Duration = Duration::from_secs(10);
 
 /// The watcher of `/public/serverInfo`.
@@ -30,7 +30,7 @@ pub struct HostWatch {
     look: Option<Look>,
 }
 
-/// A look on a thread of its own: a disk that fails may hold it up for ever.
+/// A look on its own thread: a failing disk may block it forever.
 #[derive(Debug)]
 struct Look {
     /// The requests that it answers.
@@ -39,7 +39,7 @@ struct Look {
 }
 
 impl HostWatch {
-    /// One that has seen nothing yet.
+    /// Creates a watcher that has seen nothing yet.
     pub fn new(host: Host, scribe: Scribe, requests: Requests) -> Self {
         Self {
             host: Arc::new(host),
@@ -51,7 +51,7 @@ impl HostWatch {
         }
     }
 
-    /// Watches for as long as it is polled.
+    /// Watches while it is polled.
     pub async fn run(mut self) {
         let mut events = HostEvents::listen();
         loop {
@@ -61,10 +61,10 @@ impl HostWatch {
         }
     }
 
-    /// Waits for a reason to look: a request, hints, or the time.
+    /// Waits for a reason to look: a request, an event, or the interval.
     async fn wait(&mut self, events: &mut HostEvents, slowly: Instant) {
         loop {
-            // Between a hint and its look none is listened to: a storm fills the kernel's buffer and stops.
+            // No events are read between an event and its look: a storm fills the kernel's buffer and stops.
             let due = self.pace.due();
             tokio::select! {
                 () = self.requests.next() => return,
@@ -77,7 +77,7 @@ impl HostWatch {
     async fn look(&mut self, events: &HostEvents) {
         let was_late = self.look.is_some();
         let look = self.look.get_or_insert_with(|| {
-            // In this order: what happens from here on leads to another look.
+            // In this order: every later event leads to another look.
             events.forget();
             self.pace.looked();
             let host = self.host.clone();
@@ -97,7 +97,7 @@ impl HostWatch {
         };
         self.look = None;
         if was_late {
-            // It does not show what was asked for, or hinted at, since it began.
+            // It does not cover requests and events since it began.
             self.pace.hint();
         }
         if let Some(facts) = self.scribe.note("the host", facts.flatten()) {
@@ -148,7 +148,7 @@ mod tests {
         let scratch = Scratch::new();
         let (file, aside) = (scratch.join("etc/resolv.conf"), scratch.join("aside"));
         fs::create_dir_all(scratch.join("etc")).unwrap();
-        // Whoever reads it hangs, as with a disk that fails, until somebody writes.
+        // Opening the pipe for reading blocks until a writer opens it, as with a failing disk.
         let made = Command::new("mkfifo").arg(&file).status().unwrap();
         assert!(made.success());
 
@@ -167,8 +167,8 @@ mod tests {
 
         fs::rename(&file, &aside).unwrap();
         fs::write(&file, "nameserver 192.0.2.53\n").unwrap();
-        // To open both ends does not hang; whoever reads is told that nothing more comes. Again and again, for
-        // it may be about to open it only now.
+        // Opening both ends does not block, and the reader gets end of file. Repeated, because the reader may open
+        // it only now.
         let release = async {
             loop {
                 drop(File::options().read(true).write(true).open(&aside).unwrap());

@@ -1,42 +1,41 @@
-//! Coarse classes for what moves all the time, such as a temperature: a step up at once, a step down only
-//! when it is clear.
+//! Levels for fluctuating values such as temperatures: up at once, down only with a margin.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// How high something stands.
+/// The level of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Nothing to do.
+    /// No action is needed.
     Normal,
-    /// Somebody should look at it.
+    /// The owner should check it.
     High,
-    /// Something is about to fail.
+    /// A failure is imminent.
     Critical,
 }
 
-/// Where the classes begin.
+/// The thresholds of the levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// From here on it is high.
+    /// The threshold of `High`.
     pub high: f64,
-    /// From here on it is critical.
+    /// The threshold of `Critical`.
     pub critical: f64,
-    /// How far it must fall below a limit before it counts as below: a value that trembles around a limit
-    /// does not change its class.
+    /// How far a value must fall below a threshold before its level falls: a value that fluctuates around a
+    /// threshold keeps its level.
     pub margin: f64,
 }
 
-/// The classes of several things of one kind, by their names, as they were last time.
+/// The last levels of several things of one kind, by name.
 #[derive(Debug, Default)]
 pub struct Levels {
     last: BTreeMap<String, Level>,
 }
 
 impl Levels {
-    /// The classes of all that there is now; what is not among them is forgotten.
+    /// Updates and returns the levels of all current things; others are removed.
     pub fn of<'a>(
         &mut self,
         all: impl IntoIterator<Item = (&'a str, f64, Limits)>,
@@ -53,7 +52,7 @@ impl Limits {
     fn level(self, value: f64, last: Option<&Level>) -> Level {
         let now = self.plain(value);
         match last {
-            // Still where it was, but for the margin.
+            // Within the margin, the level stays.
             Some(last) if now < *last => self.plain(value + self.margin).min(*last),
             _ => now,
         }

@@ -1,5 +1,5 @@
-//! Notices what an owner should hear of: a container that stopped, and no call of an agent had it stopped; a file
-//! system that has become full.
+//! Notifies the owner of a container that stopped without a call of an agent, and of a file system that became
+//! full.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::config::Reach;
 use crate::state::{Author, Changes, Document, Notice, Notifications, Pointer, State, View, Views};
 
-/// Follows the state, and adds a notification where something is worth one.
+/// Follows the state, and adds notifications.
 #[derive(Debug)]
 pub struct Notices {
     state: State,
@@ -17,7 +17,7 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Over this state.
+    /// Creates a follower of this state.
     pub fn new(state: State) -> Self {
         Self {
             view: Views::new(state.clone()).seen_by("", &Reach::everything()),
@@ -26,11 +26,11 @@ impl Notices {
         }
     }
 
-    /// Follows it from now on.
+    /// Follows the state from now on.
     pub async fn run(self) {
         let mut bell = self.state.bell();
         let mut before = self.state.document();
-        // The other end is held above: it cannot go.
+        // `self.state` holds the other end, so it cannot close.
         while bell.changed().await.is_ok() {
             let now = self.state.document();
             for name in stopped(&before, &now) {
@@ -65,7 +65,7 @@ impl Notices {
         }
     }
 
-    /// Whether a call led to it, as far as the log knows.
+    /// Whether a call caused the change, according to the log.
     async fn by_a_call(&self, name: &str, between: (u64, u64)) -> bool {
         let (view, place) = (self.view.clone(), place().child(name).child("status"));
         // Reads the log from the disk.
@@ -83,7 +83,7 @@ fn place() -> Pointer {
     Pointer::root().child("public").child("packageData")
 }
 
-/// The containers that ran before and are stopped now.
+/// The containers that were running before and are stopped now.
 fn stopped(before: &Document, now: &Document) -> Vec<String> {
     let (before, now) = (states(before), states(now));
     let ran = before.into_iter().filter(|(_, state)| *state == "running");
@@ -100,11 +100,11 @@ fn states(document: &Document) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-/// How full a file system is, as the state has it: a step down is one only when it is clear, so that one which
-/// trembles around a limit is told of once.
+/// The levels of a file system in the state. A level falls only with a margin, so a file system that fluctuates
+/// around a threshold is reported once.
 const FULLNESS: [&str; 3] = ["normal", "high", "critical"];
 
-/// The file systems that are fuller than before, by their paths, each with its level.
+/// The file systems with a higher level than before, by path, each with its level.
 fn filled(before: &Document, now: &Document) -> Vec<(String, &'static str)> {
     let (before, now) = (fullness(before), fullness(now));
     let fuller = now
@@ -144,7 +144,8 @@ fn full(path: &str, level: &str) -> Notice {
     }
 }
 
-/// Below a directory `lxc` stands a directory for each container; who does not reach it hears nothing of its disk.
+/// A path with a component `lxc` belongs to the container in the next component. An agent without access to that
+/// container is not notified of its disk.
 fn container_of(path: &str) -> Option<String> {
     let mut parts = path.split('/').skip_while(|part| *part != "lxc");
     let name = parts.nth(1).filter(|part| !part.is_empty());
@@ -188,7 +189,7 @@ mod tests {
                 bell.changed().await.unwrap();
             }
         };
-        // Begun before anything changes: it follows from now on.
+        // Polled before anything changes: it follows from now on.
         tokio::select! {
             biased;
             () = &mut following => unreachable!(),
@@ -233,7 +234,7 @@ mod tests {
                 while notifications.list("", &Reach::everything()).len() < count {
                     bell.changed().await.unwrap();
                 }
-                // Whatever else it would say, it has had its turn.
+                // Gives it time to add any other notifications.
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 let all = notifications.list("", &Reach::everything());
                 assert_eq!(all.len(), count, "{path} {level}: {all:?}");

@@ -1,22 +1,22 @@
-//! How soon and how often hints lead to looks: soon after quiet, seldom in a storm.
+//! Limits how often events lead to looks: soon after quiet, rarely in a storm.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Hints come in groups: a look that waits for the group sees it whole.
+/// Events come in groups: a look that waits for the group sees it completely.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// The least time between two looks.
+/// The minimum time between two looks.
 const MIN_GAP: Duration = Duration::from_millis(500);
 
-/// So many looks may follow each other as closely as that.
+/// The maximum number of looks at that rate.
 const BURST: u32 = 8;
 
-/// Then they are as far apart as this, until hints stop for a while: an hour of storm is 450 looks.
+/// The interval after such a burst, until the events stop for a while: an hour of storm is 450 looks.
 const GAP_IN_STORM: Duration = Duration::from_secs(8);
 
-/// When the next look is due because of hints: a bucket that a look fills and that empties with time.
+/// When the next look because of events is due: a leaky bucket that each look fills.
 #[derive(Debug, Default)]
 pub struct Pace {
     last: Option<Instant>,
@@ -26,12 +26,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// When to look because of the hints that came; while this is known, no further ones are needed.
+    /// When to look because of events; while this is set, no further events are needed.
     pub fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// A hint came.
+    /// Records an event.
     pub fn hint(&mut self) {
         let settled = Instant::now() + SETTLE;
         let apart = self.last.map(|last| last + MIN_GAP);
@@ -44,7 +44,7 @@ impl Pace {
         self.due.get_or_insert(earliest);
     }
 
-    /// A look begins, for whatever reason.
+    /// Records that a look begins, for whatever reason.
     pub fn looked(&mut self) {
         if self.due.take().is_some() {
             let now = Instant::now();
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// Looks as the watcher does while hints come every `every` for `long`; how many looks there were.
+    /// Looks as the watcher does while events come every `every` for `long`; returns the number of looks.
     async fn looks(pace: &mut Pace, every: Duration, long: Duration) -> u32 {
         let end = Instant::now() + long;
         let mut looks = 0;

@@ -1,25 +1,25 @@
-//! How often something may be written: at once after quiet, and no more than so often in the long run.
+//! A rate limiter: a burst at once, then a steady rate.
 
 use tokio::time::{Duration, Instant};
 
-/// A rate: `burst` times at once, then once per `every`; what was not used comes back as slowly.
+/// A rate: `burst` times at once, then once per `every`; unused capacity recovers at the same rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// How many times in a row.
+    /// The size of the burst.
     pub burst: u32,
-    /// How often in the long run.
+    /// The interval in the long run.
     pub every: Duration,
 }
 
-/// How much of a rate is used up.
+/// How much of a rate is used.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Usage {
-    /// When the whole burst will be there again; the generic cell rate algorithm's only memory.
+    /// When the whole burst is available again; the only state of the generic cell rate algorithm.
     whole_at: Option<Instant>,
 }
 
 impl Usage {
-    /// The moment from which one more is within the rate; `now` if it is already.
+    /// The time from which one more is within the rate; `now` if it already is.
     pub fn allowed_at(&self, rate: Rate, now: Instant) -> Instant {
         let ahead = rate.every * rate.burst.saturating_sub(1);
         let from = self.whole_at.and_then(|at| at.checked_sub(ahead));
@@ -32,7 +32,7 @@ impl Usage {
         self.whole_at = Some(from + rate.every);
     }
 
-    /// Whether nothing of it is used up at present.
+    /// Whether the whole burst is available.
     pub fn is_whole(&self, now: Instant) -> bool {
         self.whole_at.is_none_or(|at| at <= now)
     }

@@ -1,4 +1,4 @@
-//! A watcher's pen: writes what was seen into the state, and what went wrong into the log.
+//! The output of a watcher: writes observations into the state, and failures into the log.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub struct Scribe {
 }
 
 impl Scribe {
-    /// One that writes into `state`, because of the call among `causes`.
+    /// Creates a writer into `state`, which attributes changes to a call of `causes`.
     pub fn new(state: State, causes: Causes) -> Self {
         Self {
             state,
@@ -25,7 +25,7 @@ impl Scribe {
         }
     }
 
-    /// Makes `value` stand at the place with these keys; what stands there already makes no revision.
+    /// Sets the value at this path; an unchanged value makes no revision.
     pub async fn write(&mut self, place: &[&str], value: Value) {
         let at = place
             .iter()
@@ -36,7 +36,7 @@ impl Scribe {
         self.note("the state", written);
     }
 
-    /// Writes whether `what` can be seen on this box, in `/public/observer/<what>`.
+    /// Writes whether `what` can be observed on this host, in `/public/observer/<what>`.
     pub async fn available(&mut self, what: &str, why_not: Option<&str>) {
         let value = match why_not {
             None => json!({ "available": true }),
@@ -45,7 +45,8 @@ impl Scribe {
         self.write(&["public", "observer", what], value).await;
     }
 
-    /// Notes how an attempt went and passes on what it gave; a failure that is told already stays silent.
+    /// Records the result of an attempt and returns its value; a failure that was already logged is not logged
+    /// again.
     pub fn note<T, E: ToString>(&mut self, what: &'static str, result: Result<T, E>) -> Option<T> {
         self.complaints.note(what, result)
     }

@@ -1,10 +1,10 @@
-//! The document's view of a unit: facts alone, no counter, nothing that moves with every use.
+//! The state document's entry for a unit: only facts, no counters and nothing that changes with every use.
 
 use serde_json::{Map, Value, json};
 
 use crate::backends::{Unit, UnitFileState, UnitName};
 
-/// Kinds whose own state word moves with every use, such as a timer's between `waiting` and `running`.
+/// Kinds whose substate changes with every use, such as a timer's between `waiting` and `running`.
 const BUSY: [&str; 4] = ["timer", "socket", "path", "automount"];
 
 /// `/public/units/<name>` of a loaded unit.
@@ -37,8 +37,8 @@ pub fn loaded(unit: &Unit) -> Value {
     Value::Object(facts)
 }
 
-/// `/public/units/<name>` of a unit that has a file and is not loaded: it has not run since boot, or it has and
-/// nothing holds it any more.
+/// `/public/units/<name>` of a unit that has a file and is not loaded: it has not run since boot, or it has ended
+/// and nothing references it any more.
 pub fn unloaded(name: &UnitName, file: &UnitFileState) -> Value {
     json!({ "name": name, "active": "inactive", "enabled": file })
 }

@@ -1,4 +1,4 @@
-//! Watches systemd's units: follows its signals, and comes back when the bus does.
+//! Watches systemd's units: follows its D-Bus signals, and reconnects to the bus.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use super::scribe::Scribe;
 use super::unit_facts;
 use super::units::Units;
 
-/// How often all units are looked at in full without a reason. Signals are not lost; this costs little.
+/// The interval of full looks at all units. Signals are not lost; this costs little.
 const LOOK_EVERY: Duration = Duration::from_mins(10);
 
-/// After how long the bus is tried again; twice as long each time, up to the last.
+/// The first and the longest delay before a reconnect to the bus; it doubles each time.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// How long the units stay in the document while the bus is away, as it is when it is restarted.
+/// How long the units stay in the document while the bus is unavailable, for example during its restart.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The watcher of `/public/units`.
@@ -27,32 +27,32 @@ pub struct UnitWatch {
     scribe: Scribe,
     requests: Requests,
     events: Option<UnitEvents>,
-    /// When the whole is looked at, or the bus is tried again.
+    /// When the next full look, or the next reconnect, is due.
     next: Instant,
     pause: Duration,
     away: Away,
 }
 
-/// Whether the bus is there.
+/// The state of the bus connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Away {
     No,
     Since(Instant),
-    /// For so long that the document says so, with this reason.
+    /// Unavailable long enough for the document to state it, with this reason.
     GivenUp(String),
 }
 
-/// What made the watcher look.
+/// The event that woke the watcher.
 enum Occasion {
     Asked,
     Events(Result<UnitNews, BackendError>),
-    /// Other units may matter.
+    /// The settings that choose units may have changed.
     Chosen,
     Due,
 }
 
 impl UnitWatch {
-    /// One that has seen nothing yet.
+    /// Creates a watcher that has seen nothing yet.
     pub fn new(units: Units, scribe: Scribe, requests: Requests) -> Self {
         let now = Instant::now();
         Self {
@@ -62,12 +62,12 @@ impl UnitWatch {
             events: None,
             next: now,
             pause: RETRY.0,
-            // A bus that has never been there is not waited for.
+            // A bus that was never available is not waited for.
             away: Away::Since(now.checked_sub(PATIENCE).unwrap_or(now)),
         }
     }
 
-    /// Watches for as long as it is polled.
+    /// Watches while it is polled.
     pub async fn run(mut self) {
         loop {
             let due = match self.units.due() {
@@ -81,7 +81,7 @@ impl UnitWatch {
                 () = sleep_until(due) => Occasion::Due,
             };
             match occasion {
-                // They are looked at a moment later, together.
+                // The units are examined a moment later, together.
                 Occasion::Events(Ok(news)) => self.units.hear(news),
                 Occasion::Events(Err(cause)) => self.told(Err(cause)).await,
                 Occasion::Due if self.next > Instant::now() => {
@@ -101,14 +101,14 @@ impl UnitWatch {
         }
     }
 
-    /// Writes down what a look showed, or what it means that it failed.
+    /// Writes the result of a look, or the effect of its failure.
     async fn told(&mut self, seen: Result<(), BackendError>) {
         self.judge(seen);
         self.write().await;
     }
 
-    /// Looks at what has changed since the last look, as far as the bus is there: trying whether it is may take
-    /// longer than whoever asked should wait.
+    /// Looks at the changes since the last look if the bus is available. A reconnect may take longer than a caller
+    /// should wait.
     async fn look_again(&mut self) -> Result<(), BackendError> {
         match self.events {
             Some(_) => self.units.look_at_list().await,
@@ -116,10 +116,10 @@ impl UnitWatch {
         }
     }
 
-    /// Looks at everything, over a bus that may have to be found first.
+    /// Looks at everything, and connects to the bus first if needed.
     async fn look(&mut self) -> Result<(), BackendError> {
         if self.events.is_none() {
-            // Before the look: what changes after it is signalled.
+            // Before the look: later changes are signalled.
             self.events = Some(self.units.events().await?);
         }
         self.units.look_at_all().await?;
@@ -129,7 +129,8 @@ impl UnitWatch {
         Ok(())
     }
 
-    /// What a failure means: the bus is tried again, and given up for the document after a while.
+    /// Evaluates a failure: schedules a reconnect, and after a while marks the units as unavailable in the
+    /// document.
     fn judge(&mut self, seen: Result<(), BackendError>) {
         let Err(cause) = &seen else {
             if self.away == Away::No {
@@ -157,7 +158,7 @@ impl UnitWatch {
     async fn write(&mut self) {
         let why_not = match &self.away {
             Away::No => None,
-            // What was seen last stands until the bus is given up.
+            // The last known state stays until the bus counts as unavailable.
             Away::Since(_) => return,
             Away::GivenUp(why) => Some(why.as_str()),
         };
@@ -215,7 +216,7 @@ mod tests {
                 && at("/public/units") == Some(json!({}))
         });
         told.await.unwrap();
-        // There is nothing to look at, hence nothing to wait for.
+        // Without a bus no look is possible, so the request is answered at once.
         handle.looked(handle.nudge()).await;
         watching.abort();
     }

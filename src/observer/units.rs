@@ -1,4 +1,4 @@
-//! What is known of the units that matter: those that failed, those that are enabled, and those chosen by name.
+//! The relevant units: failed ones, enabled ones, and those chosen by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,36 +14,36 @@ use crate::config::{Live, Reach};
 use super::rate::{Rate, Usage};
 use super::unit_facts;
 
-/// The most units in the document. Failed ones come first, then the others by name; how many there are beyond
-/// is said in `/public/observer/units`.
+/// The maximum number of units in the document. Failed ones come first, then the others by name; the number of
+/// missing ones is in `/public/observer/units`.
 const MAX_UNITS: usize = 512;
 
-/// The most units that wait to be looked at; when more were named, all are looked at instead.
+/// The maximum number of units that wait for a look; if more were named, all units are examined instead.
 const MAX_WAITING: usize = 4096;
 
-/// How long signals are gathered before the units that they name are looked at: a start is several of them.
+/// How long signals are collected before the named units are examined: a start sends several.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// How often one unit may change the document. One that is restarted again and again is looked at when it may:
-/// the document then skips what lay between, and ends as the unit does.
+/// How often one unit may change the document. A unit that restarts continuously is examined only at this rate: the
+/// document skips intermediate states, and ends with the final one.
 const PER_UNIT: Rate = Rate {
     burst: 10,
     every: Duration::from_secs(30),
 };
 
-/// How often all units together may, each time in one revision.
+/// How often all units together may change the document, each time in one revision.
 const ALTOGETHER: Rate = Rate {
     burst: 30,
     every: Duration::from_secs(1),
 };
 
-/// How often everything is looked at because files have changed: systemd reads every one of them for that.
+/// How often everything is examined because files have changed: systemd reads every unit file for that.
 const FILES: Rate = Rate {
     burst: 10,
     every: Duration::from_secs(5),
 };
 
-/// The units as they were seen last, and what is to be looked at.
+/// The last known units, and the pending looks.
 #[derive(Debug)]
 pub struct Units {
     systemd: SystemdView,
@@ -58,21 +58,21 @@ pub struct Units {
 
 #[derive(Debug)]
 struct Known {
-    /// As systemd's list shows it; nothing while it is not loaded.
+    /// The unit's line in systemd's list; `None` while it is not loaded.
     line: Option<UnitLine>,
     entry: Value,
 }
 
 #[derive(Debug, Default)]
 struct Usages {
-    /// Of units that changed not long ago.
+    /// The usage of units that changed recently.
     units: BTreeMap<UnitName, Usage>,
     altogether: Usage,
     files: Usage,
 }
 
 impl Units {
-    /// None is known yet; those whose names fit one of the settings' patterns matter whatever they are.
+    /// Creates an empty set; units whose names match a pattern of the settings are always relevant.
     pub fn new(systemd: &Systemd, live: Live) -> Self {
         Self {
             systemd: systemd.seen_by(&Reach::everything()),
@@ -86,7 +86,7 @@ impl Units {
         }
     }
 
-    /// Waits until other units may have been chosen.
+    /// Waits until the settings may have chosen other units.
     pub async fn others_chosen(&mut self) {
         self.live.changed().await;
     }
@@ -97,17 +97,17 @@ impl Units {
         Value::Object(self.known.iter().map(entry).collect())
     }
 
-    /// Every change from now on.
+    /// Subscribes to all changes from now on.
     pub async fn events(&self) -> Result<UnitEvents, BackendError> {
         self.systemd.events().await
     }
 
-    /// How many units matter and did not find room.
+    /// The number of relevant units that exceed the maximum.
     pub fn left_out(&self) -> usize {
         self.left_out.len()
     }
 
-    /// Forgets all of them: nothing can be known of them any more.
+    /// Removes all units, because their state is no longer known.
     pub fn forget(&mut self) {
         self.known.clear();
         self.left_out.clear();
@@ -115,7 +115,7 @@ impl Units {
         self.files_at = None;
     }
 
-    /// Looks at all of them, and at each one in full.
+    /// Examines all units, each one in full.
     pub async fn look_at_all(&mut self) -> Result<(), BackendError> {
         self.usages.files.spend(FILES, Instant::now());
         self.files = self.systemd.files().await?;
@@ -125,14 +125,14 @@ impl Units {
         Ok(())
     }
 
-    /// Looks at the list of all of them, and in full at those that were named or stand otherwise than they did.
+    /// Reads the list of all units, and examines in full those that were named or have changed.
     pub async fn look_at_list(&mut self) -> Result<(), BackendError> {
         self.look(false).await?;
         self.waiting.clear();
         Ok(())
     }
 
-    /// Takes note of what is to be looked at, and when.
+    /// Schedules looks for a signal.
     pub fn hear(&mut self, news: UnitNews) {
         let settled = Instant::now() + SETTLE;
         let soon = self.usages.altogether.allowed_at(ALTOGETHER, settled);
@@ -151,13 +151,13 @@ impl Units {
         }
     }
 
-    /// When something is to be looked at next, if at all.
+    /// When the next look is due, if any.
     pub fn due(&self) -> Option<Instant> {
         let earliest = self.waiting.values().chain(&self.files_at).min();
         earliest.copied()
     }
 
-    /// Looks at what is due.
+    /// Runs the looks that are due.
     pub async fn catch_up(&mut self) -> Result<(), BackendError> {
         let now = Instant::now();
         if self.files_at.is_some_and(|at| at <= now) {
@@ -195,7 +195,7 @@ impl Units {
         Ok(())
     }
 
-    /// Those that find room, failed ones first.
+    /// The relevant units up to the maximum, failed ones first.
     fn names_that_matter(&mut self, lines: &BTreeMap<&UnitName, &UnitLine>) -> BTreeSet<UnitName> {
         let loaded = lines.values().filter(|line| self.line_matters(line));
         let (failed, others): (Vec<&UnitLine>, Vec<&UnitLine>) =
@@ -214,7 +214,7 @@ impl Units {
         names
     }
 
-    /// Looks at one, which is loaded if there is a line of it, and says whether the document has changed.
+    /// Examines one unit, loaded if it has a line, and returns whether the document has changed.
     async fn look_at(
         &mut self,
         name: &UnitName,
@@ -224,7 +224,7 @@ impl Units {
             Some(line) if self.line_matters(line) => match self.systemd.unit(name).await {
                 Ok(unit) => self.loaded(unit),
                 Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
-                // One that cannot be read stays as it was seen last, and hides none of the others.
+                // A unit that cannot be read stays as it was, and does not hide the others.
                 Err(_) => return Ok(false),
             },
             Some(_) => None,
@@ -255,7 +255,7 @@ impl Units {
         })
     }
 
-    /// Puts what was seen into the document, if there is room, and says whether it is another there.
+    /// Puts a unit into the document if there is room, and returns whether its entry has changed.
     fn keep(&mut self, name: &UnitName, seen: Known) -> bool {
         if let Some(known) = self.known.get_mut(name) {
             let changed = known.entry != seen.entry;
@@ -271,7 +271,7 @@ impl Units {
         true
     }
 
-    /// Takes one out of the document that does not matter any more, which makes room for another.
+    /// Removes an irrelevant unit from the document, which makes room for another.
     fn drop(&mut self, name: &UnitName) -> bool {
         self.left_out.remove(name);
         let there = self.known.remove(name).is_some();
@@ -292,7 +292,7 @@ impl Units {
         true
     }
 
-    /// Whether a loaded unit may matter, as far as the list shows it.
+    /// Whether a loaded unit may be relevant, judging by the list.
     fn line_matters(&self, line: &UnitLine) -> bool {
         let there = line.load != "not-found" || line.active != "inactive";
         let enabled = |name: &UnitName| self.files.get(name).is_some_and(UnitFileState::is_enabled);
@@ -306,8 +306,8 @@ impl Units {
         there && (line.is_failed() || self.is_chosen(&line.name) || enabled())
     }
 
-    /// Whether it does. Of a template some instances may be enabled and others not; and what was unloaded
-    /// since it was listed is loaded by looking at it, and then not found.
+    /// Whether a unit is relevant. Some instances of a template may be enabled and others not. A unit that was
+    /// unloaded after it was listed is loaded by the look, and then not found.
     fn unit_matters(&self, unit: &Unit) -> bool {
         let line = &unit.line;
         let by_itself = line.name.template().is_none()
@@ -315,9 +315,9 @@ impl Units {
         self.line_matters(line) && (line.is_failed() || self.is_chosen(&line.name) || by_itself)
     }
 
-    /// Whether a unit matters that has a file and is not loaded.
+    /// Whether a unit with a file that is not loaded is relevant.
     fn file_matters(&self, name: &UnitName, file: &UnitFileState) -> bool {
-        // An alias is another name of a unit; what is transient goes without a word.
+        // An alias is another name of a unit; a transient unit vanishes without a signal.
         let own = !matches!(file.as_str(), "alias" | "transient");
         own && !name.is_template() && (file.is_enabled() || self.is_chosen(name))
     }
@@ -381,7 +381,7 @@ mod tests {
         }
     }
 
-    /// Chosen are `lab-*`; enabled are `on.service`, the template `many@.service` and `off.timer` is not.
+    /// Chosen are `lab-*`; `on.service` and the template `many@.service` are enabled, `off.timer` is not.
     fn units() -> Units {
         let systemd = Systemd::new(SystemBus::at("unix:path=/nowhere"));
         let mut units = Units::new(&systemd, chosen("lab-*"));
@@ -448,7 +448,7 @@ mod tests {
         let names = units.names_that_matter(&lines);
         assert_eq!(names.len(), MAX_UNITS);
         assert!(names.contains(&name("z.service")));
-        // One had to go for it, and two of those that have only a file.
+        // The new unit displaced one, and two units with only a file had no room.
         assert_eq!(units.left_out(), 3);
     }
 
@@ -501,7 +501,7 @@ mod tests {
         }
         units.hear(news());
         assert!(units.due().unwrap() >= before + PER_UNIT.every);
-        // Another does not wait for it.
+        // Another unit does not wait for it.
         let other = UnitNews {
             units: [name("lab-db.service")].into(),
             ..UnitNews::default()

@@ -1,4 +1,4 @@
-//! An observer at work, for the tests of its watchers.
+//! A running observer, for the tests of its watchers.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,18 +18,18 @@ use super::watchers::Observer;
 
 const LONG: Duration = Duration::from_mins(3);
 
-/// An observer at work, and what it works with.
+/// A running observer and its parts.
 pub struct Watched {
-    /// What it writes.
+    /// The state that it writes.
     pub state: State,
-    /// The way to it.
+    /// Its handle.
     pub handle: ObserverHandle,
     stop: oneshot::Sender<()>,
     done: JoinHandle<()>,
 }
 
 impl Watched {
-    /// One with these containers, and its state in a file `state.db` in `directory`.
+    /// Starts an observer of these containers, with its state in the file `state.db` in `directory`.
     pub fn by(lxc: &Lxc, directory: &Path) -> Self {
         let state = State::open(&directory.join("state.db")).unwrap();
         let units = Units::new(&Systemd::new(SystemBus::new()), Settings::default().into());
@@ -47,26 +47,26 @@ impl Watched {
         }
     }
 
-    /// What stands at a pointer now.
+    /// The current value at a pointer.
     pub fn at(&self, pointer: &str) -> Option<Value> {
         let pointer = Pointer::parse(pointer).unwrap();
         pointer.get(&self.state.document().root).cloned()
     }
 
-    /// Has everything looked at, however long that takes, and says the revision of the document then.
+    /// Requests a look at everything, waits for it, and returns the document's revision.
     pub async fn look(&self) -> u64 {
         let looked = self.handle.looked(self.handle.nudge());
         timeout(LONG, looked).await.expect("a look");
         self.state.document().revision
     }
 
-    /// Waits until this word stands there, or nothing does, and says how long that took.
+    /// Waits until the value is this string, or absent, and returns how long that took.
     pub async fn wait_for(&self, pointer: &str, expected: Option<&str>) -> Duration {
         let expected = expected.map(Value::from);
         self.wait_until(pointer, |found| found == expected).await
     }
 
-    /// Waits until what stands there is as it should be, and says how long that took.
+    /// Waits until the value satisfies `good`, and returns how long that took.
     pub async fn wait_until(
         &self,
         pointer: &str,
@@ -79,7 +79,7 @@ impl Watched {
         start.elapsed()
     }
 
-    /// Stops it and waits until it has.
+    /// Stops the observer and waits for its end.
     pub async fn end(self) {
         drop(self.stop);
         self.done.await.unwrap();

@@ -1,4 +1,4 @@
-//! The watchers together: made, started and ended in one place.
+//! Creates, starts and stops the watchers together.
 
 use std::future::Future;
 
@@ -15,7 +15,7 @@ use super::scribe::Scribe;
 use super::unit_watch::UnitWatch;
 use super::units::Units;
 
-/// Watches the box and writes what it sees into the state.
+/// Watches the host and writes its state into the document.
 #[derive(Debug)]
 pub struct Observer {
     containers: ContainerWatch,
@@ -26,7 +26,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// An observer that has seen nothing yet.
+    /// Creates an observer that has seen nothing yet.
     pub fn new(state: State, lxc: &Lxc, host: Host, units: Units) -> Self {
         let mut nudges = Nudges::default();
         let causes = nudges.causes();
@@ -40,7 +40,7 @@ impl Observer {
         }
     }
 
-    /// A way to ask it to look.
+    /// Returns a handle to request looks.
     pub fn handle(&self) -> ObserverHandle {
         self.handle.clone()
     }
