@@ -1,4 +1,4 @@
-//! One agent: what it may do, what it did, and how that is changed.
+//! The page of one agent: its permissions, its calls, and the form that changes it.
 
 use hyper::Response;
 use maud::{Markup, html};
@@ -19,10 +19,10 @@ use crate::http::Body;
 use crate::sys::now_ms;
 use crate::vault::{Agent, AuditReader, AuditWanted};
 
-/// So many of its calls are listed; the audit has all.
+/// The number of its calls that are listed; the audit has all.
 const CALLS: u32 = 10;
 
-/// The page.
+/// Renders the page.
 pub fn page(asked: &Asked<'_>, id: &str) -> Made {
     let agent = found(asked, id)?;
     let wanted = policy_of(&agent).map(|policy| Wanted::now(&agent, &policy));
@@ -37,7 +37,7 @@ fn found(asked: &Asked<'_>, id: &str) -> Result<Agent, Trouble> {
         .ok_or(Trouble::Absent)
 }
 
-/// What a form asks for.
+/// Runs the action that the form requests.
 pub async fn change(asked: &Asked<'_>, id: &str) -> Made {
     let before = found(asked, id)?;
     if before.revoked_ms.is_some() {
@@ -63,7 +63,7 @@ pub async fn change(asked: &Asked<'_>, id: &str) -> Made {
 
 async fn edit(asked: &Asked<'_>, before: &Agent, save: bool) -> Result<Response<Body>, Trouble> {
     let wanted = Wanted::of(asked.visit);
-    // One that cannot be read is in the way of every call: what is said now takes its place.
+    // An unreadable policy rejects every call: the form's values replace it.
     let policy = policy_of(before).unwrap_or_else(|_| Policy::from(before.preset));
     let after = match wanted.changed(before, &policy, &asked.site.spaces()) {
         Ok(after) => after,
@@ -86,7 +86,7 @@ async fn edit(asked: &Asked<'_>, before: &Agent, save: bool) -> Result<Response<
     Ok(done(&format!("/owner/agents/{}", before.id), said))
 }
 
-/// An agent as it is, and as it would be where another one is given.
+/// Renders an agent, with a preview of its changed permissions if `after` differs.
 fn shown(
     asked: &Asked<'_>,
     agent: &Agent,

@@ -1,4 +1,4 @@
-//! What an agent is to be, as a form asks for it and as it was sent.
+//! The form for a new or changed agent, and its submitted values.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::guard::Visit;
 use crate::sys::rfc3339;
 use crate::vault::Agent;
 
-/// The most entries of a list that is typed; more are refused.
+/// The maximum number of entries of a typed list; more are rejected.
 const MAX_LISTED: usize = 64;
 
-/// What was sent, or what is there: as text, so that what was mistyped can be shown again.
+/// The submitted or current values, as text, so that invalid input can be shown again.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     name: String,
@@ -29,7 +29,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// As a form has sent it.
+    /// Reads the values from a submitted form.
     pub fn of(visit: &Visit) -> Self {
         let field = |name: &str| visit.field(name).unwrap_or_default();
         let mode = |risk: Risk| (risk, field(&mode_field(risk)));
@@ -45,7 +45,7 @@ impl Wanted {
         }
     }
 
-    /// As it is.
+    /// Returns the current values of an agent.
     pub fn now(agent: &Agent, policy: &Policy) -> Self {
         let overrides = &policy.overrides;
         let modes = overrides.modes.iter();
@@ -63,7 +63,7 @@ impl Wanted {
         }
     }
 
-    /// A new agent; what is wrong with it, if something is.
+    /// Returns the new agent that the values describe, or the error in them.
     pub fn admission(&self, spaces: &Spaces) -> Result<Admission, String> {
         Ok(Admission {
             name: fit_name(self.name.trim())?,
@@ -79,7 +79,7 @@ impl Wanted {
         })
     }
 
-    /// An agent as it would be then.
+    /// Returns an agent with the values applied.
     pub fn changed(
         &self,
         before: &Agent,
@@ -90,7 +90,7 @@ impl Wanted {
         after.name = fit_name(self.name.trim())?;
         after.preset = self.preset()?;
         after.overrides = self.overrides(policy.overrides.clone())?.to_text();
-        // One whose space is gone may stay there.
+        // An agent whose space was removed from the settings may keep it.
         if before.space.as_deref() != Some(self.space.as_str()) {
             after.space = Some(self.space(spaces)?);
         }
@@ -114,7 +114,7 @@ impl Wanted {
         )
     }
 
-    /// What is said to single tools is kept: the form does not show it.
+    /// Overrides for single tools are kept, because the form does not show them.
     fn overrides(&self, kept: Overrides) -> Result<Overrides, String> {
         let mut overrides = kept;
         overrides.toolsets = list(&self.toolsets)?;
@@ -129,7 +129,7 @@ impl Wanted {
     }
 }
 
-/// When a token expires, as the form shows it and reads it.
+/// When a token expires, in the format that the form shows and parses.
 fn expires_text(agent: &Agent) -> String {
     agent
         .expires_ms
@@ -149,7 +149,7 @@ fn joined<T: ToString>(list: Option<&[T]>) -> String {
     words.join(" ")
 }
 
-/// Words with spaces or commas between them; none for nothing.
+/// Splits text at spaces and commas; `None` if it is empty.
 fn list<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<Option<Vec<T>>, String> {
     let words = text
         .split([' ', ',', '\n', '\r', '\t'])
@@ -162,7 +162,7 @@ fn list<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<Option<Vec<T>
     Ok(Some(all).filter(|all| !all.is_empty()))
 }
 
-/// The fields; a new agent is asked for what it needs, with the rest out of the way.
+/// Renders the fields; for a new agent, optional ones are collapsed.
 pub fn fields(wanted: &Wanted, spaces: &Spaces, is_new: bool) -> Markup {
     html! {
         div class="field" {

@@ -1,4 +1,4 @@
-//! Who may come in: the agents, and a new one with its token, this once.
+//! The agents page: the list, and the form for a new agent, whose token is shown once.
 
 use maud::{Markup, PreEscaped, html};
 use qrcode::QrCode;
@@ -16,12 +16,12 @@ use crate::deeds::{AUTHORITY_FILE, Way, admit, expires_soon, snippets, standing}
 use crate::sys::now_ms;
 use crate::vault::Agent;
 
-/// The page.
+/// Renders the page.
 pub fn page(asked: &Asked<'_>) -> Made {
     listed(asked, &Wanted::default(), None)
 }
 
-/// The list with the form for a new one, filled as it was sent where it could not be done.
+/// Renders the list and the form for a new agent, filled with the submitted values after an error.
 fn listed(asked: &Asked<'_>, wanted: &Wanted, wrong: Option<&str>) -> Made {
     let site = asked.site;
     let spaces = site.spaces();
@@ -77,12 +77,12 @@ fn listing(label: &str, rows: &Markup) -> Markup {
     table(label, &heads, rows)
 }
 
-/// An agent's own page.
+/// The path of an agent's own page.
 pub fn path(agent: &Agent) -> String {
     format!("/owner/agents/{}", agent.id)
 }
 
-/// Adds one, and shows its token.
+/// Adds an agent, and shows its token.
 pub async fn add(asked: &Asked<'_>) -> Made {
     let wanted = Wanted::of(asked.visit);
     let admission = match wanted.admission(&asked.site.spaces()) {
@@ -96,7 +96,7 @@ pub async fn add(asked: &Asked<'_>) -> Made {
     token_page(asked, &agent, token.expose(), words::AGENT_ADDED)
 }
 
-/// A token, this once, with what to paste into each client.
+/// Renders a token, which is shown only here, with a snippet for each client.
 pub fn token_page(asked: &Asked<'_>, agent: &Agent, token: &str, words: &str) -> Made {
     let url = mcp_url(asked.visit);
     let authority = authority_file(asked.site);
@@ -136,7 +136,7 @@ pub fn token_page(asked: &Asked<'_>, agent: &Agent, token: &str, words: &str) ->
     asked.page(Tab::Agents, &agent.name, false, content)
 }
 
-/// A text as a QR code; drawn by the library, with nothing of the text in it.
+/// Renders a text as a QR code; the SVG contains no part of the text itself.
 fn qr(text: &str) -> Result<Markup, Trouble> {
     let code = QrCode::new(text.as_bytes()).map_err(|_| Trouble::Unavailable)?;
     let drawn = code

@@ -1,4 +1,4 @@
-//! What pages are drawn with: compiled in, and kept by browsers for as long as it is this gatewren.
+//! Static assets of the pages: compiled in, and cached by browsers until the version changes.
 
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
 use hyper::{Response, StatusCode};
@@ -7,7 +7,7 @@ use super::frame::guarded;
 use crate::guard::Visit;
 use crate::http::{Body, empty};
 
-/// An asset: its path, its type and what it is.
+/// An asset: path, media type and content.
 type Asset = (&'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -17,17 +17,17 @@ const ASSETS: [Asset; 3] = [
     ("/owner/icon.svg",  "image/svg+xml",                  include_str!("assets/icon.svg")),
 ];
 
-/// Changes with every release, and so with every asset that somebody may have.
+/// Changes with every release, and so invalidates every cached asset.
 const VERSION: &str = concat!("\"", env!("CARGO_PKG_VERSION"), "\"");
 
-/// Whether a browser asks again: a debug build's assets may be others each time.
+/// The caching policy; the assets of a debug build may change with every build.
 const KEPT: &str = if cfg!(debug_assertions) {
     "no-cache"
 } else {
     "public, max-age=3600"
 };
 
-/// The asset at this path, which anybody may see.
+/// Returns the asset at this path; no sign-in is needed.
 pub fn asset(visit: &Visit) -> Option<Response<Body>> {
     let (_, media, text) = ASSETS.iter().find(|(path, ..)| *path == visit.path())?;
     let known = visit.header(IF_NONE_MATCH.as_str()) == Some(VERSION) && !cfg!(debug_assertions);

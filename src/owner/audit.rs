@@ -1,4 +1,4 @@
-//! The audit on a page: what was done, by whom, how it went, and whether the record is whole.
+//! The audit page: the recorded calls, with agent and outcome, and the verification of the record.
 
 use std::ops::ControlFlow;
 
@@ -16,13 +16,13 @@ use crate::deeds::{CallStatus, Moment, export_header};
 use crate::http::Body;
 use crate::vault::{AuditCall, AuditLine, AuditReader, AuditWanted, Chain, Exact};
 
-/// So many calls are listed; an earlier moment leads to earlier ones.
+/// The number of calls that are listed; an earlier time shows earlier ones.
 const LISTED: u32 = 100;
 
-/// The largest export that is made in one piece, in bytes; the command line has no such bound.
+/// The maximum size of an export in bytes; the command line has no such limit.
 const MAX_EXPORT: usize = 64 << 20;
 
-/// The fields that calls are looked for by.
+/// The fields that calls can be filtered by.
 const FIELDS: [(&str, &str); 5] = [
     ("agent", words::AGENT),
     ("tool", words::TOOL),
@@ -31,7 +31,7 @@ const FIELDS: [(&str, &str); 5] = [
     ("outcome", words::OUTCOME),
 ];
 
-/// The page.
+/// Renders the page.
 pub async fn page(asked: &Asked<'_>) -> Made {
     let field = |name: &str| {
         asked
@@ -54,7 +54,7 @@ pub async fn page(asked: &Asked<'_>) -> Made {
     };
     let verify = asked.visit.query("verify").is_some();
     let file = asked.site.file("vault.db");
-    // Apart from what serves: to verify reads every row.
+    // On a blocking thread: verification reads every row.
     let read = tokio::task::spawn_blocking(move || {
         let audit = AuditReader::open(&file)?;
         let chain = verify.then(|| audit.verify()).transpose()?;
@@ -110,7 +110,7 @@ fn chain_words(chain: &Chain) -> Markup {
     }
 }
 
-/// Calls, a line each.
+/// Renders a table of calls, a row each.
 pub fn calls_table(label: &str, calls: &[AuditCall], run_after: i64) -> Markup {
     let heads = [
         words::WHEN,
@@ -141,7 +141,7 @@ fn ms(ms: i64) -> u64 {
     u64::try_from(ms).unwrap_or(0)
 }
 
-/// One call in full.
+/// Renders one call in full.
 pub fn call(asked: &Asked<'_>, id: &str) -> Made {
     let audit = AuditReader::open(&asked.site.file("vault.db"))?;
     let call = audit.call(id)?.ok_or(Trouble::Absent)?;
@@ -189,7 +189,7 @@ pub fn call(asked: &Asked<'_>, id: &str) -> Made {
     asked.page(Tab::Audit, words::AUDIT, false, content)
 }
 
-/// How to see the exact arguments, if the page does not show them in full.
+/// Renders how to see the exact arguments, if the page does not show them in full.
 fn exact_words(call: &AuditCall) -> Markup {
     html! {
         @match &call.exact {
@@ -209,7 +209,7 @@ fn laid_out(arguments: &str) -> String {
     text.unwrap_or_else(|| arguments.to_owned())
 }
 
-/// Every row with its hashes, as `gatewren audit export` prints them.
+/// Returns every row with its hashes, as `gatewren audit export` prints them.
 pub fn export(asked: &Asked<'_>) -> Made {
     let audit = AuditReader::open(&asked.site.file("vault.db"))?;
     let (mut lines, mut is_whole) = (Vec::new(), true);

@@ -1,4 +1,4 @@
-//! How the box is: host and containers now and over the last hour, what changed lately, and who caused it.
+//! The host page: host and containers now and during the last hour, recent changes, and their causes.
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -13,13 +13,13 @@ use super::trouble::Trouble;
 use super::words;
 use crate::state::{Filter, History, Operation};
 
-/// So many revisions are told.
+/// The number of revisions that are listed.
 const LATELY: usize = 25;
 
-/// So many places of one revision are named.
+/// The number of paths listed for one revision.
 const PLACES: usize = 4;
 
-/// The page.
+/// Renders the page.
 pub fn page(asked: &Asked<'_>) -> Made {
     let site = asked.site;
     let document = site.state.document();
@@ -108,7 +108,7 @@ fn container_cards(containers: &Map<String, Value>, hour: &Hour) -> Markup {
     }
 }
 
-/// The last revisions with their authors, and the calls that caused them.
+/// Renders the last revisions with their authors, and the calls that caused them.
 fn lately(asked: &Asked<'_>) -> Result<Markup, Trouble> {
     let history = History::open(asked.site.state.path())?;
     let filter = Filter {

@@ -1,4 +1,4 @@
-//! One change on a page: who wants what, why, and what it would make of what is there now.
+//! The page of one proposed change: its agent, its reason, and its effect on the current state.
 
 use maud::{Markup, html};
 
@@ -13,10 +13,10 @@ use crate::deeds::result_text;
 use crate::sys::exact_line;
 use crate::vault::{Change, ChangeStatus};
 
-/// Characters of a result that are shown; the command line has all of it.
+/// The number of characters of a result that are shown; the command line shows all of it.
 const RESULT: usize = 8 << 10;
 
-/// The page.
+/// Renders the page.
 pub fn page(asked: &Asked<'_>, id: &str) -> Made {
     let site = asked.site;
     let change = site.vault.changes().get(id)?.ok_or(Trouble::Absent)?;

@@ -1,4 +1,4 @@
-//! Parts of a change that the inbox and its own page show alike.
+//! Parts of a change that the inbox and its own page share.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::deeds::{Movement, exact_arguments, movement};
 use crate::sys::{exact_lines, text_notes};
 use crate::vault::{Change, ChangeStatus, hex};
 
-/// What agents are called, by their ids.
+/// The agents' names by their ids.
 pub fn names(site: &Site) -> Result<HashMap<String, String>, Trouble> {
     let agents = site.vault.agents().list()?;
     Ok(agents
@@ -23,27 +23,27 @@ pub fn names(site: &Site) -> Result<HashMap<String, String>, Trouble> {
         .collect())
 }
 
-/// What an agent is called; its id when nobody knows it any more.
+/// Renders an agent's name, or its id if the agent no longer exists.
 pub fn of(names: &HashMap<String, String>, agent: &str) -> Markup {
     name(names.get(agent).map_or(agent, String::as_str))
 }
 
-/// A change's own page.
+/// The path of a change's own page.
 pub fn path(change: &Change) -> String {
     format!("/owner/changes/{}", change.id)
 }
 
-/// What a change is about.
+/// Renders the target of a change.
 pub fn about(change: &Change) -> Markup {
     html! { @if let Some(target) = &change.target { (name(target)) } }
 }
 
-/// How a change stands, in a word.
+/// Renders the status of a change.
 pub fn standing(change: &Change) -> Markup {
     html! { span class=(format!("tag {}", standing_class(change.status))) { (change.status.as_str()) } }
 }
 
-/// How a standing looks.
+/// The CSS class of a status.
 pub fn standing_class(status: ChangeStatus) -> &'static str {
     match status {
         ChangeStatus::Pending | ChangeStatus::Unknown => "warn",
@@ -52,7 +52,7 @@ pub fn standing_class(status: ChangeStatus) -> &'static str {
     }
 }
 
-/// The tool's class of risk, in words.
+/// Renders the tool's class of risk.
 fn risk(asked: &Asked<'_>, change: &Change) -> Result<Markup, Trouble> {
     let tools = asked.site.tools()?;
     let tool = tools.iter().find(|tool| tool.name == change.tool);
@@ -64,7 +64,7 @@ fn risk(asked: &Asked<'_>, change: &Change) -> Result<Markup, Trouble> {
     })
 }
 
-/// Whether what it rests on has moved since it was proposed.
+/// Renders whether the state that a change depends on has changed since the proposal.
 fn rests(change: &Change, moved: &Movement) -> Markup {
     html! {
         p {
@@ -81,7 +81,7 @@ fn rests(change: &Change, moved: &Movement) -> Markup {
     }
 }
 
-/// The button that rejects, alone.
+/// Renders only the button that rejects.
 pub fn reject(asked: &Asked<'_>, change: &Change) -> Markup {
     html! {
         form method="post" action=(path(change)) class="row" {
@@ -92,7 +92,7 @@ pub fn reject(asked: &Asked<'_>, change: &Change) -> Markup {
     }
 }
 
-/// The buttons that decide on a change which is shown whole, and what allows more than it.
+/// Renders the buttons that decide on a fully shown change, and the form for a grant.
 pub fn decision(asked: &Asked<'_>, change: &Change, grant_form: &Markup) -> Markup {
     html! {
         section {
@@ -114,7 +114,7 @@ pub fn decision(asked: &Asked<'_>, change: &Change, grant_form: &Markup) -> Mark
     }
 }
 
-/// Who wants what and why, and what it would make of what is there now.
+/// Renders the agent and reason of a change, and its effect on the current state.
 pub fn facts(
     asked: &Asked<'_>,
     change: &Change,

@@ -1,18 +1,18 @@
-//! Small charts: a line through the last hour.
+//! Small charts: a line for the last hour.
 
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-/// The width of a chart in its own units; it is drawn as wide as there is room.
+/// The width of a chart in its own units; it is stretched to the available width.
 const WIDTH: f64 = 120.0;
-/// Its height.
+/// The height of a chart in its own units.
 const HEIGHT: f64 = 40.0;
 
-/// So many points make it full; fewer stand at its right end.
+/// The number of points of a full chart; fewer are drawn at its right end.
 const POINTS: usize = 60;
 
-/// A chart of values from 0 to `most`, or to the largest of them where none is given, with what it says in words.
+/// Renders a chart of values from 0 to `most`, or to the largest value if `None`, with a text alternative.
 pub fn chart(title: &str, values: &[f64], most: Option<f64>, said: &str) -> Markup {
     let largest = values.iter().copied().fold(0.0, f64::max);
     let most = most.unwrap_or(largest).max(f64::MIN_POSITIVE);
@@ -36,13 +36,13 @@ fn points(values: &[f64], most: f64) -> String {
     let mut points = String::new();
     for (index, value) in shown.iter().enumerate() {
         let height = HEIGHT - 1.0 - (value / most).clamp(0.0, 1.0) * (HEIGHT - 2.0);
-        // Writing into a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(points, "{:.1},{height:.1} ", place(first + index));
     }
     points
 }
 
-/// Bytes as people read them.
+/// Formats a number of bytes for people.
 pub fn bytes(count: f64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut left = count;

@@ -1,4 +1,4 @@
-//! The password once more, before what gives access or widens it.
+//! Asks for the password again before an action that grants or widens access.
 
 use hyper::{Response, StatusCode};
 use maud::html;
@@ -10,15 +10,15 @@ use super::trouble::Trouble;
 use super::words;
 use crate::http::Body;
 
-/// The field with the password.
+/// The name of the password field.
 const FIELD: &str = "confirm_password";
 
-/// The field beside it, for password managers.
+/// The name of the user name field, for password managers.
 const USERNAME: &str = "username";
 
-/// Checks that the owner has typed the password within the last 10 minutes of this login, or types it with this form.
-/// Returns the page that asks for it where it does not: the page sends the same form again, so nothing may be done
-/// before this returns `None`.
+/// Checks that the owner has entered the password in the last 10 minutes of this login, or with this form.
+/// Otherwise returns a page that asks for it and then sends the same form again. The caller must not act before
+/// this returns `None`.
 pub async fn confirm(asked: &Asked<'_>) -> Result<Option<Response<Body>>, Trouble> {
     let (logins, key) = (&asked.site.logins, asked.session.key);
     let wrong = match asked.visit.field(FIELD) {

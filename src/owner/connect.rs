@@ -1,4 +1,4 @@
-//! How clients get here: the address, the certificate authority, and how each system is told to trust it.
+//! How clients connect: the address, the certificate authority, and how each system is made to trust it.
 
 use std::fs;
 
@@ -16,23 +16,23 @@ use crate::deeds::{AUTHORITY_PEM, How, SYSTEMS};
 use crate::guard::Visit;
 use crate::http::{Body, Facts};
 
-/// The authority's certificate as clients get it.
+/// The authority's certificate, as clients download it.
 pub struct AuthorityFile {
     pem: String,
     facts: Facts,
 }
 
-/// Where MCP is, as whoever visits reaches the box.
+/// The MCP URL, with the host name that the visitor used.
 pub fn mcp_url(visit: &Visit) -> String {
     format!("https://{}/mcp", visit.host())
 }
 
-/// Where programs come in that hold no token.
+/// The MCP URL for programs without a token.
 fn connect_url(visit: &Visit) -> String {
     format!("https://{}/connect/mcp", visit.host())
 }
 
-/// The certificate of our own authority; none where somebody else vouches for us, or it cannot be read.
+/// Reads the certificate of the own authority; `None` if the certificate is supplied or cannot be read.
 pub fn authority_file(site: &Site) -> Option<AuthorityFile> {
     let own = site.live.read(|settings| settings.tls.mode == TlsMode::Own);
     let pem = own
@@ -42,7 +42,7 @@ pub fn authority_file(site: &Site) -> Option<AuthorityFile> {
     Some(AuthorityFile { pem, facts })
 }
 
-/// The page.
+/// Renders the page.
 pub fn page(asked: &Asked<'_>) -> Made {
     let authority = authority_file(asked.site);
     let host = asked.visit.host();
@@ -81,7 +81,8 @@ pub fn page(asked: &Asked<'_>) -> Made {
     asked.page(Tab::Connect, words::CONNECT, false, content)
 }
 
-/// What is done on each system. The certificate is fetched unseen, so what is fetched is compared.
+/// Renders the steps for each system. The certificate is downloaded without verification, so its fingerprint is
+/// compared.
 fn per_system(host: &str) -> Markup {
     let fetch = format!(
         "curl -ko {AUTHORITY_PEM} https://{host}/owner/connect/authority/pem && openssl x509 -in {AUTHORITY_PEM} -noout -fingerprint -sha256"
@@ -98,7 +99,7 @@ fn per_system(host: &str) -> Markup {
     }
 }
 
-/// The certificate as a file. It is no secret, and a phone fetches it before anybody is signed in there.
+/// Returns the certificate as a file. It is public, and a phone downloads it before the owner signs in there.
 pub fn authority(site: &Site, visit: &Visit, form: &str) -> Made {
     let authority = authority_file(site).ok_or(Trouble::Absent)?;
     let (media, name, bytes) = match form {

@@ -1,4 +1,4 @@
-//! The owner's word on changes, from a form that showed them.
+//! The owner's decisions on changes, from a form that showed them.
 
 use super::change_parts::{names, of};
 use super::confirm::confirm;
@@ -12,10 +12,10 @@ use crate::auth::CommandPrefix;
 use crate::deeds::{self, GrantWish, Ruled, Verb, rule};
 use crate::vault::{Change, GrantBound, hex};
 
-/// The longest note; more is refused, for the agent reads all of it.
+/// The maximum length of a note; a longer one is rejected, because the agent reads all of it.
 const MAX_NOTE: usize = 500;
 
-/// Decides on one.
+/// Decides on one change.
 pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
     let visit = asked.visit;
     let change = shown(asked, id, &visit.field("seen").unwrap_or_default())?;
@@ -42,7 +42,8 @@ pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
         if let GrantBound::Prefix(words) = &wanted.bound {
             words.parse::<CommandPrefix>()?;
         }
-        // A single approval runs the call that was just shown, once. A grant runs calls that the owner has not seen.
+        // A single approval runs the call that was just shown, once. A grant runs calls that the owner has not
+        // seen.
         if let Some(page) = confirm(asked).await? {
             return Ok(page);
         }
@@ -69,8 +70,8 @@ pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
     Ok(done(&format!("/owner/changes/{id}"), said))
 }
 
-/// Decides on several changes of an agent: approves those that one page of the inbox shows in full, or rejects those that
-/// the form names.
+/// Decides on several changes of an agent: approves those that one page of the inbox shows in full, or rejects
+/// those that the form names.
 pub async fn together(asked: &Asked<'_>) -> Made {
     match asked.visit.field("do").as_deref() {
         Some("approve") => approve_page(asked).await,
@@ -79,7 +80,7 @@ pub async fn together(asked: &Asked<'_>) -> Made {
     }
 }
 
-/// Approves what the page showed. The page is made once more, and unless its digest is the same nothing is approved.
+/// Approves the changes that the page showed. The page is built again; if its digest differs, nothing is approved.
 async fn approve_page(asked: &Asked<'_>) -> Made {
     let field = |name: &str| asked.visit.field(name).unwrap_or_default();
     let number: usize = field("page").parse().unwrap_or(1);
@@ -93,10 +94,10 @@ async fn approve_page(asked: &Asked<'_>) -> Made {
     finish(ruled.await?, "all-approved")
 }
 
-/// Rejects what the form names, on whichever page it is.
+/// Rejects the changes that the form names, on any page.
 async fn reject_all(asked: &Asked<'_>) -> Made {
     let seen = asked.visit.fields("seen");
-    // All are looked at before anything is decided.
+    // All of them are checked before the first decision.
     let changes: Result<Vec<Change>, Trouble> = seen
         .iter()
         .map(|seen| {
@@ -128,7 +129,7 @@ fn finish(ruled: Vec<Ruled>, said: &str) -> Made {
     Ok(done("/owner", said))
 }
 
-/// Ends a grant before its time.
+/// Ends a grant early.
 pub async fn end_grant(asked: &Asked<'_>, id: &str) -> Made {
     if deeds::end_grant((&asked.site.vault, &asked.hand()), id).await? {
         Ok(done("/owner", "grant-ended"))
@@ -137,7 +138,7 @@ pub async fn end_grant(asked: &Asked<'_>, id: &str) -> Made {
     }
 }
 
-/// The change, if it is still the one that the form showed.
+/// Returns the change, if it is unchanged since the form showed it.
 fn shown(asked: &Asked<'_>, id: &str, seen: &str) -> Result<Change, Trouble> {
     let change = asked.site.vault.changes().get(id)?.ok_or(Trouble::Absent)?;
     if hex(&change.binding()) == seen {

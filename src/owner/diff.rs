@@ -1,4 +1,4 @@
-//! A change's arguments beside what stands in the state now.
+//! Shows a change's arguments next to the current values in the state.
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -9,12 +9,13 @@ use crate::deeds::{ShownArgument, change_arguments};
 use crate::telemetry::redact;
 use crate::vault::Change;
 
-/// Each argument as it would be, and as it is now where the state has a member of that name at what the change rests
-/// on. The arguments are whole and never redacted: a hidden part could be what the agent wants to run.
+/// Renders each argument, next to the current value if the state has a member of that name at one of the paths that
+/// the change depends on. The arguments are complete and never redacted: a hidden part could be the command that
+/// the agent wants to run.
 pub fn diff(change: &Change, state: &Value) -> Markup {
     let arguments: Map<String, Value> = serde_json::from_str(&change.arguments).unwrap_or_default();
     let shown = change_arguments(change);
-    // What writes into the state names the place.
+    // A tool that writes into the state has the path as its target.
     let place = change
         .target
         .iter()
@@ -41,7 +42,7 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
     }
 }
 
-/// Whether an argument is shown as the text that it is, or as JSON.
+/// Whether an argument is shown as plain text or as JSON.
 fn kind(argument: &ShownArgument) -> &'static str {
     if argument.is_text {
         words::AS_TEXT
@@ -76,8 +77,8 @@ fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// What stands now under an argument's name, or the name as the state writes it. A switch is named after its tool, and
-/// a value is all that stands there.
+/// Returns the current value for an argument's name, or for the name as the state spells it. A switch `on` is named
+/// after its tool, and `value` is the whole value.
 fn now<'a>(stands: &[&'a Value], tool: &str, argument: &str) -> Option<&'a Value> {
     let named = match argument {
         "value" => return stands.first().copied(),
@@ -89,7 +90,7 @@ fn now<'a>(stands: &[&'a Value], tool: &str, argument: &str) -> Option<&'a Value
     stands.iter().find_map(member)
 }
 
-/// `memory_limit` as `memoryLimit`.
+/// Converts `memory_limit` to `memoryLimit`.
 fn camel(name: &str) -> String {
     let mut parts = name.split('_');
     let mut camel = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Tells pages that something has moved: they look again.
+//! Notifies open pages of changes, so that they reload their content.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,13 +12,13 @@ use super::trouble::Trouble;
 use super::words;
 use crate::http::events as stream;
 
-/// So many pages are told at once; further ones say so, and go without.
+/// The maximum number of concurrently notified pages; further ones show an error and are not updated.
 const MAX_READERS: u32 = 32;
 
-/// What moves in so short a time is one piece of news.
+/// Changes within this time are one notification.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// Ends with the stream that it counts.
+/// Decrements the count when the stream ends.
 struct Reader(Arc<AtomicU32>);
 
 impl Drop for Reader {
@@ -27,8 +27,8 @@ impl Drop for Reader {
     }
 }
 
-/// One message for each time that the inbox, the agents, the state or the samples have moved, until the owner is
-/// signed out here.
+/// Sends one message for each change of the inbox, the agents, the state or the samples, until the owner signs out
+/// here.
 pub fn events(asked: &Asked<'_>) -> Made {
     let site = asked.site;
     let before = site.readers.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +41,7 @@ pub fn events(asked: &Asked<'_>) -> Made {
     let mut agents = site.vault.agents().changes();
     let mut state = site.state.bell();
     let mut samples = site.samples.bell();
-    // Before anything else is looked at: what moves from here on rings.
+    // Before anything else is read: every later change notifies.
     let missed = asked
         .visit
         .query("seen")

@@ -1,4 +1,4 @@
-//! The frame of every page: head, navigation, and the headers that keep others out.
+//! The frame of every page: head, navigation, and the security headers.
 
 use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
@@ -11,24 +11,24 @@ use super::words;
 use crate::guard::Session;
 use crate::http::{Body, empty};
 
-/// Everything comes from here, nothing is inline, and no other page may hold this one in a frame.
+/// All content is loaded from this server, nothing is inline, and no other page may embed this one in a frame.
 const CONTENT: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
                        connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The pages that the navigation leads to.
+/// The pages in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tab {
-    /// What waits.
+    /// The inbox.
     Inbox,
-    /// How the box is.
+    /// The state of the host.
     Box,
-    /// Who may come in.
+    /// The agents.
     Agents,
-    /// What was done.
+    /// The audit.
     Audit,
-    /// How clients get here.
+    /// How clients connect.
     Connect,
-    /// Where the owner is signed in.
+    /// The logins.
     Logins,
 }
 
@@ -44,29 +44,29 @@ impl Tab {
     ];
 }
 
-/// A page before it is sent.
+/// A page before it is rendered.
 pub struct Page<'a> {
-    /// What the window is called.
+    /// The window title.
     pub title: &'a str,
-    /// Where in the navigation it stands; nowhere before somebody is signed in.
+    /// The page's navigation entry; `None` before the owner is signed in.
     pub tab: Option<Tab>,
-    /// How many changes wait.
+    /// The number of changes that wait for a decision.
     pub waiting: usize,
-    /// What had moved before it was made, where it is looked at again when something moves.
+    /// The stamp of the shown data, if the page is reloaded on changes.
     pub live: Option<&'a str>,
-    /// What it shows.
+    /// The content.
     pub content: Markup,
 }
 
 impl Page<'_> {
-    /// The page as an answer.
+    /// Returns the page as a response.
     pub fn response(self, status: StatusCode) -> Response<Body> {
         let mut response = Response::new(Body::whole(self.markup().into_string().into_bytes()));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         let html = HeaderValue::from_static("text/html; charset=utf-8");
         headers.insert(CONTENT_TYPE, html);
-        // It holds what only the owner may see.
+        // The page contains data for the owner only.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         guarded(&mut response);
         response
@@ -107,19 +107,19 @@ fn navigation(here: Tab, waiting: usize) -> Markup {
     }
 }
 
-/// Adds what every answer of the page carries.
+/// Adds the headers of every response.
 pub fn guarded(response: &mut Response<Body>) {
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // With none at all, browsers would not name our own origin in forms either.
+    // With `no-referrer`, browsers would omit the origin in form requests as well.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     let opener = HeaderName::from_static("cross-origin-opener-policy");
     headers.insert(opener, HeaderValue::from_static("same-origin"));
 }
 
-/// After a form: the page that shows what came of it.
+/// Redirects to the page that shows the result of a form.
 pub fn see(path: &str) -> Response<Body> {
     let mut response = empty(StatusCode::SEE_OTHER);
     let to = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/owner"));
@@ -131,7 +131,7 @@ pub fn see(path: &str) -> Response<Body> {
     response
 }
 
-/// Keeps the form of a session from being sent by anybody else.
+/// Renders the session's CSRF token, so that no other site can send the form.
 pub fn proof(session: &Session) -> Markup {
     html! { input type="hidden" name=(crate::guard::PROOF) value=(session.proof); }
 }

@@ -1,4 +1,4 @@
-//! Allowing more than one change: how far a grant goes is chosen here, and the widest one is asked for twice.
+//! The form for a grant: how far it goes is chosen here, and the widest one needs a second confirmation.
 
 use maud::{Markup, html};
 
@@ -11,25 +11,25 @@ use super::words;
 use crate::deeds::{Span, granted_words, is_broad, takes_command};
 use crate::vault::{Change, GrantBound, hex};
 
-/// The words of the form for how far a grant goes.
+/// The values of the form's scope field.
 const EXACT: &str = "exact";
 const TARGET: &str = "target";
 const PREFIX: &str = "prefix";
 const BROAD: &str = "broad";
 
-/// What the owner allows beside a change.
+/// The grant that the owner requests with a change.
 #[derive(Debug, Clone)]
 pub struct WantedGrant {
-    /// Which calls.
+    /// The calls that it covers.
     pub bound: GrantBound,
-    /// For how long.
+    /// Its duration.
     pub span: Span,
-    /// Whether the owner has seen in words that it is every call of the tool.
+    /// Whether the owner has confirmed that it covers every call of the tool.
     is_sure: bool,
 }
 
 impl WantedGrant {
-    /// What a form asks for beside a change.
+    /// Reads the requested grant from the form.
     pub fn of(asked: &Asked<'_>, change: &Change) -> Result<Self, Trouble> {
         let field = |name: &str| asked.visit.field(name).unwrap_or_default();
         let bound = match field("scope").as_str() {
@@ -46,14 +46,14 @@ impl WantedGrant {
         })
     }
 
-    /// Whether the owner has still to be asked whether every call is meant.
+    /// Whether the owner must still confirm that it covers every call.
     pub fn needs_second_step(&self, change: &Change) -> bool {
         is_broad(change.target.as_deref(), &self.bound) && !self.is_sure
     }
 }
 
-/// The part of the form that allows more than the change. The default is narrow: the target of the change, or exactly this
-/// call where it has no target.
+/// Renders the form's part for a grant. The default is narrow: the target of the change, or exactly this call if it
+/// has no target.
 pub fn fields(change: &Change) -> Markup {
     let (target, tool) = (change.target.as_deref(), change.tool.as_str());
     let id = |name: &str| format!("{name}-{}", change.id);
@@ -87,7 +87,7 @@ pub fn fields(change: &Change) -> Markup {
     }
 }
 
-/// The second question about a grant for every call of a tool.
+/// Renders the confirmation of a grant for every call of a tool.
 pub fn second_step(asked: &Asked<'_>, change: &Change, agent: &Markup) -> Made {
     let field = |name: &str| asked.visit.field(name).unwrap_or_default();
     let span = field("span");

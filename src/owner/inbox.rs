@@ -1,4 +1,4 @@
-//! The inbox: what waits for the owner, in full on as many pages as it takes, and what became of the rest.
+//! The inbox: open changes, in full on as many pages as needed, and the outcome of recent ones.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ use super::words;
 use crate::deeds::granted_words;
 use crate::vault::{Change, ChangeStatus, Grant, hex};
 
-/// So many that have ended are listed.
+/// The number of ended changes that are listed.
 const ENDED: usize = 20;
 
-/// The page.
+/// Renders the page.
 pub fn page(asked: &Asked<'_>) -> Made {
     let site = asked.site;
     let changes = site.vault.changes().list(false)?;
@@ -61,7 +61,7 @@ fn ended_rows(ended: &[Change], names: &HashMap<String, String>) -> Markup {
     }
 }
 
-/// All that there is to decide on, and the buttons for it.
+/// Renders a change in full, with the buttons to decide on it.
 fn whole(
     asked: &Asked<'_>,
     change: &Change,
@@ -77,7 +77,8 @@ fn whole(
     })
 }
 
-/// A change that is too long to be shown beside others: it can be rejected here, and approved on its own page.
+/// Renders a change that is too long to be shown in full here: it can be rejected here, and approved on its own
+/// page.
 fn too_long(asked: &Asked<'_>, change: &Change, names: &HashMap<String, String>) -> Markup {
     let Length { characters, lines } = Length::of(change);
     html! {
@@ -90,7 +91,7 @@ fn too_long(asked: &Asked<'_>, change: &Change, names: &HashMap<String, String>)
     }
 }
 
-/// Links to the other pages, where there are any.
+/// Renders links to the other pages, if there are any.
 fn pages(page: &InboxPage) -> Markup {
     let to = |number: usize| format!("/owner?page={number}");
     html! {
@@ -104,7 +105,8 @@ fn pages(page: &InboxPage) -> Markup {
     }
 }
 
-/// One decision on several changes of an agent: approves what this page shows in full, or rejects all that waits.
+/// Renders one decision on several changes of an agent: approve those that this page shows in full, or reject all
+/// that wait.
 fn together(
     asked: &Asked<'_>,
     page: &InboxPage,

@@ -1,4 +1,4 @@
-//! Which changes of the inbox are on which page, and which of them are shown in full and can be approved together.
+//! The order of the inbox: which changes are on which page, shown in full, and approvable together.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,29 @@ use crate::config::Risk;
 use crate::deeds::{Batch, shown_change};
 use crate::vault::{Change, ChangeStatus};
 
-/// Open changes on one page.
+/// The number of open changes on one page.
 const ON_A_PAGE: usize = 10;
 
-/// The longest change that is shown in full beside others, in characters and in lines. A longer one is approved on its
-/// own page only.
+/// The maximum size of a change that is shown in full in a list, in characters and in lines. A longer one is
+/// approved on its own page only.
 const MAX_CHARACTERS: usize = 4_000;
 const MAX_LINES: usize = 60;
 
 /// One page of the inbox.
 #[derive(Debug)]
 pub struct InboxPage {
-    /// Its number, from 1.
+    /// The page's number, from 1.
     pub number: usize,
-    /// How many pages there are.
+    /// The number of pages.
     pub count: usize,
-    /// The open changes on it: those that wait first, of these the riskiest first, of one class the longest first.
+    /// The open changes on this page: pending ones first, then by risk from the highest, then by length from the
+    /// longest.
     pub shown: Vec<Change>,
     /// All open changes, in the same order.
     open: Vec<Change>,
 }
 
-/// How long a change is, as it is shown.
+/// The length of a change as it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Length {
     /// Characters of tool, arguments and reason.
@@ -39,7 +40,7 @@ pub struct Length {
 }
 
 impl InboxPage {
-    /// The page of this number; the last one when there are fewer.
+    /// Returns the page with this number, or the last one if there are fewer.
     pub fn of(site: &Site, open: Vec<Change>, number: usize) -> Result<Self, Trouble> {
         let tools = site.tools()?;
         let risks = tools.into_iter().map(|tool| (tool.name, tool.risk));
@@ -50,7 +51,7 @@ impl InboxPage {
         open.sort_by_cached_key(|change| {
             let decided = change.status != ChangeStatus::Pending;
             let rank = rank(risks.get(&change.tool).copied());
-            // Rendering all of them only to sort them would be slow.
+            // Rendering every change only for sorting would be slow.
             let shortness = usize::MAX - change.arguments.len();
             (
                 decided,
@@ -83,13 +84,13 @@ impl InboxPage {
         agents
     }
 
-    /// All that waits of an agent, on whichever page.
+    /// All waiting changes of an agent, on any page.
     pub fn waiting_of(&self, agent: &str) -> Vec<Change> {
         let of_agent = self.waiting().filter(|change| change.agent == agent);
         of_agent.cloned().collect()
     }
 
-    /// What waits of an agent and is shown in full on this page: what can be approved together.
+    /// The waiting changes of an agent that this page shows in full, which can be approved together.
     pub fn batch(&self, agent: &str) -> Batch {
         Batch::of(self.waiting_of(agent), |change| {
             let is_here = self.shown.iter().any(|shown| shown.id == change.id);
@@ -104,7 +105,7 @@ impl InboxPage {
 }
 
 impl Length {
-    /// Of a change.
+    /// Computes the length of a change.
     pub fn of(change: &Change) -> Self {
         let text = shown_change(change);
         Self {
@@ -113,13 +114,13 @@ impl Length {
         }
     }
 
-    /// Whether it is shown in full beside others.
+    /// Whether it is shown in full in a list.
     pub fn fits(self) -> bool {
         self.characters <= MAX_CHARACTERS && self.lines <= MAX_LINES
     }
 }
 
-/// The riskiest first; a tool that is not known could be anything.
+/// The rank of a risk, the riskiest first; an unknown tool comes first, because it could do anything.
 fn rank(risk: Option<Risk>) -> u8 {
     match risk {
         None => 0,
@@ -204,7 +205,7 @@ mod tests {
         assert!(!ids(&one).contains(&12) && !ids(&one).contains(&13));
         assert_ne!(one.digest, two.digest);
         assert!(first.batch("b").changes.is_empty());
-        // The same page, when one more waits somewhere.
+        // The same page, with one more change waiting on another page.
         open.push(change(14, "put", "late"));
         assert!(page(&open, 1).batch("a").check(&one.digest).is_err());
         assert_eq!(page(&open, 9).number, 2, "the last one");

@@ -1,4 +1,4 @@
-//! Where the owner is signed in, and agents that exchanged their token; each can be ended.
+//! The logins page: the owner's sessions and the agents that exchanged their token; each can be ended.
 
 use maud::html;
 
@@ -9,7 +9,7 @@ use super::trouble::Trouble;
 use super::words;
 use crate::deeds;
 
-/// The page.
+/// Renders the page.
 pub fn page(asked: &Asked<'_>) -> Made {
     let logins = asked.site.vault.logins().list()?;
     let agents = asked.site.vault.agents().list()?;
@@ -45,7 +45,7 @@ pub fn page(asked: &Asked<'_>) -> Made {
     asked.page(Tab::Logins, words::LOGINS, false, content)
 }
 
-/// Ends one, or all of the owner's.
+/// Ends one login, or all of the owner's.
 pub async fn end(asked: &Asked<'_>) -> Made {
     let with = (&asked.site.vault, &asked.hand());
     if asked.visit.field("everywhere").is_some() {

@@ -1,7 +1,7 @@
 //! The owner's page: the inbox, the box, the agents and the audit, in a browser.
 //!
-//! Every page is HTML that needs no script: links and forms. A script of ours, from the same server, keeps what is
-//! shown true. Nothing is fetched from anywhere else, and the headers forbid it.
+//! Every page is HTML that needs no script: links and forms. A script from the same server keeps the content up to
+//! date. Nothing is loaded from other servers, and the headers forbid it.
 #![forbid(unsafe_code)]
 
 mod agent;

@@ -1,32 +1,33 @@
-//! Small parts of pages: times, names that others chose, notices.
+//! Small parts of pages: times, untrusted names, notices.
 
 use maud::{Markup, html};
 
 use crate::deeds::plain;
 use crate::sys::{exact_line, rfc3339};
 
-/// A moment; the script shows it in the reader's own time.
+/// Renders a time; the script converts it to the reader's time zone.
 pub fn time(ms: u64) -> Markup {
     let text = rfc3339(ms);
     html! { time datetime=(text) { (text.get(..16).unwrap_or(&text).replace('T', " ")) " UTC" } }
 }
 
-/// A moment that may not have come.
+/// Renders a time that may be absent.
 pub fn time_or(ms: Option<u64>, otherwise: &str) -> Markup {
     ms.map_or_else(|| html! { (otherwise) }, time)
 }
 
-/// A name that another person or program chose: it looks like no other name and does not affect the text beside it.
+/// Renders a name that another person or program chose. It cannot look like another name, and it does not affect
+/// the text next to it.
 pub fn name(text: &str) -> Markup {
     html! { bdi { (exact_line(text)) } }
 }
 
-/// What to know of a text beside it, a line each.
+/// Renders remarks on a text, a line each.
 pub fn notes(lines: &[String]) -> Markup {
     html! { @for line in lines { p class="warn" { bdi { (line) } } } }
 }
 
-/// A table that may be wider than a phone: it is scrolled by itself, also by the keyboard.
+/// Renders a table that may be wider than a phone: it scrolls separately, also by keyboard.
 pub fn table(label: &str, heads: &[&str], rows: &Markup) -> Markup {
     html! {
         div class="scroll" role="region" aria-label=(label) tabindex="0" {
@@ -38,7 +39,7 @@ pub fn table(label: &str, heads: &[&str], rows: &Markup) -> Markup {
     }
 }
 
-/// Something to read before anything else.
+/// Renders a notice at the top of a page.
 pub fn notice(words: &str, is_bad: bool) -> Markup {
     let class = if is_bad {
         "card notice bad"
@@ -48,7 +49,7 @@ pub fn notice(words: &str, is_bad: bool) -> Markup {
     html! { p class=(class) role="status" { (words) } }
 }
 
-/// A text that was cut where it is too long for a page.
+/// Cuts a text that is too long for a page.
 pub fn cut(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
@@ -56,7 +57,8 @@ pub fn cut(text: &str, characters: usize) -> String {
     }
 }
 
-/// Lines that a program or an agent wrote, to read and not to decide on: no control characters but line feeds.
+/// Cleans lines that a program or an agent wrote, for display and not for decisions: no control characters but line
+/// feeds.
 pub fn inert(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(plain).collect();
     lines.join("\n")

@@ -1,12 +1,12 @@
-//! The authority as a configuration profile, which Apple's systems install.
+//! The authority as a configuration profile for Apple's systems.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
 use uuid::Builder;
 
-/// A profile with one root certificate (Apple, Configuration Profile Reference, `com.apple.security.root`). The same
-/// certificate makes the same profile, so that one that is installed again takes the place of the old one.
+/// Returns a profile with one root certificate (Apple, Configuration Profile Reference, `com.apple.security.root`).
+/// The same certificate results in the same profile, so a second installation replaces the first.
 pub fn profile(host: &str, der: &[u8]) -> String {
     let name = host.split(':').next().unwrap_or(host);
     let name: String = name

@@ -1,4 +1,4 @@
-//! Which page answers at a path.
+//! The routes of the owner's page.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::guard::{Refusal, Visit};
 use crate::http::{Body, empty};
 
 impl Site {
-    /// Answers a visit.
+    /// Answers a request.
     pub async fn answer(&self, visit: Visit) -> Response<Body> {
         let made = match asset::asset(&visit) {
             Some(asset) => Ok(asset),
@@ -36,7 +36,7 @@ impl Site {
         response
     }
 
-    /// A refusal of the chain, as a page says it.
+    /// Renders a rejection of the guard as a page.
     pub fn refuse(refusal: &Refusal) -> Response<Body> {
         let mut page = plain_page(refusal.status, &refusal.message);
         let given = refusal.to_response();
@@ -52,7 +52,7 @@ impl Site {
         let path = visit.path().strip_prefix("/owner").unwrap_or_default();
         let path: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let posts = *visit.method() == Method::POST;
-        // What anybody may see and send.
+        // Routes that need no sign-in.
         match (posts, path.as_slice()) {
             (false, ["sign-in"]) => return sign_in::page(self, visit),
             (true, ["sign-in"]) => return sign_in::sign_in(self, visit).await,
@@ -63,7 +63,7 @@ impl Site {
             }
             _ => {}
         }
-        // A page that was left open asks again and again, until it hears this (WHATWG HTML, 9.2.3).
+        // Without this status, a page that is still open would reconnect forever (WHATWG HTML, 9.2.3).
         if visit.session().is_none() && path == ["events"] {
             return Ok(empty(StatusCode::NO_CONTENT));
         }
@@ -114,9 +114,9 @@ impl Site {
     }
 }
 
-/// The header that has browsers use this host over TLS alone (RFC 6797). Never for the hosts below it, which may be
-/// other machines. `None` for an address, where it has no effect, and for localhost, where it would stop the plain HTTP
-/// of everything else on the reader's own machine.
+/// Returns the header that makes browsers use only TLS for this host (RFC 6797). It never covers subdomains, which
+/// may be other machines. `None` for an address, where the header has no effect, and for localhost, where it would
+/// break plain HTTP of all other services on the reader's machine.
 fn strict_transport(host: &str, time: Duration) -> Option<HeaderValue> {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -131,7 +131,7 @@ fn strict_transport(host: &str, time: Duration) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("max-age={}", time.as_secs())).ok()
 }
 
-/// A page for somebody who may not be signed in.
+/// Renders a page for a visitor who may not be signed in.
 fn plain_page(status: StatusCode, words: &str) -> Response<Body> {
     let page = Page {
         title: words::TROUBLE,

@@ -1,4 +1,4 @@
-//! How the box stood in the last hour: counters that move by themselves, kept in memory and written nowhere.
+//! Samples of the last hour: counters that change by themselves, kept in memory and never stored.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,49 +10,49 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::backends::{Host, Lxc, Metrics, Usage};
 use crate::config::Reach;
 
-/// Between two looks. On an idle box they are what gatewren does most, so they are few.
+/// The interval between two samples. It is long because sampling is most of gatewren's work on an idle host.
 const EVERY: Duration = Duration::from_mins(1);
 
-/// So many are kept: an hour of them. The oldest goes when a new one comes.
+/// The number of samples that are kept, an hour of them; a new one replaces the oldest.
 const KEPT: usize = 60;
 
-/// So many containers are measured; of further ones only the state is shown.
+/// The number of containers that are measured; further ones only show their state.
 const MAX_CONTAINERS: usize = 64;
 
-/// One look at the host.
+/// One sample of the host.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HostSample {
-    /// The share of all processors that was busy, in percent.
+    /// CPU usage over all processors, in percent.
     pub cpu: f64,
-    /// The share of the memory that is in use, in percent.
+    /// Memory usage, in percent.
     pub memory: f64,
-    /// How full the fullest file system is, in percent.
+    /// Usage of the fullest file system, in percent.
     pub disk: f64,
-    /// Bytes a second that came in over all interfaces but loopback.
+    /// Bytes received per second on all interfaces but loopback.
     pub received: f64,
-    /// Bytes a second that went out.
+    /// Bytes sent per second on all interfaces but loopback.
     pub sent: f64,
 }
 
-/// One look at a container.
+/// One sample of a container.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ContainerSample {
-    /// Of one processor, in percent.
+    /// CPU usage in percent of one processor.
     pub cpu: f64,
-    /// Memory in use, in bytes.
+    /// Memory usage in bytes.
     pub memory: f64,
 }
 
-/// The last hour, the newest at the end.
+/// The samples of the last hour, the newest at the end.
 #[derive(Debug, Clone, Default)]
 pub struct Hour {
-    /// Of the host.
+    /// The samples of the host.
     pub host: VecDeque<HostSample>,
-    /// Of each container that ran.
+    /// The samples of each container that was running.
     pub containers: BTreeMap<String, VecDeque<ContainerSample>>,
 }
 
-/// What counters said at the last look.
+/// The counters at the last sample.
 #[derive(Default)]
 struct Before {
     at: Option<Instant>,
@@ -60,7 +60,7 @@ struct Before {
     cpu_us: BTreeMap<String, u64>,
 }
 
-/// The ring, and who is told of each new sample.
+/// The ring buffer of samples, and the channel that announces each new one.
 pub struct Samples {
     hour: Mutex<Hour>,
     bell: watch::Sender<u64>,
@@ -76,17 +76,17 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// A copy of the last hour.
+    /// Returns a copy of the last hour.
     pub fn hour(&self) -> Hour {
         self.lock().clone()
     }
 
-    /// Rings with each sample.
+    /// Returns a receiver that is notified of each sample.
     pub fn bell(&self) -> watch::Receiver<u64> {
         self.bell.subscribe()
     }
 
-    /// Looks again and again, for as long as it is polled. What cannot be seen leaves a gap.
+    /// Samples while it is polled. Values that cannot be read leave a gap.
     pub async fn keep(&self, host: Arc<Host>, lxc: Lxc) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -116,7 +116,7 @@ impl Samples {
         });
         let rate = |now: u64, then: u64| match now.checked_sub(then) {
             Some(bytes) if passed > 0.0 => float(bytes) / passed,
-            // The first look, or an interface that went away with its counters.
+            // The first sample, or an interface was removed with its counters.
             _ => 0.0,
         };
         let total = float(metrics.memory.total_bytes).max(1.0);
@@ -173,7 +173,7 @@ fn push<T>(ring: &mut VecDeque<T>, sample: T) {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a chart of 56 pixels shows no more"
+    reason = "a chart with a height of 56 pixels shows no more"
 )]
 fn float(number: u64) -> f64 {
     number as f64

@@ -1,4 +1,4 @@
-//! The first password, signing in, and signing out.
+//! Setting the first password, signing in, and signing out.
 
 use hyper::header::{HeaderValue, REFRESH, RETRY_AFTER};
 use hyper::{Response, StatusCode};
@@ -13,10 +13,10 @@ use crate::auth::{LoginError, OwnerCookies, PasswordAttempt, SetUpError};
 use crate::guard::{Visit, clear_cookie, set_cookie, set_device_cookie};
 use crate::http::Body;
 
-/// Where somebody goes who is not signed in, and comes back from.
+/// Redirects a visitor who is not signed in to the sign-in page, which returns here afterwards.
 ///
-/// Whoever follows a link from elsewhere, such as one in a message, comes without the cookie: it is sent to our own
-/// pages' requests alone. So a page of ours asks once more.
+/// A request that follows a link from another site, such as one in a message, has no cookie: browsers send it only
+/// with requests from our own pages. So a page of ours repeats the request once.
 pub fn ask(visit: &Visit) -> Response<Body> {
     let from_elsewhere = matches!(
         visit.header("sec-fetch-site"),
@@ -42,7 +42,7 @@ pub fn ask(visit: &Visit) -> Response<Body> {
     see(&format!("/owner/sign-in?{then}"))
 }
 
-/// Asks for the password; for the code, where none was set.
+/// Renders the sign-in page; redirects to the set-up page if no password is set.
 pub fn page(site: &Site, visit: &Visit) -> Made {
     if site.vault.owner().password()?.is_none() {
         return Ok(see("/owner/set-up"));
@@ -54,7 +54,7 @@ pub fn page(site: &Site, visit: &Visit) -> Made {
     ))
 }
 
-/// Takes the password.
+/// Checks the password and signs in.
 pub async fn sign_in(site: &Site, visit: &Visit) -> Made {
     let password = visit.field("password").unwrap_or_default();
     let then = then(visit.field("then"));
@@ -73,7 +73,7 @@ pub async fn sign_in(site: &Site, visit: &Visit) -> Made {
     }
 }
 
-/// Asks for the code and the first password.
+/// Renders the form for the code and the first password.
 pub fn set_up_page(site: &Site) -> Made {
     if site.vault.owner().password()?.is_some() {
         return Ok(see("/owner/sign-in"));
@@ -85,7 +85,7 @@ pub fn set_up_page(site: &Site) -> Made {
     ))
 }
 
-/// Takes them.
+/// Checks the code and sets the password.
 pub async fn set_up(site: &Site, visit: &Visit) -> Made {
     let field = |name: &str| visit.field(name).unwrap_or_default();
     let (code, password) = (field("code"), field("password"));
@@ -141,7 +141,7 @@ fn refused(error: LoginError, form: Markup, title: &str) -> Response<Body> {
     response
 }
 
-/// A page of ours, and nowhere else: what stands behind `//` or `\` would be another server.
+/// Restricts the target to our own pages: a path that begins with `//` or `\` would lead to another server.
 fn then(asked: Option<String>) -> String {
     let ours = |path: &String| {
         let ours = ["/owner", "/connect"];
@@ -174,7 +174,7 @@ fn sign_in_form(then: &str, wrong: Option<&str>) -> Markup {
         @if let Some(words) = wrong { (parts::notice(words, true)) }
         form method="post" action="/owner/sign-in" {
             input type="hidden" name="then" value=(then);
-            // For password managers, which want a name beside the password.
+            // For password managers, which expect a user name next to the password.
             input type="hidden" name="username" value="owner" autocomplete="username";
             (password("password", words::PASSWORD, "current-password"))
             div class="row" { button { (words::SIGN_IN) } }

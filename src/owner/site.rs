@@ -1,4 +1,4 @@
-//! The site: what the owner's pages stand on, and a visit of the owner.
+//! The shared state of the owner's pages, and an authenticated request.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,35 +20,35 @@ use crate::http::Body;
 use crate::state::State;
 use crate::vault::{ChangeStatus, OWNER, OfferedTool, Vault};
 
-/// Everything that the owner's pages show and do.
+/// The shared state of all pages.
 pub struct Site {
-    /// What is remembered: the inbox, the agents, the audit.
+    /// The database of agents, changes and the audit.
     pub vault: Vault,
-    /// The box as a document.
+    /// The state document of the host.
     pub state: State,
-    /// The settings in force.
+    /// The current settings.
     pub live: Live,
-    /// Who is signed in.
+    /// The owner's sessions.
     pub logins: Arc<Logins>,
-    /// What is measured.
+    /// The sources of the samples.
     pub measured: (Arc<Host>, Lxc),
-    /// How the box stood in the last hour.
+    /// The samples of the last hour.
     pub samples: Arc<Samples>,
-    /// How many pages are told of news at the moment.
+    /// The number of pages that are notified of changes.
     pub readers: Arc<AtomicU32>,
 }
 
-/// A page as it was made, or why not.
+/// A page, or the error that prevented it.
 pub type Made = Result<Response<Body>, Trouble>;
 
 impl Site {
-    /// Measures the box, for as long as it is polled.
+    /// Samples the host while it is polled.
     pub fn keep_samples(&self) -> impl Future<Output = ()> + use<> {
         let (samples, (host, lxc)) = (self.samples.clone(), self.measured.clone());
         async move { samples.keep(host, lxc).await }
     }
 
-    /// How many changes wait for the owner.
+    /// The number of changes that wait for the owner.
     pub fn waiting(&self) -> Result<usize, Trouble> {
         let open = self.vault.changes().list(true)?;
         let waits = open
@@ -57,7 +57,7 @@ impl Site {
         Ok(waits.count())
     }
 
-    /// Another one when something has moved that a page may show.
+    /// Returns a stamp that changes with any data that a page may show.
     pub fn stamp(&self) -> String {
         let inbox = *self.vault.changes().bell().borrow();
         let agents = *self.vault.agents().changes().borrow();
@@ -71,31 +71,31 @@ impl Site {
         self.live.read(|settings| settings.spaces.clone())
     }
 
-    /// The tools that there are.
+    /// The offered tools.
     pub fn tools(&self) -> Result<Vec<OfferedTool>, Trouble> {
         Ok(self.vault.offer().tools()?)
     }
 
-    /// A file of the state directory.
+    /// The path of a file in the state directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.live.read(|settings| settings.state_dir.join(name))
     }
 }
 
-/// A visit of the owner.
+/// An authenticated request of the owner.
 pub struct Asked<'a> {
-    /// What had moved before anything was read for the page.
+    /// The stamp before any data was read for the page.
     pub stamp: String,
-    /// What it stands on.
+    /// The shared state.
     pub site: &'a Site,
-    /// What was sent.
+    /// The request.
     pub visit: &'a Visit,
-    /// Who is signed in.
+    /// The owner's session.
     pub session: &'a Session,
 }
 
 impl Asked<'_> {
-    /// A page for the owner.
+    /// Renders a page for the owner.
     pub fn page(&self, tab: Tab, title: &str, live: bool, content: maud::Markup) -> Made {
         let page = Page {
             title,
@@ -107,7 +107,7 @@ impl Asked<'_> {
         Ok(page.response(StatusCode::OK))
     }
 
-    /// Whose hand does what is asked for.
+    /// The actor of an action, for the audit.
     pub fn hand(&self) -> Hand {
         Hand {
             by: OWNER.to_owned(),
@@ -115,7 +115,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What is to be said of what was done just before, by its name in the query.
+    /// Renders the confirmation of the previous action, by its name in the query.
     pub fn said(&self) -> maud::Markup {
         let said = self.visit.query("said").unwrap_or_default();
         let known = words::SAID.iter().find(|(name, _)| *name == said);
@@ -123,7 +123,7 @@ impl Asked<'_> {
     }
 }
 
-/// A redirection after a deed, with what is to be said of it.
+/// Redirects after an action; `said` names the confirmation to show.
 pub fn done(path: &str, said: &str) -> Response<Body> {
     see(&format!("{path}?said={said}"))
 }

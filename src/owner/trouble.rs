@@ -1,4 +1,4 @@
-//! What kept a page from being made, as a page says it.
+//! Why a page could not be rendered, with the message for the reader.
 
 use hyper::StatusCode;
 
@@ -6,21 +6,21 @@ use super::words;
 use crate::state::StateError;
 use crate::vault::VaultError;
 
-/// Why there is another page than the one that was asked for.
+/// Why another page is shown than the requested one.
 #[derive(Debug)]
 pub enum Trouble {
-    /// Nobody is signed in.
+    /// The visitor is not signed in.
     SignedOut,
-    /// There is no such page, agent, change or call.
+    /// No such page, agent, change or call exists.
     Absent,
-    /// What was sent cannot be done; the words say why.
+    /// The request is invalid; the text states why.
     Refused(String),
-    /// It cannot be known at the moment; the log says why.
+    /// The data is not available at the moment; the log states why.
     Unavailable,
 }
 
 impl Trouble {
-    /// The status that goes with it.
+    /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::SignedOut => StatusCode::UNAUTHORIZED,
@@ -30,7 +30,7 @@ impl Trouble {
         }
     }
 
-    /// What the page says.
+    /// The message on the page.
     pub fn words(&self) -> &str {
         match self {
             Self::SignedOut => words::SIGNED_OUT,
@@ -55,7 +55,7 @@ impl From<StateError> for Trouble {
     }
 }
 
-/// What the owner's deeds say when they could not be done.
+/// Error messages of the owner's actions.
 impl From<String> for Trouble {
     fn from(words: String) -> Self {
         Self::Refused(words)

@@ -1,8 +1,8 @@
-//! What the pages say, in one place.
+//! All texts of the pages.
 
 use crate::config::{Mode, Preset, Risk};
 
-// Navigation and trouble.
+// Navigation and errors.
 pub const SKIP: &str = "Skip to the content";
 pub const NAVIGATION: &str = "Pages";
 pub const INBOX: &str = "Inbox";
@@ -115,7 +115,7 @@ pub const LONG_NOTE: &str = "The note is longer than 500 bytes.";
 pub const CHANGED_SINCE: &str =
     "This change is no longer the one that the page showed. Look at it again.";
 
-/// For how long the same may be allowed, as forms send it and as it is read.
+/// The durations of a grant: form value and label.
 pub const SPANS: [(&str, &str); 4] = [
     ("1h", "1 hour"),
     ("4h", "4 hours"),
@@ -123,7 +123,7 @@ pub const SPANS: [(&str, &str); 4] = [
     ("7d", "7 days"),
 ];
 
-/// What is said of what was done just before.
+/// The confirmations of the previous action.
 pub const SAID: [(&str, &str); 10] = [
     (
         "not-as-shown",
@@ -146,7 +146,7 @@ pub const SAID: [(&str, &str); 10] = [
     ("signed-out", "Signed out."),
 ];
 
-// The box.
+// The host.
 pub const HOST: &str = "Host";
 pub const SYSTEM: &str = "System";
 pub const VERSION: &str = "Version";
@@ -281,7 +281,7 @@ pub const FETCH_FIRST: &str =
 pub const CONFIRM: &str = "Type your password again";
 pub const CONFIRM_WHY: &str = "What you asked for gives access or widens it, and you typed your password more than 10 minutes ago. Once it is typed, what you asked for is done.";
 
-/// What a policy is for.
+/// A description of a policy preset.
 pub fn preset(preset: Preset) -> &'static str {
     match preset {
         Preset::Observe => "sees; changes nothing",
@@ -291,7 +291,7 @@ pub fn preset(preset: Preset) -> &'static str {
     }
 }
 
-/// What tools of a class do.
+/// A description of a class of risk.
 pub fn risk(risk: Risk) -> &'static str {
     match risk {
         Risk::Read => "looks",
@@ -304,7 +304,7 @@ pub fn risk(risk: Risk) -> &'static str {
     }
 }
 
-/// What becomes of calls.
+/// A description of a mode.
 pub fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Allow => "run",
