@@ -174,7 +174,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Returns the acceptors; they stay valid while `self` lives, also after a reload.
+    /// Returns the acceptors; after a reload they use the new certificate.
     pub fn acceptors(&self) -> Acceptors {
         let mut http1_first = ServerConfig::clone(&self.config);
         http1_first.alpn_protocols.reverse();

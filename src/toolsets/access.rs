@@ -1,4 +1,4 @@
-//! `whoami`: what an agent may know of itself.
+//! `whoami`: the caller's own identity and permissions.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::backends::Bounds;
 use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(bounds: Arc<Bounds>) -> Toolset<Bounds> {
     Toolset::over(bounds)
         .named("access")

@@ -1,4 +1,4 @@
-//! `backup_*`: backups of containers and of the host's directories, and the places where they are kept.
+//! `backup_*`: backups of containers and of the host's directories, and the backup targets.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::registry::{Cx, HelperClass, Interruption, Result, Risk, Scope, ToolEr
 const TARGET: &[(&str, &str)] = &[("targetId", "target")];
 const PASSWORD: &[&str] = &["password"];
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(backups: Arc<Backups>) -> Toolset<Backups> {
     const OF_PACKAGE: &[(&str, &str)] = &[("targetId", "target"), ("packageIds", "container")];
     let copies = Toolset::over(backups)
@@ -86,9 +86,9 @@ fn view(backups: &Backups, cx: &Cx) -> BackupsView {
     backups.seen_by(&cx.caller().reach, cx.reference())
 }
 
-/// Back up a container (files and settings) or a host directory that the owner allows, and return the backup. A running
-/// container is frozen during the backup; what is mounted into it is not included. An interrupted backup leaves nothing
-/// behind. `backup_target_list` lists targets, `backup_verify` checks a backup, `backup_restore` restores it.
+/// Back up a container (files and settings) or a host directory that the owner allows, and return it. A running
+/// container is frozen during the backup; separate mounts in it are not included. An interrupted backup leaves
+/// nothing behind. `backup_target_list` lists targets, `backup_verify` checks a backup.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
@@ -104,7 +104,7 @@ struct Create {
     freeze: bool,
 }
 
-/// A name, or a list of one, as clients of `StartOS` write it.
+/// Accepts a name or a list of one, as `StartOS` clients send it.
 fn one_alone<'de, D: Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Option<ContainerName>, D::Error> {
@@ -131,10 +131,9 @@ async fn create(backups: Arc<Backups>, asked: Create, cx: Cx) -> Result<Backup> 
     made.await.map_err(failed)
 }
 
-/// Restore a backup; every byte is checked. A container backup replaces its stopped container (`container_stop`),
-/// which loses later changes. With an unused `container` name it creates a new one with its own hardware addresses and
-/// host name. A host backup restores to a new directory. Nothing changes until the copy is complete; a damaged backup
-/// is rejected. Returns what was restored; `container_start` starts the container.
+/// Restore a backup: replace its stopped container (`container_stop`), which loses later changes, or create a new
+/// container or host directory. Every byte is checked, and nothing changes until the copy is complete. Returns what
+/// was restored; `container_start` starts the container.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restore {
@@ -142,7 +141,8 @@ struct Restore {
     target: TargetName,
     /// The backup's id, as `backup_list` shows it; default: the container's newest on that target.
     backup: Option<BackupId>,
-    /// The container to restore to. Give this or `path`.
+    /// The container to restore to: its own, or an unused name for a new one with its own hardware addresses and
+    /// host name. Give this or `path`.
     #[serde(default, deserialize_with = "one_alone")]
     container: Option<ContainerName>,
     /// The absolute path of the new host directory to restore to, where the owner allows writing.
@@ -183,7 +183,7 @@ async fn restore(backups: Arc<Backups>, asked: Restore, cx: Cx) -> Result<Restor
     })
 }
 
-/// The newest backup of a container.
+/// Returns the newest backup of a container.
 async fn newest(
     view: &BackupsView,
     target: &TargetName,
@@ -199,12 +199,12 @@ async fn newest(
         })
 }
 
-/// What is meant: a container or a path, and not both.
+/// Returns the subject: a container or a path, and not both.
 fn subject(
     container: Option<ContainerName>,
     path: Option<String>,
 ) -> std::result::Result<BackupSubject, Interruption> {
-    /// The longest path (`PATH_MAX` without its NUL).
+    /// The maximum length of a path (`PATH_MAX` without its NUL).
     const PATH_BYTES: usize = 4095;
     match (container, path) {
         (Some(container), None) => Ok(BackupSubject::Container(container)),
@@ -318,7 +318,7 @@ struct Add {
 async fn add(backups: Arc<Backups>, asked: Add, cx: Cx) -> Result<BackupTarget> {
     let view = view(&backups, &cx);
     let (target, root) = (asked.target, asked.root);
-    // Longer ones are in nobody's list.
+    // No configured root is longer.
     let root = root.map(|root| root.chars().take(4096).collect());
     view.add(target.clone(), root).await.map_err(failed)?;
     one(&view, &target).await

@@ -1,11 +1,11 @@
-//! Completions: names of what there is in the state, as far as whoever types sees it.
+//! Completions: names from the state that the caller may see.
 
 use serde_json::Value;
 
 use crate::registry::{Completion, Viewer};
 use crate::state::{Pointer, View, Views};
 
-/// Values for an argument of a prompt or a variable of a template, sorted; those that begin as was typed.
+/// Returns sorted values for an argument of a prompt or a variable of a template that begin with the typed text.
 pub fn complete(views: &Views, viewer: &Viewer, asked: &Completion) -> Vec<String> {
     let view = views.seen_by(&viewer.agent, &viewer.reach);
     let typed = asked.typed.as_str();
@@ -20,7 +20,7 @@ pub fn complete(views: &Views, viewer: &Viewer, asked: &Completion) -> Vec<Strin
     found.into_iter().filter(fits).collect()
 }
 
-/// The names of what stands in one part of the public state.
+/// Returns the names in one part of the public state.
 fn names(view: &View, part: &str) -> Vec<String> {
     let place = Pointer::root().child("public").child(part);
     view.at(&place, |value, _| keys(value)).unwrap_or_default()
@@ -31,7 +31,7 @@ fn keys(value: &Value) -> Vec<String> {
     members.map(|(name, _)| name.clone()).collect()
 }
 
-/// Paths that begin as was typed and lead one step further.
+/// Returns paths one level below the typed one that begin with the typed text.
 fn below(view: &View, typed: &str) -> Vec<String> {
     let (above, _) = typed.rsplit_once('/').unwrap_or_default();
     let Ok(place) = Pointer::from_uri_path(&format!("/public/{above}").replace("//", "/")) else {

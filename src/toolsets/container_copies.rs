@@ -1,4 +1,4 @@
-//! `container_*`: containers that are kept as snapshots, brought back, copied, made and taken away.
+//! `container_*`: snapshots, clones, creation and deletion of containers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{failure::failed, number::Number};
 use crate::backends::{ContainerDetails, ContainerName, Lxc, Snapshot, SnapshotName};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
     const ID: &[(&str, &str)] = &[("id", "container")];
     Toolset::over(lxc)
@@ -157,7 +157,7 @@ async fn forget(
     Ok(Snapshots { snapshots })
 }
 
-/// How long a container is asked to end by itself before it is forced to.
+/// How many seconds a container has to shut down by itself before it is killed.
 type Grace = Number<0, 40, 10>;
 
 /// Restore a container from a snapshot, by default the newest, and return its details. A running container is stopped

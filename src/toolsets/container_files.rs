@@ -12,10 +12,10 @@ use crate::backends::{
 };
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
-/// The most that is written with one call: what fits into one message to the helper.
+/// The maximum size of a write: what fits into one message to the helper.
 const WRITE_BYTES: usize = 128 * 1024;
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
     Toolset::over(lxc)
         .named("containers")

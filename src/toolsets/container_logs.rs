@@ -1,4 +1,4 @@
-//! `container_logs`: what a container says, in its journal, on its console, or through LXC.
+//! `container_logs`: the journal, console log or LXC log of a container.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::backends::{
 };
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// Where logs of containers stand.
+/// The sources of container logs.
 pub struct ContainerLogs {
     lxc: Arc<Lxc>,
     journal: Arc<Journal>,
 }
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(lxc: Arc<Lxc>, journal: Arc<Journal>) -> Toolset<ContainerLogs> {
     Toolset::over(Arc::new(ContainerLogs { lxc, journal }))
         .named("containers")
@@ -55,7 +55,7 @@ struct Logs {
 }
 
 async fn logs(on: Arc<ContainerLogs>, asked: Logs, cx: Cx) -> Result<LogPart> {
-    // Only a journal has cursors and boots: another log would answer what was not asked.
+    // Only a journal has cursors and boots: another log could not honour them.
     let of_journal = asked.cursor.is_some() || asked.boot.is_some();
     let named = asked
         .source
@@ -70,7 +70,7 @@ async fn logs(on: Arc<ContainerLogs>, asked: Logs, cx: Cx) -> Result<LogPart> {
         Ok(part) if !part.text.is_empty() => {
             return Ok(part);
         }
-        // It does not run, or has none.
+        // The container does not run, or has no journal.
         Ok(_) | Err(_) => {}
     }
     match log(&on, &asked, LogSource::Console, &cx).await {
@@ -95,7 +95,7 @@ async fn log(
     lxc.log_file(&asked.container, log, part).await
 }
 
-/// The last lines of a journal, or the first behind a cursor.
+/// Reads the last lines of a journal, or the first ones after a cursor.
 async fn journal(
     journal: &Journal,
     asked: &Logs,
@@ -120,7 +120,7 @@ async fn journal(
     let page = journal.search(&search).await?;
     let mut text = String::new();
     for line in &page.lines {
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{line}");
     }
     Ok(LogPart {

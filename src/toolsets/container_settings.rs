@@ -1,4 +1,4 @@
-//! `container_*`: how containers are set, and what holds them.
+//! `container_*`: settings of containers, and freezing them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::backends::{
 };
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
     Toolset::over(lxc)
         .named("containers")

@@ -1,4 +1,4 @@
-//! `container_*`: LXC containers, looked at, started and stopped.
+//! `container_*`: queries, start and stop of LXC containers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{failure::failed, long::keep, number::Number};
 use crate::backends::{ContainerDetails, ContainerName, Listener, Lxc, Usage};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
     const ID: &[(&str, &str)] = &[("id", "container")];
     Toolset::over(lxc)
@@ -96,7 +96,7 @@ async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<Contain
     })
 }
 
-/// How long containers are watched for the processor time that they use.
+/// How long the CPU usage of containers is sampled.
 const SAMPLE: Duration = Duration::from_millis(200);
 
 /// Measure usage and limits of running containers: memory, CPU, processes, disk and network traffic. Fails for a
@@ -133,7 +133,7 @@ async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Meas
     sleep(SAMPLE).await;
     let mut containers = Vec::new();
     for earlier in before {
-        // One that ended meanwhile, or of which nothing can be learnt, does not hide the others.
+        // A container that stopped in the meantime, or cannot be read, does not hide the others.
         let later = lxc.vitals(&earlier.container).await;
         let usage = later.map_or(earlier.usage, |later| later.usage);
         containers.push(Use {
@@ -145,7 +145,7 @@ async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Meas
     Ok(Measured { containers })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
+#[expect(clippy::cast_precision_loss, reason = "a percentage needs no more")]
 fn cpu_percent(before: &Usage, after: &Usage, time: Duration) -> Option<f64> {
     let used_us = after.cpu_usage_us?.checked_sub(before.cpu_usage_us?)?;
     let share = used_us as f64 / time.as_micros().max(1) as f64;
@@ -196,8 +196,8 @@ async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<Cont
     lxc.info(&container).await.map_err(failed)
 }
 
-/// How long a container is asked to end by itself before it is forced to. Longer, and the answer would
-/// come after most clients have given up.
+/// How many seconds a container has to shut down by itself before it is killed. With a longer time, the answer
+/// would come after most clients have given up.
 type Grace = Number<0, 40, 10>;
 
 /// Stop a container: request a shutdown, force it after the grace period, and return its details. All its processes

@@ -9,7 +9,7 @@ use super::failure::failed;
 use crate::backends::{Disk, Fullness, Host, Mounted};
 use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
     Toolset::over(host)
         .named("storage")

@@ -1,9 +1,9 @@
-//! A backend's failure in words for the model.
+//! Converts a backend's error to an error for the model.
 
 use crate::backends::{BackendError, ErrorKind};
 use crate::registry::{Interruption, ToolError};
 
-/// Takes over the backend's words; what can be tried again says so.
+/// Converts the message, and adds a hint to a neighbouring tool where one helps.
 pub fn failed(error: BackendError) -> Interruption {
     let hint = error.hint.or_else(|| match error.kind {
         ErrorKind::NotFound => Some("container_list names the containers.".to_owned()),

@@ -1,4 +1,4 @@
-//! `file_*`: the host's files, below the directories that the owner's file names.
+//! `file_*`: the host's files, below the directories that `helper.toml` names.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::backends::{
 };
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
-/// The most bytes of a file in one answer that are not text: base64 takes a third more.
+/// The maximum number of bytes of a binary file in one answer: base64 adds a third.
 const BINARY_BYTES: usize = 30_000;
 
-/// The most that a file that is written may hold; the helper has the same bound.
+/// The maximum size of a written file; the helper has the same limit.
 const WRITE_BYTES: usize = 128 * 1024;
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(files: Arc<Files>) -> Toolset<Files> {
     Toolset::over(files)
         .named("files")
@@ -166,7 +166,7 @@ async fn read(files: Arc<Files>, asked: Read, cx: Cx) -> Result<Part> {
     Ok(as_text(part.map_err(failed)?, asked.offset))
 }
 
-/// Text where it is text; a character that the end of the part would cut is left for the next.
+/// Returns text if the bytes are text; a character that the end of the part would split is left for the next part.
 fn as_text(part: FilePart, offset: u64) -> Part {
     let FilePart {
         facts: file,
@@ -191,10 +191,9 @@ fn as_text(part: FilePart, offset: u64) -> Part {
     }
 }
 
-/// Write a whole host file atomically, as root; readers never see a partial file. The directory must exist. An existing
-/// file keeps its owner and permissions; its old version is kept as the name plus `~`, replacing an older one. A new
-/// file is owned by root and readable by others. Does not write through links. To change a part, first read it all with
-/// `file_read`.
+/// Write a whole host file atomically, as root. The directory must exist; a link is rejected. An existing file
+/// keeps owner and permissions; its old version is kept as the name plus `~`, replacing an older one. A new one is
+/// root's, readable by others. To change a part, first `file_read` all of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {

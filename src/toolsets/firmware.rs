@@ -1,4 +1,4 @@
-//! `firmware_*`: what of the firmware of the host's devices could be renewed, and is.
+//! `firmware_*`: firmware updates of the host's devices.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{failure::failed, long::keep};
 use crate::backends::{Firmware, FirmwareCheck, FirmwareId, FirmwareUpdated};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(firmware: Arc<Firmware>) -> Toolset<Firmware> {
     Toolset::over(firmware)
         .named("updates")

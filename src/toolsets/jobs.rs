@@ -1,4 +1,4 @@
-//! `job_start` and what is asked of jobs after it: commands that go on when their call has been answered.
+//! `job_*`: commands that continue after their call was answered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::backends::{
 };
 use crate::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
-/// The groups, as a table.
+/// The toolset.
 pub fn tools(jobs: Arc<Jobs>) -> Toolset<Jobs> {
     Toolset::over(jobs)
         .named("shell")
@@ -42,29 +42,28 @@ pub fn tools(jobs: Arc<Jobs>) -> Toolset<Jobs> {
         .startos("package.cancel-install", &[("id", "job")])
 }
 
-/// How long a job may run: an hour unless something else is said, a day at most.
+/// How many seconds a job may run: by default an hour, at most a day.
 type Timeout = Number<1, 86_400, 3600>;
 
-/// How long one call waits: below the time after which clients give up.
+/// How many seconds one call waits: less than the timeout of most clients.
 type Wait = Number<1, 45, 45>;
 
-/// Bytes of output in one answer.
+/// The number of output bytes in one answer.
 type Most = Number<1, 40_960, 16_384>;
 
-/// Run a command in the background, on the host (`/bin/bash -c`) or in a running container (`/bin/sh -c`), and return a
-/// job id. It survives this call, its client and this server. When it ends, times out or `job_cancel` ends it, all
-/// processes that it started are killed, including background ones. The answer only confirms the start: `job_wait`
-/// waits for its end, `job_output` reads its output. If it takes less than a minute, run it without a job.
+/// Run a command in the background, on the host or in a running container, and return a job id. It survives this
+/// call, its client and this server. When it ends, all its child processes are killed, even background ones.
+/// `job_wait` waits for it, `job_output` reads its output. Under a minute, use no job.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
     /// The container to run it in, as `container_list` shows it; default: the host.
     container: Option<ContainerName>,
-    /// The command line for the shell. Give this or `argv`.
+    /// The command line for `/bin/bash -c` on the host, `/bin/sh -c` in a container. Give this or `argv`.
     command: Option<String>,
     /// A program and its arguments, run without a shell. Give this or `command`.
     argv: Option<Vec<String>>,
-    /// The timeout in seconds, after which it is killed, 1 to 86400.
+    /// The timeout in seconds, after which it is killed with all its child processes, 1 to 86400.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user to run as; default: root.
@@ -130,9 +129,9 @@ async fn wait(jobs: Arc<Jobs>, asked: WaitFor, cx: Cx) -> Result<JobStanding> {
     waited.map_err(failed)
 }
 
-/// Read part of the output of one of your jobs, stdout and stderr in order of arrival, from `offset` or, by default,
-/// its end. Continue at `next_offset`. Of a long output, the first 2 MiB and at least the last 6 MiB are kept. The rest
-/// is left out; `skipped_bytes` counts it. `job_wait` waits for the job to end.
+/// Read part of the output of one of your jobs, stdout and stderr in order of arrival, from `offset` or, by
+/// default, its end. Continue at `next_offset`. Of a long output, the first 2 MiB and at least the last 6 MiB are
+/// kept; `skipped_bytes` counts the rest. `job_wait` waits for the job to end.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Output {
@@ -157,7 +156,7 @@ async fn output(jobs: Arc<Jobs>, asked: Output, cx: Cx) -> Result<Answer> {
         (true, _) => "this is its end",
         _ => "it goes on",
     };
-    // The text is for reading: terminal control sequences would act on whoever shows it.
+    // Neutralised, because terminal control sequences would take effect in the terminal that shows the text.
     let text = format!(
         "bytes {} to {} of {}; {more}\n{}",
         read.offset,
@@ -181,7 +180,7 @@ async fn cancel(jobs: Arc<Jobs>, asked: Cancel, cx: Cx) -> Result<JobStanding> {
     own(&jobs, &cx).cancel(&asked.job).await.map_err(failed)
 }
 
-/// The caller's own.
+/// The caller's own jobs.
 fn own<'a>(jobs: &'a Jobs, cx: &'a Cx) -> JobsView<'a> {
     let caller = cx.caller();
     jobs.of(&caller.agent, &caller.reach, cx.reference())

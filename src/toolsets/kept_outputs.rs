@@ -1,4 +1,4 @@
-//! `gatewren:///outputs/{id}`: what an agent's own commands printed, where that was more than an answer shows.
+//! `gatewren:///outputs/{id}`: full outputs of an agent's own commands that were too long for the answer.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use crate::backends::{Captured, KeptOutputs};
 use crate::protocol::{ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError};
 use crate::registry::{BoxFuture, ResourceSource, Viewer, is_text};
 
-/// Where they are.
+/// The URI prefix of these resources.
 pub const OUTPUTS: &str = "gatewren:///outputs/";
 
-/// A source of resources with the outputs of whoever looks beside.
+/// A resource source that adds the caller's own outputs.
 pub struct WithOutputs {
     inner: Arc<dyn ResourceSource>,
     outputs: KeptOutputs,
 }
 
 impl WithOutputs {
-    /// These resources and these outputs.
+    /// Combines resources with outputs.
     pub fn new(inner: Arc<dyn ResourceSource>, outputs: KeptOutputs) -> Self {
         Self { inner, outputs }
     }
 }
 
-/// As text where it is some, else its bytes; a gap is named in a text, and ends what is given of bytes.
+/// Returns the output as text if it is text, else its bytes. A gap is marked in text, and ends the bytes.
 fn contents(uri: &str, output: &Captured) -> ResourceContents {
     if is_text(&output.head) && is_text(&output.tail) {
         return ResourceContents {

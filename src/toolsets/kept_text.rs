@@ -1,4 +1,5 @@
-//! The long text that was read last, kept for a while: whoever is told of a change reads it, and they are several.
+//! A cache for the long text that was read last: a change notification makes several subscribers read the same
+//! text.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -10,20 +11,20 @@ use tokio::time::sleep;
 use crate::protocol::Quoted;
 use crate::state::{Edition, Pointer, Seen};
 
-/// What nobody has asked for in so long is let go of.
+/// A text that was not requested for this long is dropped.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
-/// So many bytes are kept at most; what is longer is written anew for each reader.
+/// The maximum size of a cached text; a longer one is rendered for each reader.
 const MAX_BYTES: usize = 16 << 20;
 
-/// At most one text, and only for who sees the very document that it was written from. Clones share it.
+/// At most one text, and only for readers who see the whole document that it was rendered from. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct KeptText(Arc<Mutex<Slot>>);
 
 #[derive(Debug, Default)]
 struct Slot {
     kept: Option<Kept>,
-    /// Somebody waits to let go of it.
+    /// Whether a task is running that drops it.
     is_watched: bool,
 }
 
@@ -32,12 +33,12 @@ struct Kept {
     place: Pointer,
     edition: Edition,
     text: Quoted,
-    /// Since it was looked at last.
+    /// Whether it was requested since the last check.
     asked_for: bool,
 }
 
 impl KeptText {
-    /// The text of what is seen at a place: the kept one, or else a new one.
+    /// Returns the text of a value: from the cache, or newly rendered.
     pub fn of(&self, place: &Pointer, seen: Seen<'_>) -> Quoted {
         if !seen.is_whole() {
             return Quoted::of(seen.value);
@@ -64,7 +65,7 @@ impl KeptText {
             kept.asked_for = true;
             return Some(kept.text.clone());
         }
-        // Gone before the new one is written: both would be twice as much.
+        // Dropped before the new text is rendered: both would take twice the memory.
         let old = slot.kept.take();
         drop(slot);
         drop(old);
@@ -72,7 +73,7 @@ impl KeptText {
     }
 
     fn keep(&self, place: &Pointer, seen: Seen<'_>, text: &Quoted) {
-        // Without a clock nobody would let go of it.
+        // Without a runtime, no task could drop it.
         let (Some(edition), Ok(runtime)) = (seen.edition(), Handle::try_current()) else {
             return;
         };
@@ -96,7 +97,7 @@ impl KeptText {
     }
 }
 
-/// Lets go of what is kept when nobody asks for it any more.
+/// Drops the cached text when it is no longer requested.
 async fn watch(slot: Weak<Mutex<Slot>>) {
     loop {
         sleep(KEPT_FOR).await;
@@ -161,7 +162,7 @@ mod tests {
         let first = text(&kept, &view, "/public/long");
         assert_eq!(first, Quoted::of(&long(1)));
         assert!(is_shared(&first, &text(&kept, &other, "/public/long")));
-        // A short one is not worth its place.
+        // A short text is not cached.
         assert_eq!(text(&kept, &view, "/public/short"), Quoted::of(&json!(1)));
         assert!(is_shared(&first, &text(&kept, &view, "/public/long")));
 
@@ -200,7 +201,7 @@ mod tests {
         assert!(kept.lock().kept.is_none());
         assert_eq!(text(&kept, &whole, "/public"), Quoted::of(&public));
         assert_eq!(text(&kept, &narrow, "/public"), cut, "not that of all");
-        // What both see whole is one text for both.
+        // A value that both see completely shares one text.
         let place = "/public/packageData/web";
         let shared = text(&kept, &narrow, place);
         assert!(is_shared(&shared, &text(&kept, &whole, place)));

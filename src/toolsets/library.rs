@@ -1,4 +1,4 @@
-//! `search` and `read`: what a resource source shows to who looks, found by words.
+//! `search` and `read`: full-text search over the resources that the caller may see.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use crate::registry::{
     Answer, Cx, Excerpt, Page, ResourceSource, Result, Risk, Scope, ToolError, Toolset,
 };
 
-/// What is searched: everything that is known of the box.
+/// The searched resource: the whole public state.
 const EVERYTHING: &str = "gatewren:///public";
 
-/// So many letters of a value show what it is.
+/// The number of characters of a value in a result.
 const EXCERPT: usize = 200;
 
-/// The longest query, in letters, and the most words in it.
+/// The maximum length of a query in characters, and the maximum number of words in it.
 const MAX_QUERY: usize = 200;
 const MAX_WORDS: usize = 16;
 
-/// A larger value is answered by the names of its parts, so many at most.
+/// A larger value is answered by the names of its parts, up to this number.
 const MAX_VALUE_BYTES: usize = 40 << 10;
 const MAX_PARTS: u32 = 200;
 
-/// Resources, to be found and read by tools.
+/// A resource source with search and read tools.
 pub struct Library(Arc<dyn ResourceSource>);
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(source: Arc<dyn ResourceSource>) -> Toolset<Library> {
     Toolset::over(Arc::new(Library(source)))
         .named("suggest")
@@ -81,7 +81,7 @@ async fn search(library: Arc<Library>, Search { query, limit }: Search, cx: Cx) 
     let contents = library.read(EVERYTHING, &cx).await?;
     let text = contents.and_then(|contents| contents.text);
     let found = spawn_blocking(move || {
-        // What is read is what is searched: what is not shown to this agent is not found either.
+        // The search runs over the same text that a read returns: data hidden from this agent is never found.
         let document = serde_json::from_str(&text.unwrap_or_default()).unwrap_or(Value::Null);
         let mut search = Searching {
             words: &words,
@@ -124,8 +124,8 @@ struct Searching<'a> {
 }
 
 impl Searching<'_> {
-    /// Looks at what stands at a place, and below it only where the place alone does not fit: a container that fits
-    /// is one result and not each of its values.
+    /// Examines an entry, and its children only if the entry itself does not match: a container that matches is one
+    /// result, and not each of its values.
     fn look(&mut self, place: &mut Vec<String>, value: &Value) {
         if self.more {
             return;
@@ -174,7 +174,7 @@ impl Searching<'_> {
     }
 }
 
-/// The URI of a place below another: a JSON Pointer (RFC 6901, section 6), its escapes as URIs have them.
+/// Returns the URI of a path below another: a JSON Pointer (RFC 6901, section 6), with the escapes of URIs.
 fn below(uri: &str, place: &[String]) -> String {
     let mut uri = uri.to_owned();
     for name in place {
@@ -183,7 +183,7 @@ fn below(uri: &str, place: &[String]) -> String {
             if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
                 uri.push(char::from(byte));
             } else {
-                // Writing to a text cannot fail.
+                // Writing to a `String` cannot fail.
                 let _ = write!(uri, "%{byte:02X}");
             }
         }
@@ -228,7 +228,7 @@ struct Entry {
 
 async fn read(library: Arc<Library>, Read { id, offset }: Read, cx: Cx) -> Result<Answer> {
     let id = if id.starts_with('/') {
-        // A pointer is written with other escapes than a URI.
+        // A pointer has other escapes than a URI.
         let names = id.split('/').skip(1);
         let names = names.map(|name| name.replace("~1", "/").replace("~0", "~"));
         below("gatewren://", &names.collect::<Vec<_>>())
@@ -243,7 +243,7 @@ async fn read(library: Arc<Library>, Read { id, offset }: Read, cx: Cx) -> Resul
     Ok(shown(&id, contents, offset)?)
 }
 
-/// An entry, and beside it what it is only a part of.
+/// Returns an entry, with resources that it is a part of.
 fn shown(
     id: &str,
     mut contents: ResourceContents,

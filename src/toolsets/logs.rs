@@ -1,4 +1,4 @@
-//! `logs_*`, `kernel_logs` and `boot_list`: what stands in the journals.
+//! `logs_*`, `kernel_logs` and `boot_list`: the journals.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::backends::{
 };
 use crate::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(journal: Arc<Journal>) -> Toolset<Journal> {
     Toolset::over(journal)
         .named("logs")
@@ -198,7 +198,7 @@ struct Boots {
     container: Option<ContainerName>,
 }
 
-/// The most boots that are listed.
+/// The maximum number of listed boots.
 const MAX_BOOTS: usize = 100;
 
 #[derive(Serialize, JsonSchema)]
@@ -223,7 +223,7 @@ async fn boots(journal: Arc<Journal>, Boots { container }: Boots, cx: Cx) -> Res
     })
 }
 
-/// Without a cursor the newest are wanted.
+/// Without a cursor, the newest lines are returned.
 fn order(cursor: Option<&LogCursor>, before: bool) -> LogOrder {
     if cursor.is_some() && !before {
         LogOrder::Newer
@@ -238,10 +238,10 @@ async fn search_for(journal: &Journal, search: &LogSearch, cx: &Cx) -> Result<An
     answer(&page)
 }
 
-/// The lines as a log shows them; as JSON they would be three times as long.
+/// The lines as plain text; JSON would be three times as long.
 fn answer(page: &LogPage) -> Result<Answer> {
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     for line in &page.lines {
         let _ = writeln!(text, "{line}");
     }

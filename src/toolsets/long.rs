@@ -1,4 +1,4 @@
-//! What a tool hands to its backend so that work which takes long is kept as a job.
+//! Marks a call's work as a job for its backend, if it takes long.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::backends::{Ear, Keep};
 use crate::registry::{Cx, LongCall};
 
-/// As what the work of this call is kept; nothing where its tool does not say that its calls take long.
+/// Returns the job to keep this call's work as; `None` if its tool is not marked as long.
 pub fn keep(cx: &Cx) -> Option<Keep> {
     let long = cx.long_call()?;
     Some(Keep {
@@ -17,7 +17,7 @@ pub fn keep(cx: &Cx) -> Option<Keep> {
     })
 }
 
-/// A call that hears of its job.
+/// Reports a job's events to its call.
 struct Hearing(Arc<LongCall>);
 
 impl Ear for Hearing {

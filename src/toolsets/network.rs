@@ -11,10 +11,10 @@ use crate::backends::{
 };
 use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 
-/// The most open ports, and the most neighbours, of one answer; what is beyond them is counted in `left_out`.
+/// The maximum number of open ports, and of neighbours, in one answer; `left_out` counts the others.
 const MOST: usize = 256;
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
     Toolset::over(host)
         .named("network")
@@ -61,7 +61,7 @@ struct Counted {
 
 async fn interfaces(host: Arc<Host>, Interfaces {}: Interfaces, cx: Cx) -> Result<AllInterfaces> {
     let mut all = host.interfaces().await.map_err(failed)?;
-    // Whose end of a wire it is, nothing says for sure.
+    // A port cannot be attributed to a container with certainty.
     all.retain(|(one, _)| cx.caller().reach.is_everything() || !one.is_port());
     let counted = |(interface, traffic)| Counted { interface, traffic };
     Ok(AllInterfaces {

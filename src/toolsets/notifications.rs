@@ -1,4 +1,4 @@
-//! `notification_*`: what the owner of the box should hear of.
+//! `notification_*`: the owner's notifications.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::number::Number;
 use crate::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 use crate::state::{Actor, Author, Change, Kept, Notifications, StateError};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(notifications: Arc<Notifications>) -> Toolset<Notifications> {
     Toolset::over(notifications)
         .named("notifications")

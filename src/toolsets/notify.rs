@@ -1,4 +1,4 @@
-//! `notify_send`: what an agent has to say to the owner, wherever they are.
+//! `notify_send`: messages from an agent to the owner.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::words::Words;
 use crate::courier::{Courier, Message, NotSent, Priority, Source};
 use crate::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(courier: Arc<Courier>) -> Toolset<Courier> {
     Toolset::over(courier)
         .named("notifications")

@@ -1,4 +1,4 @@
-//! A number that cannot be out of range, with the range in the schema.
+//! A number with a range that is validated and part of the schema.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-/// `LEAST` to `MOST`; `USUAL` when nothing is said.
+/// A number from `LEAST` to `MOST`; the default is `USUAL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u32")]
 pub struct Number<const LEAST: u32, const MOST: u32, const USUAL: u32>(u32);
 
 impl<const LEAST: u32, const MOST: u32, const USUAL: u32> Number<LEAST, MOST, USUAL> {
-    /// The number itself.
+    /// The number.
     pub fn get(self) -> u32 {
         self.0
     }
 
-    /// So many seconds.
+    /// The number as seconds.
     pub fn seconds(self) -> Duration {
         Duration::from_secs(self.0.into())
     }

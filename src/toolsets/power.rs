@@ -1,4 +1,4 @@
-//! `server_restart`, `server_shutdown`, `server_cancel_shutdown`: the box goes down, through systemd.
+//! `server_restart`, `server_shutdown`, `server_cancel_shutdown`: restart and shutdown through systemd.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{failure::failed, number::Number};
 use crate::backends::{Down, Power};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(power: Arc<Power>) -> Toolset<Power> {
     Toolset::over(power)
         .named("server")
@@ -29,7 +29,7 @@ pub fn tools(power: Arc<Power>) -> Toolset<Power> {
         .titled("Cancel a restart or shutdown")
 }
 
-/// How long until the box goes down: long enough for the answer to go out first, a day at most.
+/// The delay in seconds: long enough for the answer to be sent first, at most a day.
 type Delay = Number<5, 86_400, 15>;
 
 /// Restart the host some seconds after the answer, and return the plan, which replaces an earlier one. Everything on it

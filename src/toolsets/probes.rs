@@ -11,7 +11,7 @@ use super::{failure::failed, number::Number};
 use crate::backends::{DnsAnswer, Firewall, NameServers, Naming, Network, PingAnswer, PortAnswer};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(network: Arc<Network>, with_firewall: bool) -> Toolset<Network> {
     let set = Toolset::over(network)
         .named("network")
@@ -86,7 +86,7 @@ async fn check_port(network: Arc<Network>, asked: CheckPort, cx: Cx) -> Result<P
     answer.await.map_err(failed)
 }
 
-/// A type of record.
+/// A DNS record type.
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 enum RecordType {

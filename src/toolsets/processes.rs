@@ -1,4 +1,4 @@
-//! `server_processes`: what uses the processor and the memory.
+//! `server_processes`: the processes with the highest CPU or memory usage.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{failure::failed, number::Number};
 use crate::backends::{ProcessOrder, Processes, TopProcesses};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(processes: Arc<Processes>) -> Toolset<Processes> {
     Toolset::over(processes)
         .named("server")

@@ -1,27 +1,27 @@
-//! Prompts: a task in words, with what the box is like right now put beside it by the tools that look.
+//! Prompts: a task with the current state of the host, collected by read-only tools.
 
 use serde_json::{Map, Value, json};
 
 use crate::protocol::{Content, Prompt, PromptArgument, PromptMessage, Role};
 use crate::registry::{BoxFuture, Cx, PromptAnswer, PromptRow, Result, ToolError};
 
-/// A prompt, as a row: what it is, what it stands on, and what is looked at for it.
+/// A prompt: its metadata, its requirements, and its tool calls.
 #[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
     title: &'static str,
     description: &'static str,
-    /// What it takes, with its meaning.
+    /// The argument's name and description.
     argument: Option<(&'static str, &'static str)>,
-    /// The tool without which there is nothing to say.
+    /// The tools without which the prompt is not offered.
     needs: &'static [&'static str],
-    /// What is to be done.
+    /// The task for the model.
     task: &'static str,
-    /// What is looked at, from the argument.
+    /// Returns the tool calls for an argument.
     looks: fn(&str) -> Vec<(&'static str, Value)>,
 }
 
-/// The prompts. A tool that is not there, or that the agent may not call, is passed over.
+/// The prompts. A tool that does not exist, or that the agent may not call, is skipped.
 const ROWS: [Row; 4] = [
     Row {
         name: "diagnose_container",
@@ -97,7 +97,7 @@ const ROWS: [Row; 4] = [
     },
 ];
 
-/// Every prompt.
+/// Returns all prompts.
 pub fn prompts() -> Vec<PromptRow> {
     ROWS.into_iter().map(row).collect()
 }
@@ -128,7 +128,7 @@ fn row(row: Row) -> PromptRow {
 }
 
 fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str> {
-    /// No name of anything is longer.
+    /// No name is longer.
     const LONGEST: usize = 256;
     let given = arguments.get(name).and_then(Value::as_str);
     let given = given.filter(|text| (1..=LONGEST).contains(&text.len()));
@@ -136,7 +136,8 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str> {
     given.ok_or_else(|| rule().into())
 }
 
-/// What the tools say, each under its name. When the first of them fails, there is nothing to write about.
+/// Runs the tools and returns their results by name. An error of the first tool is returned, because the prompt
+/// would be empty.
 async fn assembled(
     looks: Vec<(&'static str, Value)>,
     cx: &Cx,
@@ -173,7 +174,7 @@ fn written(row: &Row, said: Vec<(&'static str, String)>) -> PromptAnswer {
     }
 }
 
-/// Where a container stands in the state.
+/// Returns the path of a container in the state.
 fn place(container: &str) -> String {
     let name = container.replace('~', "~0").replace('/', "~1");
     format!("/public/packageData/{name}")

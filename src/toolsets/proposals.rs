@@ -1,4 +1,4 @@
-//! `context` and `propose_change`: what an agent that only suggests is told of itself, and how it suggests.
+//! `context` and `propose_change`: for agents that may only propose changes.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::registry::{
     Answer, Cx, Interruption, Offer, ProposedCall, Result, Risk, Scope, ToolError, Toolset,
 };
 
-/// How to work with these tools.
+/// Instructions for these agents.
 const HOW: &str = "You can look and suggest; nothing that you do changes this box. Find out with `search` and `read` \
                    how things stand. To suggest a change, ask `context` for the arguments of a tool, then pass the \
                    tool, its arguments and the reason to `propose_change`: the owner of the box decides, and only \
                    then it is done. Do not report a proposal as done.";
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools() -> Toolset<()> {
     Toolset::over(Arc::new(()))
         .named("suggest")
@@ -30,7 +30,7 @@ pub fn tools() -> Toolset<()> {
         .returning::<Proposed>()
 }
 
-/// Show which agent you are, which part of the box you see, and what you can propose to the owner, and how. With
+/// Show which agent you are, which part of the server you see, and what you can propose to the owner, and how. With
 /// `tool`, returns that tool's details and argument schema, if it can be proposed; otherwise it fails. Next:
 /// `propose_change`.
 #[derive(Deserialize, JsonSchema)]
@@ -49,7 +49,7 @@ struct Situation {
     name: String,
     /// Its policy.
     policy: String,
-    /// Its space; `*` is the whole box.
+    /// Its space; `*` is the whole server.
     space: String,
     /// How to work here.
     how: String,
@@ -61,7 +61,7 @@ struct Situation {
 struct Proposable {
     /// The tool's name.
     tool: String,
-    /// Its risk to the box: `scan`, `write`, `disrupt`, `execute`, `reveal` or `persist`.
+    /// Its risk to the server: `scan`, `write`, `disrupt`, `execute`, `reveal` or `persist`.
     class: String,
     /// What it does.
     description: String,

@@ -1,4 +1,4 @@
-//! `disk_repair`: looks for damage on the host's disks.
+//! `disk_repair`: checks the host's storage for damage.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{failure::failed, long::keep};
 use crate::backends::{HostRepair, Repaired, Storage};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
     Toolset::over(storage)
         .named("storage")
@@ -22,16 +22,16 @@ pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
         .long()
 }
 
-/// Check one file system, disk, array or pool for damage, repair it if possible, and return its state. A mounted btrfs
-/// is read completely: hours on a large disk. A mounted ext4 is checked at the next boot (`server_restart`). An
-/// unmounted disk is checked at once; unrecoverable files may be lost. An md array or ZFS pool continues after the
-/// answer: see `disk_health`. Fails if it is in use or has no such check.
+/// Check one file system, disk, array or pool for damage, repair it if possible, and return its state. A large
+/// btrfs takes hours. Unrecoverable files of an unmounted disk may be lost. An md array or ZFS pool continues after
+/// the answer: see `disk_health`. Fails if it is in use or has no such check.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Repair {
-    /// A mount point, such as `/` or `/srv`.
+    /// A mount point, such as `/` or `/srv`. btrfs is read completely now; ext4 is checked at the next boot
+    /// (`server_restart`).
     path: Option<String>,
-    /// An unmounted disk or partition, such as `sdb1`.
+    /// An unmounted disk or partition, such as `sdb1`; it is checked at once.
     disk: Option<String>,
     /// An md array, such as `md0`.
     array: Option<String>,
@@ -50,7 +50,7 @@ async fn repair(storage: Arc<Storage>, asked: Repair, cx: Cx) -> Result<Repaired
     repaired.map_err(failed)
 }
 
-/// The one thing that was named.
+/// Returns the single target that was named.
 fn what(asked: Repair) -> Result<HostRepair> {
     let Repair {
         path,

@@ -1,4 +1,4 @@
-//! The state as resources: any pointer under `/public` can be read and watched.
+//! The state as resources: every pointer under `/public` can be read and subscribed to.
 
 use std::ops::RangeInclusive;
 
@@ -10,35 +10,35 @@ use crate::protocol::{ReadDocument, Resource, ResourceContents, ResourceTemplate
 use crate::registry::{BoxFuture, Dialect, ResourceSource, Viewer};
 use crate::state::{Changes, Pointer, View, Views};
 
-/// Our scheme, and the one that `StartOS` clients use for the same paths.
+/// gatewren's URI scheme, and the one that `StartOS` clients use for the same paths.
 const SCHEMES: [&str; 2] = ["gatewren://", "startos://"];
 
-/// What a model is told of this box; not part of the state.
+/// The URI path of the instructions for models; not part of the state.
 const SYSTEM_PROMPT: &str = "/mcp/system-prompt";
 
-/// An update brings along the patches of so many revisions at most, and so many bytes of them; beyond these its
-/// client reads what it was told of, or asks `changes_since`.
+/// The maximum number of revisions, and of bytes of their patches, in an update notification. Beyond these the
+/// client reads the resource again, or calls `changes_since`.
 const MAX_TOLD_REVISIONS: u64 = 256;
 const MAX_TOLD_BYTES: usize = 8 << 10;
 
-/// Serves the state document.
+/// A resource source for the state document.
 pub struct StateResources {
     views: Views,
-    /// The text behind `/mcp/system-prompt`.
+    /// The text of `/mcp/system-prompt`.
     prompt: String,
-    /// How the URIs begin that are listed.
+    /// The scheme of listed URIs.
     scheme: &'static str,
     kept: KeptText,
 }
 
-/// What a URI names.
+/// The target of a URI.
 enum Place {
     Prompt,
     Public(Pointer),
 }
 
 impl StateResources {
-    /// Resources over a state, listed in this dialect; `prompt` is what a model is told first.
+    /// Creates the resources of a state, listed in this dialect; `prompt` is the instructions for models.
     pub fn new(views: Views, prompt: String, dialect: Dialect) -> Self {
         let [ours, theirs] = SCHEMES;
         let scheme = match dialect {
@@ -58,7 +58,7 @@ impl StateResources {
     }
 }
 
-/// What a URI names here; nothing outside `/public` can be named.
+/// Parses a URI; no path outside `/public` is possible, except the instructions.
 fn place(uri: &str) -> Option<Place> {
     let path = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme))?;
     if path == SYSTEM_PROMPT {

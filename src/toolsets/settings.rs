@@ -1,4 +1,4 @@
-//! `server_set_*`, `server_governor`, `server_zram`: what the host is called, where it is, what it speaks, how it runs.
+//! `server_set_*`, `server_governor`, `server_zram`: names, time zone, language, keyboard, CPU governor and swap.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::backends::{
 };
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// What every machine can be set.
+/// The toolset for every host.
 pub fn tools(settings: Arc<Setup>) -> Toolset<Setup> {
     Toolset::over(settings)
         .named("server")
@@ -34,7 +34,7 @@ pub fn tools(settings: Arc<Setup>) -> Toolset<Setup> {
         .startos("server.set-language", &[])
 }
 
-/// What a machine with keyboards can be set.
+/// The toolset for hosts with a keyboard.
 pub fn keyboard_tools(settings: Arc<Setup>) -> Toolset<Setup> {
     Toolset::over(settings)
         .named("server")
@@ -46,7 +46,7 @@ pub fn keyboard_tools(settings: Arc<Setup>) -> Toolset<Setup> {
         .leaving_aside(&[("keymap", "string")])
 }
 
-/// What a machine can be set whose processors choose their frequency.
+/// The toolset for hosts with CPU frequency scaling.
 pub fn governor_tools(settings: Arc<Setup>) -> Toolset<Setup> {
     Toolset::over(settings)
         .named("server")
@@ -57,7 +57,7 @@ pub fn governor_tools(settings: Arc<Setup>) -> Toolset<Setup> {
         .startos("server.experimental.governor", &[])
 }
 
-/// What a machine can be set whose kernel compresses swap in memory.
+/// The toolset for hosts with a kernel that supports zram.
 pub fn zram_tools(settings: Arc<Setup>) -> Toolset<Setup> {
     Toolset::over(settings)
         .named("server")

@@ -1,4 +1,4 @@
-//! `system_shell` and `container_shell`: commands that leave nothing behind.
+//! `system_shell` and `container_shell`: commands that leave no child process running.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::backends::{
 use crate::protocol::ResourceContents;
 use crate::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset, is_text};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
     Toolset::over(shell)
         .named("shell")
@@ -41,15 +41,15 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
         .offers_task()
 }
 
-/// What a command printed that is no text is a resource in its answer, and nowhere else.
+/// The URI of binary output, which exists only as a resource inside its answer.
 const STDOUT: &str = "gatewren:///call/stdout";
 
-/// How long a command may run.
+/// The timeout of a command in seconds.
 type Timeout = Number<1, 300, 30>;
 
-/// Run a command on the host with `/bin/bash -c`, in a clean environment, with no input or terminal. Returns exit code
-/// or signal, stdout and stderr; long output is cut in the middle. All child processes, including background ones, are
-/// killed when the call ends; `timed_out` reports a timeout. `container_shell` is for containers.
+/// Run a command on the host with `/bin/bash -c`, a clean environment, no input and no terminal. Returns exit code
+/// or signal, stdout and stderr; long output is cut in the middle. All child processes, including background ones,
+/// are killed when the call ends. `container_shell` is for containers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OnHost {
@@ -57,7 +57,7 @@ struct OnHost {
     command: Option<String>,
     /// A program and its arguments, run without a shell, instead of `command`.
     argv: Option<Vec<String>>,
-    /// The timeout in seconds, after which it is killed.
+    /// The timeout in seconds, after which it is killed; `timed_out` reports that.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user to run as; default: root.
@@ -83,10 +83,9 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     answer(&kept, outcome, &cx)
 }
 
-/// Run a command in a running LXC container with `/bin/sh -c`, in a clean environment, with no input or terminal.
-/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. All child processes, including
-/// background ones, are killed when the call ends; `timed_out` reports a timeout. `container_start` starts a stopped
-/// one.
+/// Run a command in a running LXC container (`container_start`) with `/bin/sh -c`, a clean environment, no input
+/// and no terminal. Returns exit code or signal, stdout and stderr; long output is cut in the middle. All child
+/// processes, including background ones, are killed when the call ends.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InContainer {
@@ -96,7 +95,7 @@ struct InContainer {
     command: Option<String>,
     /// A program and its arguments, run without a shell, instead of `command`.
     argv: Option<Vec<String>>,
-    /// The timeout in seconds, after which it is killed.
+    /// The timeout in seconds, after which it is killed; `timed_out` reports that.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user of the container to run as; default: root.
@@ -122,7 +121,7 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
     answer(&kept, outcome.map_err(failed)?, &cx)
 }
 
-/// What is to be run: one of the two.
+/// Returns the program: exactly one of the two arguments.
 pub fn program(
     command: Option<String>,
     argv: Option<Vec<String>>,
@@ -139,7 +138,7 @@ pub fn program(
     }
 }
 
-/// The text is for reading: terminal control sequences would act on whoever shows it.
+/// The text is neutralised, because terminal control sequences would take effect in the terminal that shows it.
 fn answer(kept: &KeptOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answer> {
     let mut text = String::new();
     let _ = writeln!(text, "{}", summary(&outcome));
@@ -167,7 +166,7 @@ fn answer(kept: &KeptOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answ
     })
 }
 
-/// What stands where a link to an output leads.
+/// Describes the target of a link to an output.
 fn link_words(name: &str, output: &Captured) -> String {
     let bytes = output.head.len() + output.tail.len();
     let minutes = KEPT_FOR.as_secs() / 60;
@@ -179,7 +178,7 @@ fn link_words(name: &str, output: &Captured) -> String {
     format!("{part} of {name}, for {minutes} minutes and for this agent alone")
 }
 
-/// How it ended, in a line.
+/// Describes how the command ended, in a line.
 fn summary(outcome: &ShellOutcome) -> String {
     let seconds = Duration::from_millis(outcome.duration_ms).as_secs_f64();
     match (outcome.exit_code, outcome.signal, outcome.killed_because) {

@@ -1,4 +1,4 @@
-//! `ssh_key_*`: which keys may log in over SSH as the accounts that the owner's file names.
+//! `ssh_key_*`: SSH keys of the accounts that `helper.toml` names.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::failure::failed;
 use crate::backends::{Fingerprint, PublicKey, Ssh, SshAccount, SshKeyChange};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(ssh: Arc<Ssh>) -> Toolset<Ssh> {
     Toolset::over(ssh)
         .named("ssh")

@@ -1,4 +1,4 @@
-//! `state_get`, `changes_since`, `state_blame`: the box as one document, what has become of it, and through whom.
+//! `state_get`, `changes_since`, `state_blame`: the state document, its history and its authors.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::number::Number;
 use crate::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 use crate::state::{Changes, Pointer, View, Views};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(views: Arc<Views>) -> Toolset<Views> {
     Toolset::over(views)
         .named("state")
@@ -73,7 +73,7 @@ impl JsonSchema for Public {
     }
 }
 
-/// Read the state document, the server's current description of the box, or a part of it, with its revision:
+/// Read the state document, the current description of the server, or a part of it, with its revision:
 /// /public/serverInfo is the host, /public/packageData the containers. Fails if the path does not exist.
 /// `changes_since` shows later changes.
 #[derive(Deserialize, JsonSchema)]
@@ -107,7 +107,7 @@ async fn get(views: Arc<Views>, Get { pointer }: Get, cx: Cx) -> Result<Part> {
     Ok(part.ok_or_else(|| nothing_at(&pointer))?)
 }
 
-/// The state as the caller sees it.
+/// Returns the caller's view of the state.
 fn seen_by(views: &Views, cx: &Cx) -> View {
     let caller = cx.caller();
     views.seen_by(&caller.agent, &caller.reach)
@@ -132,7 +132,7 @@ struct Since {
     database: String,
 }
 
-/// The most revisions in an answer.
+/// The number of revisions in an answer.
 type Limit = Number<1, 200, 200>;
 
 #[derive(Serialize, JsonSchema)]
@@ -165,7 +165,7 @@ async fn changes(views: Arc<Views>, since: Since, cx: Cx) -> Result<History> {
 fn changes_in(view: &View, since: &Since) -> Result<History> {
     let scope = &since.pointer.0;
     let database = view.database_id().to_owned();
-    // A cursor of another database, with a number that this one has by chance, is told apart by its name.
+    // A cursor of another database is detected by the database's name, even if its number exists here by chance.
     let after = if since.database.is_empty() || since.database == database {
         since.revision
     } else {
@@ -191,7 +191,7 @@ fn changes_in(view: &View, since: &Since) -> Result<History> {
             value: None,
         }),
         Changes::Resync { floor, .. } => {
-            // Value and revision of one document, whichever that is by now.
+            // Value and revision from the same document, whatever its current revision is.
             let now = view.at(scope, |value, revision| (revision, Some(value.clone())));
             let (revision, value) = now.unwrap_or_else(|| (view.revision(), None));
             Ok(History {
@@ -217,7 +217,7 @@ struct Blamed {
     pointer: Public,
 }
 
-/// The most values in an answer; `left_out` counts the others.
+/// The maximum number of values in an answer; `left_out` counts the others.
 const MOST_VALUES: usize = 200;
 
 #[derive(Serialize, JsonSchema)]

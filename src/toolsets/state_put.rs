@@ -1,4 +1,4 @@
-//! `state_put`: agents write into the part of the state that is for showing the box to people.
+//! `state_put`: writes to the part of the state that is for user interfaces.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use serde_json::{Map, Value};
 use crate::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 use crate::state::{Actor, Author, Pointer, Ui, UiError};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(ui: Arc<Ui>) -> Toolset<Ui> {
     Toolset::over(ui)
         .named("state")
         .tool("state_put", Risk::Write, put)
-        // It belongs to no container: whoever shows the box shows all of it.
+        // It belongs to no container: a user interface shows all of it.
         .about(Scope::Box)
         .titled("Write to the state")
         .startos("db.put.ui", &[])
 }
 
-/// Write a value to /public/ui, the part of the state for user interfaces, and return its revision; without `value` and
-/// `json`, remove the value there. Other paths are rejected, as is more than 256 KiB or 16 levels in total. Does not
-/// change the box. `state_get` reads it.
+/// Write a value to /public/ui, the part of the state for user interfaces, and return its revision; without `value`
+/// and `json`, remove the value there. Other paths are rejected, as is more than 256 KiB or 16 levels in total.
+/// Does not change the server. `state_get` reads it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Put {
@@ -89,8 +89,8 @@ async fn put(ui: Arc<Ui>, asked: Put, cx: Cx) -> Result<Written> {
     })
 }
 
-/// A pointer into the document or, as `StartOS` has it, from `/public/ui` on; what begins with `/public` is meant as
-/// the first.
+/// Parses a pointer into the document or, as in `StartOS`, relative to `/public/ui`. A pointer that begins with
+/// `/public` is never relative.
 fn place(pointer: &str) -> std::result::Result<Pointer, ToolError> {
     let pointer = Pointer::parse(pointer).map_err(|error| ToolError::new(error.to_string()))?;
     let is_whole = pointer.tokens().first().map(String::as_str) == Some("public");

@@ -1,4 +1,4 @@
-//! `disk_usage`, `disk_health`: what fills the host's disks, and how they are.
+//! `disk_usage`, `disk_health`: disk usage by directory, and the health of the host's disks.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{failure::failed, number::Number};
 use crate::backends::{DiskHealth, DiskUsage, HostDiskUsage, Storage};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(storage: Arc<Storage>, with_health: bool) -> Toolset<Storage> {
     let set = Toolset::over(storage)
         .named("storage")

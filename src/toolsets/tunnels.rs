@@ -1,4 +1,4 @@
-//! `tunnel_*`: `WireGuard`'s tunnels that the owner has made on this box.
+//! `tunnel_*`: `WireGuard` tunnels that the owner has configured on this host.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::failure::failed;
 use crate::backends::{Network, Tunnel, TunnelName};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
-/// The group, as a table, for a box with `WireGuard`.
+/// The toolset for hosts with `WireGuard`.
 pub fn tools(network: Arc<Network>) -> Toolset<Network> {
     Toolset::over(network)
         .named("network")

@@ -1,4 +1,4 @@
-//! `unit_*`: systemd's units, looked at and changed, on the host and in containers.
+//! `unit_*`: queries and changes of systemd units, on the host and in containers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::backends::{
 };
 use crate::registry::{Cx, HelperClass, Interruption, Page, Result, Risk, Scope, Toolset};
 
-/// The most units that one list shows: half of what an answer may be.
+/// The maximum number of units in one list: half the size limit of an answer.
 const MAX_LISTED: u32 = 200;
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(units: Arc<SystemdUnits>) -> Toolset<SystemdUnits> {
     let looking = Toolset::over(units)
         .named("units")
@@ -27,8 +27,8 @@ pub fn tools(units: Arc<SystemdUnits>) -> Toolset<SystemdUnits> {
         .about(Scope::HostOr("container"))
         .titled("Systemd unit status");
     let starting = looking
-        // As unit_restart, which starts a unit that does not run too: a unit is a program, and a start can also
-        // stop the units that it conflicts with (systemd.unit(5), Conflicts=).
+        // The same class as unit_restart, which also starts a stopped unit: a unit is a program, and a start can
+        // also stop the units that it conflicts with (systemd.unit(5), Conflicts=).
         .tool("unit_start", Risk::Disrupt, start)
         .changes("Start a systemd unit")
         .tool("unit_reload", Risk::Write, reload)
@@ -46,7 +46,7 @@ pub fn tools(units: Arc<SystemdUnits>) -> Toolset<SystemdUnits> {
         .changes("Enable a systemd unit")
 }
 
-/// What all rows have that change a unit.
+/// The settings that all rows for changes of a unit share.
 trait Changing {
     fn changes(self, title: &str) -> Self;
 }
@@ -174,7 +174,7 @@ async fn change(
     Ok(Changed { outcome, status })
 }
 
-/// A tool that changes a unit: what it takes, and what it does.
+/// Defines a tool that changes a unit: its arguments and its function.
 macro_rules! change {
     ($(#[$doc:meta])* $asked:ident, $function:ident) => {
         $(#[$doc])*
@@ -216,8 +216,8 @@ change!(
 
 change!(
     /// Stop a systemd unit, wait until it has ended, at most 45 s, and return its state. Its service becomes
-    /// unavailable, and units that require it stop too. An enabled unit starts again at boot: `unit_disable` prevents
-    /// that. Not allowed: gatewren's own units, and units that shut the box down.
+    /// unavailable, and units that require it stop too. An enabled unit starts again at boot: `unit_disable`
+    /// prevents that. Not allowed: gatewren's own units, and units that shut the host down.
     Stop,
     stop
 );
@@ -251,7 +251,7 @@ fn failed_unit(mut error: BackendError) -> Interruption {
 }
 
 impl State {
-    /// systemd's word for it.
+    /// The state's name in systemd.
     fn word(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -265,7 +265,7 @@ impl State {
     }
 }
 
-/// A pattern for names of units.
+/// A pattern for unit names.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
 struct Pattern(Glob);

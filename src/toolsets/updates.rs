@@ -1,4 +1,4 @@
-//! `update_*`: what of the packages of the host and of containers could be upgraded, is, and was.
+//! `update_*`: available and past package upgrades of the host and of containers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::backends::{
 };
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// The group, as a table.
+/// The toolset.
 pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
     Toolset::over(updates)
         .named("updates")
@@ -54,16 +54,14 @@ async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateChec
     checked.map_err(failed)
 }
 
-/// Upgrade apt packages of the host or of a running container: all, security updates only, or named ones. Refreshes the
-/// lists first. Keeps changed configuration files; never downgrades, and never removes essential packages. Services
-/// restart. Returns the changes, and whether a reboot is needed (`server_restart`). Can be cancelled (`job_cancel`)
-/// until all packages are fetched; then it finishes, so that none is half installed. Only in a container without
-/// systemd does it stop with gatewren; the next run finishes it. Waits up to five minutes for another apt and names its
-/// process. First call `update_check`.
+/// Upgrade apt packages of the host or a running container; refreshes the lists first. Keeps changed configuration
+/// files, never downgrades. Services restart. Returns the changes, and whether to reboot (`server_restart`).
+/// `job_cancel` works until all packages are fetched. First call `update_check`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Apply {
-    /// A running container; default: the host.
+    /// A running container; default: the host. Without systemd in it, the upgrade stops with gatewren, and the next
+    /// run finishes it.
     container: Option<ContainerName>,
     /// Install only security updates.
     #[serde(default)]
@@ -71,7 +69,7 @@ struct Apply {
     /// Only these installed packages; at most 200.
     #[serde(default)]
     packages: Vec<PackageName>,
-    /// Allow removal of other packages; otherwise upgrades that need it are skipped.
+    /// Allow removal of other packages, but never of essential ones; otherwise upgrades that need it are skipped.
     #[serde(default)]
     allow_removal: bool,
 }

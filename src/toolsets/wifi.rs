@@ -1,4 +1,4 @@
-//! `wifi_*`: the wireless network that the host is joined to, and those that it hears.
+//! `wifi_*`: the host's Wi-Fi connection, and the networks in range.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::failure::failed;
 use crate::backends::{CountryCode, Network, Ssid, WifiDeed, WifiNetwork, WifiStatus};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
-/// The group, as a table, for a box with a radio.
+/// The toolset for hosts with a Wi-Fi radio.
 pub fn tools(network: Arc<Network>) -> Toolset<Network> {
     Toolset::over(network)
         .named("network")
@@ -40,7 +40,7 @@ pub fn tools(network: Arc<Network>) -> Toolset<Network> {
         .startos("wifi.set-enabled", &[])
 }
 
-/// The country, for a box where it can be said.
+/// The toolset for hosts where the country can be set.
 pub fn country_tools(network: Arc<Network>) -> Toolset<Network> {
     Toolset::over(network)
         .named("network")
@@ -82,9 +82,9 @@ async fn scan(network: Arc<Network>, Scan {}: Scan, cx: Cx) -> Result<Heard> {
     Ok(Heard { networks })
 }
 
-/// Connect permanently to a Wi-Fi network from `wifi_scan`, and return the status. It must be saved, open, or have a
-/// password in the owner's `helper.toml` (`wifi_networks`); passwords are not arguments. If the host is not connected
-/// within 30 s, the previous network is restored, and the error says so. This connection may be cut.
+/// Connect permanently to a Wi-Fi network from `wifi_scan`, and return the status. It must be saved, open, or have
+/// a password in the owner's `helper.toml` (`wifi_networks`). If the host is not connected within 30 s, the
+/// previous network is restored, and the call fails. This connection may be cut.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Connect {

@@ -1,17 +1,17 @@
-//! Text of a bounded length, with the bound in the schema.
+//! Text of limited length, with the limit in the schema.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-/// 1 to `MOST` letters that are not all blank.
+/// 1 to `MOST` characters that are not all blank.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Words<const MOST: usize>(String);
 
 impl<const MOST: usize> Words<MOST> {
-    /// The text itself.
+    /// The text.
     pub fn into_text(self) -> String {
         self.0
     }
