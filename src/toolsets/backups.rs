@@ -87,8 +87,8 @@ fn view(backups: &Backups, cx: &Cx) -> BackupsView {
 }
 
 /// Back up a container (files and settings) or a host directory that the owner allows, and return it. A running
-/// container is frozen during the backup; separate mounts in it are not included. An interrupted backup leaves
-/// nothing behind. `backup_target_list` lists targets, `backup_verify` checks a backup.
+/// container is frozen during the backup; separate mounts are not included. An interrupted backup leaves nothing
+/// behind. `backup_target_list` lists targets, `backup_verify` checks a backup.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {

@@ -61,7 +61,7 @@ struct Counted {
 
 async fn interfaces(host: Arc<Host>, Interfaces {}: Interfaces, cx: Cx) -> Result<AllInterfaces> {
     let mut all = host.interfaces().await.map_err(failed)?;
-    // A port cannot be attributed to a container with certainty.
+    // A bridge port may be the link of any container; the interface does not identify it.
     all.retain(|(one, _)| cx.caller().reach.is_everything() || !one.is_port());
     let counted = |(interface, traffic)| Counted { interface, traffic };
     Ok(AllInterfaces {
