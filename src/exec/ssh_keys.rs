@@ -81,7 +81,7 @@ pub enum InvalidKey {
 /// The keys that may log in as one account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SshAccount {
-    /// The account, as the owner's file names it.
+    /// The account, as `helper.toml` names it.
     pub account: String,
     /// Its file.
     pub path: String,
@@ -114,7 +114,7 @@ pub struct SshKey {
 /// The result of adding or removing a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SshKeyChange {
-    /// The account, as the owner's file names it.
+    /// The account, as `helper.toml` names it.
     pub account: String,
     /// The key's fingerprint.
     pub fingerprint: String,

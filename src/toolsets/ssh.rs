@@ -38,7 +38,7 @@ struct List {}
 
 #[derive(Serialize, JsonSchema)]
 struct Listed {
-    /// In the owner's file's order.
+    /// In the order of `helper.toml`.
     accounts: Vec<SshAccount>,
 }
 
