@@ -1,4 +1,4 @@
-//! Every test that needs more than one room, in one binary: a link costs more than a test.
+//! All tests that need more than one room, in one binary: linking costs more than running a test.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A whole answer, and what a test wants to know of it.
+//! A complete HTTP response, and what tests read from it.
 
 use hyper::header::HeaderMap;
 use hyper::http::response::Parts;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::stream::Event;
 
-/// A whole answer.
+/// A complete HTTP response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -31,12 +31,12 @@ impl Answer {
         self.header("content-type") == Some("text/event-stream")
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// The messages, in whatever form they came.
+    /// Returns the messages, from a JSON body or from a stream.
     pub fn messages(&self) -> Vec<Value> {
         if !self.is_stream() {
             return vec![self.json()];
@@ -46,12 +46,12 @@ impl Answer {
         events.map(|event| event.json()).collect()
     }
 
-    /// The JSON-RPC answer.
+    /// Returns the JSON-RPC response: the last message.
     pub fn rpc(&self) -> Value {
         self.messages().pop().expect("a message")
     }
 
-    /// The status and the code of the JSON-RPC error; 0 where there is none.
+    /// Returns the status and the code of the JSON-RPC error; 0 if there is none.
     pub fn verdict(&self) -> (u16, i64) {
         let code = if self.body.is_empty() {
             None
@@ -61,7 +61,7 @@ impl Answer {
         (self.status, code.unwrap_or(0))
     }
 
-    /// The words of the JSON-RPC error.
+    /// Returns the message of the JSON-RPC error.
     pub fn message(&self) -> String {
         let rpc = self.rpc();
         let words = rpc["error"]["message"].as_str();
@@ -70,28 +70,28 @@ impl Answer {
             .to_owned()
     }
 
-    /// The result.
+    /// Returns the result.
     pub fn result(&self) -> Value {
         let mut rpc = self.rpc();
         assert!(rpc.get("result").is_some(), "no result: {rpc}");
         rpc["result"].take()
     }
 
-    /// What a tool answered as data.
+    /// Returns the structured content of a tool's result.
     pub fn data(&self) -> Value {
         let result = self.result();
         assert_ne!(result["isError"], true, "{result}");
         result["structuredContent"].clone()
     }
 
-    /// What a tool said when it failed.
+    /// Returns the text of a tool's error.
     pub fn failure(&self) -> String {
         let result = self.result();
         assert_eq!(result["isError"], true, "{result}");
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// The names of what a list holds.
+    /// Returns the names of the items in a list of the result.
     pub fn names(&self, list: &str) -> Vec<String> {
         let result = self.result();
         let items = result[list].as_array().unwrap().iter();

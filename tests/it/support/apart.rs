@@ -1,4 +1,4 @@
-//! A machine of a test's own: its network, mounts, host name, /etc and /run belong to nobody else.
+//! A machine for one test, with its own network, mounts, host name, /etc and /run.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -12,7 +12,7 @@ use nix::sched::{CloneFlags, setns};
 use super::machine::{is_root, skip};
 use super::server::Directory;
 
-/// Makes it, says so, and keeps it until the test has ended, however it does.
+/// Sets up the machine, prints "made", and keeps it until the test ends, even by a crash.
 const MAKE: &str = r#"set -e
 mount -t sysfs sysfs /sys
 ip link set lo up
@@ -26,15 +26,15 @@ mount -t tmpfs tmpfs /run
 echo made
 exec cat > /dev/null"#;
 
-/// Namespaces, and the process that keeps them.
+/// The namespaces, and the process that keeps them alive.
 pub struct Apart {
     keeper: Child,
-    /// A directory that goes with it.
+    /// A directory that is deleted with the machine.
     pub home: Directory,
 }
 
 impl Apart {
-    /// `None`, after saying so, where there can be none.
+    /// Makes a machine. Skips the test and returns `None` where namespaces cannot be made.
     pub fn new() -> Option<Self> {
         if !is_root() {
             skip("namespaces need root");
@@ -69,12 +69,12 @@ impl Apart {
         Some(machine)
     }
 
-    /// Its network.
+    /// Returns its network namespace.
     pub fn network(&self) -> File {
         File::open(format!("/proc/{}/ns/net", self.keeper.id())).unwrap()
     }
 
-    /// Does something with its network.
+    /// Runs a function in its network namespace.
     pub fn within<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         let network = self.network();
         thread::scope(|scope| {
@@ -86,7 +86,7 @@ impl Apart {
         })
     }
 
-    /// A program that is to run there.
+    /// Returns a command that runs a program on this machine.
     pub fn inside(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.keeper.id().to_string(), "-n", "-m", "-u", "--"]);
@@ -94,7 +94,7 @@ impl Apart {
         command
     }
 
-    /// Runs lines of the shell there, which must go well; what they print.
+    /// Runs shell lines on this machine and returns their output. They must succeed.
     pub fn run(&self, lines: &str) -> String {
         let output = self.inside("sh").args(["-ec", lines]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -110,9 +110,9 @@ impl Drop for Apart {
     }
 }
 
-/// Connects from an address of this machine.
+/// Connects from a given address of this machine.
 pub fn connect_from(source: IpAddr, to: SocketAddr) -> TcpStream {
-    // The standard library binds no socket that connects.
+    // The standard library cannot bind a socket before it connects.
     use nix::sys::socket::{
         AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, socket,
     };

@@ -1,18 +1,18 @@
-//! Chance that can be repeated: numbers from a seed.
+//! Repeatable random numbers, from a seed.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Numbers that look random (`SplitMix64`).
+/// A pseudo-random number generator (`SplitMix64`).
 #[derive(Debug, Clone)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// From this seed.
+    /// Starts from this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A seed that the environment names, or one of the moment.
+    /// Returns the seed from the environment variable, or one from the clock.
     pub fn seed(variable: &str) -> u64 {
         let named = std::env::var(variable).ok();
         named.map_or_else(
@@ -32,7 +32,7 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// One of so many, from 0.
+    /// Returns a number from 0 to `bound`, exclusive.
     pub fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(bound).unwrap()).unwrap()
     }

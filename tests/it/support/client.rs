@@ -1,4 +1,4 @@
-//! A client that trusts the server's own authority, and one connection of it.
+//! A client that trusts the server's own certificate authority, and a connection of this client.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,7 +24,7 @@ use super::raw::RawSocket;
 use super::request::Request;
 use super::session::Session;
 
-/// What clients do in the background runs here.
+/// Returns the runtime for the background tasks of all clients.
 pub fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
@@ -38,7 +38,7 @@ pub fn runtime() -> &'static Runtime {
 pub struct Client {
     pub address: SocketAddr,
     pub token: String,
-    /// Each client comes from an address of its own, so that no test uses up another's rate.
+    /// Each client has its own source address, so that no test uses up the rate limit of another.
     source: Ipv4Addr,
     roots: Arc<RootCertStore>,
     tls: &'static SupportedProtocolVersion,
@@ -69,12 +69,12 @@ impl Client {
         Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 77, 0, 1)) + count)
     }
 
-    /// Where it comes from.
+    /// Returns the address that it connects from.
     pub fn source(&self) -> Ipv4Addr {
         self.source
     }
 
-    /// The same client from another address.
+    /// Returns the same client with another source address.
     pub fn elsewhere(&self) -> Self {
         Self {
             source: Self::next_source(),
@@ -87,7 +87,7 @@ impl Client {
         self
     }
 
-    /// The same with a small buffer, which soon is full when nobody reads.
+    /// Sets a small receive buffer, which fills soon if the test does not read.
     pub fn narrow(mut self) -> Self {
         self.receive_buffer = Some(4096);
         self
@@ -107,13 +107,13 @@ impl Client {
         self.http2
     }
 
-    /// A request with nothing but the token.
+    /// Returns a request with only the token.
     pub fn request(&self, verb: &str, path: &str) -> Request {
         let bearer = format!("Bearer {}", self.token);
         Request::new(self, verb, path).header("authorization", &bearer)
     }
 
-    /// A POST to the endpoint with a message as it is given.
+    /// Returns a POST to the endpoint with this message, unchanged.
     pub fn post(&self, message: Value) -> Request {
         self.request("POST", "/mcp")
             .header("content-type", "application/json")
@@ -121,7 +121,7 @@ impl Client {
             .message(message)
     }
 
-    /// A complete request of 2026-07-28.
+    /// Returns a complete request of 2026-07-28.
     pub fn modern(&self, method: &str) -> Request {
         self.post(json!({
             "jsonrpc": "2.0", "id": 1, "method": method, "params": { "_meta": {
@@ -133,14 +133,14 @@ impl Client {
         .header("mcp-method", method)
     }
 
-    /// A complete call of a tool in 2026-07-28.
+    /// Returns a complete tool call of 2026-07-28.
     pub fn call(&self, tool: &str, arguments: Value) -> Request {
         self.modern("tools/call")
             .name(tool)
             .param("arguments", arguments)
     }
 
-    /// `initialize` with a version and nothing else.
+    /// Returns `initialize` with a version and nothing else.
     pub fn initialize(&self, version: &str) -> Request {
         self.post(json!({
             "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -150,35 +150,35 @@ impl Client {
         }))
     }
 
-    /// A stateful session that is ready for requests.
+    /// Opens a stateful session that is ready for requests.
     pub fn session(&self, version: &str) -> Session {
         Session::open(self, version)
     }
 
-    /// The same by a client that declares these capabilities.
+    /// Opens a session of a client that declares these capabilities.
     pub fn session_with(&self, version: &str, capabilities: Value) -> Session {
         let initialize = self.initialize(version);
         Session::opened_by(self, &initialize.param("capabilities", capabilities))
     }
 
-    /// A TLS socket on which anything can be said.
+    /// Opens a TLS socket for arbitrary bytes.
     pub fn raw(&self) -> RawSocket {
         RawSocket::open(self.address, self.tls_config())
     }
 
-    /// The same that offers HTTP/2 and HTTP/1.1.
+    /// Opens such a socket that offers HTTP/2 and HTTP/1.1.
     pub fn raw_of_either(&self) -> RawSocket {
         let mut config = self.tls_config();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         RawSocket::open(self.address, config)
     }
 
-    /// The same over a connection that is there.
+    /// Opens such a socket over an existing connection.
     pub fn raw_over(&self, socket: std::net::TcpStream) -> RawSocket {
         RawSocket::over(socket, self.tls_config())
     }
 
-    /// The certificate that a new connection is shown, as DER.
+    /// Returns the certificate that the server presents to a new connection, as DER.
     pub fn certificate(&self) -> Vec<u8> {
         let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
         let mut tls = ClientConnection::new(Arc::new(self.tls_config()), name).unwrap();
@@ -235,7 +235,7 @@ impl Client {
         }
     }
 
-    /// Opens a connection that several requests go over.
+    /// Opens a connection for several requests.
     pub fn connection(&self) -> Connection {
         runtime().block_on(self.connect())
     }
@@ -246,14 +246,14 @@ enum Sender {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// An open connection; dropping it closes it, whatever is under way.
+/// An open connection. Dropping it closes it, even with requests in flight.
 pub struct Connection {
     sender: Sender,
     driver: JoinHandle<()>,
 }
 
 impl Connection {
-    /// Sends one request and hears the head of its answer.
+    /// Sends one request and returns the head of its response.
     pub async fn send(
         &mut self,
         request: hyper::Request<Full<Bytes>>,
@@ -272,7 +272,7 @@ impl Connection {
 }
 
 impl Connection {
-    /// Whether the server has ended it.
+    /// Returns whether the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.driver.is_finished()
     }

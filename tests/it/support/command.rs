@@ -1,11 +1,11 @@
-//! The program's commands, run beside a server by another process.
+//! gatewren's subcommands, run by another process beside a server.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// What a command prints as JSON, and its exit code.
+/// Returns the JSON that a command prints, and its exit code.
 pub fn tell(directory: &Path, args: &[&str]) -> (Value, Option<i32>) {
     let output = run(directory, &[args, &["--json"]].concat());
     let said = serde_json::from_slice(&output.stdout);
@@ -13,26 +13,26 @@ pub fn tell(directory: &Path, args: &[&str]) -> (Value, Option<i32>) {
     (said, output.status.code())
 }
 
-/// What a command that goes well prints for people.
+/// Returns the text that a successful command prints for people.
 pub fn words(directory: &Path, args: &[&str]) -> String {
     let output = run(directory, args);
     assert!(output.status.success(), "{args:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Why a command does nothing.
+/// Returns the error message of a command that fails.
 pub fn refused(directory: &Path, args: &[&str]) -> String {
     let output = run(directory, args);
     assert!(!output.status.success(), "{args:?}: {output:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// Makes an agent of this name with these options, and says what `agent add` says.
+/// Adds an agent with this name and these options, and returns the output of `agent add`.
 pub fn add_agent(directory: &Path, name: &str, options: &[&str]) -> Value {
     tell(directory, &[&["agent", "add", name], options].concat()).0
 }
 
-/// What a command about the daemon of these settings prints as JSON; it must go well.
+/// Runs a command about the daemon with these settings and returns the JSON that it prints. It must succeed.
 pub fn tell_by(settings: &Path, args: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     command

@@ -1,4 +1,4 @@
-//! A program that asks the owner for access over OAuth, and the owner's browser, both by plain requests.
+//! A program that asks the owner for access over OAuth, and the owner's browser, both as plain requests.
 
 use std::collections::HashMap;
 
@@ -12,39 +12,39 @@ use super::answer::Answer;
 use super::client::Client;
 use super::request::Request;
 
-/// Where the program waits for its answer.
+/// The redirect URI of the program.
 pub const BACK: &str = "http://127.0.0.1:3333/callback";
 
-/// What its challenge is made of.
+/// The PKCE code verifier.
 pub const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
-/// A program with an id.
+/// A registered program.
 pub struct Connector {
     pub client: Client,
     pub id: String,
 }
 
-/// What it was given.
+/// The tokens that a program received.
 pub struct Given {
     pub access: String,
     pub refresh: String,
 }
 
-/// Parameters as a form has them.
+/// Encodes parameters as a form.
 pub fn form(parameters: &[(&str, &str)]) -> String {
     Serializer::new(String::new())
         .extend_pairs(parameters)
         .finish()
 }
 
-/// The parameters of a URL.
+/// Returns the query parameters of a URL.
 pub fn parameters(url: &str) -> HashMap<String, String> {
     let (_, query) = url.split_once('?').unwrap();
     parse(query.as_bytes()).into_owned().collect()
 }
 
 impl Connector {
-    /// Registers.
+    /// Registers a program.
     pub fn register(client: &Client) -> Self {
         let body = json!({ "client_name": "Chat", "redirect_uris": [BACK] });
         let answer = registration(client, &body).send();
@@ -58,12 +58,12 @@ impl Connector {
         Self { client, id }
     }
 
-    /// What it wants to come in at.
+    /// Returns the URL of the resource that it asks access to.
     pub fn resource(&self) -> String {
         format!("https://{}/connect/mcp", self.client.address)
     }
 
-    /// The parameters of its question to the owner.
+    /// Returns the parameters of its authorization request.
     pub fn question(&self) -> Vec<(&'static str, String)> {
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, VERIFIER.as_bytes()));
         vec![
@@ -77,7 +77,7 @@ impl Connector {
         ]
     }
 
-    /// The same with one of them changed; an empty one is left out.
+    /// Returns the same parameters with one of them changed; an empty value means that it is left out.
     pub fn question_with(&self, name: &str, value: &str) -> Vec<(&'static str, String)> {
         let mut question = self.question();
         for (known, old) in &mut question {
@@ -88,14 +88,14 @@ impl Connector {
         question
     }
 
-    /// The owner's browser, sent to the page with this question.
+    /// Returns the browser's request for the authorization page.
     pub fn page(&self, question: &[(&'static str, String)]) -> Request {
         let query: Vec<(&str, &str)> = question.iter().map(|(n, v)| (*n, v.as_str())).collect();
         let path = format!("/connect/authorize?{}", form(&query));
         self.client.request("GET", &path).without("authorization")
     }
 
-    /// The owner's word on the page, which is looked at first: its form carries what only it knows.
+    /// Returns the owner's decision on the authorization page. It loads the page first, for the proof in its form.
     pub fn word(
         &self,
         cookie: &str,
@@ -113,7 +113,7 @@ impl Connector {
             .header("origin", &format!("https://{}", self.client.address))
     }
 
-    /// The code that the owner's yes to a new agent brings.
+    /// Approves a new agent as the owner, and returns the code.
     pub fn approved(&self, cookie: &str, name: &str, policy: &str) -> String {
         let said = [
             ("decision", "approve"),
@@ -125,7 +125,7 @@ impl Connector {
         self.code(&word.send())
     }
 
-    /// The code in an answer that the browser carries to the program.
+    /// Returns the code in the redirect to the program.
     pub fn code(&self, answer: &Answer) -> String {
         assert_eq!(answer.status, 303, "{answer:?}");
         let to = answer.header("location").unwrap();
@@ -140,7 +140,7 @@ impl Connector {
         carried["code"].clone()
     }
 
-    /// A form to an endpoint, without any token.
+    /// Returns a form request to an endpoint, without a token.
     pub fn post(&self, path: &str, body: &str) -> Request {
         let request = self.client.request("POST", path).without("authorization");
         request
@@ -148,7 +148,7 @@ impl Connector {
             .body(body.as_bytes())
     }
 
-    /// The exchange of a code.
+    /// Returns the request that exchanges a code for tokens.
     pub fn exchange(&self, code: &str) -> Request {
         let resource = self.resource();
         let body = form(&[
@@ -162,7 +162,7 @@ impl Connector {
         self.post("/connect/token", &body)
     }
 
-    /// The exchange of a refresh token.
+    /// Returns the request that exchanges a refresh token.
     pub fn renewal(&self, refresh: &str) -> Request {
         let body = form(&[
             ("grant_type", "refresh_token"),
@@ -172,14 +172,14 @@ impl Connector {
         self.post("/connect/token", &body)
     }
 
-    /// A call with an access token at the path for programs.
+    /// Returns a call with an access token, at the path for programs.
     pub fn call(&self, access: &str) -> Request {
         let call = self.client.call("whoami", json!({})).path("/connect/mcp");
         call.header("authorization", &format!("Bearer {access}"))
     }
 }
 
-/// A registration.
+/// Returns a registration request.
 pub fn registration(client: &Client, body: &Value) -> Request {
     let request = client.request("POST", "/connect/register");
     let request = request.without("authorization");
@@ -188,7 +188,7 @@ pub fn registration(client: &Client, body: &Value) -> Request {
         .body(body.to_string().as_bytes())
 }
 
-/// The tokens in an answer.
+/// Returns the tokens in a response.
 pub fn given(answer: &Answer) -> Given {
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.header("cache-control"), Some("no-store"));

@@ -1,4 +1,4 @@
-//! A client whose person is asked before a call runs, and what they say.
+//! A client that asks its user before a call runs, and the user's answers.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use super::request::Request;
 use super::session::Session;
 use super::stream::Stream;
 
-/// A clear yes.
+/// Returns a consenting answer.
 pub fn yes() -> Value {
     json!({ "action": "accept", "content": { "run": true } })
 }
 
-/// A call by a client of 2026-07-28 that shows forms.
+/// Returns a call by a client of 2026-07-28 that supports form elicitation.
 pub fn asking(client: &Client, tool: &str, arguments: Value) -> Request {
     let able = json!({ "elicitation": {} });
     client
@@ -21,14 +21,14 @@ pub fn asking(client: &Client, tool: &str, arguments: Value) -> Request {
         .mcp_meta("clientCapabilities", able)
 }
 
-/// The question that a call is answered with.
+/// Returns the question in the response to a call.
 pub fn question(answer: &Answer) -> Value {
     let result = answer.result();
     assert_eq!(result["resultType"], "input_required", "{result}");
     result
 }
 
-/// The same call with an answer to its question.
+/// Returns the same call with an answer to its question.
 pub fn again(call: &Request, question: &Value, answer: &Value) -> Request {
     let call = call
         .clone()
@@ -36,20 +36,20 @@ pub fn again(call: &Request, question: &Value, answer: &Value) -> Request {
     call.param("requestState", question["requestState"].clone())
 }
 
-/// What comes of a call that the person agrees to.
+/// Makes a call, consents, and returns the final response.
 pub fn agreed(client: &Client, tool: &str, arguments: Value) -> Answer {
     let call = asking(client, tool, arguments);
     again(&call, &question(&call.send()), &yes()).send()
 }
 
-/// The next message of a session's call, which is the question; its id and its parameters.
+/// Returns the id and the parameters of the next message of a session's call, which must be the question.
 pub fn asked_on(stream: &mut Stream) -> (Value, Value) {
     let message = stream.call_message();
     assert_eq!(message["method"], "elicitation/create", "{message}");
     (message["id"].clone(), message["params"].clone())
 }
 
-/// Says something to a question of a session.
+/// Answers a question of a session.
 pub fn say(session: &Session, id: &Value, answer: &Value) -> Answer {
     let message = json!({ "jsonrpc": "2.0", "id": id, "result": answer });
     session.post(message).send()

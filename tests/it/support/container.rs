@@ -1,4 +1,4 @@
-//! A small real container of a test's own: busybox in a directory, gone at the end of the test.
+//! A small real container for one test: busybox in a directory that is deleted when the test ends.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,24 +8,24 @@ use std::process::Command;
 use super::machine::{IN_TIME, install_program, is_root, marker, skip, wait_until};
 use super::server::Directory;
 
-/// The one static program of which such a container consists.
+/// The static program that such a container consists of.
 const BUSYBOX: &str = "/bin/busybox";
 
-/// The first process; a signal that comes before it can be told to end is lost.
+/// The container's first process. A signal that arrives before its handler is installed is lost.
 const INIT: &str = "#!/bin/sh
 trap 'exit 0' PWR TERM
 : > /tmp/ready
 while :; do sleep 1; done
 ";
 
-/// Containers below an lxcpath of a test's own.
+/// Containers below an lxcpath of one test.
 pub struct Containers {
     path: PathBuf,
     names: Vec<String>,
 }
 
 impl Containers {
-    /// A place for containers; `None`, after saying so, where none can run.
+    /// Makes an lxcpath. Skips the test and returns `None` where containers cannot run.
     pub fn new() -> Option<Self> {
         let missing = ["/usr/bin/lxc-start", BUSYBOX]
             .into_iter()
@@ -47,12 +47,12 @@ impl Containers {
         })
     }
 
-    /// Where they are.
+    /// Returns the lxcpath.
     pub fn lxcpath(&self) -> &Path {
         &self.path
     }
 
-    /// Makes one; it is not started. Returns its root directory.
+    /// Makes a container without starting it, and returns its root directory.
     pub fn make(&mut self, name: &str) -> PathBuf {
         let root = self.path.join(name).join("rootfs");
         for folder in ["bin", "dev", "proc", "sys", "tmp", "etc", "root", "usr/lib"] {
@@ -79,7 +79,7 @@ impl Containers {
         root
     }
 
-    /// Runs one of LXC's tools on a container, as somebody else would.
+    /// Runs one of LXC's tools on a container, outside gatewren.
     pub fn tool(&self, tool: &str, name: &str, args: &[&str]) -> String {
         let mut command = Command::new(tool);
         command
@@ -96,31 +96,31 @@ impl Containers {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Waits until one that was started can be told to end.
+    /// Waits until a started container can handle the signal to stop.
     pub fn until_ready(&self, name: &str) {
         let ready = self.path.join(name).join("rootfs/tmp/ready");
         wait_until("it is ready", IN_TIME, || fs::remove_file(&ready).is_ok());
     }
 
-    /// Waits until one that was told to stop has stopped; `lxc-stop -k` does not.
+    /// Waits until a container has stopped; `lxc-stop -k` does not wait.
     pub fn until_stopped(&self, name: &str) {
         wait_until("it is stopped", IN_TIME, || self.state(name) == "STOPPED");
     }
 
-    /// What LXC says of it, such as `RUNNING`.
+    /// Returns the state that LXC reports, such as `RUNNING`.
     pub fn state(&self, name: &str) -> String {
         self.tool("lxc-info", name, &["-sH"]).trim().to_owned()
     }
 }
 
-/// A directory for LXC with definitions of containers of these names. None of them can run.
+/// Returns a directory for LXC that defines containers with these names. None of them can run.
 pub fn defined(names: &[&str]) -> Directory {
     let home = Directory::new();
     define(&home.0, names);
     home
 }
 
-/// The same in a directory that is there.
+/// Defines such containers in an existing directory.
 pub fn define(folder: &Path, names: &[&str]) {
     for name in names {
         fs::create_dir_all(folder.join(name)).unwrap();

@@ -1,13 +1,13 @@
-//! A place for each core: tests that compute take one, so that those that wait for something get time to see it.
+//! A slot for each core: tests that compute take one, so that tests that wait for an event get processor time.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::available_parallelism;
 
-/// How many tests compute at this moment.
+/// The number of tests that compute now.
 static COMPUTING: Mutex<usize> = Mutex::new(0);
 static LEFT: Condvar = Condvar::new();
 
-/// The right to compute, until it is dropped.
+/// A slot to compute, until it is dropped.
 #[must_use = "the place is free again when this is dropped"]
 pub struct Core(());
 

@@ -1,4 +1,4 @@
-//! A helper under siege: its owner's file and its log, and a place where what is run would leave a trace.
+//! A helper under attack, with its helper.toml and its log, and a canary file that any command would create.
 
 use std::fs::{self, File, Permissions};
 use std::io::{Read as _, Write as _};
@@ -14,14 +14,14 @@ use super::helper::{Helper, LONG_MS, host};
 use super::machine::{IN_TIME, call_cgroups, is_alive, wait_until};
 use super::server::Directory;
 
-/// The most that the helper ever needs, in kB: as many connections as it takes, each with a frame as long as it may
-/// be, and itself.
+/// The most memory that the helper ever needs, in kB: the maximum number of connections, each with a frame of the
+/// maximum length, and the helper itself.
 const MOST_KB: u64 = 110_000;
 
-/// The most that one frame carries.
+/// The maximum length of a frame.
 pub const FRAME_BYTES: u32 = 256 * 1024;
 
-/// Nothing is allowed.
+/// A policy that allows nothing.
 pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\nlxc_manage = \"off\"\n\
                        container_files = \"off\"\n\
@@ -30,7 +30,7 @@ pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncont
                        host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n\
                        backup = \"off\"\nstorage = \"off\"\nmail_to = []\n";
 
-/// Commands may run on the host.
+/// A policy that allows commands on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
 
 /// The helper and its surroundings.
@@ -46,7 +46,7 @@ impl Fort {
         Self::on(None, policy)
     }
 
-    /// On a machine of its own, where there is one: what reaches beyond the helper's own processes reaches nobody.
+    /// Starts on a separate machine, if given: operations then reach only the helper's own processes.
     pub fn on(machine: Option<&Apart>, policy: &str) -> Self {
         let home = Directory::new();
         fs::set_permissions(&home.0, Permissions::from_mode(0o755)).unwrap();
@@ -78,12 +78,12 @@ impl Fort {
         fort
     }
 
-    /// A command that leaves a trace, were it run.
+    /// Returns a command that would create the canary file.
     pub fn trace(&self) -> Value {
         host(&format!("touch {}", self.canary.display()))
     }
 
-    /// Whether the honest front gets its answer.
+    /// Returns whether a legitimate front gets its response.
     pub fn serves(&self) -> bool {
         let ping = self.helper.run(&json!({ "do": "ping" }));
         ping.ending == json!({ "exited": { "code": 0 } })
@@ -93,10 +93,10 @@ impl Fort {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Sends bytes and nothing more; all that comes back.
+    /// Sends only these bytes, and returns all that comes back.
     pub fn send(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.helper.connect();
-        // It closes the connection at the first wrong byte, and then neither the rest nor the end can be told it.
+        // The helper closes the connection at the first wrong byte. Sending the rest and the end may then fail.
         let _ = stream.write_all(bytes);
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = Vec::new();
@@ -104,7 +104,7 @@ impl Fort {
         answer
     }
 
-    /// It serves on, ran nothing but pings, and holds nothing.
+    /// Asserts that it still serves, has run only pings, and holds no resources.
     pub fn stands(&self) {
         assert!(self.serves());
         assert!(!self.canary.exists(), "something was run");
@@ -145,18 +145,18 @@ fn status_kb(pid: i32, key: &str) -> u64 {
         .unwrap()
 }
 
-/// How many descriptors a process has open.
+/// Returns the number of open descriptors of a process.
 pub fn descriptors(pid: i32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-/// A request of one operation with the widest limits.
+/// Returns a request for one operation with the widest limits.
 pub fn request(operation: &Value) -> Value {
     let limits = json!({ "timeout_ms": LONG_MS, "output_bytes": 1_u64 << 40, "processes": 5000 });
     json!({ "operation": operation, "limits": limits, "reference": "hostile" })
 }
 
-/// One of each operation but those that say what there is; the commands leave a trace.
+/// Returns one of each operation, except those that only list; the commands would create the canary file.
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub fn everything(trace: &Value) -> Vec<Value> {
     let mut all = vec![
@@ -192,12 +192,12 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "host_disk_usage", "path": "/nonexistent", "depth": 1 }),
         json!({ "do": "wifi", "deed": { "what": "status" } }),
         json!({ "do": "wifi", "deed": { "what": "forget", "ssid": "nosuchnetwork" } }),
-        // As the network says: nothing that is set in this way is there to be taken away.
+        // Back to what the network provides: there is no earlier setting to remove.
         json!({ "do": "set_name_servers", "servers": [] }),
     ]);
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
     let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
-    // An account that the file does not name: nobody's keys are to change.
+    // An account that does not exist: no user's keys may change.
     let about_keys = [
         json!({ "what": "list" }),
         json!({ "what": "add", "account": "nosuchuser", "key": key }),
@@ -207,7 +207,7 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     let plan = json!({ "delay_s": 86_400 });
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
     all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
-    // Of a container that is not there: nothing may come of this on the machine of the tests.
+    // For a zone and a container that do not exist: these must have no effect on the machine that runs the tests.
     all.push(
         json!({ "do": "host_setting", "setting": { "what": "timezone", "zone": "No/Where" } }),
     );
@@ -225,7 +225,7 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         deeds.map(|(_, deed)| json!({ "do": "container_deed", "container": "web", "deed": deed })),
     );
     all.extend(["devices", "updates", "refresh"].map(firmware));
-    // Of no device that there is.
+    // For a device that does not exist.
     let none = "0".repeat(40);
     all.push(json!({ "do": "firmware", "deed": { "what": "apply", "device": none } }));
     all.push(json!({ "do": "mail", "subject": "x", "text": "x" }));
@@ -242,7 +242,7 @@ fn firmware(what: &str) -> Value {
     json!({ "do": "firmware", "deed": { "what": what } })
 }
 
-/// What is done with backups; on no target that there is.
+/// Returns the backup operations, on a target that does not exist.
 fn backups() -> [Value; 9] {
     let (web, path) = (
         json!({ "container": "web" }),
@@ -262,7 +262,7 @@ fn backups() -> [Value; 9] {
     ]
 }
 
-/// One of each deed, with the class that it belongs to.
+/// Returns one of each deed, with its class.
 pub fn deeds() -> Vec<(&'static str, Value)> {
     let alone = |class, what: &str| (class, json!({ "what": what }));
     let manage = |deed: Value| ("lxc_manage", deed);
@@ -288,7 +288,7 @@ pub fn deeds() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Units, journals and processes, of the host and of a container.
+/// Returns operations on units, journals and processes, of the host and of a container.
 fn of_systemd() -> [Value; 9] {
     let query = json!({ "order": "older" });
     // A unit that no machine has.

@@ -1,4 +1,4 @@
-//! HTTP/2 frames written by hand (RFC 9113), for what no client would send.
+//! HTTP/2 frames written by hand (RFC 9113), for requests that no real client sends.
 
 use super::raw::RawSocket;
 
@@ -11,17 +11,17 @@ const GOAWAY: u8 = 7;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Answered with this body.
+    /// A response with this body.
     Answered(String),
-    /// Its stream was reset, or the whole connection ended.
+    /// The stream was reset, or the whole connection ended.
     Broken,
 }
 
 impl Outcome {
-    /// The name of the refusal; `broken` where HTTP/2 itself refused it.
+    /// Returns the name of the error; `broken` if the server rejected it on the HTTP/2 level.
     pub fn error(&self) -> String {
         match self {
             Self::Answered(body) => {
@@ -33,19 +33,19 @@ impl Outcome {
     }
 }
 
-/// What every client begins with: the preface and no settings.
+/// Returns the first bytes of every client: the preface and empty settings.
 pub fn preface() -> Vec<u8> {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(frame(SETTINGS, 0, 0, &[]));
     bytes
 }
 
-/// The beginning of a request whose headers go on and on.
+/// Returns the beginning of a request whose headers never end.
 pub fn endless_headers() -> Vec<u8> {
     frame(HEADERS, 0, 1, &literal(":method", b"POST"))
 }
 
-/// The headers of a request with JSON, of which no byte has come.
+/// Returns the headers of a request with a JSON body, without any byte of the body.
 pub fn half_a_post(stream: u32, path: &str) -> Vec<u8> {
     let headers = [
         (":method", "POST"),
@@ -61,7 +61,7 @@ pub fn half_a_post(stream: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, stream, &block)
 }
 
-/// Sends one request with just these headers and this body, and waits for what becomes of it.
+/// Sends one request with exactly these headers and this body, and waits for its outcome.
 pub fn send(socket: &mut RawSocket, headers: &[(&str, &[u8])], body: &[u8]) -> Outcome {
     let mut bytes = preface();
     let block: Vec<u8> = headers
@@ -77,7 +77,7 @@ pub fn send(socket: &mut RawSocket, headers: &[(&str, &[u8])], body: &[u8]) -> O
     outcome(socket)
 }
 
-/// What becomes of the first request that is answered.
+/// Returns the outcome of the first request that gets a response.
 pub fn outcome(socket: &mut RawSocket) -> Outcome {
     let (mut heard, mut body) = (Vec::new(), Vec::new());
     while let Some(part) = socket.hear() {
@@ -116,7 +116,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A header that no table knows (RFC 7541, 6.2.2).
+/// Encodes a header as a literal, without any table (RFC 7541, 6.2.2).
 fn literal(name: &str, value: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0];
     for text in [name.as_bytes(), value] {

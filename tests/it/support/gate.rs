@@ -1,9 +1,9 @@
-//! A place in a shell command where it waits until the test lets it go on.
+//! A barrier: a line in a shell command that blocks until the test opens it.
 
 use super::machine::{IN_TIME, wait_until};
 use super::server::Directory;
 
-/// A gate that is closed.
+/// A closed barrier.
 pub struct Gate(Directory);
 
 impl Gate {
@@ -11,7 +11,7 @@ impl Gate {
         Self(Directory::new())
     }
 
-    /// The line of shell that waits.
+    /// Returns the shell line that blocks.
     pub fn line(&self) -> String {
         let (reached, open) = (self.0.join("reached"), self.0.join("open"));
         format!(
@@ -21,12 +21,12 @@ impl Gate {
         )
     }
 
-    /// Waits until a command waits there.
+    /// Waits until a command blocks at the line.
     pub fn until_reached(&self) {
         wait_until("it runs", IN_TIME, || self.0.join("reached").exists());
     }
 
-    /// Lets it go on.
+    /// Lets the command continue.
     pub fn open(&self) {
         std::fs::write(self.0.join("open"), "").unwrap();
     }

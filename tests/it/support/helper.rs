@@ -1,4 +1,4 @@
-//! The helper as a black box: the real program, spoken to byte by byte.
+//! The helper as a black box: the real program, byte by byte over its socket.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 
 use super::machine::IN_TIME;
 
-/// The longest that the helper lets a command run, which no test waits for.
+/// The longest timeout that the helper accepts for a command; no test waits for it.
 pub const LONG_MS: u64 = 300_000;
 
-/// While a socket is open to children, no other test may start one.
+/// While a socket can be inherited by children, no other test may start a child.
 static STARTING: Mutex<()> = Mutex::new(());
 
-/// A running helper: of a trial, in which everything is allowed, unless a test names a policy.
+/// A running helper. It allows everything, as in a trial, unless a test sets a policy.
 pub struct Helper {
     pub process: Child,
     /// The process that holds the lifeline, if there is one.
@@ -30,12 +30,12 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// Starts one that ends when it is told to.
+    /// Starts a helper that ends on a signal.
     pub fn start(lxcpath: &Path) -> Self {
         Self::start_with(lxcpath, None, |_| {})
     }
 
-    /// Starts one whose lifeline is held by another process, which stands for the front.
+    /// Starts a helper whose lifeline is held by another process, in the role of the front.
     pub fn start_with_front(lxcpath: &Path) -> Self {
         let mut front = Command::new("sleep");
         let front = front.arg("1000").stdout(Stdio::piped()).spawn().unwrap();
@@ -44,12 +44,12 @@ impl Helper {
         })
     }
 
-    /// Starts one as the test wants it.
+    /// Starts a helper with a changed command.
     pub fn start_as(lxcpath: &Path, adjust: impl FnOnce(&mut Command)) -> Self {
         Self::start_with(lxcpath, None, adjust)
     }
 
-    /// Starts one as the package's unit does, bounded by what holds on a box where no file says anything.
+    /// Starts a helper as the package's unit does, with the limits of a host that has no helper.toml.
     pub fn start_installed(lxcpath: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
         command.args(["helper", "--lxcpath"]).arg(lxcpath);
@@ -59,7 +59,7 @@ impl Helper {
         })
     }
 
-    /// Starts a copy of the program that lies elsewhere.
+    /// Starts a copy of the program in another place.
     pub fn start_program(exe: &Path, lxcpath: &Path, adjust: impl FnOnce(&mut Command)) -> Self {
         let mut command = Command::new(exe);
         command
@@ -91,9 +91,9 @@ impl Helper {
         })
     }
 
-    /// Starts one as systemd does: descriptor 3, `LISTEN_FDS` and `LISTEN_PID`.
+    /// Starts a helper as systemd does: descriptor 3, `LISTEN_FDS` and `LISTEN_PID`.
     pub fn start_activated(lxcpath: &Path) -> Self {
-        // Not every `sh` takes a descriptor of two digits, which it has beside many other tests.
+        // Not every `sh` supports a descriptor of two digits, which is common when many tests run.
         let mut command = Command::new("bash");
         command.stdin(Stdio::null());
         Self::run_command(command, None, |command, fd| {
@@ -128,24 +128,24 @@ impl Helper {
         }
     }
 
-    /// Its process number.
+    /// Returns its process id.
     pub fn pid(&self) -> i32 {
         self.process.id().try_into().unwrap()
     }
 
-    /// SIGKILL to the process that stands for the front.
+    /// Sends SIGKILL to the process in the role of the front.
     pub fn kill_front(&mut self) {
         let front = self.front.as_mut().unwrap();
         front.kill().unwrap();
         front.wait().unwrap();
     }
 
-    /// Where it is spoken to.
+    /// Returns the path of its socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Asks for one operation.
+    /// Requests one operation.
     pub fn ask(&self, operation: &Value, timeout_ms: u64) -> Call {
         self.ask_with(
             operation,
@@ -155,12 +155,12 @@ impl Helper {
         )
     }
 
-    /// Asks for one operation with limits of the test's own.
+    /// Requests one operation with given limits.
     pub fn ask_with(&self, operation: &Value, limits: &Value) -> Call {
         self.send(&json!({ "operation": operation, "limits": limits, "reference": "it" }))
     }
 
-    /// Asks for one operation on behalf of a requester, as the front names it.
+    /// Requests one operation on behalf of a requester, in the front's form.
     pub fn ask_for(&self, requester: &Value, operation: &Value) -> Call {
         self.send(&json!({
             "operation": operation, "reference": "it", "requester": requester,
@@ -174,12 +174,12 @@ impl Helper {
         Call { stream }
     }
 
-    /// Asks and waits for the end.
+    /// Requests an operation and waits for its end.
     pub fn run(&self, operation: &Value) -> Finished {
         self.ask(operation, LONG_MS).finish()
     }
 
-    /// A connection on which nothing has been said.
+    /// Opens a connection without sending anything.
     pub fn connect(&self) -> UnixStream {
         let stream = UnixStream::connect(&self.socket).unwrap();
         stream.set_read_timeout(Some(IN_TIME)).unwrap();
@@ -200,12 +200,12 @@ impl Drop for Helper {
     }
 }
 
-/// One operation on its way; dropping it closes the connection.
+/// An operation in flight; dropping it closes the connection.
 pub struct Call {
     stream: UnixStream,
 }
 
-/// What came of it.
+/// The outcome of an operation.
 #[derive(Debug)]
 pub struct Finished {
     pub ending: Value,
@@ -218,7 +218,7 @@ impl Finished {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// The code and the words of a refusal.
+    /// Returns the code and the message of a refusal.
     pub fn refusal(&self) -> (String, String) {
         let part = |name: &str| {
             self.ending["refused"][name]
@@ -231,12 +231,12 @@ impl Finished {
 }
 
 impl Call {
-    /// Closes our half of the connection.
+    /// Shuts down our half of the connection.
     pub fn cancel(&self) {
         self.stream.shutdown(std::net::Shutdown::Write).unwrap();
     }
 
-    /// Reads to the end frame; `None` when the connection closed before it.
+    /// Reads to the end frame; `None` if the connection closed before it.
     pub fn try_finish(mut self) -> Option<Finished> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         loop {
@@ -264,7 +264,7 @@ impl Call {
             .expect("the helper closed the connection before the end")
     }
 
-    /// Waits for the sign that a job has begun; false if the answer is another.
+    /// Waits for the frame that reports a job's start; false for any other response.
     pub fn started(&mut self) -> bool {
         loop {
             match self.frame().expect("a frame").0 {
@@ -274,7 +274,7 @@ impl Call {
         }
     }
 
-    /// The next output.
+    /// Returns the next output.
     pub fn output(&mut self) -> Vec<u8> {
         loop {
             let (kind, payload) = self.frame().expect("a frame");
@@ -306,19 +306,19 @@ impl Call {
     }
 }
 
-/// A request as it goes over the socket.
+/// Returns a request as it is sent over the socket.
 pub fn frame(payload: impl AsRef<[u8]>) -> Vec<u8> {
     let payload = payload.as_ref();
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&[1], &length[..], payload].concat()
 }
 
-/// A shell line on the host.
+/// Returns a shell command on the host.
 pub fn host(line: &str) -> Value {
     json!({ "do": "host_command", "command": { "program": { "shell": line } } })
 }
 
-/// A shell line in a container.
+/// Returns a shell command in a container.
 pub fn container(name: &str, line: &str) -> Value {
     json!({
         "do": "container_command", "container": name,

@@ -1,4 +1,4 @@
-//! The log of the state as a second reader has it, who shares no code with the first: what changed what, and when.
+//! A second reader of the state's log, which shares no code with the first: which revision changed which value.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-/// The log replayed from its beginning.
+/// The log, replayed from its beginning.
 pub struct History {
     path: PathBuf,
     pub document: Value,
     pub revision: u64,
-    /// By pointer, the revisions that changed what stands there.
+    /// For each pointer, the revisions that changed its value.
     changed: BTreeMap<String, BTreeSet<u64>>,
 }
 
 impl History {
-    /// Of the database at this path; these pointers are of interest.
+    /// Reads the database at this path, and tracks these pointers.
     pub fn new(path: &Path, pointers: impl IntoIterator<Item = String>) -> Self {
         Self {
             path: path.to_owned(),
@@ -30,7 +30,7 @@ impl History {
         }
     }
 
-    /// Reads what has been written since.
+    /// Reads the revisions written since the last call.
     pub fn read_on(&mut self) {
         let connection = connect(&self.path);
         let mut rows = connection
@@ -55,25 +55,25 @@ impl History {
         }
     }
 
-    /// The newest revision that changed what stands there.
+    /// Returns the newest revision that changed the value at this pointer.
     pub fn newest(&self, pointer: &str) -> u64 {
         self.changed[pointer].last().copied().unwrap_or(0)
     }
 
-    /// Whether this revision changed what stands there.
+    /// Returns whether this revision changed the value at this pointer.
     pub fn changed(&self, pointer: &str, revision: u64) -> bool {
         self.changed[pointer].contains(&revision)
     }
 }
 
-/// A connection as another program has it.
+/// Opens a connection as another program would.
 pub fn connect(path: &Path) -> Connection {
     let connection = Connection::open(path).unwrap();
     connection.busy_timeout(Duration::from_mins(1)).unwrap();
     connection
 }
 
-/// Writes a revision as another program does.
+/// Writes a revision as another program would.
 pub fn insert(connection: &Connection, patch: &Value) {
     connection
         .execute(
@@ -83,7 +83,7 @@ pub fn insert(connection: &Connection, patch: &Value) {
         .unwrap();
 }
 
-/// RFC 6902 without `move` and `copy`; `None` for a patch that does not apply.
+/// Applies RFC 6902 without `move` and `copy`; `None` for a patch that does not apply.
 fn apply(document: &mut Value, patch: &Value) -> Option<()> {
     for operation in patch.as_array()? {
         let at = operation["path"].as_str()?;

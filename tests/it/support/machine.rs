@@ -1,4 +1,4 @@
-//! What this machine has for tests, and what runs on it.
+//! The resources that this machine has for tests, and the processes that run on it.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what must happen. A good run never waits so long, and a machine that is ten times
-/// slower, or has much else to do, does not either.
+/// The time limit for an event that must happen. A test that passes never waits this long, and neither does a machine
+/// that is busy or ten times slower.
 pub const IN_TIME: Duration = Duration::from_mins(2);
 
-/// The longest, in seconds, that a command may be given, for one that is to outlast its test: unasked it is 30.
+/// The longest timeout of a command, in seconds, for commands that must outlast their test; the default is 30.
 pub const LONG_S: u32 = 300;
 
-/// The pause between two looks.
+/// The pause between two checks.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// For what must come in the end, on a machine that is slow and busy.
+/// The time limit for an event that must happen eventually, on a slow and busy machine.
 pub const LONG: Duration = Duration::from_mins(3);
 
-/// Leaves the running test out, loudly, and counts it in the file named by `GATEWREN_SKIPPED`.
+/// Skips the running test, prints the reason, and counts the test in the file named by `GATEWREN_SKIPPED`.
 pub fn skip(reason: &str) {
     let thread = std::thread::current();
     let line = format!("SKIPPED: {}: {reason}\n", thread.name().unwrap_or("?"));
@@ -32,7 +32,7 @@ pub fn skip(reason: &str) {
     }
 }
 
-/// Where real containers named alpha and beta run; `None`, after saying so, where there are none.
+/// Returns the lxcpath of the real containers alpha and beta. Skips the test and returns `None` where there are none.
 pub fn lxcpath() -> Option<PathBuf> {
     let Some(path) = std::env::var_os("GATEWREN_LXCPATH") else {
         skip("GATEWREN_LXCPATH names no containers");
@@ -45,19 +45,19 @@ pub fn lxcpath() -> Option<PathBuf> {
     None
 }
 
-/// Whether the tests run as root.
+/// Returns whether the tests run as root.
 pub fn is_root() -> bool {
     nix::unistd::Uid::effective().is_root()
 }
 
-/// A number that stands in no other command line; as seconds of sleep it outlasts every test.
+/// Returns a number that occurs in no other command line; as seconds of sleep it outlasts every test.
 pub fn marker() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("7{:07}{count:03}", std::process::id())
 }
 
-/// Whether a process runs with just these words.
+/// Returns whether a process runs with exactly these arguments.
 pub fn runs(words: &[&str]) -> bool {
     let line = format!("{}\0", words.join("\0"));
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -66,7 +66,7 @@ pub fn runs(words: &[&str]) -> bool {
     })
 }
 
-/// The living processes with `marker` among their arguments; dead ones that nobody waited for do not count.
+/// Returns the live processes with `marker` among their arguments, without zombies.
 pub fn marked(marker: &str) -> Vec<i32> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -84,7 +84,7 @@ pub fn marked(marker: &str) -> Vec<i32> {
     found
 }
 
-/// Those of them that are `sleep` itself, and no shell that starts it.
+/// Returns those of them that are `sleep` itself, without the shells that start it.
 pub fn sleeping(marker: &str) -> Vec<i32> {
     let mut found = marked(marker);
     found.retain(|pid| {
@@ -94,7 +94,7 @@ pub fn sleeping(marker: &str) -> Vec<i32> {
     found
 }
 
-/// Whether there is such a process and it is no zombie.
+/// Returns whether the process exists and is not a zombie.
 pub fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
@@ -111,7 +111,7 @@ pub fn wait_until(what: &str, bound: Duration, condition: impl FnMut() -> bool) 
     );
 }
 
-/// Waits for `condition`; whether it came to hold.
+/// Waits for `condition`, and returns whether it came to hold.
 pub fn holds_within(bound: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !condition() {
@@ -123,8 +123,8 @@ pub fn holds_within(bound: Duration, mut condition: impl FnMut() -> bool) -> boo
     true
 }
 
-/// Does what has to be under way before a time is over that the test itself sets, the shortest first: a machine
-/// that is too slow for it, on which `attempt` returns nothing, gets four times as much.
+/// Tries an action that must be in flight before a time limit of the test expires, the shortest limit first. On a
+/// machine that is too slow for it, `attempt` returns `None` and gets four times the limit.
 pub fn with_time_enough<T>(
     shortest: Duration,
     mut attempt: impl FnMut(Duration) -> Option<T>,
@@ -134,15 +134,15 @@ pub fn with_time_enough<T>(
     done.unwrap_or_else(|| panic!("it was not under way within any of {times:?}"))
 }
 
-/// Puts a program in place with another process's hands. A descriptor with which this one writes would be in every
-/// child that another test is just starting, and a file that somebody may still write cannot be executed.
+/// Installs a program from another process. A descriptor that this process writes with would be inherited by every
+/// child that another test starts at that moment, and a file open for writing cannot be executed.
 pub fn install_program(from: &Path, to: &Path) {
     let mut install = Command::new("install");
     let installed = install.args(["-m", "755"]).args([from, to]).status();
     assert!(installed.unwrap().success(), "{}", to.display());
 }
 
-/// Where cgroup v2 is mounted.
+/// Returns where cgroup v2 is mounted.
 pub fn cgroup2() -> Option<PathBuf> {
     let candidates = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(PathBuf::from);
     candidates
@@ -150,7 +150,7 @@ pub fn cgroup2() -> Option<PathBuf> {
         .find(|path| path.join("cgroup.procs").is_file())
 }
 
-/// The cgroups of calls of the helper with this process number.
+/// Returns the cgroups of the calls of the helper with this process id.
 pub fn call_cgroups(helper: i32) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(mount) = cgroup2() {
@@ -163,7 +163,7 @@ fn collect(folder: &Path, depth: u32, helper: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
-        // The namespace, the helper, its start, the call: only the second is a process number.
+        // The parts are: the namespace, the helper, its start time, the call. Only the second is a process id.
         let owner = name.strip_prefix("gatewren-exec-");
         if owner.is_some_and(|parts| parts.split('-').nth(1) == Some(helper)) {
             found.push(path);

@@ -1,4 +1,4 @@
-//! A service manager that listens.
+//! A service manager that receives notifications.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use std::time::Instant;
 use super::machine::IN_TIME;
 use super::server::Directory;
 
-/// One with a socket of its own.
+/// A service manager with its own socket.
 pub struct Manager {
-    /// What it hears.
+    /// The socket that receives the notifications.
     pub socket: UnixDatagram,
     path: PathBuf,
     _home: Directory,
@@ -28,7 +28,7 @@ impl Manager {
         }
     }
 
-    /// What a service finds as `NOTIFY_SOCKET`.
+    /// Returns the value of `NOTIFY_SOCKET` for a service.
     pub fn path(&self) -> &str {
         self.path.to_str().unwrap()
     }
@@ -39,12 +39,12 @@ impl Manager {
         String::from_utf8(bytes[..length].to_vec()).unwrap()
     }
 
-    /// Waits for a notice with this line; others may come before.
+    /// Waits for a notification with this line; others may precede it.
     pub fn hears(&self, line: &str) {
         self.hears_one(line, |said| said == line);
     }
 
-    /// Waits for a notice with a line such as this; others may come before.
+    /// Waits for a notification with a matching line; others may precede it.
     pub fn hears_one(&self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {

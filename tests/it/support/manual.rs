@@ -1,18 +1,18 @@
-//! The man pages, as tests hold them to what they say.
+//! The man pages, checked by tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::machine::skip;
 
-/// What `gatewren` prints for these words.
+/// Returns the output of `gatewren` with these arguments.
 pub fn gatewren(words: &[&str]) -> String {
     let mut program = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     let output = program.args(words).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Whether `section] key`, or `section]` alone, stands in a sample of the settings.
+/// Returns whether the sample settings have `section] key`, or the section for `section]` without a key.
 fn is_setting(settings: &str, text: &str) -> bool {
     let Some((section, key)) = text.split_once("] ") else {
         return settings.contains(&format!("\n[{text}\n"));
@@ -39,7 +39,7 @@ impl Manual {
         Self { path, source }
     }
 
-    /// The literal text after the comment `example: <name>`, as a reader would copy it.
+    /// Returns the literal text after the comment `example: <name>`, as a reader would copy it.
     pub fn example(&self, name: &str) -> String {
         let begin = format!(".\\\" example: {name}\n");
         let (_, rest) = self
@@ -63,7 +63,7 @@ impl Manual {
         })
     }
 
-    /// Each subcommand that `gatewren <command> --help` lists has an entry.
+    /// Asserts that each subcommand in `gatewren <command> --help` has an entry.
     pub fn names_every_command(&self, command: &str) {
         let help = Command::new(env!("CARGO_BIN_EXE_gatewren"))
             .args([command, "--help"])
@@ -81,7 +81,7 @@ impl Manual {
         }
     }
 
-    /// Each command and each setting (`[section] key`) that stands in it as a literal exists.
+    /// Asserts that each command and each setting (`[section] key`) in a literal of the page exists.
     pub fn names_what_exists(&self) {
         let settings = gatewren(&["describe", "settings"]);
         let mut commands = 0;
@@ -99,7 +99,7 @@ impl Manual {
         assert!(commands > 5, "only {commands} commands are named");
     }
 
-    /// The words of every `.Li` that stands first in its line, arguments of one joined.
+    /// Returns the arguments of each `.Li` at the beginning of a line, joined.
     fn literals(&self) -> Vec<String> {
         let lines = self.source.lines();
         let lines = lines.filter(|line| !line.starts_with(".\\\""));
@@ -111,7 +111,7 @@ impl Manual {
             .collect()
     }
 
-    /// mandoc or groff have nothing to say against it.
+    /// Asserts that mandoc or groff reports no problems.
     pub fn is_written_well(&self) {
         let checks: [&[&str]; 2] = [
             &["mandoc", "-T", "lint", "-W", "warning"],

@@ -1,5 +1,5 @@
-//! What tests share: the helper and the whole server as black boxes, a client, the containers, and the loud
-//! way to leave a test out.
+//! Code that tests share: the helper and the whole server as black boxes, a client, the containers, and skipping a
+//! test with a printed reason.
 
 pub mod answer;
 pub mod apart;

@@ -16,23 +16,23 @@ use super::apart::Apart;
 use super::machine::IN_TIME;
 use super::server::Directory;
 
-/// gatewren on a pipe; killed if a test fails before it has ended.
+/// gatewren on pipes; killed if a test fails before it ends.
 pub struct Pipe {
     process: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// What was said before the answer that a test waited for.
+    /// The messages that arrived before the response that a test waited for.
     passed: Vec<Value>,
     home: Directory,
 }
 
 impl Pipe {
-    /// `gatewren` with these words. What it logs goes to a file, and its home is a directory of its own.
+    /// Starts `gatewren` with these arguments. Its log goes to a file, and its home is a separate directory.
     pub fn start(words: &[&str]) -> Self {
         Self::start_in(Directory::new(), words)
     }
 
-    /// The same on a machine of the test's own.
+    /// Starts it on a separate machine.
     pub fn start_apart(machine: &Apart, words: &[&str]) -> Self {
         let home = Directory::new();
         let inside = machine.inside(env!("CARGO_BIN_EXE_gatewren"));
@@ -40,7 +40,7 @@ impl Pipe {
         Self::of(process, home)
     }
 
-    /// The same in a home that others may share, which the test takes away.
+    /// Starts it in a home that others may share, and that the test deletes.
     pub fn start_at(home: &Path, words: &[&str]) -> Self {
         let own = Directory::new();
         let process = launch(here(), home, &own.join("log"), words);
@@ -72,22 +72,22 @@ impl Pipe {
         }
     }
 
-    /// The fixtures.
+    /// Starts the fixtures.
     pub fn fixtures() -> Self {
         Self::start(&["everything", "stdio"])
     }
 
-    /// The product, with this policy.
+    /// Starts a trial with this policy.
     pub fn trial(policy: &str) -> Self {
         Self::start(&["try", "--stdio", "--policy", policy])
     }
 
-    /// Where a trial keeps its state.
+    /// Returns the directory of a trial's state.
     pub fn state(&self) -> PathBuf {
         self.home.join("gatewren-try")
     }
 
-    /// What it has logged.
+    /// Returns its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.home.join("log")).unwrap_or_default()
     }
@@ -96,7 +96,7 @@ impl Pipe {
         self.process.id()
     }
 
-    /// Writes bytes, whatever they are.
+    /// Writes arbitrary bytes.
     pub fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().unwrap();
         input.write_all(bytes).and_then(|()| input.flush()).unwrap();
@@ -126,7 +126,7 @@ impl Pipe {
         self.notify("notifications/cancelled", &json!({ "requestId": id }));
     }
 
-    /// Opens a session; what `initialize` answered.
+    /// Opens a session, and returns the result of `initialize`.
     #[expect(clippy::needless_pass_by_value, reason = "a test writes it in place")]
     pub fn open(&mut self, version: &str, capabilities: Value) -> Value {
         let who = json!({ "name": "test", "version": "1" });
@@ -139,13 +139,13 @@ impl Pipe {
         answer["result"].clone()
     }
 
-    /// The next message, which must come, and be one.
+    /// Returns the next line, which must come in time and be a message.
     pub fn next(&mut self) -> Value {
         let line = self.lines.recv_timeout(IN_TIME);
         message(&line.unwrap_or_else(|why| panic!("a message was due: {why}\n{}", self.log())))
     }
 
-    /// The answer to a request; what comes before it is kept among the passed.
+    /// Returns the response to a request; keeps the messages before it in `passed`.
     pub fn answer(&mut self, id: i64) -> Value {
         loop {
             let message = self.next();
@@ -156,7 +156,7 @@ impl Pipe {
         }
     }
 
-    /// The next message with this method.
+    /// Returns the next message with this method.
     pub fn told(&mut self, method: &str) -> Value {
         loop {
             let message = self.next();
@@ -167,17 +167,17 @@ impl Pipe {
         }
     }
 
-    /// What was said meanwhile.
+    /// Takes the messages that arrived before the last response.
     pub fn passed(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.passed)
     }
 
-    /// Says that nothing more comes.
+    /// Closes standard input.
     pub fn close(&mut self) {
         self.input = None;
     }
 
-    /// Whether it has not ended yet.
+    /// Returns whether it is still running.
     pub fn is_running(&mut self) -> bool {
         self.process.try_wait().unwrap().is_none()
     }
@@ -186,7 +186,7 @@ impl Pipe {
         kill(Pid::from_raw(self.pid().try_into().unwrap()), signal).unwrap();
     }
 
-    /// Waits for its end; what it said until then.
+    /// Waits for its exit, and returns the remaining messages.
     pub fn end(&mut self) -> (ExitStatus, Vec<Value>) {
         let begun = Instant::now();
         let status = loop {
@@ -207,7 +207,7 @@ impl Pipe {
         (status, said)
     }
 
-    /// Waits for its end, which must be a good one.
+    /// Waits for its exit, which must be successful.
     pub fn ends_well(&mut self) -> Vec<Value> {
         let (status, said) = self.end();
         assert_eq!(
@@ -243,7 +243,7 @@ fn launch(mut command: Command, home: &Path, log: &Path, words: &[&str]) -> Chil
     command.spawn().unwrap()
 }
 
-/// Parameters with the `_meta` of a request of 2026-07-28.
+/// Adds the `_meta` of a 2026-07-28 request to parameters.
 pub fn modern(params: Value, capabilities: Value) -> Value {
     let Value::Object(mut params) = params else {
         panic!("parameters are an object: {params}");

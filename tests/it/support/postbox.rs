@@ -1,4 +1,4 @@
-//! A server that takes what is sent to the owner: an HTTP server of the test's own, with or without TLS.
+//! A server that receives the messages to the owner: an HTTP server for one test, with or without TLS.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -14,31 +14,31 @@ use serde_json::Value;
 
 use crate::support::machine::{IN_TIME, wait_until};
 
-/// How it answers.
+/// The way it responds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Manner {
-    /// With this status, and these headers.
+    /// With this status and these headers.
     Says(u16, String),
     /// With this document.
     Gives(String),
-    /// Not at all, and keeps the connection.
+    /// Not at all, and it keeps the connection open.
     Silent,
-    /// A byte a second, without an end.
+    /// One byte a second, endlessly.
     Drips,
-    /// With what is not HTTP.
+    /// With bytes that are not HTTP.
     Babbles,
 }
 
-/// What came in.
+/// A request that it received.
 #[derive(Debug, Clone)]
 pub struct Letter {
-    /// The request's line and headers.
+    /// The request line and headers.
     pub head: String,
-    /// Its body.
+    /// The body.
     pub body: Value,
 }
 
-/// A server of the test's own.
+/// A server for one test.
 pub struct PostBox {
     pub address: SocketAddr,
     scheme: &'static str,
@@ -47,12 +47,12 @@ pub struct PostBox {
 }
 
 impl PostBox {
-    /// Without TLS.
+    /// Starts one without TLS.
     pub fn plain() -> Self {
         Self::start("http", None)
     }
 
-    /// With a certificate for `localhost`, whose authority is written to this file.
+    /// Starts one with a certificate for `localhost`, and writes its certificate authority to this file.
     pub fn secure(ca_file: &Path) -> Self {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -101,17 +101,17 @@ impl PostBox {
         }
     }
 
-    /// Its address, with this path.
+    /// Returns its URL with this path.
     pub fn url(&self, path: &str) -> String {
         format!("{}://localhost:{}{path}", self.scheme, self.address.port())
     }
 
-    /// How it answers from now on.
+    /// Sets the way it responds from now on.
     pub fn behave(&self, manner: Manner) {
         *self.manner.lock().unwrap() = manner;
     }
 
-    /// What came in until now. That a disk of this machine is full is no news of a test.
+    /// Returns the requests received until now, without the warning that a disk of this machine is full.
     pub fn letters(&self) -> Vec<Letter> {
         let letters = self.letters.lock().unwrap();
         let is_of_the_test = |letter: &&Letter| {
@@ -121,7 +121,7 @@ impl PostBox {
         letters.iter().filter(is_of_the_test).cloned().collect()
     }
 
-    /// What has come in when there are so many.
+    /// Waits for `count` requests, and returns them.
     pub fn after(&self, count: usize) -> Vec<Letter> {
         wait_until("so many came in", IN_TIME, || self.letters().len() >= count);
         self.letters()
@@ -131,7 +131,7 @@ impl PostBox {
 fn serve(mut stream: impl Read + Write, letters: &Mutex<Vec<Letter>>, manner: &Mutex<Manner>) {
     let mut read = Vec::new();
     let mut byte = [0];
-    // A handshake that the client breaks off ends here.
+    // If the client breaks off the handshake, this ends here.
     while !read.ends_with(b"\r\n\r\n") {
         match stream.read(&mut byte) {
             Ok(1) => read.push(byte[0]),

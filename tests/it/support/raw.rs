@@ -1,4 +1,4 @@
-//! A TLS socket on which a test says what no client would.
+//! A TLS socket for bytes that no real client sends.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ impl RawSocket {
         Self::over(TcpStream::connect(address).unwrap(), config)
     }
 
-    /// The same over a connection that is there.
+    /// Opens a socket over an existing connection.
     pub fn over(socket: TcpStream, config: ClientConfig) -> Self {
         let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
         let tls = ClientConnection::new(Arc::new(config), name).unwrap();
@@ -26,18 +26,18 @@ impl RawSocket {
         Self(StreamOwned::new(tls, socket))
     }
 
-    /// The protocol that the server has chosen, once something was said.
+    /// Returns the protocol that the server has chosen; known after the first write.
     pub fn protocol(&self) -> Option<&[u8]> {
         self.0.conn.alpn_protocol()
     }
 
-    /// Says something; false if the server has already hung up, which is no error.
+    /// Writes bytes; false if the server has already disconnected, which is not an error.
     pub fn say(&mut self, bytes: &[u8]) -> bool {
         let said = self.0.write_all(bytes).and_then(|()| self.0.flush());
         said.is_ok()
     }
 
-    /// What comes next; nothing when the server has hung up.
+    /// Returns the next bytes; `None` if the server has disconnected.
     pub fn hear(&mut self) -> Option<Vec<u8>> {
         let mut part = vec![0; 4096];
         match self.0.read(&mut part) {
@@ -49,13 +49,13 @@ impl RawSocket {
         }
     }
 
-    /// All that comes until the server hangs up.
+    /// Returns everything up to the server's disconnect.
     pub fn all(&mut self) -> String {
         let bytes: Vec<u8> = std::iter::from_fn(|| self.hear()).flatten().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Whether the server hangs up in time.
+    /// Returns whether the server disconnects in time.
     pub fn ends(&mut self) -> bool {
         let mut part = [0; 4096];
         loop {
@@ -70,14 +70,13 @@ impl RawSocket {
         }
     }
 
-    /// Says that nothing more comes.
+    /// Sends the end of the stream (`close_notify`).
     pub fn hang_up(&mut self) {
         self.0.conn.send_close_notify();
         let _ = self.0.flush();
     }
 
-    /// The status of the next answer and all that comes until the server stops talking; 0 when it hung up
-    /// without a word.
+    /// Returns the status of the next response and its text; 0 if the server disconnected without one.
     pub fn answer(&mut self) -> (u16, String) {
         let mut bytes = Vec::new();
         while let Some(part) = self.hear() {
@@ -92,7 +91,7 @@ impl RawSocket {
     }
 }
 
-/// Whether a head and as many bytes as it declares have come.
+/// Returns whether the head and as many body bytes as it declares have arrived.
 fn is_whole(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else {

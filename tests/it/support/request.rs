@@ -1,4 +1,4 @@
-//! One request, put together like a sentence, and the ways to send it.
+//! A builder for one request, and the ways to send it.
 
 use std::fmt;
 use std::io;
@@ -45,13 +45,13 @@ impl Request {
         self.without(name).also(name, value.as_bytes())
     }
 
-    /// Adds a header, beside one of the same name.
+    /// Adds a header, in addition to any of the same name.
     pub fn also(mut self, name: &str, value: &[u8]) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Takes a header away.
+    /// Removes a header.
     pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self
@@ -76,7 +76,7 @@ impl Request {
         self.verb == verb
     }
 
-    /// The same with so many spaces behind the body.
+    /// Appends this number of spaces to the body.
     pub fn padded(self, spaces: usize) -> Self {
         let mut bytes = self.bytes();
         bytes.resize(bytes.len() + spaces, b' ');
@@ -87,13 +87,13 @@ impl Request {
         self.header("accept", types)
     }
 
-    /// The JSON-RPC message.
+    /// Sets the JSON-RPC message.
     pub fn message(mut self, message: Value) -> Self {
         self.message = Some(message);
         self
     }
 
-    /// A body in place of the message.
+    /// Sets a body in place of the message.
     pub fn body(mut self, body: &[u8]) -> Self {
         self.message = None;
         body.clone_into(&mut self.body);
@@ -110,7 +110,7 @@ impl Request {
         self
     }
 
-    /// Without its id the message is a notification.
+    /// Removes the id: the message becomes a notification.
     pub fn without_id(mut self) -> Self {
         let message = self.message.as_mut().unwrap();
         message.as_object_mut().unwrap().remove("id");
@@ -134,7 +134,7 @@ impl Request {
         self.meta(&format!("io.modelcontextprotocol/{name}"), value)
     }
 
-    /// Takes such an entry away.
+    /// Removes such an entry.
     pub fn without_mcp_meta(mut self, name: &str) -> Self {
         let meta = &mut self.message.as_mut().unwrap()["params"]["_meta"];
         let name = format!("io.modelcontextprotocol/{name}");
@@ -142,12 +142,12 @@ impl Request {
         self
     }
 
-    /// The name that is called, in the body and, where the revision wants it, in the header.
+    /// Sets the called name, in the body and, if the revision requires it, in the header.
     pub fn name(self, name: &str) -> Self {
         self.with_name_header(name).param("name", json!(name))
     }
 
-    /// The resource that is meant.
+    /// Sets the resource's URI.
     pub fn uri(self, uri: &str) -> Self {
         self.with_name_header(uri).param("uri", json!(uri))
     }
@@ -160,12 +160,12 @@ impl Request {
         }
     }
 
-    /// Asks for reports on the way.
+    /// Asks for progress notifications.
     pub fn progress(self, token: Value) -> Self {
         self.meta("progressToken", token)
     }
 
-    /// The bytes of the body.
+    /// Returns the bytes of the body.
     pub fn bytes(&self) -> Vec<u8> {
         let message = self.message.as_ref();
         message.map_or_else(|| self.body.clone(), |m| m.to_string().into_bytes())
@@ -189,7 +189,7 @@ impl Request {
         request
     }
 
-    /// Sends it and waits for the whole answer. An agent that was too quick waits and tries again.
+    /// Sends it and waits for the whole response. If the rate limit is exceeded, waits and retries.
     pub fn send(&self) -> Answer {
         loop {
             let answer = self.send_once();
@@ -200,12 +200,12 @@ impl Request {
         }
     }
 
-    /// Sends it and waits for the whole answer.
+    /// Sends it and waits for the whole response, without retrying.
     pub fn send_once(&self) -> Answer {
         self.begin().finish()
     }
 
-    /// Sends it over a connection that stays.
+    /// Sends it over a connection that stays open.
     pub fn send_over(&self, connection: &mut Connection) -> Answer {
         let request = self.build();
         runtime().block_on(async {
@@ -214,7 +214,7 @@ impl Request {
         })
     }
 
-    /// Sends it, and waits for nothing.
+    /// Sends it without waiting.
     pub fn begin(&self) -> Running {
         let (client, request) = (self.client.clone(), self.build());
         Running(Some(runtime().spawn(async move {
@@ -223,7 +223,7 @@ impl Request {
         })))
     }
 
-    /// Sends it and hears the answer as it comes.
+    /// Sends it and returns the response as a stream.
     pub fn open(&self) -> Stream {
         let request = self.build();
         runtime().block_on(async {
@@ -233,7 +233,7 @@ impl Request {
         })
     }
 
-    /// The same to a server that may be gone.
+    /// Does the same with a server that may be gone.
     pub async fn try_open(&self) -> io::Result<Stream> {
         let opened = async {
             let mut connection = self.client.try_connect().await?;
@@ -244,7 +244,7 @@ impl Request {
         tokio::time::timeout(IN_TIME, opened).await?
     }
 
-    /// Sends it to a server that may be gone and waits for the whole answer.
+    /// Sends it to a server that may be gone and waits for the whole response.
     pub async fn try_send(&self) -> io::Result<Answer> {
         let sent = async {
             let mut connection = self.client.try_connect().await?;
@@ -256,24 +256,24 @@ impl Request {
         tokio::time::timeout(IN_TIME, sent).await?
     }
 
-    /// The same over a connection that stays.
+    /// Opens a stream over a connection that stays open.
     pub fn open_over(&self, connection: &mut Connection) -> Stream {
         runtime().block_on(self.opened_over(connection))
     }
 
-    /// The same over one that may have been closed meanwhile.
+    /// Does the same over a connection that may have been closed.
     pub fn try_open_over(&self, connection: &mut Connection) -> hyper::Result<Stream> {
         let response = runtime().block_on(connection.send(self.build()))?;
         Ok(Stream::new(response, None))
     }
 
-    /// The same among others who wait.
+    /// Does the same, async.
     pub async fn opened_over(&self, connection: &mut Connection) -> Stream {
         let response = connection.send(self.build()).await.unwrap();
         Stream::new(response, None)
     }
 
-    /// Sends it over a connection that stays, among others who wait.
+    /// Sends it over a connection that stays open, async.
     pub async fn sent_over(&self, connection: &mut Connection) -> Answer {
         whole(connection, self.build()).await
     }
@@ -296,11 +296,11 @@ async fn whole(connection: &mut Connection, request: hyper::Request<Full<Bytes>>
     Answer::new(&head, body.to_vec())
 }
 
-/// A request under way; dropping it closes its connection.
+/// A request in flight; dropping it closes its connection.
 pub struct Running(Option<JoinHandle<Answer>>);
 
 impl Running {
-    /// Waits for the whole answer.
+    /// Waits for the whole response.
     pub fn finish(mut self) -> Answer {
         let task = self.0.take().unwrap();
         let answer = runtime().block_on(async { tokio::time::timeout(IN_TIME, task).await });
@@ -325,7 +325,7 @@ impl Drop for Running {
 impl Running {
     #[expect(
         clippy::print_stderr,
-        reason = "shown with a test that failed, and only then"
+        reason = "the `Debug` output appears only if a test fails"
     )]
     fn show(&mut self) {
         let task = self.0.take().map(|task| runtime().block_on(task));

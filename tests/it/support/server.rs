@@ -1,4 +1,4 @@
-//! The whole server as a black box: the real program on a free port, ended by its process number.
+//! The whole server as a black box: the real program on a free port, ended by its process id.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -20,16 +20,16 @@ use super::apart::Apart;
 use super::client::Client;
 use super::machine::{IN_TIME, is_alive, skip, wait_until};
 
-/// What waits for the tests' end, however it comes, and then ends the server and takes its directory away.
+/// Waits for the end of the tests, even by a crash, then kills the server and deletes its directory.
 const GUARDIAN: &str = r#"cat > /dev/null; kill "$1" 2> /dev/null; sleep 3; rm -rf "$2""#;
 
-/// The name of the file of settings.
+/// The name of the settings file.
 const SETTINGS: &str = "gatewren.toml";
 
-/// The name of the file that bounds its helper.
+/// The name of the helper's policy file.
 const POLICY: &str = "helper.toml";
 
-/// How to start one.
+/// A builder for a server.
 pub struct Builder {
     policy: String,
     lxcpath: Option<PathBuf>,
@@ -38,18 +38,18 @@ pub struct Builder {
     bounds: String,
     env: Vec<(String, String)>,
     listen: String,
-    /// What runs it, where that is not this machine.
+    /// The command that runs it on another machine, if any.
     runner: Option<Vec<OsString>>,
 }
 
-/// A server with the policy `operate` and a directory of its own, unless something else is said.
+/// Returns a builder for a server with the policy `operate` and its own directory, as the defaults.
 pub fn server() -> Builder {
     Builder {
         policy: "operate".to_owned(),
         lxcpath: None,
         directory: None,
         settings: None,
-        // No less than a trial.
+        // As much as in a trial.
         bounds: "host_shell = \"full\"\npower = \"on\"\nlxc_manage = \"on\"\n\
                  container_files = \"on\"\ntemplates = [\"busybox\"]\n"
             .to_owned(),
@@ -70,19 +70,19 @@ impl Builder {
         self
     }
 
-    /// A directory that somebody else made and takes away.
+    /// Sets a directory that the caller makes and deletes.
     pub fn directory(mut self, path: &Path) -> Self {
         self.directory = Some(path.to_owned());
         self
     }
 
-    /// Serves with these settings, as TOML, and not as a trial.
+    /// Uses these settings, as TOML, instead of a trial.
     pub fn settings(mut self, toml: &str) -> Self {
         self.settings = Some(toml.to_owned());
         self
     }
 
-    /// What the owner lets the helper do at all, as in helper.toml; with settings.
+    /// Sets the helper's policy, as in helper.toml; for servers with settings.
     pub fn bounds(mut self, toml: &str) -> Self {
         toml.clone_into(&mut self.bounds);
         self
@@ -93,13 +93,13 @@ impl Builder {
         self
     }
 
-    /// Where it listens, with settings.
+    /// Sets the address that it listens on, for servers with settings.
     pub fn listen(mut self, address: &str) -> Self {
         address.clone_into(&mut self.listen);
         self
     }
 
-    /// Runs on a machine of its own.
+    /// Runs it on a separate machine.
     pub fn apart(mut self, machine: &Apart) -> Self {
         let inside = machine.inside(env!("CARGO_BIN_EXE_gatewren"));
         let words = std::iter::once(inside.get_program()).chain(inside.get_args());
@@ -107,7 +107,7 @@ impl Builder {
         self
     }
 
-    /// Runs with mounts of its own, and a copy of /etc in this directory, where files of a test's may be already.
+    /// Runs it with its own mounts and with a copy of /etc in this directory, which may already hold a test's files.
     pub fn with_etc(mut self, etc: &Path) -> Self {
         const MOUNT: &str =
             "cp -a --no-clobber /etc/. \"$0\"; mount --bind \"$0\" /etc; exec \"$@\"";
@@ -133,7 +133,7 @@ impl Builder {
         let Some(settings) = &self.settings else {
             return self.launch(home, &self.trial(&directory));
         };
-        // There must be an agent first.
+        // The first start creates the agent.
         let said = self
             .launch(Directory::new(), &self.trial(&directory))
             .said
@@ -200,18 +200,18 @@ impl Builder {
     }
 }
 
-/// Writes the file that bounds a server's helper.
+/// Writes the helper's policy file.
 fn bound(home: &Directory, bounds: &str) -> PathBuf {
     let file = home.join(POLICY);
     fs::write(&file, bounds).unwrap();
-    // One that others could write or replace is refused.
+    // The helper rejects a file that others could write or replace.
     for (trusted, mode) in [(&file, 0o644), (&home.0, 0o755)] {
         fs::set_permissions(trusted, Permissions::from_mode(mode)).unwrap();
     }
     file
 }
 
-/// A server of the reference fixtures, over TLS and with a token.
+/// Starts a server of the reference fixtures, over TLS and with a token.
 #[cfg(feature = "everything")]
 pub fn fixtures() -> Server {
     const TOKEN: &str = "fixtures";
@@ -229,7 +229,7 @@ fn guard(server: u32, directory: &Path) -> Child {
     guardian.spawn().unwrap()
 }
 
-/// A directory of a test's own.
+/// A directory for one test.
 pub struct Directory(pub PathBuf);
 
 impl Directory {
@@ -255,7 +255,7 @@ impl Drop for Directory {
 
 /// A running server.
 pub struct Server {
-    /// What it printed when it served.
+    /// The JSON that it printed when it was ready.
     pub said: Value,
     log: PathBuf,
     process: Child,
@@ -285,22 +285,22 @@ impl Server {
         url.unwrap()
     }
 
-    /// The file of its settings, where it was given any.
+    /// Returns the path of its settings file, if it has one.
     pub fn settings_file(&self) -> PathBuf {
         self.home.join(SETTINGS)
     }
 
-    /// Lets the helper do something else from its next start on.
+    /// Sets the helper's policy, from its next start on.
     pub fn bound(&self, bounds: &str) {
         bound(&self.home, bounds);
     }
 
-    /// Where its state is kept.
+    /// Returns the directory of its state.
     pub fn state_dir(&self) -> PathBuf {
         self.home.join("state")
     }
 
-    /// Puts these settings in the place of those of before, but for where it listens and keeps its state.
+    /// Replaces the settings, except where it listens and keeps its state.
     pub fn write_settings(&self, toml: &str) {
         let file = self.settings_file();
         let before = fs::read_to_string(&file).unwrap();
@@ -308,7 +308,7 @@ impl Server {
         fs::write(&file, format!("{}\n{toml}", head.join("\n"))).unwrap();
     }
 
-    /// Asks for a reload, and waits for what is said of it; what was logged since.
+    /// Asks for a reload, waits for its outcome, and returns the log since.
     pub fn reload(&self) -> String {
         let before = self.log().len();
         self.signal(Signal::SIGHUP);
@@ -320,7 +320,7 @@ impl Server {
         said
     }
 
-    /// The same with these settings, which are good.
+    /// Does the same with these settings, which must be valid.
     pub fn reload_with(&self, toml: &str) -> String {
         self.write_settings(toml);
         let said = self.reload();
@@ -328,7 +328,7 @@ impl Server {
         said
     }
 
-    /// A client with the token, on HTTP/1.1 and the newest TLS.
+    /// Returns a client with the token, on HTTP/1.1 and the newest TLS.
     pub fn client(&self) -> Client {
         Client::new(
             self.address(),
@@ -337,7 +337,7 @@ impl Server {
         )
     }
 
-    /// Clients for each pair of HTTP and TLS versions.
+    /// Returns clients for each pair of HTTP and TLS versions.
     pub fn clients(&self) -> Vec<(&'static str, Client)> {
         vec![
             ("HTTP/1.1, TLS 1.3", self.client()),
@@ -353,7 +353,7 @@ impl Server {
         rest.strip_suffix("/mcp").unwrap().parse().unwrap()
     }
 
-    /// One of the values that it printed.
+    /// Returns one of the values that it printed.
     pub fn text(&self, name: &str) -> &str {
         self.said[name].as_str().unwrap()
     }
@@ -362,9 +362,9 @@ impl Server {
         self.process.id().try_into().unwrap()
     }
 
-    /// The process numbers of its living children: the helper.
+    /// Returns the process ids of its live children: the helper.
     pub fn children(&self) -> Vec<i32> {
-        // Each stands with the thread that started it.
+        // The kernel lists a child under the thread that started it.
         let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).into_iter();
         let texts = threads.flatten().flatten().map(|thread| {
             let children = thread.path().join("children");
@@ -382,7 +382,7 @@ impl Server {
         kill(Pid::from_raw(self.pid()), signal).unwrap();
     }
 
-    /// Whether SIGSTOP has reached each of its threads.
+    /// Returns whether SIGSTOP has stopped each of its threads.
     pub fn stands_still(&self) -> bool {
         let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
         threads.flatten().all(|thread| {
@@ -392,7 +392,7 @@ impl Server {
         })
     }
 
-    /// Waits for its end.
+    /// Waits for its exit.
     pub fn ended(&mut self) -> ExitStatus {
         let mut status = None;
         wait_until("it ends", IN_TIME, || {
@@ -402,21 +402,21 @@ impl Server {
         status.unwrap()
     }
 
-    /// What it printed after the first line; to be asked when it has ended.
+    /// Returns its output after the first line; only after it has exited.
     pub fn rest_of_output(&mut self) -> String {
         let mut rest = String::new();
         while self.output.read_line(&mut rest).unwrap() > 0 {}
         rest
     }
 
-    /// The lines that it has logged; of one that is being written nothing.
+    /// Returns the complete lines of its log, without one that is still being written.
     pub fn log(&self) -> String {
         let mut log = fs::read_to_string(&self.log).unwrap_or_default();
         log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
         log
     }
 
-    /// Changes the state as another program would, with SQLite's own shell; the revision that this made.
+    /// Changes the state as another program would, with SQLite's shell, and returns the new revision.
     pub fn patch_from_outside(&self, patch: &Value) -> u64 {
         let patch = patch.to_string().replace('\'', "''");
         let said = self.sqlite(&format!(
@@ -427,7 +427,7 @@ impl Server {
         said.trim().parse().unwrap()
     }
 
-    /// Adds or replaces one value of the public part; the revision that this made.
+    /// Adds or replaces one value of the public part, and returns the new revision.
     pub fn put(&self, key: &str, value: &Value) -> u64 {
         self.patch_from_outside(&json!([
             { "op": "add", "path": format!("/public/{key}"), "value": value }
@@ -464,7 +464,7 @@ impl Drop for Server {
 
 #[expect(
     clippy::print_stderr,
-    reason = "shown with a test that failed, and only then"
+    reason = "the `Debug` output appears only if a test fails"
 )]
 fn show_if_failing(whose: &str, log: &str) {
     if std::thread::panicking() {
@@ -472,7 +472,7 @@ fn show_if_failing(whose: &str, log: &str) {
     }
 }
 
-/// Whether SQLite's shell is here, which stands for other programs; says so when it is not.
+/// Returns whether SQLite's shell, in the role of other programs, is installed; skips the test if not.
 pub fn has_sqlite3() -> bool {
     let found = Command::new("sqlite3").arg("--version").output().is_ok();
     if !found {
@@ -484,12 +484,12 @@ pub fn has_sqlite3() -> bool {
 /// A server that several tests use; it outlives them all.
 pub struct Shared(&'static Server);
 
-/// The server with this policy that is shared by the tests that leave it as it is.
+/// Returns the server with this policy that is shared by tests that do not change it.
 pub fn shared(policy: &'static str) -> Shared {
     shared_or(policy, || server().policy(policy).start())
 }
 
-/// The server of fixtures that is shared by the tests that leave it as it is.
+/// Returns the server of the fixtures that is shared by tests that do not change it.
 #[cfg(feature = "everything")]
 pub fn shared_fixtures() -> Shared {
     shared_or("fixtures", fixtures)

@@ -15,7 +15,7 @@ pub struct Session {
     pub client: Client,
     pub id: String,
     pub version: String,
-    /// What `initialize` answered.
+    /// The response to `initialize`.
     pub opened: Answer,
     next_id: AtomicI64,
 }
@@ -32,7 +32,7 @@ impl Session {
         session
     }
 
-    /// The same at a server that may be gone.
+    /// Does the same with a server that may be gone.
     pub async fn try_open(client: &Client, version: &str) -> io::Result<Self> {
         let opened = client.initialize(version).try_send().await?;
         let session = Self::as_answered(client, opened);
@@ -42,7 +42,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The session that this answer began; its client is yet to say that it is ready.
+    /// Returns the session that this response opened; its client has not sent `notifications/initialized`.
     pub fn as_answered(client: &Client, opened: Answer) -> Self {
         assert_eq!(opened.verdict(), (200, 0), "{opened:?}");
         let id = opened.header("mcp-session-id").expect("a session id");
@@ -56,7 +56,7 @@ impl Session {
         }
     }
 
-    /// The same session as this client would go on with.
+    /// Returns the same session, continued by this client.
     pub fn carried_on_by(&self, client: &Client) -> Self {
         Self {
             client: client.clone(),
@@ -71,20 +71,20 @@ impl Session {
         }
     }
 
-    /// A request with an id of its own.
+    /// Returns a request with a new id.
     pub fn request(&self, method: &str) -> Request {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         self.post(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": {} }))
     }
 
-    /// A call of a tool.
+    /// Returns a tool call.
     pub fn call(&self, tool: &str, arguments: Value) -> Request {
         self.request("tools/call")
             .name(tool)
             .param("arguments", arguments)
     }
 
-    /// A POST with whatever message.
+    /// Returns a POST with an arbitrary message.
     pub fn post(&self, message: Value) -> Request {
         self.belonging(self.client.post(message))
     }
@@ -99,13 +99,13 @@ impl Session {
         assert_eq!(answer.result(), json!({}));
     }
 
-    /// A request for the stream.
+    /// Returns the request for the session's stream.
     pub fn get(&self) -> Request {
         self.belonging(self.client.request("GET", "/mcp"))
             .accept("text/event-stream")
     }
 
-    /// The stream, after what opens it.
+    /// Opens the session's stream, and reads its first event.
     pub fn stream(&self) -> Stream {
         let mut stream = self.get().open();
         assert_eq!(stream.status(), 200);

@@ -1,4 +1,4 @@
-//! `gatewren state` about a server of a test, and its database as another program sees it.
+//! `gatewren state` for a test's server, and its database as another program sees it.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::server::Server;
 
-/// The command, not yet run.
+/// Returns the command, not yet started.
 pub fn command(server: &Server, words: &[&str]) -> Command {
     let directory = Path::new(server.text("state_db")).parent().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
@@ -16,7 +16,7 @@ pub fn command(server: &Server, words: &[&str]) -> Command {
     command
 }
 
-/// What it prints when it goes well, which it must.
+/// Returns its output. It must succeed.
 pub fn said(server: &Server, words: &[&str]) -> String {
     let output = command(server, words).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -24,13 +24,13 @@ pub fn said(server: &Server, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What it prints with `--json`.
+/// Returns its output with `--json`.
 pub fn told(server: &Server, words: &[&str]) -> Value {
     let text = said(server, &[words, &["--json"]].concat());
     serde_json::from_str(&text).unwrap_or_else(|_| panic!("{words:?}: no JSON: {text}"))
 }
 
-/// Cuts the log off behind the revision `base`, as a compaction would; there must be a later one.
+/// Deletes the log up to the revision `base`, as a compaction would; there must be a later one.
 pub fn trim(server: &Server, base: u64) {
     let mut database = Connection::open(server.text("state_db")).unwrap();
     database.busy_timeout(super::machine::LONG).unwrap();

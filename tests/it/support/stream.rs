@@ -1,4 +1,4 @@
-//! An answer heard as it comes: server-sent events.
+//! A response read as it arrives: server-sent events.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use super::machine::IN_TIME;
 #[derive(Debug, Clone, Default)]
 pub struct Event {
     pub id: Option<String>,
-    /// After how many milliseconds a client that lost the stream is to come back.
+    /// The delay in milliseconds before a client that lost the stream reconnects.
     pub retry: Option<u64>,
-    /// `message`, also where it is not said, or what HTTP+SSE begins with.
+    /// `message`, also if absent, or the type of the first event of HTTP+SSE.
     pub kind: String,
     pub data: String,
 }
 
 impl Event {
-    /// Reads the lines between two empty ones; `None` for comments alone.
+    /// Parses the lines between two empty ones; `None` if they are only comments.
     pub fn parse(text: &str) -> Option<Self> {
         let mut event = Self {
             kind: "message".to_owned(),
@@ -51,17 +51,17 @@ impl Event {
     }
 }
 
-/// What came next.
+/// The next item of a stream.
 #[derive(Debug)]
 pub enum Next {
     Event(Event),
     /// The stream has ended.
     End,
-    /// Nothing, for as long as was waited.
+    /// Nothing arrived within the time.
     Quiet,
 }
 
-/// An answer under way; dropping it closes its connection, or resets it on one that stays.
+/// A response in flight. Dropping it closes its connection, or resets its stream on a shared one.
 pub struct Stream {
     pub head: Parts,
     body: Incoming,
@@ -84,12 +84,12 @@ impl Stream {
         self.head.status.as_u16()
     }
 
-    /// The next event, comments left out.
+    /// Returns the next event, without comments.
     pub fn next(&mut self, within: Duration) -> Next {
         runtime().block_on(self.hear(within))
     }
 
-    /// The same among others who wait.
+    /// Does the same, async.
     pub async fn hear(&mut self, within: Duration) -> Next {
         let until = Instant::now() + within;
         loop {
@@ -112,7 +112,7 @@ impl Stream {
         }
     }
 
-    /// The next event, which must come.
+    /// Returns the next event, which must come.
     pub fn event(&mut self) -> Event {
         match self.next(IN_TIME) {
             Next::Event(event) => event,
@@ -120,12 +120,12 @@ impl Stream {
         }
     }
 
-    /// The next message, which must come.
+    /// Returns the next message, which must come.
     pub fn message(&mut self) -> Value {
         self.message_within(IN_TIME)
     }
 
-    /// The next message, after the empty event that may begin the stream of a session's call.
+    /// Returns the next message, after the empty event that may begin the stream of a session's call.
     pub fn call_message(&mut self) -> Value {
         loop {
             let event = self.event();
@@ -135,7 +135,7 @@ impl Stream {
         }
     }
 
-    /// The next message, which must come so soon.
+    /// Returns the next message, which must come within `bound`.
     pub fn message_within(&mut self, bound: Duration) -> Value {
         match self.next(bound) {
             Next::Event(event) => event.json(),
@@ -143,7 +143,7 @@ impl Stream {
         }
     }
 
-    /// The URI that the next message says has changed.
+    /// Returns the URI of the next update notification.
     pub fn updated(&mut self) -> String {
         let message = self.message();
         assert_eq!(
@@ -153,13 +153,13 @@ impl Stream {
         message["params"]["uri"].as_str().unwrap().to_owned()
     }
 
-    /// Nothing comes for so long.
+    /// Asserts that nothing comes for `time`.
     pub fn stays_quiet(&mut self, time: Duration) {
         let next = self.next(time);
         assert!(matches!(next, Next::Quiet), "{next:?}");
     }
 
-    /// Waits until it ends, whatever comes before.
+    /// Waits for the end of the stream, and ignores anything before it.
     pub fn until_it_ends(&mut self) {
         loop {
             match self.next(IN_TIME) {
@@ -170,7 +170,7 @@ impl Stream {
         }
     }
 
-    /// It ends, and nothing comes before.
+    /// Asserts that the stream ends with nothing before it.
     pub fn ends(&mut self) {
         let next = self.next(IN_TIME);
         assert!(matches!(next, Next::End), "{next:?}");

@@ -1,4 +1,4 @@
-//! Calls that become tasks, and what is asked about them.
+//! Calls that become tasks, and requests about tasks.
 
 use serde_json::{Value, json};
 
@@ -10,13 +10,13 @@ use super::request::Request;
 /// The extension's name.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// The same request by a client that knows of tasks, and shows forms.
+/// Adds a client's capabilities for tasks and forms to a request.
 pub fn knowing(request: Request) -> Request {
     let able = json!({ "elicitation": {}, "extensions": { TASKS: {} } });
     request.mcp_meta("clientCapabilities", able)
 }
 
-/// A request about a task, by a client that does not say that it knows of tasks.
+/// Returns a request about a task, by a client that does not declare the extension.
 pub fn unknowing(client: &Client, method: &str, id: &str) -> Request {
     let request = client.modern(method).header("mcp-name", id);
     let request = request.param("taskId", json!(id));
@@ -27,29 +27,29 @@ pub fn unknowing(client: &Client, method: &str, id: &str) -> Request {
     }
 }
 
-/// A request about a task.
+/// Returns a request about a task.
 pub fn about(client: &Client, method: &str, id: &str) -> Request {
     knowing(unknowing(client, method, id))
 }
 
-/// A call of a tool, by a client that knows of tasks.
+/// Returns a tool call, by a client that supports tasks.
 pub fn call(client: &Client, tool: &str, arguments: Value) -> Request {
     knowing(client.call(tool, arguments))
 }
 
-/// The id of the task that a call became.
+/// Returns the id of the task that a call became.
 pub fn made(answer: &Answer) -> String {
     let result = answer.result();
     assert_eq!(result["resultType"], "task", "{result}");
     result["taskId"].as_str().unwrap().to_owned()
 }
 
-/// The task as `tasks/get` has it.
+/// Returns the task from `tasks/get`.
 pub fn task(client: &Client, id: &str) -> Value {
     about(client, "tasks/get", id).send().result()
 }
 
-/// The task when it has this status.
+/// Waits until the task has this status, and returns it.
 pub fn until(client: &Client, id: &str, status: &str) -> Value {
     let mut last = Value::Null;
     wait_until(status, IN_TIME, || {
@@ -66,7 +66,7 @@ pub fn fill_in(client: &Client, id: &str, key: &str, content: &Value) -> Answer 
     request.param("inputResponses", form).send()
 }
 
-/// The keys of what the task asks.
+/// Returns the keys of the task's questions.
 pub fn asked(task: &Value) -> Vec<String> {
     let requests = task["inputRequests"].as_object();
     requests.map_or_else(Vec::new, |open| open.keys().cloned().collect())

@@ -1,4 +1,4 @@
-//! A client that keeps track of a few resources, whatever happens to it and to the server.
+//! A client that follows a few resources, through its own disconnects and the server's restarts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,16 +14,16 @@ use super::client::Client;
 use super::session::Session;
 use super::stream::{Event, Next, Stream};
 
-/// What the test does to all of its clients.
+/// The conditions that the test sets for all of its clients.
 #[derive(Clone)]
 pub struct Weather {
-    /// The server, when there is one.
+    /// The server, while there is one.
     pub server: watch::Receiver<Option<Client>>,
-    /// Whether clients lose connections and sleep over their streams.
+    /// Whether clients drop connections and stop reading their streams for a while.
     pub rough: watch::Receiver<bool>,
 }
 
-/// In which manner a client watches.
+/// The way a client subscribes.
 #[derive(Debug, Clone, Copy)]
 pub enum Era {
     /// With `subscriptions/listen`.
@@ -32,18 +32,18 @@ pub enum Era {
     Session(&'static str),
 }
 
-/// What a client has heard.
+/// The updates that a client has received.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// By pointer, the revision up to which it knows what stands there.
+    /// For each pointer, the revision up to which the client knows the value.
     pub known: BTreeMap<String, u64>,
     /// Each update: its pointer and its revision.
     pub told: Vec<(String, u64)>,
-    /// How often it had to connect.
+    /// The number of connections that it opened.
     pub connections: usize,
-    /// What it did last.
+    /// Its last action.
     pub doing: String,
-    /// What should not have happened.
+    /// The events that must not happen.
     pub wrong: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl Watcher {
         }
     }
 
-    /// Watches until it is aborted.
+    /// Follows the resources until it is aborted.
     pub async fn run(mut self, mut weather: Weather) {
         loop {
             let server = weather.server.wait_for(Option::is_some).await;
@@ -91,7 +91,7 @@ impl Watcher {
         }
     }
 
-    /// What it was told, up to the end of the stream or until it has had enough of it.
+    /// Reads updates until the stream ends or the client drops it.
     async fn hear(&mut self, mut stream: Stream, rough: &watch::Receiver<bool>) {
         self.lock().connections += 1;
         loop {
@@ -175,7 +175,7 @@ impl Watcher {
             let status = stream.status();
             self.lock().wrong.push(format!("a stream is {status}"));
         }
-        // Before its first event it has nothing to come back with.
+        // Without a first event it has no id to resume from.
         if self.last_id.is_none() {
             self.read(client).await?;
         }
@@ -192,7 +192,7 @@ impl Watcher {
         Ok(session)
     }
 
-    /// Reads what it watches; all of it is true for one revision.
+    /// Reads the watched resources; all values belong to one revision.
     async fn read(&self, client: &Client) -> io::Result<()> {
         let request = client.modern("resources/read").uri("gatewren:///public");
         let contents = request.try_send().await?.result()["contents"][0].clone();
