@@ -1,4 +1,4 @@
-//! The record of calls from outside: listed, shown, exported, verified, trimmed; and its man page.
+//! The audit of calls from outside: listed, shown, exported, verified, trimmed; and its man page.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -14,14 +14,14 @@ fn page() -> Manual {
     Manual::named("gatewren-audit.5")
 }
 
-/// Runs `gatewren audit` about a state directory.
+/// Runs `gatewren audit` on a state directory.
 fn audit(directory: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     command.arg("audit").args(words).arg("--dir").arg(directory);
     command.output().unwrap()
 }
 
-/// What it prints when it goes well, which it must.
+/// Returns its output. It must succeed.
 fn said(directory: &Path, words: &[&str]) -> String {
     let output = audit(directory, words);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -29,7 +29,7 @@ fn said(directory: &Path, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The same with `--json`, an object a line.
+/// Returns its output with `--json`: one object per line.
 fn told(directory: &Path, words: &[&str]) -> Vec<Value> {
     let text = said(directory, &[words, &["--json"]].concat());
     text.lines()
@@ -37,7 +37,7 @@ fn told(directory: &Path, words: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// Stops a server as its owner would, so that all it has to say is written.
+/// Stops a server with SIGTERM, so that everything is written.
 fn stop(mut server: Server) {
     server.signal(Signal::SIGTERM);
     server.ended();
@@ -47,7 +47,7 @@ fn admin_in(directory: &Path) -> Server {
     server().policy("admin").directory(directory).start()
 }
 
-/// Calls of each kind of ending, one after the other.
+/// Makes calls with each kind of outcome, one after the other.
 fn make_calls(server: &Server) {
     let client = server.client();
     client.call("whoami", json!({})).send().data();
@@ -94,7 +94,7 @@ fn calls_are_listed_and_shown_while_the_server_runs() {
     filters_choose_among(&calls, &home.0);
     is_a_table(&home.0);
     is_shown_by_each_of_its_names(&calls[0], &home.0);
-    // The journal and the audit know a call by the same reference.
+    // The journal and the audit have the same reference for a call.
     let reference = calls[0]["request"].as_str().unwrap();
     assert!(
         server.log().contains(&format!("request=\"{reference}\"")),
@@ -196,7 +196,7 @@ fn a_call_that_was_cut_off_is_shown_as_such() {
     assert!(said(&home.0, &["verify"]).starts_with("all 1 rows"));
 }
 
-/// Runs the script of the man page over an export; what it says, and whether it finds nothing wrong.
+/// Runs the man page's script on an export; returns its output, and whether it finds no error.
 fn verified(home: &Directory, export: &str) -> (String, bool) {
     let (script, file) = (home.join("verify.py"), home.join("audit.jsonl"));
     std::fs::write(&script, page().example("verify")).unwrap();
@@ -292,7 +292,7 @@ fn the_oldest_calls_are_trimmed_and_the_rest_still_proves_itself() {
             .contains("all 4 rows are as they were written, and follow on the 8")
     );
 
-    // What was exported before and what is exported now are one chain.
+    // The earlier export and the current one form one chain.
     let after = said(&directory, &["export"]);
     let beginning: Value = serde_json::from_str(after.lines().next().unwrap()).unwrap();
     let last: Value = serde_json::from_str(before.lines().last().unwrap()).unwrap();

@@ -18,7 +18,7 @@ fn verify(home: &Path, anchors: &Path) -> Output {
     command.output().unwrap()
 }
 
-/// The exit code, and the result of comparing the anchors.
+/// Returns the exit code and the result of comparing the anchors.
 fn found(home: &Path, anchors: &Path) -> (Option<i32>, Value) {
     let output = verify(home, anchors);
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -26,7 +26,7 @@ fn found(home: &Path, anchors: &Path) -> (Option<i32>, Value) {
     (output.status.code(), told["anchors"].clone())
 }
 
-/// A server's state after 20 commands, and the helper's log of them in the form of `journalctl -o json`.
+/// Returns a server's state after 20 commands, and the helper's log of them in the form of `journalctl -o json`.
 fn noted(home: &Directory) -> (PathBuf, PathBuf) {
     let directory = home.join("state");
     let mut server = server().policy("admin").directory(&directory).start();
@@ -43,7 +43,7 @@ fn noted(home: &Directory) -> (PathBuf, PathBuf) {
     (directory, anchors)
 }
 
-/// The lines of the helper that name a row of the audit.
+/// Returns the helper's log lines that name a row of the audit.
 fn export(server: &Server) -> String {
     let between = |line: &str, begin: &str, end: char| {
         let (_, rest) = line.split_once(begin)?;
@@ -64,7 +64,7 @@ fn export(server: &Server) -> String {
     lines.concat()
 }
 
-/// Works on the vault without its triggers, and restores them.
+/// Changes the vault without its triggers, and restores them.
 fn without_triggers(home: &Path, work: impl Fn(&Connection)) {
     let vault = Connection::open(home.join("vault.db")).unwrap();
     let triggers =
@@ -125,7 +125,7 @@ fn rows_that_were_cut_off_the_end_are_found() {
     );
 }
 
-/// The hash of a row as the man page describes it.
+/// Returns the hash of a row, as the man page describes it.
 fn hash(previous: &[u8], row: &[Cell]) -> Vec<u8> {
     let mut data = b"gatewren audit 3\n".to_vec();
     data.extend_from_slice(previous);

@@ -1,4 +1,4 @@
-//! The exact arguments of calls: sealed to the owner's key, and opened only with the owner's password.
+//! The exact arguments of calls: encrypted to the owner's key, and decrypted only with the owner's password.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::support::server::{Directory, Server, server};
 const FIRST: &str = "four words of mine";
 const SECOND: &str = "other words of mine";
 
-/// Runs `gatewren` about a state directory, with lines on standard input.
+/// Runs `gatewren` on a state directory, with lines on standard input.
 fn gatewren(directory: &Path, words: &[&str], lines: &[&str]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_gatewren"))
         .args(words)
@@ -24,7 +24,7 @@ fn gatewren(directory: &Path, words: &[&str], lines: &[&str]) -> Output {
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     for line in lines {
-        // Who asks for fewer lines may have ended.
+        // A process that needs fewer lines may have exited.
         let _ = writeln!(input, "{line}");
     }
     drop(input);
@@ -42,7 +42,7 @@ fn is_set(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A call from `audit show --exact`, or its error.
+/// Returns a call from `audit show --exact`, or its error.
 fn shown(directory: &Path, call: &str, password: &str) -> Result<Value, String> {
     let words = ["audit", "show", call, "--exact", "--json"];
     let output = gatewren(directory, &words, &[password]);
@@ -53,7 +53,7 @@ fn shown(directory: &Path, call: &str, password: &str) -> Result<Value, String> 
     Err(String::from_utf8(output.stderr).unwrap())
 }
 
-/// Runs what hides behind the name of a secret; the call's id.
+/// Runs a command hidden behind the name of a secret, and returns the call's id.
 fn run_hidden(server: &Server, directory: &Path, payload: &str) -> String {
     let call = server.client().call("system_shell", hidden(payload));
     assert_eq!(call.send().data()["stdout"], "taken\n");

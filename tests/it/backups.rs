@@ -1,4 +1,4 @@
-//! Backups: of containers and of the host's directories, made, checked, brought back, broken off and damaged.
+//! Backups of containers and of the host's directories: created, verified, restored, cancelled and damaged.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _};
@@ -19,7 +19,7 @@ use crate::support::helper::{Helper, LONG_MS};
 use crate::support::machine::{IN_TIME, call_cgroups, cgroup2, is_alive, marked, skip, wait_until};
 use crate::support::server::{Directory, Server, server};
 
-/// Files of all kinds: owners, permissions, links of both sorts, holes, attributes, odd names.
+/// Makes files of all kinds: owners, permissions, hard and symbolic links, holes, attributes, odd names.
 pub const MAKE: &str = r"
 import os, sys
 root = sys.argv[1]
@@ -46,7 +46,7 @@ for path, name, value in [('data/plain', 'trusted.gatewren', b'\0\xff'), ('data/
 for path in ['data/plain', 'data/private', 'data/empty']: os.utime(at(path), (1500000000, 1600000000))
 ";
 
-/// A line for each file below a directory with all that is known of it.
+/// Prints a line for each file below a directory, with all its metadata.
 pub const LOOK: &str = r"
 import os, sys, hashlib
 root = os.fsencode(sys.argv[1]); first = {}
@@ -78,7 +78,7 @@ pub fn python(script: &str, path: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A box with containers of the test's own and a place for backups, and an agent that may do everything without asking.
+/// A host with the test's own containers, a backup target, and an agent that may do everything without confirmation.
 pub struct Home {
     pub containers: Containers,
     pub files: Directory,
@@ -91,7 +91,7 @@ impl Home {
         Self::with_targets("")
     }
 
-    /// The same with more places, as the owner's file lists them.
+    /// Does the same with more targets, in the form of helper.toml.
     pub fn with_targets(more: &str) -> Option<Self> {
         let containers = Containers::new()?;
         for program in ["tar", "zstd", "python3"] {
@@ -133,17 +133,17 @@ impl Home {
         self.agent.call(tool, arguments).send().data()
     }
 
-    /// The settings of its server.
+    /// Returns the settings of its server.
     fn settings(containers: &Containers) -> String {
         format!("[lxc]\nlxcpath = \"{}\"\n", containers.lxcpath().display())
     }
 
-    /// Why a call did nothing.
+    /// Returns the error of a call that fails.
     pub fn refused(&self, tool: &str, arguments: Value) -> String {
         self.agent.call(tool, arguments).send().failure()
     }
 
-    /// A backup of a container; its id, and where it is.
+    /// Makes a backup of a container; returns its id and its directory.
     fn kept(&self, container: &str) -> (String, PathBuf) {
         let made = self.call(
             "backup_create",
@@ -164,7 +164,7 @@ impl Home {
     }
 }
 
-/// An agent that may do everything without asking, within what the options say.
+/// Adds an agent that may do everything without confirmation, within these options.
 fn keeper(server: &Server, options: &[&str]) -> Client {
     let name = format!("keeper{}", options.len());
     let args = ["agent", "add", &name, "--policy", "admin"];
@@ -188,7 +188,7 @@ fn keeper(server: &Server, options: &[&str]) -> Client {
     agent
 }
 
-/// What stands in a directory, sorted.
+/// Returns the names in a directory, sorted.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().flatten();
     let mut names: Vec<String> = entries
@@ -312,7 +312,7 @@ fn a_container_comes_back_under_another_name_and_after_it_has_gone() {
     python(MAKE, &root);
     let (before, text) = (python(LOOK, &root), home.config("wren"));
     let (id, _) = home.kept("wren");
-    // Without an id it is the newest of the container that is named: there is none of robin.
+    // Without an id the newest backup of the named container is meant; robin has none.
     let robin = || json!({ "target": "local", "container": "robin" });
     let said = home.refused("backup_restore", robin());
     assert!(said.contains("no backup of 'robin'"), "{said}");
@@ -393,7 +393,7 @@ fn a_damaged_backup_is_found_and_never_brought_back() {
     damaged("definition");
     fs::write(&config, &settings).unwrap();
     assert_eq!(home.call("backup_verify", asked())["whole"], true);
-    // What says of itself that it is another, or says nothing, is none.
+    // A directory whose manifest names another backup, or none, is not a backup.
     let other = place.with_file_name("robin@2026-07-28T09-30-00.000Z");
     fs::rename(&place, &other).unwrap();
     assert_eq!(home.call("backup_list", json!({}))["total"], 0);
@@ -405,7 +405,7 @@ fn a_damaged_backup_is_found_and_never_brought_back() {
     damaged("manifest");
 }
 
-/// An archive in which one entry would be written elsewhere: into the directory of the second argument.
+/// Makes an archive with one entry that would be written elsewhere: into the directory of the second argument.
 const HOSTILE: &str = r"
 import io, os, subprocess, sys, tarfile
 archive, canary, kind = sys.argv[1].rsplit('|', 2)
@@ -451,7 +451,7 @@ fn no_entry_of_an_archive_is_written_elsewhere() {
         let entries = python(HOSTILE, Path::new(&asked));
         let sum = Command::new("sha256sum").arg(&archive).output().unwrap();
         let sum = String::from_utf8(sum.stdout).unwrap();
-        // Whoever can write there can write a manifest that fits as well.
+        // An attacker who can write the archive can also write a matching manifest.
         let mut forged: Value = serde_json::from_slice(&manifest).unwrap();
         forged["archive_bytes"] = json!(fs::metadata(&archive).unwrap().len());
         forged["entries"] = json!(entries.trim().parse::<u64>().unwrap());
@@ -466,10 +466,10 @@ fn no_entry_of_an_archive_is_written_elsewhere() {
     }
 }
 
-/// How long a process of a call is looked for before the call is repeated with more to do.
+/// The time limit for finding a process of a call; then the call is repeated with more data.
 const A_TRY: Duration = Duration::from_secs(30);
 
-/// A helper with a place for backups, and a container that runs.
+/// A helper with a backup target, and a running container.
 struct Bare {
     containers: Containers,
     files: Directory,
@@ -503,8 +503,8 @@ impl Bare {
         })
     }
 
-    /// Starts something until tar is seen at work for the helper, and stops tar then; nothing when it was over before.
-    /// Each try has more to pack.
+    /// Starts a call, waits until the helper's tar runs, and stops tar with SIGSTOP. Retries with more data to pack
+    /// if tar ended first; `None` if it always did.
     fn halted<T>(
         &self,
         helper: &Helper,
@@ -535,8 +535,8 @@ impl Bare {
         None
     }
 
-    /// The process of a call that has `word` and the place of the backups in its command line: in the call's cgroup,
-    /// where there are few to look at, or anywhere.
+    /// Finds the call's process that has `word` and the target's path in its command line. Looks only into the call's
+    /// cgroup if there is one, because that is faster.
     fn tar(&self, helper: &Helper, word: &str) -> Option<i32> {
         let place = self.files.join("kept").display().to_string();
         let groups = call_cgroups(helper.pid()).into_iter();
@@ -560,7 +560,7 @@ impl Bare {
         })
     }
 
-    /// Whether the container's processes stand still, as its cgroup says: LXC may look at another freezer.
+    /// Returns whether the container is frozen, by its own cgroup: LXC may report another freezer.
     fn stands_still(&self) -> bool {
         let init = self.containers.tool("lxc-info", "wren", &["-pH"]);
         let groups = fs::read_to_string(format!("/proc/{}/cgroup", init.trim())).unwrap();
@@ -577,7 +577,7 @@ impl Bare {
         json!({ "do": "backup", "deed": deed })
     }
 
-    /// Nothing runs any more, nothing is left, and the container goes on.
+    /// Asserts that no process runs, no file is left, and the container is thawed.
     fn is_clean(&self, helper: &Helper, tar: i32) {
         wait_until("tar has ended", IN_TIME, || !is_alive(tar));
         wait_until("all of it has ended", IN_TIME, || {
@@ -611,7 +611,7 @@ fn a_backup_that_is_broken_off_leaves_nothing_behind() {
         json!({ "killed": { "why": "cancelled" } })
     );
     bare.is_clean(&helper, tar);
-    // The same of a job, which its own operation ends.
+    // The same for a job, which a separate operation ends.
     fs::remove_file(bare.files.join("kept/lock")).unwrap();
     let id = "job_0123456789abcdef0123456789abcdef";
     let start = json!({ "do": "job_start", "job": id, "owner": "a", "tool": "backup_create", "detached": true,
@@ -745,7 +745,7 @@ fn a_directory_of_the_host_comes_back_to_a_new_one() {
     }
     let said = home.refused("backup_create", json!({ "target": "local" }));
     assert!(said.contains("either"), "{said}");
-    // A directory into which somebody else may put links is no place to unpack in.
+    // A directory in which another user may create links is rejected as a target to unpack into.
     fs::set_permissions(home.files.join("back"), Permissions::from_mode(0o777)).unwrap();
     let said = home.refused("backup_restore", back("back/other"));
     assert!(said.contains("root's alone"), "{said}");
@@ -774,11 +774,11 @@ fn a_directory_comes_back_below_no_directory_of_another_user() {
     assert_eq!(names(&theirs.join("roots")), ["new"]);
 }
 
-/// Somebody puts a link to another directory in the place of the parent again and again while a backup comes back.
+/// During each restore, another process repeatedly replaces the parent directory with a link to another directory.
 #[test]
 #[ignore = "long: backups of whole containers"]
 fn a_directory_comes_back_nowhere_else_when_its_parent_is_swapped_for_a_link() {
-    /// More than are needed where each step is by path: there the first few end up elsewhere.
+    /// More than enough: code that resolves each step by path writes outside within the first few tries.
     const TRIES: usize = 20;
     let Some(home) = Home::new() else { return };
     for n in 0..200 {
@@ -933,7 +933,7 @@ fn places_are_added_below_what_the_owner_names_and_the_owners_own_stay() {
         home.call("backup_list", json!({}))["backups"][0]["backup"],
         id
     );
-    // What others may write is no place for what root unpacks.
+    // A directory that others may write to is rejected: root would unpack there.
     fs::set_permissions(home.files.join("kept"), Permissions::from_mode(0o777)).unwrap();
     let said = home.refused(
         "backup_create",
@@ -1056,7 +1056,7 @@ fn a_disk_is_mounted_kept_on_and_unmounted() {
     assert!(said.contains("chmod 600"), "{said}");
 }
 
-/// A loop device with a file system, gone at the end.
+/// A loop device with a file system, detached at the end.
 struct Disk(String);
 
 impl Disk {
@@ -1088,7 +1088,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // One that a failed test has left mounted.
+        // A failed test may have left it mounted.
         let _ = Command::new("umount").arg(&self.0).output();
         let _ = Command::new("losetup").args(["--detach", &self.0]).output();
     }

@@ -1,5 +1,4 @@
-//! The certificate by hand: shown, renewed, trusted, replaced by the owner's own and given back, while clients are
-//! connected.
+//! The `gatewren cert` commands: show, renew, trust, install and revert a certificate while clients are connected.
 
 use std::fs::{self, Permissions};
 use std::net::TcpStream;
@@ -17,13 +16,13 @@ use crate::support::command::{refused, tell, tell_by, words};
 use crate::support::machine::wait_until;
 use crate::support::server::{Directory, Server, server};
 
-/// What must be so within this after an address has come.
+/// The time limit for a new address to be in the certificate.
 const A_MINUTE: Duration = Duration::from_mins(1);
 
-/// curl's word for an authority that it does not know.
+/// curl's exit code for an unknown certificate authority.
 const UNKNOWN_AUTHORITY: i32 = 60;
 
-/// A certificate of somebody else's and its key, in a directory.
+/// A certificate from another authority and its key, in a directory.
 struct Pair {
     cert: PathBuf,
     key: PathBuf,
@@ -80,7 +79,7 @@ fn gatewren() -> Command {
     command
 }
 
-/// A command about the daemon of these settings.
+/// Runs a command about the daemon with these settings.
 fn by(settings: &Path, args: &[&str]) -> Output {
     let mut command = gatewren();
     command.args(args).arg("--config").arg(settings);
@@ -93,7 +92,7 @@ fn why_not(settings: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// What openssl says.
+/// Returns openssl's output.
 fn openssl(line: &str, file: &Path) -> String {
     let mut command = Command::new("sh");
     command.args(["-ec", line, "sh"]).arg(file);
@@ -102,7 +101,7 @@ fn openssl(line: &str, file: &Path) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// The certificate that whoever connects is shown, whoever signed it.
+/// Returns the certificate that the server presents, whoever signed it.
 fn shown(server: &Server) -> Vec<u8> {
     let line = format!(
         "openssl s_client -connect {} < /dev/null 2> /dev/null | openssl x509 -outform der",
@@ -152,7 +151,7 @@ fn show_says_what_openssl_says_and_what_the_server_shows() {
     let leaf = PathBuf::from(told["certificate"].as_str().unwrap());
     assert_eq!(told["sha256"], print(&leaf));
     assert_eq!(told["authority"]["sha256"], print(&ca(&server)));
-    // As RFC 7469 computes it, of the authority: that of the server is another one every 60 days.
+    // Computed as in RFC 7469, for the authority's key: the server's own key changes every 60 days.
     let pin = "openssl x509 -in \"$1\" -pubkey -noout | openssl pkey -pubin -outform der \
                | openssl dgst -sha256 -binary | base64";
     let pin = format!("sha256/{}", openssl(pin, &ca(&server)));
@@ -167,7 +166,7 @@ fn show_says_what_openssl_says_and_what_the_server_shows() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    // Another one in the files than the server has read.
+    // The files now hold another certificate than the one that the server has loaded.
     let other = server_files(&crate::support::server::server().start());
     for (name, bytes) in other {
         fs::write(directory.join("tls").join(name), bytes).unwrap();
@@ -219,7 +218,7 @@ fn renew_makes_a_new_one_and_closes_no_connection() {
     );
 }
 
-/// Where there is no gatewren, nothing is made.
+/// Without a gatewren installation, nothing is created.
 #[test]
 fn a_directory_of_nobodys_is_refused() {
     let home = Directory::new();
@@ -365,7 +364,7 @@ fn one_of_the_owners_takes_its_place_while_clients_are_connected_and_goes_again(
     );
     assert!(why_not(&file, &["cert", "trust"]).contains("one of the owner's"));
 
-    // The same again writes nothing.
+    // Installing the same certificate again writes nothing.
     assert_eq!(tell_by(&file, &pair.arguments())["changed"], false);
     assert_eq!(fs::metadata(&installed).unwrap().ino(), facts.ino());
     // As an ACME client renews it.
@@ -434,7 +433,7 @@ fn what_cannot_serve_is_not_installed() {
     ] {
         let said = why_not(&file, &pair.arguments());
         assert!(said.contains(words), "{words}: {said}");
-        // A secret reaches no error.
+        // No error message contains a secret.
         assert!(!said.contains("PRIVATE KEY-----\n"), "{said}");
     }
     assert!(why_not(&file, &["cert", "install"]).contains("--hook"));
@@ -450,7 +449,7 @@ fn settings_that_say_another_thing_are_left_to_their_owner() {
     let own = server.client().certificate();
     let good = Pair::of(&home, "good", &["box.example.org"]);
     let on = file.with_file_name("conf.d/cert-installed.toml");
-    // A trial has none.
+    // A trial has no settings file.
     let said = refused(&server.state_dir(), &good.arguments());
     assert!(said.contains("name the settings with --config"), "{said}");
     server.write_settings("[tls]\nmode = \"own\"\n");
@@ -519,7 +518,7 @@ fn as_the_hook_of_an_acme_client_it_takes_what_was_made() {
         assert_eq!(shown(&server), next.der, "{cert}");
     }
 
-    // A hook for all certificates of a machine is run for those of other programs as well.
+    // A hook for all certificates of a machine also runs for those of other programs.
     let before = shown(&server);
     let mail = Pair::of(&home, "mail", &["mail.example.org"]);
     let variables = [
@@ -529,7 +528,7 @@ fn as_the_hook_of_an_acme_client_it_takes_what_was_made() {
     let (good, said) = hook(&variables);
     assert!(good && said.contains("left alone"), "{said}");
     assert_eq!(shown(&server), before);
-    // By hand it is what its owner wants.
+    // Without the hook, the owner may install any certificate.
     tell_by(&file, &mail.arguments());
     assert_eq!(shown(&server), mail.der);
 }
@@ -541,15 +540,15 @@ fn a_key_that_others_may_read_is_private_where_it_is_installed() {
     let pair = Pair::of(&home, "box", &["*.home.example.org"]);
     fs::set_permissions(&pair.key, Permissions::from_mode(0o644)).unwrap();
     let told = tell_by(&server.settings_file(), &pair.arguments());
-    // Which of the names below a star are this box's, nobody else can say.
+    // Only the owner knows which names below a wildcard belong to this host.
     assert!(told["warning"].as_str().unwrap().contains("421"), "{told}");
     let installed = server.state_dir().join("tls/installed.pem");
     assert_eq!(fs::metadata(installed).unwrap().mode() & 0o7777, 0o600);
     assert_eq!(told["holds_for"], json!(["*.home.example.org"]));
 }
 
-/// THE PROGRAM `tailscale` IS A STAND-IN HERE: nobody is signed in to a tailnet on a machine of tests. What it is asked,
-/// and that what it prints is served, is all that this shows.
+/// THE PROGRAM `tailscale` IS A STAND-IN HERE: a test machine is not signed in to a tailnet. The test shows only how
+/// it is called, and that its output is served.
 #[test]
 fn what_a_stand_in_for_tailscale_prints_is_installed() {
     let server = server().settings("").start();
@@ -581,7 +580,7 @@ fn what_a_stand_in_for_tailscale_prints_is_installed() {
         asked,
         "status --json\ncert --cert-file=- --key-file=- box.tail1.ts.net\n"
     );
-    // As the timer does it each day: nothing is new.
+    // As the timer runs it each day: nothing has changed.
     let again = String::from_utf8(run(&path, &[]).stdout).unwrap();
     assert!(again.contains("was installed already"), "{again}");
     let output = run(&path, &["--name", "other.ts.net"]);
@@ -594,7 +593,7 @@ fn what_a_stand_in_for_tailscale_prints_is_installed() {
     assert!(said.contains("no program tailscale"), "{said}");
 }
 
-/// A real address on a real interface, in a network of the test's own.
+/// A real address on a real interface, in a separate network namespace.
 #[test]
 fn an_address_that_comes_is_in_the_certificate_within_a_minute() {
     let Some(machine) = Apart::new() else { return };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::server::{Directory, server};
 
-/// A settings file of the test's own.
+/// A settings file for one test.
 struct Settings(PathBuf);
 
 impl Settings {

@@ -1,5 +1,5 @@
-//! The checklist of the specification's rules (`src/protocol/checklist.md`) as a test: no rule without a way to
-//! see that it holds, and no way that does not exist.
+//! The checklist of the specification's rules (`src/protocol/checklist.md`) as a test: each rule names how it is
+//! checked, and each named check exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use crate::support::source::rust_files;
 
-/// A line of the checklist.
+/// A row of the checklist.
 struct Rule {
     id: String,
     ways: Vec<(String, String)>,
 }
 
-/// The words that may stand before the colon of a way.
+/// The allowed kinds of checks, which precede the colon.
 const WAYS: [&str; 3] = ["test", "suite", "not done"];
 
-/// The levels of the specification, and ours.
+/// The levels of the specification, and our own.
 const LEVELS: [&str; 6] = ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "may", "own"];
 
 fn root() -> PathBuf {
@@ -30,7 +30,7 @@ fn rules() -> Vec<Rule> {
     rules
 }
 
-/// Reads a row; `None` for any other line and for the heads of tables.
+/// Parses a row; `None` for any other line and for table headers.
 fn rule(line: &str) -> Option<Rule> {
     let row = line.strip_prefix("| ")?;
     let cells: Vec<&str> = row.trim_end_matches(" |").split(" | ").collect();
@@ -53,7 +53,7 @@ fn rule(line: &str) -> Option<Rule> {
     })
 }
 
-/// The names of all our tests.
+/// Returns the names of all our tests.
 fn tests() -> BTreeSet<String> {
     let files = [root().join("src"), root().join("tests/it")];
     let files = files.iter().flat_map(|folder| rust_files(folder));
@@ -77,7 +77,7 @@ fn tests_in(file: &Path) -> Vec<String> {
     names
 }
 
-/// Whether the ids in front of a test's name have this one among them.
+/// Returns whether the test's name begins with ids that include this one.
 fn carries(test: &str, id: &str) -> bool {
     let is_id = |part: &&str| {
         let (letter, number) = part.split_at(1);

@@ -1,4 +1,5 @@
-//! `gatewren client-config` as a person types it: the text for the client on standard output, the words beside it.
+//! `gatewren client-config` as a person types it: the client's configuration on standard output, the notes on
+//! standard error.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ fn config(directory: &Path, args: &[&str]) -> Output {
     command.arg("--dir").arg(directory).output().unwrap()
 }
 
-/// The text for the client, and the words beside it.
+/// Returns the client's configuration, and the notes.
 fn said(directory: &Path, args: &[&str]) -> (String, String) {
     let output = config(directory, args);
     assert!(output.status.success(), "{args:?}: {output:?}");

@@ -1,5 +1,5 @@
 //! Tools that only read or write start no program of a container: the host's programs read the container's files, and
-//! what those files say leads nowhere else.
+//! no content of those files makes them read elsewhere.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,13 +21,13 @@ use crate::support::machine::{IN_TIME, install_program, skip, wait_until};
 use crate::support::server::{Directory, Server, server};
 use crate::sweep::{CONTAINER, also, arguments};
 
-/// Where the container's one real program is; every program in the usual places is a trap.
+/// The path of the container's one real program; every program in the usual directories is a trap.
 const KEPT: &str = "kept/busybox";
 
-/// What a trap does: it leaves its name.
+/// The trap: it records its name.
 const TRAP: &str = "#!/kept/busybox sh\necho \"$0 $*\" >> /was-run\n";
 
-/// The folders of a container in which programs are looked for.
+/// The folders of a container in which programs are searched.
 const FOLDERS: [&str; 6] = [
     "bin",
     "sbin",
@@ -37,7 +37,7 @@ const FOLDERS: [&str; 6] = [
     "usr/local/sbin",
 ];
 
-/// What stands in the container's journal.
+/// The line in the container's journal.
 const LINE: &str = "the inner wren sings";
 
 /// A container in which every program is a trap, with a journal and packages.
@@ -47,7 +47,7 @@ struct Trapped {
 }
 
 impl Trapped {
-    /// `None`, after saying so, where no container can run, or no journal be made.
+    /// Skips the test and returns `None` where no container can run or no journal can be made.
     fn new() -> Option<Self> {
         let mut own = Containers::new()?;
         let root = own.make(CONTAINER);
@@ -85,7 +85,7 @@ impl Trapped {
         });
     }
 
-    /// The traps that were run since this was asked last.
+    /// Returns the traps that ran since the last call.
     fn were_run(&self) -> String {
         let mark = self.root.join("was-run");
         let text = fs::read_to_string(&mark).unwrap_or_default();
@@ -94,7 +94,7 @@ impl Trapped {
     }
 }
 
-/// The names of all programs of this machine, and of those that gatewren's tools name.
+/// Returns the names of all programs of this machine, and of those that gatewren's tools start.
 fn programs() -> BTreeSet<String> {
     let named = [
         "apt",
@@ -128,7 +128,7 @@ fn programs() -> BTreeSet<String> {
     named.into_iter().map(str::to_owned).chain(here).collect()
 }
 
-/// Gives a container a journal with one line, as journald writes it.
+/// Gives a container a journal with one line, written by journald.
 fn has_journal(root: &Path) -> bool {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/with-journald");
     let write = "echo \"$1\" | systemd-cat -t wren; journalctl --sync; mkdir -p \"$0/var/log\"; \
@@ -139,7 +139,7 @@ fn has_journal(root: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Gives a container a package that can be upgraded, a record of apt's, and settings of apt that name programs.
+/// Gives a container an upgradable package, a record of apt, and apt settings that name programs.
 fn packages(root: &Path) {
     let package = |name: &str, version: &str, more: &str| {
         format!(
@@ -177,7 +177,7 @@ fn packages(root: &Path) {
     }
 }
 
-/// dpkg's name for this machine's architecture.
+/// Returns dpkg's name for this machine's architecture.
 fn native() -> String {
     let output = Command::new("dpkg").arg("--print-architecture").output();
     let said = output.map(|output| String::from_utf8(output.stdout).unwrap());
@@ -193,7 +193,7 @@ fn server_of(own: &Containers) -> Server {
     server.bounds(bounds).start()
 }
 
-/// An agent that may do what reads and what writes, and nothing else: what it sees are the tools of these classes.
+/// Adds an agent that may use only tools of the classes read and write; it sees only those.
 fn reader(server: &Server) -> Client {
     let mut args = vec![
         "agent", "add", "reader", "--policy", "admin", "--space", "*",
@@ -266,7 +266,7 @@ fn no_tool_that_reads_or_writes_starts_a_program_of_the_container_that_it_is_abo
     }
 }
 
-/// What the tools of these classes ask about units, where this machine's own systemd need not run.
+/// Tests these classes' tools for units with the helper, because this machine may not run systemd.
 fn asks_no_systemctl(place: &Trapped) {
     let helper = Helper::start(place.own.lxcpath());
     let unit = "wren.service";
@@ -320,7 +320,7 @@ fn the_hosts_journalctl_reads_a_containers_journal() {
     assert_eq!(place.were_run(), "");
 }
 
-/// What a journal's directory holds that is none.
+/// Replaces a part of a journal's directory with something that is not a journal.
 type Bait = fn(root: &Path, outside: &Path) -> nix::Result<()>;
 
 #[test]
@@ -360,7 +360,7 @@ fn a_containers_journal_leads_to_no_file_of_the_host_and_to_no_device() {
         let Some(place) = Trapped::new() else {
             return;
         };
-        // A journal of the host's, with the same line in it.
+        // A journal of the host, with the same line in it.
         let outside = Directory::new();
         fs::set_permissions(&outside.0, fs::Permissions::from_mode(0o755)).unwrap();
         let kept = outside.join("journal");
@@ -388,7 +388,7 @@ fn a_containers_journal_leads_to_no_file_of_the_host_and_to_no_device() {
     }
 }
 
-/// The one directory in a journal's.
+/// Returns the only directory in a journal's directory.
 fn of_machine(journal: &Path) -> PathBuf {
     let mut entries = fs::read_dir(journal).unwrap();
     entries.next().unwrap().unwrap().path()
@@ -471,14 +471,14 @@ fn a_program_in_a_jail_sees_nothing_else_of_the_host() {
         .unwrap_or_default();
     assert!(user > 1_879_048_192, "{said}");
     assert!(said.contains(" 999\n"), "the journal's group: {said}");
-    // Another process has the number by now.
+    // The process id now belongs to another process.
     let mut other = order.clone();
     other["started"] = json!(started + 1);
     let refused = run(&other);
     assert!(!refused.status.success() && refused.stdout.is_empty());
     let words = String::from_utf8(refused.stderr).unwrap();
     assert!(words.contains("starting or stopping"), "{words}");
-    // What runs in it ends with who started it.
+    // Its processes end with the process that started it.
     let mut sleeps = order;
     sleeps["argv"] = json!(["sh", "-c", "echo begun; exec sleep 1000"]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
@@ -489,6 +489,6 @@ fn a_program_in_a_jail_sees_nothing_else_of_the_host() {
     output.read_exact(&mut begun).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    // The end of the output: nobody holds it open.
+    // End of file: no process holds the pipe open.
     assert_eq!(output.read(&mut begun).unwrap(), 0);
 }

@@ -1,4 +1,5 @@
-//! Containers through the tools: frozen, set, kept and brought back, copied, made, taken away, and looked into.
+//! Containers through the tools: frozen, configured, snapshotted and restored, cloned, created, destroyed, and
+//! inspected.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -14,7 +15,7 @@ use crate::support::helper::{Helper, LONG_MS, container};
 use crate::support::machine::{IN_TIME, install_program, marked, skip, wait_until};
 use crate::support::server::{Server, server};
 
-/// A box with containers of the test's own, and an agent that may do everything without asking.
+/// A host with the test's own containers, and an agent that may do everything without confirmation.
 struct Home {
     containers: Containers,
     _server: Server,
@@ -53,7 +54,7 @@ impl Home {
         self.agent.call(tool, arguments).send().data()
     }
 
-    /// Why a call did nothing.
+    /// Returns the error of a call that fails.
     fn refused(&self, tool: &str, arguments: Value) -> String {
         self.agent.call(tool, arguments).send().failure()
     }
@@ -62,7 +63,7 @@ impl Home {
         self.containers.lxcpath().join(name)
     }
 
-    /// What lies beside the containers.
+    /// Returns the names in the containers' directory.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.containers.lxcpath()).unwrap().flatten();
         let names = entries.map(|entry| entry.file_name().into_string().unwrap());
@@ -149,7 +150,7 @@ fn a_container_is_set_and_its_definition_before_is_kept() {
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
 }
 
-/// A container with data, and a snapshot of it, `snap0`; its root directory.
+/// Makes a container with data, and a snapshot of it, `snap0`; returns its root directory.
 fn kept(home: &mut Home) -> PathBuf {
     let root = home.containers.make("wren");
     let data = root.join("root/data");
@@ -162,7 +163,7 @@ fn kept(home: &mut Home) -> PathBuf {
     root
 }
 
-/// The lines of a definition, in no order.
+/// Returns the lines of a definition, regardless of order.
 fn definition(home: &Home) -> Vec<String> {
     let text = fs::read_to_string(home.directory("wren").join("config")).unwrap();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -193,7 +194,7 @@ fn a_snapshot_brings_back_files_and_settings() {
     assert_eq!(link, Path::new("data"));
     assert!(!root.join("root/new").exists());
     assert_eq!(definition(&home), before);
-    // Nothing is left of the work, and it runs as before.
+    // No temporary files are left, and it runs as before.
     let entries = fs::read_dir(home.directory("wren")).unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().into_string().unwrap());
     let mut names: Vec<String> = names.collect();
@@ -395,7 +396,8 @@ fn logs_are_shown_in_parts() {
     assert!(part["text"].as_str().unwrap().contains("ERROR"), "{part}");
 }
 
-/// A journal of four lines, made by a real journald, in the container's place for it; whether there is one.
+/// Makes a journal of four lines with a real journald, in the container's journal directory; returns whether it
+/// could.
 fn with_journal(home: &Home, root: &Path) -> bool {
     let programs = ["/usr/bin/journalctl", "/usr/lib/systemd/systemd-journald"];
     if let Some(missing) = programs.iter().find(|path| !Path::new(path).exists()) {
@@ -418,7 +420,7 @@ fn with_journal(home: &Home, root: &Path) -> bool {
         Path::new("/usr/bin/journalctl"),
         &root.join("bin/journalctl"),
     );
-    // Its libraries are the host's.
+    // The container uses the host's libraries.
     let file = home.directory("wren").join("config");
     let mut config = fs::read_to_string(&file).unwrap();
     for library in ["lib", "lib64", "usr/lib"] {
@@ -453,7 +455,7 @@ fn the_journal_inside_is_shown_and_followed() {
     assert_eq!(home.call("container_logs", newer.clone())["text"], "");
     newer["cursor"] = json!("--root=/");
     home.refused("container_logs", newer);
-    // And the other way, as clients of `StartOS` page.
+    // And in the other direction, as clients of `StartOS` page.
     let mut older = json!({ "id": "wren", "before": true, "limit": 1 });
     older["cursor"] = part["start_cursor"].clone();
     let older = home.call("package.logs", older);
@@ -605,7 +607,7 @@ fn what_is_copied_for_a_call_ends_with_the_call() {
     });
     call.cancel();
     let ending = call.finish().ending;
-    // On a fast machine it may be whole by then.
+    // On a fast machine the clone may be complete by then.
     let was_whole = ending == json!({ "exited": { "code": 0 } });
     assert!(was_whole || ending.get("killed").is_some(), "{ending}");
     assert_eq!(whole.exists(), was_whole);
@@ -616,7 +618,7 @@ fn what_is_copied_for_a_call_ends_with_the_call() {
     let mut left = marked(&path);
     left.retain(|pid| *pid != helper.pid());
     assert_eq!(left, [0; 0]);
-    // And the next one is whole.
+    // And the next clone is complete.
     if !was_whole {
         let next = helper.run(&deed(json!({ "what": "clone", "to": "robin" })));
         assert_eq!(next.ending, json!({ "exited": { "code": 0 } }), "{next:?}");

@@ -1,5 +1,5 @@
-//! The whole daemon is killed at random points while it, its clients and another program write: what anybody was told
-//! is there afterwards, and the next one goes on from it.
+//! The whole daemon is killed at random points while it, its clients and another program write. Every acknowledged
+//! value is still there afterwards, and the next daemon continues from it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,31 +21,31 @@ use crate::support::machine::{IN_TIME, is_alive, wait_until};
 use crate::support::server::{Directory, Server, server};
 use crate::support::state::said;
 
-/// So many daemons are killed, unless `GATEWREN_DAEMON_CRASHES` says otherwise; `GATEWREN_SEED` repeats what was
-/// done by chance.
+/// The number of daemons to kill, unless `GATEWREN_DAEMON_CRASHES` is set; `GATEWREN_SEED` repeats the random
+/// choices.
 const CRASHES: usize = 20;
 
-/// A call that would change the box. Its intent is in the audit before anything is done; that of a call which only
-/// reads waits in a queue, and the last of them may be lost with the daemon.
+/// A call that would change the host. Its intent is written to the audit before it runs. The intent of a read-only
+/// call waits in a queue, and the last of them may be lost with the daemon.
 const TRIED: &str = "container_start";
 
-/// What the other program counts up.
+/// The value that the other program increments.
 const COUNTER: &str = "/public/counter";
 
-/// A place of the observer's, which it corrects.
+/// A value that the observer owns, and corrects.
 const CORRECTED: &str = "/public/serverInfo/hostname";
 
-/// What others were told is so.
+/// The values that others got acknowledged.
 #[derive(Default)]
 struct Told {
     at_work: AtomicBool,
-    /// Where the client calls at present.
+    /// The client for the current daemon.
     client: Mutex<Option<Client>>,
-    /// Revisions that the other program has made, with their patches.
+    /// The revisions that the other program has made, with their patches.
     written: Mutex<BTreeMap<u64, String>>,
-    /// What the client has read: a revision, and the counter at it.
+    /// The values that the client has read: a revision, and the counter at that revision.
     read: Mutex<Vec<(u64, Value)>>,
-    /// How many calls that would change the box were answered.
+    /// The number of answered calls that would change the host.
     tried: AtomicUsize,
 }
 
@@ -59,8 +59,8 @@ impl Told {
     }
 }
 
-/// Counts up, as another program, whether there is a daemon or not; some of it does not apply, some is large, and
-/// some stands where only the observer should write.
+/// Increments the counter as another program, with or without a daemon. Some patches do not apply, some are large,
+/// and some change values that only the observer should write.
 fn write(told: &Told, path: &Path, mut chance: Chance) {
     let connection = connect(path);
     let mut n = 0;
@@ -91,14 +91,14 @@ fn write(told: &Told, path: &Path, mut chance: Chance) {
     }
 }
 
-/// Has containers come and go, which the observer sees where it may.
+/// Creates and deletes containers, which the observer may see.
 fn stir(told: &Told, lxcpath: &Path) {
     for n in (0..3).cycle() {
         if !told.is_at_work() {
             return;
         }
         let container = lxcpath.join(format!("c{n}"));
-        // LXC's tools may look at it just then; what they hold up goes the next time.
+        // LXC's tools may read it at that moment. If they prevent the deletion, it succeeds the next time.
         fs::create_dir_all(&container).unwrap();
         fs::write(container.join("config"), "").unwrap();
         thread::sleep(Duration::from_millis(300));
@@ -106,7 +106,7 @@ fn stir(told: &Told, lxcpath: &Path) {
     }
 }
 
-/// Reads the counter with a tool, and remembers what the daemon said.
+/// Reads the counter with a tool, and records the response.
 fn read(told: &Told) {
     while told.is_at_work() {
         let client = told.client.lock().unwrap().clone();
@@ -126,21 +126,21 @@ fn read(told: &Told) {
     }
 }
 
-/// The result of a call; a daemon that is about to die may refuse, or be silent.
+/// Returns the result of a call; a daemon that is being killed may return an error or nothing.
 fn answered(client: &Client, tool: &str, arguments: Value) -> Option<Value> {
     let call = client.call(tool, arguments);
     let answer = runtime().block_on(call.try_send()).ok()?;
     (answer.status == 200).then(|| answer.rpc()["result"].clone())
 }
 
-/// A directory for one daemon after the other, and all that goes on around them.
+/// A directory for successive daemons, and the threads around them.
 struct Scene {
     home: Directory,
     lxcpath: Directory,
     told: Arc<Told>,
     threads: Vec<JoinHandle<()>>,
     history: History,
-    /// The counter as each revision left it, by the log.
+    /// The counter at each revision, by the log.
     counter: BTreeMap<u64, Value>,
 }
 
@@ -192,7 +192,7 @@ impl Scene {
         });
     }
 
-    /// A daemon that serves for a while and is killed.
+    /// Starts a daemon, lets it serve for a while, and kills it.
     fn serve_and_crash(&self, chance: &mut Chance) {
         let server = self.start();
         let before = self.told.reads();
@@ -206,7 +206,7 @@ impl Scene {
         self.kill(server);
     }
 
-    /// A daemon that is killed before it serves, or when it has just begun.
+    /// Kills a daemon before or just after it begins to serve.
     fn begin_and_crash(&self, chance: &mut Chance) {
         let mut daemon = Command::new(env!("CARGO_BIN_EXE_gatewren"));
         daemon.args(["try", "--json", "--listen", "127.0.0.1:0", "--dir"]);
@@ -221,9 +221,9 @@ impl Scene {
         daemon.wait().unwrap();
     }
 
-    /// The log has all that anybody was told, and nothing else happened to the file.
+    /// Asserts that the log has all acknowledged values, and that the file is undamaged.
     fn holds(&mut self) {
-        // What is told from here on is looked for the next time.
+        // Values that are acknowledged after this point are checked the next time.
         let written = self.told.written.lock().unwrap().clone();
         let read = self.told.read.lock().unwrap().clone();
         let connection = connect(&self.home.join("state.db"));
@@ -282,8 +282,8 @@ impl Scene {
     }
 }
 
-/// Lines that say that something is wrong with the database. A machine that is slow and busy may let the other
-/// program hold it for long, which is told and nothing wrong.
+/// Returns log lines that report a database error. On a slow and busy machine the other program may hold the lock for
+/// long; that is logged, and is not an error.
 fn complaints(server: &Server) -> Vec<String> {
     let log = server.log();
     let lines = log.lines().filter(|line| line.contains(" ERROR "));
@@ -329,7 +329,7 @@ fn nothing_that_was_told_is_lost_when_the_daemon_is_killed() {
     );
     scene.holds();
 
-    // The last one corrects what somebody else wrote, and finds everything in order.
+    // The last daemon corrects a value that the other program wrote, and finds no damage.
     let server = scene.start();
     let hostname = || {
         let call = server

@@ -1,5 +1,5 @@
-//! The `StartOS` dialect, as a client that was made for `StartOS` goes about: it signs in, opens its stream, looks at
-//! the tools, calls them by the names that it knows, and hears of what changes.
+//! The `StartOS` dialect, as a client made for `StartOS` uses it: it signs in, opens its stream, lists the tools,
+//! calls them by their `StartOS` names, and receives notifications of changes.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::support::container::Containers;
 use crate::support::request::Request;
 use crate::support::server::{Server, has_sqlite3, server};
 
-/// What such a client finds, of what this version has, by the parameters that it knows; the names as `StartOS` lists
-/// them, with the parameters that it must have.
+/// The methods that such a client finds in this version, with the required parameters that it knows, named as
+/// `StartOS` lists them.
 const KNOWN: &[(&str, &[&str])] = &[
     ("auth.get-pubkey", &[]),
     ("auth.session.kill", &["ids"]),
@@ -55,7 +55,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("system.shell", &[]),
 ];
 
-/// A client with a cookie in the place of a token, and a session of 2025-03-26.
+/// A client with a cookie instead of a token, and a session of 2025-03-26.
 struct Visitor {
     client: Client,
     cookie: String,
@@ -121,7 +121,7 @@ impl Visitor {
         );
         let result = answer.result();
         assert_eq!(result["isError"], false, "{name}: {result}");
-        // What is data here is text for it.
+        // This client expects data as text.
         let text = result["content"][0]["text"].as_str().unwrap();
         serde_json::from_str(text).unwrap_or_else(|_| json!(text))
     }
@@ -131,7 +131,7 @@ fn house(containers: Option<&Containers>) -> Server {
     let lxc = containers.map(|all| format!("[lxc]\nlxcpath = \"{}\"\n", all.lxcpath().display()));
     let settings = "[tools]\ndialect = \"startos\"\n[limits]\nupdate_interval = \"1ms\"\n";
     let settings = settings.to_owned() + &lxc.unwrap_or_default();
-    // Whose SSH keys may be seen is off in a helper.toml that does not name somebody.
+    // Without an account in helper.toml, reading SSH keys is off.
     let bounds = "host_shell = \"full\"\nlxc_manage = \"on\"\ntemplates = [\"busybox\"]\n\
                   ssh_keys = [\"/nonexistent/keys\"]\n";
     let server = server().policy("admin").settings(&settings);
@@ -166,7 +166,7 @@ fn a_client_of_startos_finds_the_tools_that_it_knows() {
     assert_eq!(names.len(), tools.len(), "each once");
     assert!(!names.contains("container_list") && !names.contains("whoami"));
     for tool in tools {
-        // What has a name of that dialect is called by it; the others keep their own.
+        // A tool with a name in that dialect is called by it; the others keep their own.
         let words = tool["description"].as_str().unwrap();
         let mut quoted = words.split('`').skip(1).step_by(2);
         let other = quoted.find(|word| word.starts_with("container_") && !names.contains(word));
@@ -197,13 +197,13 @@ fn a_client_of_startos_calls_tools_by_its_own_names_and_parameters() {
     // It may also leave `arguments` out.
     let none = visitor.ask("tools/call", &json!({ "name": "server.device-info" }));
     assert_eq!(none.result()["isError"], false);
-    // Another tool's parameter is as unknown here as there.
+    // Another tool's parameter is rejected here as well.
     let wrong = visitor.ask(
         "tools/call",
         &json!({ "name": "server.time", "arguments": { "id": "x" } }),
     );
     assert_eq!(wrong.result()["isError"], true);
-    // Ours go on to be understood.
+    // gatewren's own names still work.
     assert!(visitor.call("server_time", &json!({}))["time"].is_string());
     let Some(containers) = &containers else {
         return;

@@ -1,4 +1,4 @@
-//! The fixtures' server from outside: what it refuses, what it says, how it ends.
+//! The fixtures' server from outside: its errors, its output, its exit.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::machine::{IN_TIME, wait_until};
 
-/// A server of fixtures; killed if a test fails before it has ended.
+/// A server of fixtures; killed if a test fails before it ends.
 struct Server {
     child: Child,
     said: Value,
@@ -37,7 +37,7 @@ impl Server {
         rest.strip_suffix("/mcp").unwrap().parse().unwrap()
     }
 
-    /// One request on a connection of its own: status line, headers and body.
+    /// Sends one request on a new connection; returns status line, headers and body.
     fn post(&self, headers: &str, body: &Value) -> String {
         let mut answer = String::new();
         self.send(headers, body)
@@ -46,7 +46,7 @@ impl Server {
         answer
     }
 
-    /// One request on a connection of its own, its answer still to be read.
+    /// Sends one request on a new connection, without reading its response.
     fn send(&self, headers: &str, body: &Value) -> TcpStream {
         let body = body.to_string();
         let mut stream = TcpStream::connect(self.address()).unwrap();
@@ -61,7 +61,7 @@ impl Server {
         stream
     }
 
-    /// A new session's id.
+    /// Returns a new session's id.
     fn session(&self, version: &str) -> String {
         self.session_of(&initialize(version))
     }
