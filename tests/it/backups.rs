@@ -393,7 +393,7 @@ fn a_damaged_backup_is_found_and_never_brought_back() {
     damaged("definition");
     fs::write(&config, &settings).unwrap();
     assert_eq!(home.call("backup_verify", asked())["whole"], true);
-    // A directory whose manifest names another backup, or none, is not a backup.
+    // A directory that does not match its manifest, or has none, is not a backup.
     let other = place.with_file_name("robin@2026-07-28T09-30-00.000Z");
     fs::rename(&place, &other).unwrap();
     assert_eq!(home.call("backup_list", json!({}))["total"], 0);
@@ -745,7 +745,7 @@ fn a_directory_of_the_host_comes_back_to_a_new_one() {
     }
     let said = home.refused("backup_create", json!({ "target": "local" }));
     assert!(said.contains("either"), "{said}");
-    // A directory in which another user may create links is rejected as a target to unpack into.
+    // A target directory is rejected if another user may create links in it.
     fs::set_permissions(home.files.join("back"), Permissions::from_mode(0o777)).unwrap();
     let said = home.refused("backup_restore", back("back/other"));
     assert!(said.contains("root's alone"), "{said}");

@@ -27,7 +27,7 @@ const KEPT: &str = "kept/busybox";
 /// The trap: it records its name.
 const TRAP: &str = "#!/kept/busybox sh\necho \"$0 $*\" >> /was-run\n";
 
-/// The folders of a container in which programs are searched.
+/// The folders of a container that are searched for programs.
 const FOLDERS: [&str; 6] = [
     "bin",
     "sbin",

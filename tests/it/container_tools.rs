@@ -1,5 +1,4 @@
-//! Containers through the tools: frozen, configured, snapshotted and restored, cloned, created, destroyed, and
-//! inspected.
+//! Containers through the tools: freeze, configure, snapshot, restore, clone, create, destroy and inspect.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -396,8 +395,7 @@ fn logs_are_shown_in_parts() {
     assert!(part["text"].as_str().unwrap().contains("ERROR"), "{part}");
 }
 
-/// Makes a journal of four lines with a real journald, in the container's journal directory; returns whether it
-/// could.
+/// Makes a journal of four lines in the container with a real journald; returns whether it could.
 fn with_journal(home: &Home, root: &Path) -> bool {
     let programs = ["/usr/bin/journalctl", "/usr/lib/systemd/systemd-journald"];
     if let Some(missing) = programs.iter().find(|path| !Path::new(path).exists()) {

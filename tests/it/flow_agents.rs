@@ -1,4 +1,4 @@
-//! The owner gives and takes tokens while the server runs, and every call is on record.
+//! The owner adds and revokes agents while the server runs, and every call is in the audit.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn add(directory: &Path, policy: &str) -> Value {
     add_agent(directory, "visitor", &["--policy", policy])
 }
 
-/// Figures are for whoever reads them: a slow machine is no fault of the server's.
+/// Prints a figure for the reader; a slow machine does not fail the test.
 fn took(what: &str, since: Instant) {
     let line = format!("measured: {what} {} ms\n", since.elapsed().as_millis());
     std::io::stderr().write_all(line.as_bytes()).unwrap();
@@ -110,7 +110,7 @@ fn a_revoked_agents_running_command_is_killed() {
         wait_until("it is killed", IN_TIME, || marked(mark).is_empty());
     }
     for call in [modern, stateful] {
-        // The stream may have been open already, with its status.
+        // The stream may already be open, with its status sent.
         let (status, code) = call.finish().verdict();
         assert!(
             [200, 401].contains(&status) && code == -32_600,
@@ -121,7 +121,7 @@ fn a_revoked_agents_running_command_is_killed() {
 
 #[test]
 fn each_running_call_of_a_revoked_agents_sessions_is_answered() {
-    /// The race that this is about was lost in one try of four.
+    /// The race under test was lost in one try of four.
     const SESSIONS: usize = 12;
     let home = Directory::new();
     let server = admin_in(&home);

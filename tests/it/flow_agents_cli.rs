@@ -9,14 +9,14 @@ use crate::support::command::{add_agent, refused, tell, words};
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server};
 
-/// The directory of a server that has run and has ended.
+/// Returns the directory of a server that has run and exited.
 fn visited() -> Directory {
     let home = Directory::new();
     drop(server().directory(&home.0).start());
     home
 }
 
-/// An agent with something of everything that can be said.
+/// Adds an agent with at least one option of each kind.
 fn add_claude(home: &Directory) -> Value {
     add_agent(
         &home.0,
@@ -235,7 +235,7 @@ fn each_change_is_on_record_and_no_token_is() {
     }
 }
 
-/// The same with settings that name a state directory.
+/// Returns a runner of commands with settings that name a state directory.
 fn with_settings(home: &Directory, settings: &str) -> impl Fn(&[&str]) -> Output {
     let file = home.join("gatewren.toml");
     let own = format!(
@@ -292,7 +292,7 @@ fn where_the_box_is_divided_the_space_must_be_said() {
             .status
             .success()
     );
-    // Without the settings there are no spaces, and so nobody is in one.
+    // Without the settings there are no spaces, so the agent is in none.
     let (shown, _) = tell(&home.0, &["agent", "show", "a"]);
     assert_eq!(shown["state"], "no space");
 }

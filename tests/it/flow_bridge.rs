@@ -21,7 +21,7 @@ use crate::support::server::{Builder, Directory, Server, has_sqlite3, server};
 
 const WATCHED: &str = "gatewren:///public/bridged";
 
-/// A server that can be started again at the same place.
+/// A server that can be restarted at the same address.
 struct Box {
     home: Directory,
     address: String,
@@ -43,7 +43,7 @@ impl Box {
             .start()
     }
 
-    /// What `pair` shows for an agent of this name.
+    /// Returns the output of `pair` for an agent of this name.
     fn pair(&self, name: &str) -> Value {
         pair(&self.home.0, name, &self.address)
     }
@@ -88,7 +88,7 @@ fn whoami(pipe: &mut Pipe, id: i64) -> Value {
     pipe.answer(id)
 }
 
-/// A call that outlasts its test.
+/// Returns the parameters of a call that outlasts its test.
 fn sleep(marker: &str) -> Value {
     let arguments = json!({ "command": format!("sleep {marker}"), "timeout_s": LONG_S });
     json!({ "name": "system_shell", "arguments": arguments })
@@ -104,7 +104,7 @@ fn sqlite(file: &Path, sql: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// The answers to these requests, in whichever order they come.
+/// Returns the responses to these requests, in the order of arrival.
 fn answers(pipe: &mut Pipe, mut ids: Vec<i64>) -> Vec<Value> {
     let mut answers = Vec::new();
     while !ids.is_empty() {
@@ -117,7 +117,7 @@ fn answers(pipe: &mut Pipe, mut ids: Vec<i64>) -> Vec<Value> {
     answers
 }
 
-/// The only file in a folder.
+/// Returns the only file in a folder.
 fn only_file(folder: &Path) -> PathBuf {
     let mut files = fs::read_dir(folder).unwrap();
     let file = files.next().unwrap().unwrap().path();
@@ -156,13 +156,13 @@ fn a_code_lets_one_client_in_and_the_same_command_finds_the_token_again() {
     pipe.close();
     pipe.ends_well();
 
-    // Later, and any number of times.
+    // The same code works again later, any number of times.
     let mut again = Pipe::start_at(&home.0, &["bridge", "--pair", code]);
     assert!(whoami(&mut again, 1)["result"].is_object());
     again.close();
     again.ends_well();
 
-    // Somebody else, with the same code.
+    // Another machine, with the same code.
     let mut second = Pipe::start(&["bridge", "--pair", code]);
     let (status, said) = second.end();
     assert!(!status.success() && said.is_empty(), "{said:?}");
@@ -193,7 +193,7 @@ fn a_code_is_good_for_five_minutes_and_only_as_it_was_told() {
     sqlite(&state.join("vault.db"), "UPDATE pairing SET until_ms = 1");
     let good = pair(&state, "good", &address);
     let good = good["code"].as_str().unwrap();
-    // Its first letter is the secret's.
+    // The first letter belongs to the secret.
     let other = if good.starts_with('7') { "8" } else { "7" };
     let mistyped = format!("{other}{}", &good[1..]);
     for code in [late["code"].as_str().unwrap(), &mistyped] {
@@ -240,7 +240,7 @@ fn codes_are_tried_so_often_and_no_more() {
     assert!(refused >= 8, "{refused}");
 }
 
-/// A server of somebody else's, with a key of its own; whether it was told anything.
+/// Starts another server with its own key; its task fails if it receives no data.
 fn stranger() -> (String, tokio::task::JoinHandle<Result<(), String>>) {
     use tokio::io::AsyncReadExt as _;
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -275,7 +275,7 @@ fn a_stranger_is_told_nothing() {
     let code = shown["code"].as_str().unwrap();
     let (letters, _) = code.split_once('@').unwrap();
 
-    // Who is in between, or answers instead, has another key.
+    // A man in the middle, or another server at the address, has another key.
     let (address, heard) = stranger();
     let at_stranger = format!("{letters}@{address}");
     let mut pipe = Pipe::start(&["bridge", "--pair", &at_stranger]);
@@ -305,7 +305,7 @@ fn a_stranger_is_told_nothing() {
     assert!(begun.elapsed().as_secs() < 20, "waiting mends nothing");
     assert!(runtime().block_on(heard).unwrap().is_err());
 
-    // The right server by a wrong pin, and without one: nobody here vouches for it.
+    // The right server with a wrong pin, and without one: no authority known here has signed its certificate.
     let url = server.text("url").to_owned();
     let wrong = "sha256/AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     for pin in [&["--pin", wrong][..], &[]] {
@@ -315,7 +315,7 @@ fn a_stranger_is_told_nothing() {
         let said = answer["error"]["message"].as_str().unwrap();
         assert!(said.contains("nothing was sent"), "{said}");
     }
-    // The code was not spent by any of that.
+    // None of these attempts has used up the code.
     let mut pipe = Pipe::start(&["bridge", "--pair", code]);
     assert!(whoami(&mut pipe, 1)["result"].is_object());
 }
@@ -382,7 +382,7 @@ fn a_session_that_was_forgotten_is_begun_again_without_the_client() {
         !passed.iter().any(|message| message.get("id").is_some()),
         "{passed:?}"
     );
-    // The new session is subscribed to what the old one was; its stream may open a moment later.
+    // The new session has the subscriptions of the old one; its stream may open a moment later.
     wait_until("a change is told", IN_TIME, || {
         second.put("bridged", &json!(marker()));
         pipe.ask(3, "ping", json!({}));
@@ -416,7 +416,7 @@ fn a_subscription_goes_on_over_a_restart() {
     first.signal(Signal::SIGTERM);
     first.ended();
     let second = place.start();
-    // What was missed, if anything, is to be read again.
+    // The client is notified to read again, because it may have missed a change.
     let told = pipe.told("notifications/resources/updated");
     let subscription = &told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
     assert_eq!(*subscription, 1, "{told}");

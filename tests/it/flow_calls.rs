@@ -1,4 +1,4 @@
-//! Calls that take their time: signs of life, cancellation in each era's way, and nothing left afterwards.
+//! Long calls: keepalives, cancellation as each era does it, and no processes left afterwards.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::support::machine::{
 };
 use crate::support::server::{Server, server, shared};
 
-/// Where a command is run: the tool and its further arguments.
+/// Where a command runs: the tool and its further arguments.
 type Place = (&'static str, Value);
 
 fn on_host() -> Place {
     ("system_shell", json!({}))
 }
 
-/// The host, and a container where there can be one; they live as long as the last value.
+/// Returns the host, and a container if possible; they live as long as the last two values.
 fn places() -> (Vec<Place>, Server, Option<Containers>) {
     let Some(mut containers) = Containers::new() else {
         return (vec![on_host()], server().policy("admin").start(), None);
@@ -41,12 +41,12 @@ fn arguments(place: &Place, line: &str) -> Value {
     arguments
 }
 
-/// A line that leaves a background child, a process out of its session and one in front.
+/// Returns a shell line that starts a background child, a process in a new session and a foreground one.
 fn stubborn(marker: &str) -> String {
     format!("echo before; sleep {marker} & (setsid sleep {marker} &) ; sleep {marker}")
 }
 
-/// Whether all of it runs, behind what it has printed.
+/// Returns whether all three processes run.
 fn runs(marker: &str) -> bool {
     sleeping(marker).len() == 3
 }
@@ -59,7 +59,7 @@ fn is_gone(marker: &str) {
     wait_until("all are gone", IN_TIME, || marked(marker).is_empty());
 }
 
-/// The server still runs commands afterwards.
+/// Asserts that the server still runs commands.
 fn goes_on(client: &Client, place: &Place) {
     let answer = client.call(place.0, arguments(place, "echo on")).send();
     assert_eq!(answer.data()["stdout"], "on\n");
@@ -204,7 +204,7 @@ fn p1_a_modern_client_that_goes_cancels_its_call() {
             until_it_runs(&marker);
             drop(running);
             is_gone(&marker);
-            // The same when the stream is already open.
+            // The same with an open stream.
             let stream = call.progress(json!(1)).accept("text/event-stream").open();
             until_it_runs(&marker);
             drop(stream);

@@ -1,4 +1,4 @@
-//! An agent asks after what it has proposed: with tools, as a resource, and by being told.
+//! An agent follows its proposals: with tools, as a resource, and by notifications.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server, shared};
 use crate::support::stream::Stream;
 
-/// A server with the containers that the tests are about, none of which runs.
+/// Starts a server with the containers of the tests; none of them runs.
 fn operating(home: &Directory) -> Server {
     let containers = home.join("containers");
     define(&containers, &["web", "db"]);
@@ -17,7 +17,7 @@ fn operating(home: &Directory) -> Server {
     builder.lxcpath(&containers).start()
 }
 
-/// Another agent of the same policy.
+/// Adds another agent with the same policy.
 fn visitor(server: &Server, home: &Directory) -> Client {
     let added = add_agent(&home.0, "visitor", &["--policy", "operate"]);
     let visitor = server.client().with_token(added["token"].as_str().unwrap());
@@ -26,7 +26,7 @@ fn visitor(server: &Server, home: &Directory) -> Client {
     visitor
 }
 
-/// Proposes to stop a container; the change's id.
+/// Proposes to stop a container, and returns the change's id.
 fn propose(client: &Client, container: &str) -> String {
     let answer = client.call("container_stop", json!({ "container": container }));
     let change = answer.send().data();
@@ -184,7 +184,7 @@ fn whoever_subscribes_to_a_change_is_told_when_it_changes_and_nobody_else() {
     assert_eq!(read(&mine, &first)["status"], "withdrawn");
     call(&mine, "change_withdraw", json!({ "change": second }));
     assert_eq!(modern.updated(), uri(&second));
-    // Had it heard of the first, it would have heard that before.
+    // A notification about the first change would have come before this one.
     call(&theirs, "change_withdraw", json!({ "change": foreign }));
     assert_eq!(strange.updated(), uri(&foreign));
 }

@@ -1,4 +1,4 @@
-//! Calls that the person at the client has to agree to: asked in both eras, and anything but a clear yes refuses.
+//! Calls that need the consent of the client's user: asked in both eras, and refused by any answer but a clear yes.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::support::container::defined;
 use crate::support::machine::{IN_TIME, is_root, wait_until};
 use crate::support::server::{Directory, Server, server, shared};
 
-/// Everything but a clear yes.
+/// Returns all kinds of answers that are not consent.
 fn refusals() -> Vec<(&'static str, Value)> {
     let accept = |content: Value| json!({ "action": "accept", "content": content });
     vec![
@@ -30,12 +30,12 @@ fn target() -> Value {
     json!({ "container": "no-such-box" })
 }
 
-/// A container that is defined and does not run.
+/// Returns a target: a container that is defined and does not run.
 fn there() -> Value {
     json!({ "container": "wren" })
 }
 
-/// It was run, and came as far as a container that is not there lets it.
+/// Returns whether the call ran: it failed only because the container does not exist, or because it needs root.
 fn ran(failure: &str) -> bool {
     let reached = if is_root() {
         "no-such-box"
@@ -45,7 +45,7 @@ fn ran(failure: &str) -> bool {
     failure.contains(reached) && !failure.contains("person")
 }
 
-/// What the audit says of the calls of a tool, the oldest first: the decision and what came of it.
+/// Returns the decision and the outcome of a tool's calls from the audit, the oldest first.
 fn audited(server: &Server, tool: &str) -> Vec<(String, Option<String>)> {
     let path = Path::new(server.text("state_db")).with_file_name("vault.db");
     let vault = Connection::open(path).unwrap();
@@ -203,7 +203,7 @@ fn what_a_model_writes_is_no_consent() {
             .failure();
         assert!(failure.contains(word), "{failure}");
     }
-    // Nor is an answer to a question that was not put.
+    // An answer to a question that was not asked has no effect either.
     let call = asking(&client, "container_stop", target());
     let call = call.param("inputResponses", json!({ "confirm": yes() }));
     question(&call.send());
@@ -246,7 +246,7 @@ fn a_call_of_a_client_that_cannot_ask_becomes_a_change() {
         let call = session.call("container_stop", there());
         became_change(&call.send(), "This client cannot ask");
     }
-    // A revision that has no questions, whatever its client says.
+    // A revision without elicitation, although its client declares it.
     let session = client.session_with("2025-03-26", json!({ "elicitation": {} }));
     let answer = session.call("container_stop", there()).send();
     let text = answer.result()["content"].to_string();
@@ -270,7 +270,7 @@ fn a_call_that_no_question_shows_whole_becomes_a_change() {
     let long = json!({ "command": format!("true {}", "x".repeat(20_000)) });
     let answer = asking(&client, "system_shell", long).send();
     became_change(&answer, "too long to be shown whole");
-    // One that is wrong is refused, and is no change.
+    // An invalid call is rejected, and becomes no change.
     let wrong = json!({ "command": "x".repeat(20_000), "user": 5 });
     let failure = asking(&client, "system_shell", wrong).send().failure();
     assert!(failure.contains("user"), "{failure}");

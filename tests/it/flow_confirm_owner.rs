@@ -1,4 +1,4 @@
-//! The mode confirm-owner: the owner decides in the inbox, and the client has no part in the decision.
+//! The mode confirm-owner: the owner decides in the inbox, and the client takes no part in the decision.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::support::server::{Directory, Server, server};
 struct House {
     home: Directory,
     server: Server,
-    /// An agent with the mode confirm-owner for commands.
+    /// The client of an agent with the mode confirm-owner for commands.
     client: Client,
 }
 
@@ -38,7 +38,7 @@ fn shell(line: &str) -> Value {
     json!({ "command": line })
 }
 
-/// The one change that waits, once it is there.
+/// Waits for the one pending change, and returns its id.
 fn waiting(home: &Path) -> String {
     let mut found = Value::Null;
     wait_until("it is in the inbox", IN_TIME, || {
@@ -59,7 +59,7 @@ fn what_persists_is_decided_by_the_owner_though_the_client_could_answer() {
     let answer = call.send();
     let change = answer.data();
     assert_eq!(change["applied"], false, "{change}");
-    // An answer that a client makes up itself lets nothing run.
+    // An answer that the client invents runs nothing.
     let yes = json!({ "action": "accept", "content": { "run": true } });
     let again = call.param("inputResponses", json!({ "confirm": yes }));
     assert_eq!(again.send().data()["change"], change["change"]);

@@ -1,4 +1,4 @@
-//! Programs that hold no token: from the challenge over the owner's yes to a call, and every way that ends.
+//! Programs without a token: from the challenge over the owner's approval to a call, and every way that access ends.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::support::server::{Builder, Directory, Server, server, shared};
 
 const PASSWORD: &str = "four words of mine";
 
-/// What a command prints as JSON, a line each.
+/// Returns the output of a command as JSON, one value per line.
 fn told(directory: &Path, words: &[&str], input: &str) -> Vec<Value> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     let command = command
@@ -29,7 +29,7 @@ fn told(directory: &Path, words: &[&str], input: &str) -> Vec<Value> {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // Who needs no input may have ended already.
+    // A command that needs no input may have exited already.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{words:?}");
@@ -39,7 +39,7 @@ fn told(directory: &Path, words: &[&str], input: &str) -> Vec<Value> {
         .collect()
 }
 
-/// A server whose owner has a password, and the owner's cookie.
+/// Starts a server and sets the owner's password; returns the owner's cookie too.
 fn house(home: &Directory, settings: &str) -> (Server, String) {
     settled(home, server().settings(settings))
 }
@@ -224,7 +224,7 @@ fn a_program_is_let_in_only_on_a_password_typed_within_10_minutes() {
     assert_eq!(refused.status, 303, "a no needs no password");
 }
 
-/// The page has what the owner must know, and runs nothing.
+/// Asserts that the page shows what the owner must know, and that it runs no scripts.
 fn shows_who_asks(page: &Answer) {
     assert_eq!(page.status, 200, "{page:?}");
     for words in [
@@ -242,7 +242,7 @@ fn shows_who_asks(page: &Answer) {
     );
 }
 
-/// Who was let in, and for whom.
+/// Asserts that the audit has each approved program.
 fn stands_in_the_audit(home: &Directory, programs: usize) {
     let rows = told(&home.0, &["audit", "list"], "");
     for tool in ["agent add", "connect approve"] {
@@ -279,7 +279,7 @@ fn a_program_that_comes_again_is_the_same_agent() {
     let second = given(&chat.exchange(&chat.code(&again.send())).send());
     assert_eq!(chat.call(&second.access).send().data()["name"], agent);
     assert_eq!(chat.call(&first.access).send().status, 200, "both are good");
-    // Whoever sends the old page has seen another agent than there is now.
+    // A form from the old page refers to an agent that has been revoked since.
     told(&home.0, &["agent", "revoke", id], "");
     wait_until("it is over", IN_TIME, || {
         let stale = chat.word(&cookie, &chat.question(), &said).send();

@@ -1,4 +1,4 @@
-//! What a person approves is what they were shown: nothing that was cut, hidden, added since, or granted in passing.
+//! An approval covers exactly what was shown: no truncated, hidden or later part, and no grant as a side effect.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -13,10 +13,10 @@ use crate::support::consent::{asking, question};
 use crate::support::machine::{IN_TIME, skip, wait_until};
 use crate::support::server::{Directory, Server, server};
 
-/// The beginning of a command that is not.
+/// The harmless beginning of a malicious command.
 const HARMLESS: &str = "echo refreshing the package lists; # harmless";
 
-/// A server whose owner is signed in, and an agent of its own that proposes what runs code.
+/// A server whose owner is signed in, with an agent that proposes commands.
 struct Place {
     home: Directory,
     _server: Server,
@@ -48,13 +48,13 @@ impl Place {
         }
     }
 
-    /// Calls `system_shell`; the answer's data.
+    /// Calls `system_shell`; returns the data of its response.
     fn shell(&self, line: &str) -> Value {
         let arguments = json!({ "command": line, "timeout_s": 300 });
         self.client.call("system_shell", arguments).send().data()
     }
 
-    /// Proposes a command; the id of the change.
+    /// Proposes a command; returns the change's id.
     fn propose(&self, line: &str) -> String {
         let data = self.shell(line);
         assert_eq!(data["status"], "pending", "{data}");
@@ -73,7 +73,7 @@ impl Place {
             .send_once()
     }
 
-    /// Sends the form of a page that approves several changes.
+    /// Submits the form of a page that approves several changes.
     fn approve_page(&self, page: &Answer) -> Answer {
         let fields = [
             ("proof", proof(page)),
@@ -88,7 +88,7 @@ impl Place {
         self.post("/owner/changes", &fields)
     }
 
-    /// Decides on one change by the form of its own page.
+    /// Decides on one change, with the form of its own page.
     fn decide(&self, change: &str, more: &[(&str, &str)]) -> Answer {
         let path = format!("/owner/changes/{change}");
         let page = self.page(&path);
@@ -103,7 +103,7 @@ impl Place {
     }
 }
 
-/// The value of the first hidden field of this name.
+/// Returns the value of the first hidden field with this name.
 fn hidden(page: &Answer, name: &str) -> String {
     let mark = format!("name=\"{name}\" value=\"");
     let (_, rest) = page
@@ -151,7 +151,7 @@ fn approving_a_page_runs_nothing_that_the_page_did_not_show() {
         .filter(|id| place.status(id) != "pending")
         .count();
     assert_eq!((approved, place.status(&first).as_str()), (9, "pending"));
-    // The long one is whole on its own page.
+    // The change's own page shows the long command in full.
     let own = place.page(&format!("/owner/changes/{first}"));
     assert!(
         own.body.contains("PWNED") && own.body.contains("2 lines"),
@@ -266,7 +266,7 @@ fn all_of_an_agent_is_approved_only_as_it_was_shown() {
     assert_ne!(place.status(&late), "pending");
 }
 
-/// What a command prints on a terminal on which this is typed.
+/// Runs a command on a terminal with this typed input, and returns its output.
 fn on_a_terminal(place: &Place, command: &str, typed: &str) -> Option<String> {
     let line = format!(
         "{} {command} --dir {}",

@@ -1,4 +1,4 @@
-//! No change is lost: clients of both eras over writes, lost connections, sleep, and restarts of the server.
+//! No change is lost: clients of both eras over writes, lost connections, pauses, and restarts of the server.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use crate::support::machine::IN_TIME;
 use crate::support::server::{Directory, Server, server};
 use crate::support::watcher::{Era, Heard, Watcher, Weather};
 
-/// How many clients there are.
+/// The number of clients.
 const CLIENTS: usize = 24;
 
-/// Where clients look; what is written is two levels deep.
+/// The resources that clients watch; writes are two levels deep.
 const POINTERS: [&str; 12] = [
     "/public",
     "/public/tree",
@@ -46,7 +46,7 @@ const ERAS: [Era; 4] = [
     Era::Session("2025-03-26"),
 ];
 
-/// A patch on one branch of the tree: often one that changes nothing, now and then one that does not apply.
+/// Returns an operation on one branch of the tree: often one without effect, occasionally one that does not apply.
 fn operation(chance: &mut Chance, branch: &str) -> Value {
     let leaf = chance.pick(&["x", "y", "z"]);
     let (above, path) = (
@@ -65,7 +65,7 @@ fn operation(chance: &mut Chance, branch: &str) -> Value {
     }
 }
 
-/// Something with a list, all of whose elements may move.
+/// Returns an operation on a list, which may move all of its elements.
 fn operation_on_list(chance: &mut Chance) -> Value {
     let list = "/public/tree/list";
     let value = chance.below(2);
@@ -78,7 +78,7 @@ fn operation_on_list(chance: &mut Chance) -> Value {
     }
 }
 
-/// A patch on some branches; now and then it takes back in the end what it did first.
+/// Returns a patch on some branches; occasionally it reverts its first operation at the end.
 fn patch(chance: &mut Chance) -> Value {
     let mut operations = Vec::new();
     for branch in ["a", "b", "c", "ab"] {
@@ -97,7 +97,7 @@ fn patch(chance: &mut Chance) -> Value {
     json!(operations)
 }
 
-/// Writes from other processes than the server's, while it is rough.
+/// Writers in other processes than the server, during the rough phase.
 struct Writers {
     at_work: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -132,7 +132,7 @@ fn with_sqlite(directory: &Path, mut chance: Chance, at_work: &AtomicBool) {
     let connection = connect(&directory.join("state.db"));
     while at_work.load(Ordering::Relaxed) {
         insert(&connection, &patch(&mut chance));
-        // Some come at once, and sometimes there is a silence in which the next change is the first.
+        // Some writes come at once; sometimes the next one follows a long pause.
         let pause = chance.pick(&[0, 0, 1, 5, 20, 20, 700]);
         thread::sleep(Duration::from_millis(pause));
     }
@@ -150,14 +150,14 @@ fn with_the_command(directory: &Path, mut chance: Chance, at_work: &AtomicBool) 
             .spawn()
             .unwrap();
         let patch = patch(&mut chance).to_string();
-        // One that does not apply is refused, which is no matter here.
+        // A patch that does not apply is rejected; this does not matter here.
         let _ = child.stdin.take().unwrap().write_all(patch.as_bytes());
         child.wait().unwrap();
         thread::sleep(Duration::from_millis(300));
     }
 }
 
-/// The server, which comes and goes under the same state, and its clients.
+/// The server, restarted over the same state, and its clients.
 struct Scene {
     home: Directory,
     server: Option<Server>,
@@ -226,7 +226,7 @@ impl Scene {
         server.ended();
     }
 
-    /// Waits until every client knows of the last change of all that it watches.
+    /// Waits until every client knows the last change of everything that it watches.
     fn converges(&mut self) {
         let begun = Instant::now();
         self.history.read_on();
@@ -250,7 +250,8 @@ impl Scene {
         }
     }
 
-    /// Looks at what clients were told since the last time: only of changes, and of those that they asked for.
+    /// Asserts that clients were notified only of real changes, and only of watched ones. Returns the number of new
+    /// updates.
     fn was_true(&mut self) -> usize {
         self.history.read_on();
         let mut count = 0;
@@ -270,12 +271,12 @@ impl Scene {
     }
 }
 
-/// A round: writes, then the server goes or not, while others write on or not, and it becomes calm.
+/// Runs a round: writes, then perhaps a restart of the server, perhaps during more writes, then a calm phase.
 fn round(scene: &mut Scene, chance: &mut Chance) {
     scene.rough.send_replace(true);
     let writers = Writers::start(&scene.home.0, chance);
     thread::sleep(Duration::from_millis(200 + chance.next() % 1200));
-    // What was changed last before the server goes is the first that would be lost.
+    // The last change before the server stops would be lost first.
     let (go_on, wait) = (chance.one_in(3), chance.one_in(3));
     let mut writers = Some(writers);
     if !go_on {
@@ -301,7 +302,7 @@ fn round(scene: &mut Scene, chance: &mut Chance) {
     scene.rough.send_replace(false);
 }
 
-/// `GATEWREN_ROUNDS` says how long it goes on, and `GATEWREN_SEED` repeats what was done by chance.
+/// `GATEWREN_ROUNDS` sets the number of rounds, and `GATEWREN_SEED` repeats the random choices.
 #[test]
 #[ignore = "long: clients are watched for a while"]
 fn every_client_hears_of_the_last_change_whatever_happens() {

@@ -1,4 +1,4 @@
-//! Many who listen, and some who do not read: each hears what concerns it, and the server does not grow.
+//! Many subscribers, and some that do not read: each gets its notifications, and the server's memory does not grow.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,20 +15,20 @@ use crate::support::server::{Server, server};
 use crate::support::session::Session;
 use crate::support::stream::{Next, Stream};
 
-/// So many listen to one resource, and as many to one each, in both eras.
+/// The number of subscribers to one resource, and also of those to one resource each, in both eras.
 const CROWD: usize = 1_000;
 
-/// So many streams go over one connection; the server allows some more.
+/// The number of streams over one connection; the server allows a few more.
 const PER_CONNECTION: usize = 100;
 
-/// In which manner a client listens.
+/// The way a client subscribes.
 #[derive(Debug, Clone, Copy)]
 enum Era {
     Stateless,
     Session,
 }
 
-/// One who listens.
+/// A subscriber.
 struct Listener {
     uri: String,
     stream: Stream,
@@ -63,7 +63,7 @@ impl Listener {
         Self { uri, stream }
     }
 
-    /// The revision of the next update.
+    /// Returns the revision of the next update.
     async fn told(&mut self) -> u64 {
         let message = next(&mut self.stream).await.expect("an update");
         assert_eq!(message["params"]["uri"], self.uri);
@@ -71,7 +71,7 @@ impl Listener {
     }
 }
 
-/// The next message; `None` for an event without one.
+/// Returns the next message; `None` for an event without one.
 async fn next(stream: &mut Stream) -> Option<Value> {
     match stream.hear(IN_TIME).await {
         Next::Event(event) if event.data.is_empty() => None,
@@ -86,7 +86,7 @@ fn revision(message: &Value) -> u64 {
         .unwrap()
 }
 
-/// Opens a stream for each of these, many over one connection.
+/// Opens a stream for each of these URIs, many over one connection.
 fn gather(client: &Client, era: Era, uris: &[String]) -> (Vec<Listener>, Vec<Connection>) {
     let mut opening = JoinSet::new();
     for uris in uris.chunks(PER_CONNECTION) {
@@ -106,7 +106,7 @@ fn gather(client: &Client, era: Era, uris: &[String]) -> (Vec<Listener>, Vec<Con
     (listeners.into_iter().flatten().collect(), connections)
 }
 
-/// Memory of the server, in KiB.
+/// Returns the server's memory, in KiB.
 fn resident(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -114,7 +114,7 @@ fn resident(server: &Server) -> u64 {
     words.unwrap().parse().unwrap()
 }
 
-/// The time that the server has run, in hundredths of a second.
+/// Returns the processor time of the server, in hundredths of a second.
 fn ticks(server: &Server) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap();
     let fields = stat.rsplit_once(") ").unwrap().1;
@@ -128,7 +128,7 @@ fn write(server: &Server, operations: &Value) -> u64 {
     u64::try_from(connection.last_insert_rowid()).unwrap()
 }
 
-/// Up to which revision the server has read the log.
+/// Returns the newest revision that the server has read from the log.
 fn newest_read(server: &Server) -> u64 {
     let read = server.client().call("state_get", json!({}));
     read.send().data()["revision"].as_u64().unwrap()
@@ -145,7 +145,7 @@ fn a_thousand_hear_of_one_resource_and_a_thousand_of_one_each_in_both_eras() {
     let limits = "[limits]\nmax_streams_per_agent = 4096\nmax_sessions_per_agent = 4096\n";
     let server = server().settings(limits).start();
     let first = write(&server, &json!([add("own", json!({})), add("one", 0)]));
-    // Else those who listen before the server has read this would hear of it.
+    // Otherwise early subscribers would be notified of this revision.
     wait_until("the server has read it", IN_TIME, || {
         newest_read(&server) >= first
     });
@@ -165,7 +165,7 @@ fn a_thousand_hear_of_one_resource_and_a_thousand_of_one_each_in_both_eras() {
     let many = u64::try_from(listeners.len()).unwrap();
     let each = (resident(&server) - before) / many;
 
-    // What is nobody's is told to nobody: the next that each hears of is its own.
+    // A change that no client watches notifies no client: the next update of each is its own.
     let (began, ran) = (Instant::now(), ticks(&server));
     for n in 0..200 {
         write(&server, &json!([add("beside", n)]));
@@ -187,7 +187,7 @@ fn a_thousand_hear_of_one_resource_and_a_thousand_of_one_each_in_both_eras() {
     println!(
         "{many} streams of {each} KiB each; 202 revisions and {many} updates: {took:?}, {ran} ticks of the server"
     );
-    // One of the thousand, and then it is the only one that hears.
+    // A change of one of the thousand notifies only its subscriber.
     let last = write(&server, &json!([add("own/7", 2), add("beside", 0)]));
     runtime().block_on(async {
         for listener in listeners.iter_mut().filter(|l| l.uri.ends_with("/7")) {
@@ -205,7 +205,7 @@ fn a_thousand_hear_of_one_resource_and_a_thousand_of_one_each_in_both_eras() {
     drop(connections);
 }
 
-/// The keys below `/public/wide`, long enough that an update of each is no small thing.
+/// The number of keys below `/public/wide`, with names so long that an update of each is large.
 const WIDE: usize = 200;
 
 fn wide(value: usize) -> Value {
@@ -247,7 +247,7 @@ fn who_does_not_read_costs_little_and_hears_the_newest_in_the_end() {
     let mut newest = 0;
     for n in 0..REVISIONS {
         newest = write(&server, &wide(1_000 + n));
-        // So that each revision could be told.
+        // Time to send each revision.
         std::thread::sleep(Duration::from_millis(10));
     }
     let grown = resident(&server).saturating_sub(before);
@@ -267,7 +267,7 @@ fn who_does_not_read_costs_little_and_hears_the_newest_in_the_end() {
     });
     let all = WIDE * REVISIONS;
     println!("the server has grown by {grown} KiB; {heard:?} updates of {all}");
-    // Kept for all of them, every update would take more than 150 MiB.
+    // If every update were kept for every client, this would take more than 150 MiB.
     assert!(grown < 48 * 1024, "it keeps what nobody reads: {grown} KiB");
     assert!(
         heard.iter().all(|count| *count < all / 2),

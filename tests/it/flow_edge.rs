@@ -1,4 +1,5 @@
-//! A proxy at the edge that signs who is there: its token is asked for before the agent's, and as well as that.
+//! A proxy at the edge that signs the user's identity: its token is required before the agent's, and in addition to
+//! it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -38,7 +39,7 @@ impl Signer {
                 "x": text(&point[1..33]), "y": text(&point[33..]) })
     }
 
-    /// A token that is good for an hour from this second on, with one claim replaced.
+    /// Returns a token that is valid for an hour from now, with one claim replaced.
     fn token_with(&self, name: &str, value: Value) -> String {
         let now = std::time::SystemTime::UNIX_EPOCH
             .elapsed()
@@ -58,7 +59,7 @@ impl Signer {
     }
 }
 
-/// Where an identity provider publishes its keys; it ends with the test's process.
+/// The endpoint of an identity provider's keys; it runs until the test process exits.
 struct Provider {
     address: SocketAddr,
     keys: Arc<Mutex<Value>>,
@@ -84,7 +85,7 @@ impl Provider {
         thread::spawn(move || {
             for connection in socket.incoming() {
                 asked.fetch_add(1, Ordering::Relaxed);
-                // Whoever finds it down finds the connection closed.
+                // While it is down, connections are closed without a response.
                 if !is_down.load(Ordering::Relaxed) {
                     let keys = keys.lock().unwrap().to_string();
                     let _ = answer(connection.unwrap(), &keys);

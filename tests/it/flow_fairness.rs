@@ -1,4 +1,4 @@
-//! One agent that calls as much as it can, through the whole server: the others are answered all the same.
+//! One agent makes as many calls as it can through the whole server: the others still get their responses.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use crate::support::machine::{IN_TIME, LONG_S, marker, sleeping, wait_until};
 use crate::support::request::Running;
 use crate::support::server::server;
 
-/// Calls that one agent makes at once.
+/// The number of concurrent calls of one agent.
 const FLOOD: usize = 150;
 
 /// The share of one agent in the helper.
 const SHARE: usize = 16;
 
-/// Another agent's call may take twice its unloaded time, and as much as a busy machine adds to any call.
+/// Another agent's call may take twice its unloaded time, plus the delay that a busy machine adds to any call.
 const SLACK: Duration = Duration::from_secs(10);
 
 fn call(client: &Client, command: &str) -> Duration {
@@ -28,7 +28,7 @@ fn call(client: &Client, command: &str) -> Duration {
 
 #[test]
 fn while_one_agent_floods_the_server_another_agent_and_the_owner_are_served() {
-    // The front admits all of them: the helper has to share its places.
+    // The front admits all calls, so the helper must share its slots.
     let settings = format!("[limits]\nagent_calls = {FLOOD}\n");
     let server = server().policy("admin").settings(&settings).start();
     let added = add_agent(&server.state_dir(), "other", &["--policy", "admin"]);
@@ -55,7 +55,7 @@ fn while_one_agent_floods_the_server_another_agent_and_the_owner_are_served() {
     );
     let facts = other.call("server_info", json!({})).send().data();
     assert!(facts.is_object(), "{facts}");
-    // The agent itself can still look.
+    // The flooding agent itself can still read.
     let whoami = server.client().call("whoami", json!({}));
     assert!(whoami.send().data().is_object());
     let jobs = server.client().call("job_list", json!({})).send().data();

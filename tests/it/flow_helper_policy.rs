@@ -1,4 +1,4 @@
-//! What the owner of a box lets the helper do is what clients see of it, and no more than that.
+//! Clients see and use exactly what the owner of the host allows the helper to do.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ fn tools(client: &Client) -> Vec<String> {
     client.modern("tools/list").send().names("tools")
 }
 
-/// What is off, as the server has heard from its helper.
+/// Returns what is off, as the helper has reported it to the server.
 fn off(client: &Client) -> Value {
     client.call("whoami", json!({})).send().data()["off_on_this_box"].clone()
 }
 
-/// A server with a helper that is bounded so, and has said so: a start does not wait for it for ever.
+/// Starts a server whose helper has this policy, and waits for the helper's report: a start does not wait forever.
 fn bounded(bounds: &str) -> Server {
     let server = server().policy("admin").settings("").bounds(bounds).start();
     wait_until("the helper is heard", IN_TIME, || {
@@ -30,13 +30,13 @@ fn bounded(bounds: &str) -> Server {
     server
 }
 
-/// Because of what a tool is not there, as the owner is told.
+/// Returns why a tool is unavailable, as the owner sees it.
 fn why_off(server: &Server, tool: &str) -> Value {
     let (shown, _) = tell(&server.state_dir(), &["agent", "show", "try"]);
     shown["off_on_this_box"][tool].clone()
 }
 
-/// Ends the helper; the server starts another one, which reads the file again.
+/// Kills the helper; the server starts a new one, which reads the policy again.
 fn start_helper_again(server: &Server) {
     let helper = server.children();
     assert_eq!(helper.len(), 1);
@@ -118,7 +118,7 @@ fn what_is_off_cannot_be_proposed_either() {
         refused.failure().contains("no tool system_shell"),
         "{refused:?}"
     );
-    // A tool of a class that is on can be proposed, for a container that exists.
+    // A tool of an enabled class can be proposed, for a container that exists.
     let container = propose("container_start", json!({ "container": "web" }));
     if is_root() {
         let failure = container.failure();

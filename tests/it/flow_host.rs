@@ -1,4 +1,4 @@
-//! The host in the state: what comes and goes on a machine of its own is seen, by the kernel's events.
+//! The host in the state document: changes on a separate machine are seen through the kernel's events.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -12,15 +12,15 @@ use crate::support::pipe::Pipe;
 
 const HOST: &str = "gatewren:///public/serverInfo";
 
-/// How often the host is looked at without an event.
+/// The interval between looks at the host without an event.
 const SLOW_LOOK: Duration = Duration::from_secs(30);
 
-/// A client that is told when the host changes, on a machine of its own.
+/// A client that subscribes to the host's state, on a separate machine.
 struct Watching {
     machine: Apart,
     pipe: Pipe,
     id: i64,
-    /// How long each change took to be seen.
+    /// The time until each change was seen.
     took: Vec<Duration>,
 }
 
@@ -58,7 +58,7 @@ impl Watching {
         result["structuredContent"].clone()
     }
 
-    /// The host as the document has it, and its revision.
+    /// Returns the host from the document, and its revision.
     fn host(&mut self) -> (Value, u64) {
         let read = self.ask("resources/read", json!({ "uri": HOST }));
         let contents = &read["contents"][0];
@@ -69,7 +69,7 @@ impl Watching {
         (serde_json::from_str(text).unwrap(), revision.unwrap())
     }
 
-    /// Reads again whenever a change is told, until the host is as it should be.
+    /// Reads again after each update, until the condition holds.
     fn wait_for(&mut self, what: &str, holds: impl Fn(&Value) -> bool) -> u64 {
         const UPDATED: &str = "notifications/resources/updated";
         let begun = Instant::now();
@@ -79,7 +79,7 @@ impl Watching {
                 self.took.push(begun.elapsed());
                 return revision;
             }
-            // What came before the answer may be what it does not show yet.
+            // An update that came before the response may be newer than the response.
             let passed = self.pipe.passed();
             if !passed.iter().any(|message| message["method"] == UPDATED) {
                 self.pipe.told(UPDATED);
@@ -88,15 +88,15 @@ impl Watching {
         }
     }
 
-    /// Changes something, and waits until it is seen.
+    /// Makes a change, and waits until it is seen.
     fn see(&mut self, lines: &str, holds: impl Fn(&Value) -> bool) {
         self.machine.run(lines);
         self.wait_for(lines, holds);
     }
 
-    /// Had there been no events, each change would have waited for the next slow look.
+    /// Asserts that events were used: without them each change would wait for the next slow look.
     fn saw_by_events(&mut self) {
-        // The first look is no change.
+        // The first read is not a change.
         let took = self.took.split_off(1);
         let slowly = SLOW_LOOK * u32::try_from(took.len()).unwrap();
         let all: Duration = took.iter().sum();
@@ -167,7 +167,7 @@ fn the_network_of_the_host_is_seen_to_change() {
     watching.saw_by_events();
 }
 
-/// Opens a port of each kind until its input closes.
+/// Opens a port of each kind until standard input closes.
 const OPEN_PORTS: &str = "
 import socket, sys
 stream, datagrams = socket.socket(), socket.socket(type=socket.SOCK_DGRAM)
@@ -223,7 +223,7 @@ fn open_ports_are_told_with_who_opened_them() {
         "{first}"
     );
 
-    // Ports have no events; a change of the network leads to a look all the same.
+    // Ports have no events, but a change of the network triggers a look.
     let keys = |host: &Value| {
         let listeners = host["network"]["listeners"].as_object().unwrap();
         listeners.keys().cloned().collect::<Vec<_>>()
@@ -325,12 +325,12 @@ fn disks_are_seen_to_come_and_go() {
         .trim()
         .to_owned();
     let name = device.strip_prefix("/dev/").unwrap().to_owned();
-    // Others on the machine may have loop devices too, but not of this file.
+    // Other processes may have loop devices too, but not of this file.
     watching.wait_for("a disk", |host| {
         let disk = &host["disks"][&name];
         disk["kind"] == "loop" && disk["volume"] == file && disk["size_bytes"] == 16 << 20
     });
-    // Detached with the last mount of it, however the test ends.
+    // Detached with its last mount, even if the test fails.
     let mount = format!("mkdir {place}; mount {device} {place}; losetup -d {device}");
     watching.see(&mount, |host| {
         mounted(host)["source"] == device && host["disks"][&name]["mounted_at"] == place
@@ -376,7 +376,7 @@ fn a_storm_of_addresses_makes_few_revisions() {
         kept <= 256 && kept as u64 + left_out == ADDRESSES
     };
     let after = watching.wait_for("all addresses", all_seen);
-    // A burst of looks, then one in eight seconds, the slow ones, and what else happens on the machine.
+    // A burst of looks, then one in eight seconds, the slow looks, and other changes on the machine.
     let slow = begun.elapsed().as_secs() / 8 + begun.elapsed().as_secs() / 30;
     assert!(after - before <= 8 + slow + 4, "{before}..{after}");
 }

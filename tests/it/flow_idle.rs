@@ -1,4 +1,4 @@
-//! A server that nobody calls sleeps: what is counted is how often, which does not depend on how fast it is.
+//! An idle server sleeps: the test counts its wakeups, which do not depend on the machine's speed.
 
 use std::fs;
 use std::thread::sleep;
@@ -7,17 +7,17 @@ use std::time::Duration;
 use crate::support::apart::Apart;
 use crate::support::server::{Server, server};
 
-/// How long is counted; whoever polls more often than every few seconds is seen in it.
+/// The time window; any poll more often than every few seconds shows in it.
 const WINDOW: Duration = Duration::from_secs(12);
 
-/// So often front and helper together may wake up in it, where some three would do. A poll four times a second is
-/// 48, and so is whatever is written without need.
+/// The most wakeups of front and helper in the window; about three would do. Polling four times a second makes 48,
+/// and so do needless writes.
 const MOST: u64 = 40;
 
-/// After a start there is much to see, and then to see again: one window of so many must be quiet.
+/// After a start there are many changes, and a second look at each: one of so many windows must be quiet.
 const WINDOWS: usize = 20;
 
-/// How often the threads of the front and the helper have gone to sleep.
+/// Returns how often the threads of the front and the helper have gone to sleep.
 fn sleeps(server: &Server) -> u64 {
     let processes = [vec![server.pid()], server.children()].concat();
     let threads = processes
@@ -44,7 +44,7 @@ fn who_has_nothing_to_do_sleeps() {
     while counts.len() < WINDOWS {
         let before = sleeps(&server);
         sleep(WINDOW);
-        // A thread that has ended takes its own count along.
+        // The count of a thread that exits is lost.
         let count = sleeps(&server).saturating_sub(before);
         counts.push(count);
         if count <= MOST {

@@ -1,4 +1,4 @@
-//! The inbox end to end: what an agent proposes waits for its owner, runs once when approved, and else not at all.
+//! The inbox end to end: a proposal waits for the owner, runs once when approved, and otherwise never.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::support::machine::{IN_TIME, marked, marker, wait_until};
 use crate::support::server::{Directory, Server, Shared, server, shared};
 use crate::support::tasks::{about, call, knowing, made, task, until};
 
-/// A command of the program about the gatewren in a directory.
+/// Returns a command of gatewren for this directory.
 fn gatewren(directory: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     command.args(args).arg("--dir").arg(directory);
     command
 }
 
-/// What a command prints as JSON, and its exit code.
+/// Returns the output of a command as JSON, and its exit code.
 fn tell(directory: &Path, args: &[&str]) -> (Value, Option<i32>) {
     let output = gatewren(directory, args).arg("--json").output().unwrap();
     let said = serde_json::from_slice(&output.stdout);
@@ -28,14 +28,14 @@ fn tell(directory: &Path, args: &[&str]) -> (Value, Option<i32>) {
     (said, output.status.code())
 }
 
-/// What a command prints for a person, and its exit code.
+/// Returns the output of a command for people, and its exit code.
 fn print(directory: &Path, args: &[&str]) -> (String, Option<i32>) {
     let output = gatewren(directory, args).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     (said, output.status.code())
 }
 
-/// A server that is shared, and an agent of a test's own there, which proposes what runs code.
+/// A shared server, and the test's own agent on it, which proposes commands.
 struct House {
     server: Shared,
     home: PathBuf,
@@ -56,7 +56,7 @@ fn house() -> House {
     }
 }
 
-/// A new agent with the policy `operate`: its id, and a client that is let in.
+/// Adds an agent with the policy `operate`; returns its id, and a client that is authenticated.
 fn agent_of(server: &Server, home: &Path) -> (String, Client) {
     let name = format!("agent-{}", marker());
     let (added, _) = tell(home, &["agent", "add", &name, "--policy", "operate"]);
@@ -66,7 +66,7 @@ fn agent_of(server: &Server, home: &Path) -> (String, Client) {
     (added["id"].as_str().unwrap().to_owned(), client)
 }
 
-/// A file that a command writes a line into each time that it runs.
+/// A file to which a command appends a line at each run.
 struct Counter(Directory);
 
 impl Counter {
@@ -88,7 +88,7 @@ fn shell(line: &str) -> Value {
     json!({ "command": line, "timeout_s": 300 })
 }
 
-/// Proposes a command; the id of the change.
+/// Proposes a command; returns the change's id.
 fn propose(client: &Client, line: &str) -> String {
     let data = client.call("system_shell", shell(line)).send().data();
     assert_eq!(data["status"], "pending", "{data}");
@@ -352,7 +352,7 @@ fn a_revoked_agents_changes_are_withdrawn() {
     assert_eq!(counter.runs(), 0);
 }
 
-/// A server of a test's own, whose agent proposes what runs code.
+/// Starts a server for one test, whose agent proposes commands.
 fn serving(home: &Directory) -> Server {
     server().policy("operate").directory(&home.0).start()
 }
@@ -412,7 +412,7 @@ fn what_ran_when_the_server_was_killed_is_unknown_and_does_not_run_again() {
     let client = second.client();
     let done = until(&client, &killed, "completed");
     assert_eq!(done["result"]["isError"], true);
-    // What is approved after it has run: the worker has been past the one that was left.
+    // The worker runs a later change: it has skipped the one that was left.
     let next = propose(&client, &format!("{}; true", counter.line()));
     assert_eq!(
         tell(&home.0, &["inbox", "approve", &next, "--wait"]).1,
@@ -454,7 +454,7 @@ fn what_is_about_a_container_that_moved_comes_back_to_the_owner() {
     containers.tool("lxc-start", "wren", &[]);
     containers.until_ready("wren");
     wait_until("it is seen to run again", IN_TIME, || stands("running"));
-    // It may be seen to move once more before it rests.
+    // It may be seen to change once more before it is done.
     wait_until("it is done", IN_TIME, || {
         tell(&home.0, &approve).1 == Some(0)
     });
@@ -494,7 +494,7 @@ fn proposals_end_by_themselves_and_there_are_never_too_many() {
     let client = server.client();
     let counter = Counter::new();
     let change = propose(&client, &counter.line());
-    // On a slow machine the first has ended by now, and there is room.
+    // On a slow machine the first has ended by now, and the inbox has room.
     let second = client.call("system_shell", shell("true")).send().result();
     let text = second["content"][0]["text"].as_str().unwrap();
     let full = second["isError"] == true && text.contains("inbox is full");

@@ -1,4 +1,4 @@
-//! Tasks whose work is in a job: it goes on without the server, and ends with the task.
+//! Tasks whose work is a job: it survives the server's restart, and ends with the task.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::Server;
 use crate::support::tasks::{about, knowing, made, task, until};
 
-/// The server over a container that takes its time to stop, and the task that stopping it has become.
+/// The server, a container that stops slowly, and the task of the call that stops it.
 struct Stopping {
     own: Containers,
     home: Home,
@@ -19,7 +19,7 @@ struct Stopping {
     task: String,
 }
 
-/// `None` where there are no containers.
+/// Returns `None` where there are no containers.
 fn stopping() -> Option<Stopping> {
     let own = deaf()?;
     let home = Home::new(own.lxcpath());
@@ -36,7 +36,7 @@ fn stopping() -> Option<Stopping> {
     })
 }
 
-/// The job that a task has ended with.
+/// Returns the job in the result of a task.
 fn job(ended: &Value) -> String {
     let data = &ended["result"]["structuredContent"];
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Jobs as clients have them: begun, watched, read and ended, across a restart of the server, each by its own agent.
+//! Jobs of clients: started, watched, read and ended, across a restart of the server, each by its own agent.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::support::machine::{IN_TIME, install_program, marked, marker, sleeping
 use crate::support::request::Request;
 use crate::support::server::{Directory, Server, server};
 
-/// A helper that runs by itself, and the place where its front keeps its state.
+/// A helper that runs independently, and the directory of its front's state.
 pub struct Home {
     directory: Directory,
     helper: Helper,
@@ -32,7 +32,7 @@ impl Home {
         Self { directory, helper }
     }
 
-    /// A front over that helper, with the state of the one before it.
+    /// Starts a front over that helper, with the state of the previous one.
     pub fn front(&self, more: &str) -> Server {
         let settings = format!(
             "[helper]\nsocket = \"{}\"\n{more}",
@@ -45,7 +45,7 @@ impl Home {
     }
 }
 
-/// Another agent of that server.
+/// Adds another agent to that server.
 pub fn visitor(server: &Server, name: &str, options: &[&str]) -> Client {
     let args = [
         &[
@@ -71,13 +71,13 @@ pub fn call(client: &Client, tool: &str, arguments: Value) -> Value {
     client.call(tool, arguments).send().data()
 }
 
-/// Begins a job; its id.
+/// Starts a job; returns its id.
 fn begin(client: &Client, arguments: Value) -> String {
     let begun = call(client, "job_start", arguments);
     begun["job"].as_str().unwrap().to_owned()
 }
 
-/// The job when it has ended.
+/// Waits until the job has ended, and returns it.
 fn ended(client: &Client, job: &str) -> Value {
     loop {
         let standing = call(client, "job_wait", json!({ "job": job }));
@@ -204,7 +204,7 @@ fn agents_see_their_own_jobs_and_no_others_and_those_of_their_space() {
         "running"
     );
 
-    // Beyond its space an agent begins none, and what is there is as what is not.
+    // Outside its space an agent starts no job, and existing containers look like missing ones.
     let refused = |container: &str| {
         let call = bert.call(
             "job_start",
@@ -222,7 +222,7 @@ fn agents_see_their_own_jobs_and_no_others_and_those_of_their_space() {
     );
     assert_eq!(ended(&bert, &within)["state"], "done");
 
-    // In another space what it began before is gone for it.
+    // In another space, the agent no longer sees its earlier jobs.
     let edit = ["agent", "edit", "bert", "--space", "wood"];
     tell_by(&front.settings_file(), &edit);
     let look = bert.call("job_get", json!({ "job": within }));
@@ -261,7 +261,7 @@ fn output_is_read_on_from_where_the_last_piece_ended() {
         text.len(),
         expected.len()
     );
-    // The end, where nothing else is asked for; a terminal would not obey its text.
+    // The default is the end of the output, with terminal control characters made harmless.
     let last = call(
         &client,
         "job_output",
@@ -314,7 +314,7 @@ fn what_a_job_is_told_and_what_becomes_of_it() {
     assert!(!secret.to_string().contains("hunter2"), "{secret}");
 }
 
-/// A container that does not end when it is told to, so that stopping it takes the whole grace.
+/// Returns a container that ignores the signal to stop, so that stopping it takes the whole grace period.
 pub fn deaf() -> Option<Containers> {
     let mut own = Containers::new()?;
     let root = own.make("wren");
@@ -326,7 +326,7 @@ pub fn deaf() -> Option<Containers> {
     Some(own)
 }
 
-/// Stops it, with as much grace as there is.
+/// Returns the call that stops it, with the longest grace period.
 pub fn stop(client: &Client) -> Request {
     client.call(
         "container_stop",
@@ -334,7 +334,7 @@ pub fn stop(client: &Client) -> Request {
     )
 }
 
-/// Holds up the program that stops it, which would force the container to end after the grace.
+/// Holds up the program that stops it, which would kill the container after the grace period.
 pub fn hold_up(own: &Containers) {
     let path = own.lxcpath().to_str().unwrap();
     wait_until("it is being stopped", IN_TIME, || {

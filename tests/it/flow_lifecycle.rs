@@ -1,4 +1,4 @@
-//! From start to stop: how the server ends, what becomes of calls, and its helper's death.
+//! From start to stop: how the server exits, what happens to calls, and the helper's death.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ fn admin() -> Server {
     server().policy("admin").start()
 }
 
-/// A line that leaves a process out of its session and one in front.
+/// Returns a shell line that starts a process in a new session and a foreground one.
 fn stubborn(marker: &str) -> String {
     format!("echo before; (setsid sleep {marker} &) ; sleep {marker}")
 }
@@ -58,7 +58,7 @@ fn an_idle_connection_does_not_hold_up_a_stop() {
 
 #[test]
 fn a_connection_that_was_accepted_is_answered_although_the_server_stops() {
-    // As long as the test may take on a machine that has much else to do.
+    // As long as the test may take on a busy machine.
     let limits = "[limits]\ndrain = \"5m\"\nheader_timeout = \"5m\"\n";
     for http2 in [false, true] {
         let mut server = server().policy("admin").settings(limits).start();
@@ -96,7 +96,7 @@ fn a_stop_ends_streams_finishes_short_calls_and_kills_long_ones() {
         running
     });
     runs(&long);
-    // The last to begin, since it ends by itself.
+    // This one starts last, because it ends by itself.
     let begun = short.join("begun");
     let line = format!("touch {}; sleep 1; echo done", begun.display());
     let finishes = client.call("system_shell", shell(&line)).begin();
@@ -139,7 +139,7 @@ fn a_server_that_stops_takes_no_new_connections() {
 
 #[test]
 fn a_second_signal_ends_it_at_once_with_1() {
-    // Without it the stop would wait longer than the test for a body that does not come.
+    // Otherwise the server would wait longer than the test for a body that does not come.
     let limits = "[limits]\ndrain = \"5m\"\nbody_timeout = \"5m\"\n";
     let mut server = server().policy("admin").settings(limits).start();
     let mut unfinished = server.client().raw();
@@ -159,7 +159,7 @@ fn a_second_signal_ends_it_at_once_with_1() {
         .begin();
     runs(&marker);
     server.signal(Signal::SIGTERM);
-    // Two that come together are one.
+    // Two signals at the same moment count as one.
     wait_until("it stops", IN_TIME, || server.log().contains("stopping"));
     server.signal(Signal::SIGTERM);
     assert_eq!(server.ended().code(), Some(1));

@@ -1,5 +1,5 @@
-//! The names and addresses that a server answers to are the box's own, also when those change; and who is one
-//! stranger where addresses are long.
+//! A server accepts the names and addresses of its host, also after they change; and the size of an address range
+//! that counts as one client in IPv6.
 
 use std::net::{IpAddr, TcpStream};
 
@@ -9,7 +9,7 @@ use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::raw::RawSocket;
 use crate::support::server::server;
 
-/// Asks under a name; the status, or 0 where the server hung up.
+/// Sends a request with this host name; returns the status, or 0 if the server disconnected.
 fn asked(machine: &Apart, client: &Client, host: &str) -> u16 {
     let socket = machine.within(|| TcpStream::connect(client.address).unwrap());
     let mut socket = client.raw_over(socket);
@@ -43,7 +43,7 @@ fn a_stranger_of_ipv6_is_its_whole_network() {
         "echo 0 > /proc/sys/net/ipv6/conf/lo/disable_ipv6
          for address in fd00:1::1 fd00:1::2 fd00:2::1; do ip addr add $address/64 dev lo nodad; done",
     );
-    // One a second, so that the bucket is still empty when the neighbour comes.
+    // One a second, so that the bucket is still empty at the neighbour's request.
     let limits = "[limits]\nheader_timeout = \"5m\"\naddress_rate = 1\naddress_burst = 20\n";
     let server = server().apart(&machine).listen("[fd00:1::1]:0");
     let server = server.settings(limits).start();
@@ -59,7 +59,7 @@ fn a_stranger_of_ipv6_is_its_whole_network() {
     };
     let (mut one, mut neighbour, mut other) =
         (from("fd00:1::1"), from("fd00:1::2"), from("fd00:2::1"));
-    // A slow machine may fill the bucket by one between the two; the neighbour alone would have twenty.
+    // On a slow machine the bucket may gain one between the two; a bucket of the neighbour's own would have twenty.
     let shared = (0..15).any(|_| {
         let spent = (0..600).any(|_| health(&mut one) == 429);
         assert!(spent, "600 in a row are too many");

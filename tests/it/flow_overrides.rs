@@ -1,4 +1,4 @@
-//! What the owner changes of an agent holds from its next call on, and what it has open goes by it.
+//! The owner's changes to an agent apply from its next call on, and to its open streams.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::machine::{IN_TIME, LONG_S, marked, marker, wait_until};
 use crate::support::server::{Directory, Server, server};
 use crate::support::stream::{Next, Stream};
 
-/// A server with an agent that was added while it runs, and that has come in.
+/// A server with an agent that was added while it runs, and is authenticated.
 struct House {
     home: Directory,
     server: Server,
@@ -107,7 +107,7 @@ fn an_agent_hears_that_other_tools_are_there() {
     let tools = session.request("tools/list").send().names("tools");
     assert!(!tools.contains(&"system_shell".to_owned()));
     drop(stream);
-    // What changes while nobody hears is told to the stream with which the client comes back.
+    // A change without an open stream is delivered to the stream that the client resumes.
     house.edit(&["--clear", "modes"]);
     assert_eq!(listen.message()["method"], CHANGED);
     let again = session.get().header("last-event-id", &told.id.unwrap());
@@ -150,7 +150,7 @@ fn another_space_ends_what_was_opened_in_the_one_before() {
     );
 }
 
-/// What is told before, such as what the host does meanwhile, may be told.
+/// Waits for the end; other notifications, such as changes of the host, may precede it.
 fn ends_sooner_or_later(stream: &mut Stream) {
     loop {
         match stream.next(IN_TIME) {
@@ -239,7 +239,7 @@ fn an_agent_has_a_rate_of_its_own() {
     assert_eq!(last.json()["error"], "agent_rate");
     let after: u64 = last.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&after), "{after}");
-    // Nobody else pays for it.
+    // No other agent is affected.
     assert_eq!(
         house.server.client().modern("tools/list").send().status,
         200

@@ -14,7 +14,7 @@ use crate::support::server::{Directory, Server, server};
 
 const PASSWORD: &str = "four words of mine";
 
-/// Runs `gatewren owner`; what it prints as JSON, or what it complains.
+/// Runs `gatewren owner`; returns its output as JSON, or its error.
 fn owner(home: &Directory, words: &[&str], input: &str) -> Result<Value, String> {
     tell(&home.0, &[&["owner"], words].concat(), input)
 }
@@ -23,7 +23,7 @@ fn tell(directory: &Path, words: &[&str], input: &str) -> Result<Value, String> 
     said(directory, words, input).map(|said| serde_json::from_str(&said).unwrap())
 }
 
-/// The rows of the audit.
+/// Returns the rows of the audit.
 fn audited(directory: &Path) -> Vec<Value> {
     let said = said(directory, &["audit", "list"], "").unwrap();
     let rows = said.lines().map(serde_json::from_str);
@@ -42,7 +42,7 @@ fn said(directory: &Path, words: &[&str], input: &str) -> Result<String, String>
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Who needs no input may have ended already.
+    // A command that needs no input may have exited already.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     if output.status.success() {
@@ -52,7 +52,7 @@ fn said(directory: &Path, words: &[&str], input: &str) -> Result<String, String>
     }
 }
 
-/// A server whose owner has a password, and more settings.
+/// Starts a server with more settings, and sets the owner's password.
 fn house(home: &Directory, settings: &str) -> Server {
     let server = server().directory(&home.0).settings(settings).start();
     let set = owner(home, &["set-password"], &format!("{PASSWORD}\n")).unwrap();
@@ -66,7 +66,7 @@ fn login(client: &Client, body: &Value) -> Request {
     request.body(body.to_string().as_bytes())
 }
 
-/// The cookie that came with an answer, as it is sent back.
+/// Returns the cookie of a response, in the form that a client sends.
 fn cookie(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{answer:?}");
     let set = answer.header("set-cookie").unwrap();
@@ -78,7 +78,7 @@ fn cookie(answer: &Answer) -> String {
     cookie.to_owned()
 }
 
-/// A call with a cookie and no token.
+/// Returns a call with a cookie and without a token.
 fn call(client: &Client, cookie: &str) -> Request {
     let request = client.call("whoami", json!({})).without("authorization");
     request.header("cookie", cookie)
@@ -125,7 +125,7 @@ fn the_owner_signs_in_and_out_and_is_no_agent() {
     stands_in_the_audit(&home, server.clients().len());
 }
 
-/// What gave lasting access is on record, and no guess is.
+/// Asserts that the audit has what gave lasting access, and no failed guesses.
 fn stands_in_the_audit(home: &Directory, logins: usize) {
     let audited = audited(&home.0);
     let listed = |tool: &str| {
@@ -208,7 +208,7 @@ fn an_agent_exchanges_its_token_for_a_cookie_that_ends_with_it() {
         (unknown.status, &unknown.json()["error"]),
         (401, &json!("agent_required"))
     );
-    // A token that was sent is what counts.
+    // If a token is sent, the token counts.
     let both = call(&client, &cookie).header("authorization", "Bearer gw_x");
     assert_eq!(both.send().status, 401);
     let session = client.initialize("2025-11-25").without("authorization");
@@ -239,7 +239,7 @@ fn a_page_of_another_port_gains_nothing_by_the_cookie() {
             assert_eq!(with(call(&client, &cookie)), status, "{way}: {origin}");
             let login = login(&client, &json!({ "password": PASSWORD }));
             assert_eq!(with(login), status, "{way}: {origin}");
-            // With a token there is nothing that a browser would add by itself.
+            // With a token, the request has no credential that a browser adds by itself.
             assert_eq!(with(client.modern("tools/list")), 200, "{way}: {origin}");
         }
         for site in ["same-site", "cross-site"] {
@@ -286,7 +286,7 @@ fn whoever_guesses_waits() {
     let server = house(&home, "");
     let (guesser, neighbour) = (server.client(), server.client());
     let wrong = login(&guesser, &json!({ "password": "wrong" }));
-    // The first wait is half a minute, so that a slow machine meets it as well.
+    // The first wait is half a minute, so that it is also reached on a slow machine.
     let answers = (0..20).map(|_| wrong.send_once());
     let locked = answers.into_iter().find(|answer| answer.status == 429);
     let locked = locked.expect("twenty guesses are too many");

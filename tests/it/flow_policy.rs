@@ -9,7 +9,7 @@ use crate::support::machine::{IN_TIME, is_root, wait_until};
 use crate::support::manual::gatewren;
 use crate::support::server::{server, shared};
 
-/// Of each class some; what else there is of it, the tables say.
+/// Some tools of each class; the tables have the rest.
 const READING: [&str; 6] = [
     "changes_since",
     "container_info",
@@ -29,7 +29,7 @@ const RUNNING: [&str; 2] = ["container_shell", "system_shell"];
 
 const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
 
-/// The class of every tool that some box may have.
+/// Returns the class of every tool that any host may have.
 fn classes() -> BTreeMap<String, String> {
     let described: Value =
         serde_json::from_str(&gatewren(&["describe", "tools", "--json"])).unwrap();
@@ -69,7 +69,7 @@ fn t2_each_policy_sees_its_tools() {
     let own = |name: &String| {
         SUGGESTING.contains(&name.as_str()) || ASKING_AFTER.contains(&name.as_str())
     };
-    // What this machine has: an admin is shown all of it.
+    // The tools of this machine: an admin sees all of them.
     let here = |of: &[&str]| {
         let all = lists[2].iter().filter(|name| !own(name));
         let all = all.filter(|name| of.contains(&classes[*name].as_str()));
@@ -109,7 +109,7 @@ fn an_operator_has_a_short_list_and_a_long_one_where_toolsets_are_named() {
     assert!(listed().body.len() < 12_500, "{}", listed().body.len());
     let left_out = "network_routes";
     assert!(!listed().names("tools").contains(&left_out.to_owned()));
-    // It is left out of the list, and of nothing else.
+    // The tool is missing only in the list; it can still be called.
     assert!(client.call(left_out, json!({})).send().data()["routes"].is_array());
     let short = listed().names("tools");
     let edit = ["agent", "edit", "try", "--toolset", "all"];
@@ -164,7 +164,7 @@ fn what_needs_approval_is_not_done() {
     let file = std::env::temp_dir().join(format!("gatewren-it-approval-{}", std::process::id()));
     let command = format!("touch {}", file.display());
     let call = |arguments: Value| server.client().call("system_shell", arguments).send();
-    // Nothing that a model writes into its call is consent.
+    // No argument that a model adds to its call counts as consent.
     let consent = json!({ "command": command, "confirm": true });
     let failure = call(consent).failure();
     assert!(failure.contains("confirm"), "{failure}");
@@ -274,7 +274,7 @@ fn the_names_of_the_startos_dialect_are_understood() {
     assert!(shell("auth.get-pubkey", json!({})).data()["policy"] == "admin");
     let state = shell("db.dump", json!({ "pointer": "/public" })).data();
     assert!(state["revision"].is_u64());
-    // Ours keep their own parameter names.
+    // gatewren's own tools keep their parameter names.
     let ours = shell("container_shell", json!({ "id": "x", "command": "true" })).failure();
     assert!(ours.contains("id") && ours.contains("container"), "{ours}");
     let listed = server.client().modern("tools/list").send().names("tools");

@@ -1,4 +1,4 @@
-//! A server that cannot start says why in a sentence with what to do, and how it failed in its exit code.
+//! A server that cannot start reports why, with what to do, in a sentence, and the kind of failure in its exit code.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,12 +12,12 @@ use serde_json::json;
 use crate::support::machine::{is_root, skip};
 use crate::support::server::{Directory, has_sqlite3, server};
 
-/// SQLite's page, in both databases.
+/// SQLite's page size, in both databases.
 const PAGE: usize = 4096;
 
 fn run(args: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
-    // One that starts after all is not waited for without end.
+    // The timeout ends a server that starts although it should not.
     let mut bounded = Command::new("timeout");
     bounded.arg("120").arg(command.get_program());
     command = bounded;
@@ -84,7 +84,7 @@ fn an_address_that_is_not_the_boxs_own_is_named() {
     );
 }
 
-/// A directory with both databases, which one statement has changed.
+/// Returns a directory with both databases, one of them changed by this statement.
 fn changed(database: &str, sql: &str) -> Directory {
     let home = Directory::new();
     drop(server().directory(&home.0).start());
@@ -121,14 +121,14 @@ fn databases_of_a_newer_version_are_left_alone_and_named() {
     }
 }
 
-/// A directory with both databases, of which one is no longer what it was after its first page.
+/// Returns a directory with both databases, one of them damaged after its first page.
 fn damaged(database: &str) -> Directory {
     let home = Directory::new();
     let mut before = server().directory(&home.0).start();
     before.client().call("whoami", json!({})).send().data();
     before.signal(Signal::SIGTERM);
     before.ended();
-    // The last one who closes it writes it back from the log.
+    // The last connection that closes writes the WAL back to the database.
     let file = home.join(database);
     let shell = Command::new("sqlite3")
         .arg(file)

@@ -1,4 +1,4 @@
-//! `systemctl reload`: the settings are read again and count from the next request on, and nothing is cut off.
+//! `systemctl reload`: the settings are read again and apply from the next request on, and nothing is disconnected.
 
 use std::fs;
 use std::time::Duration;
@@ -75,7 +75,7 @@ fn how_long_commands_and_proposals_are_kept_is_that_of_the_last_reload() {
             json!({ "tool": "system_shell", "arguments": arguments, "reason": "it hangs" });
         client.call("propose_change", change).send().result()
     };
-    // What is proposed a second time is the first one.
+    // A second proposal of the same call is the first one.
     assert_ne!(propose("echo 1")["isError"], true);
     server.reload_with("[inbox]\nper_agent = 1\n");
     assert_eq!(propose("echo 2")["isError"], true);
@@ -125,7 +125,7 @@ fn from_which_severity_on_is_logged_changes_at_once() {
     assert!(!refused(&server));
 }
 
-/// What is open or under way when the settings are read again.
+/// Open streams, sessions and calls survive a reload.
 #[test]
 fn streams_sessions_and_calls_go_on_while_the_certificate_is_another_one() {
     let server = server()
@@ -177,7 +177,7 @@ fn streams_sessions_and_calls_go_on_while_the_certificate_is_another_one() {
     }
 }
 
-/// Names stand in a certificate as they are written.
+/// Returns whether the certificate has this name; names are plain text in it.
 fn holds(certificate: &[u8], name: &str) -> bool {
     certificate
         .windows(name.len())
@@ -219,7 +219,7 @@ fn settings_that_are_wrong_change_nothing_and_are_named() {
     let tls =
         "[tls]\nmode = \"files\"\ncert = \"/nonexistent/c.pem\"\nkey = \"/nonexistent/k.pem\"\n";
     said_of("no certificate", tls, "/nonexistent/c.pem does not exist");
-    // A sign of life does not cover it up.
+    // A watchdog notification does not replace it.
     manager.hears("WATCHDOG=1");
     manager.hears_one("it still says so", |line| {
         line.starts_with("STATUS=serving") && line.contains("/nonexistent/c.pem")
@@ -271,7 +271,7 @@ fn what_waits_for_a_restart_is_named_and_the_rest_counts() {
     assert_eq!(by_name.send().status, 200);
 }
 
-/// An agent of the server's settings, with this space.
+/// Returns an agent on the server, with this space.
 fn visitor(server: &Server, space: &str) -> Client {
     let args = [
         "agent", "add", "visitor", "--policy", "admin", "--space", space,
@@ -300,7 +300,7 @@ fn a_space_that_is_defined_otherwise_is_another_one_at_once() {
 
     server.reload_with("[spaces.den]\ncontainers = [\"web\"]\nhost = true\n");
     assert!(tools(&client).contains(&"system_shell".to_owned()));
-    // What it may hear of is another thing now: its client opens the stream anew.
+    // Its reach has changed, so its stream ends and the client opens a new one.
     get.until_it_ends();
     let mut get = session.stream();
     server.reload_with("[spaces.other]\nhost = true\n");
@@ -309,7 +309,7 @@ fn a_space_that_is_defined_otherwise_is_another_one_at_once() {
     server.reload_with(narrow);
     assert_eq!(status(&client), 200);
     assert!(!tools(&client).contains(&"system_shell".to_owned()));
-    // Whoever's reach is what it was hears nothing of all this.
+    // An agent whose reach is unchanged is not notified.
     owners.stays_quiet(Duration::from_millis(100));
     assert_eq!(owner.request("ping").send().status, 200);
 }

@@ -1,17 +1,17 @@
-//! Strange requests and strange clients: none makes an error of the server's own, none keeps others out.
+//! Malformed requests and misbehaving clients: none causes an internal error, none keeps others out.
 
 use serde_json::json;
 
 use crate::support::client::Client;
 use crate::support::server::server;
 
-/// So many mutated requests of each kind are sent.
+/// The number of mutated requests of each kind.
 const MUTATIONS: usize = 150;
 
-/// So many requests from one address do not use up its rate.
+/// The number of requests from one address that stays below its rate limit.
 const PER_ADDRESS: usize = 100;
 
-/// Small, seeded and the same on every machine (xorshift64*).
+/// A small, seeded generator with the same numbers on every machine (xorshift64*).
 struct Dice(u64);
 
 impl Dice {
@@ -26,7 +26,7 @@ impl Dice {
         usize::try_from(self.next() % u64::try_from(bound).unwrap()).unwrap()
     }
 
-    /// Changes one to four places.
+    /// Changes one to four bytes.
     fn mutate(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.below(4) {
             let (at, other) = (self.below(bytes.len()), self.below(bytes.len()));
@@ -114,7 +114,7 @@ fn no_mutated_request_makes_a_5xx() {
 
 #[test]
 fn an_address_without_a_token_is_429_in_the_end_and_a_neighbour_with_one_is_not() {
-    // One a second is less than the slowest machine asks.
+    // One a second is less than the slowest machine sends.
     let limits = "[limits]\naddress_rate = 1\naddress_burst = 20\n";
     let server = server().settings(limits).start();
     let (client, stranger) = (

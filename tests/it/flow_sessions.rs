@@ -1,4 +1,4 @@
-//! The stateful era: sessions, and how each revision sees the same answers.
+//! The stateful era: sessions, and the form of the same responses in each revision.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};

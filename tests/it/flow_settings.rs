@@ -1,4 +1,4 @@
-//! What the owner sets holds: hosts, origins, times and numbers.
+//! The owner's settings apply: hosts, origins, timeouts and limits.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,13 +12,13 @@ use crate::support::machine::{IN_TIME, LONG_S, marked, marker, wait_until};
 use crate::support::server::{Directory, server};
 use crate::support::stream::Stream;
 
-/// The bounds that hold when nothing is set, as `etc/gatewren.toml` has them.
+/// The default timeouts, as `etc/gatewren.toml` has them.
 const UNSET_HANDSHAKE: Duration = Duration::from_secs(10);
 const UNSET_HEADER: Duration = Duration::from_secs(10);
 const UNSET_BODY: Duration = Duration::from_secs(30);
 const UNSET_DRAIN: Duration = Duration::from_secs(30);
 
-/// Not before a bound of one second, and before the bound that holds when nothing is set.
+/// Asserts that the timeout of one second applied, and not the default.
 fn is_the_bound_that_was_set(begun: Instant, unset: Duration) {
     let took = begun.elapsed();
     assert!((Duration::from_secs(1)..unset).contains(&took), "{took:?}");
@@ -126,7 +126,7 @@ fn a_stop_that_takes_longer_than_it_may_is_exit_1_and_leaves_nothing() {
 fn connections_beyond_the_cap_wait_for_their_turn() {
     let server = server().settings("[limits]\nmax_connections = 2\n").start();
     let client = server.client();
-    // Without an identity they would make room.
+    // Without an identity the server would close them to make room.
     let [first, second] = [(); 2].map(|()| {
         let mut connection = client.connection();
         let list = client.modern("tools/list");
@@ -159,7 +159,7 @@ fn an_agent_in_a_hurry_is_429_and_another_is_not() {
         }
         passed += 1;
     };
-    // Five at once and one more every twelve seconds, which a slow machine may take.
+    // Five at once and one more every twelve seconds, which a slow machine may reach.
     let most = 5 + begun.elapsed().as_secs() / 12;
     assert!((5..=most).contains(&passed), "{passed}, {most} at most");
     assert_eq!(

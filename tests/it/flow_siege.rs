@@ -1,4 +1,4 @@
-//! Five hundred connections on which next to nothing is said: others are served meanwhile, and each one ends.
+//! Five hundred connections that send next to nothing: other clients are served, and each of these connections ends.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,22 +10,22 @@ use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::raw::RawSocket;
 use crate::support::server::{Server, server};
 
-/// The beginning of a handshake that says it has 512 bytes and has three.
+/// The beginning of a handshake that announces 512 bytes and sends three.
 const HALF_A_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01";
 
 const HALF_A_HEAD: &[u8] = b"POST /mcp HTTP/1.1\r\nHost: local";
 
-/// So much more memory, in bytes, is enough for all of them: 64 KiB each, and as much again.
+/// The most additional memory for all of them, in bytes: 64 KiB each, and as much again.
 const MOST_MEMORY: u64 = 64 << 20;
 
-/// A connection in the way: before TLS is done, or after.
+/// An idle connection, before or after the TLS handshake.
 enum Idler {
     Plain(TcpStream),
     Secure(Box<RawSocket>),
 }
 
 impl Idler {
-    /// Says a little more; false once the server has hung up.
+    /// Sends a few bytes; false once the server has disconnected.
     fn say(&mut self, bytes: &[u8]) -> bool {
         match self {
             Self::Plain(socket) => socket.write_all(bytes).is_ok(),
@@ -33,7 +33,7 @@ impl Idler {
         }
     }
 
-    /// Waits until the server has hung up.
+    /// Waits until the server has disconnected.
     fn ends(&mut self) -> bool {
         match self {
             Self::Plain(socket) => {
@@ -65,7 +65,7 @@ fn secure(socket: RawSocket, bytes: &[u8]) -> Idler {
     idler
 }
 
-/// Half a body of somebody who has a token.
+/// Returns a request with half a body, from a client with a token.
 fn half_a_body(server: &Server) -> Vec<u8> {
     let token = server.text("token");
     let head = format!(
@@ -75,7 +75,7 @@ fn half_a_body(server: &Server) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// One of each kind, so many times.
+/// Opens one connection of each kind, `times` times.
 fn besiege(server: &Server, times: usize) -> Vec<Idler> {
     let client = server.client();
     let (http1, http2) = (|| client.raw(), || client.clone().http2().raw());
@@ -116,7 +116,7 @@ fn connections(server: &Server) -> u64 {
 #[test]
 #[ignore = "long: 500 silent clients, until their timeouts"]
 fn five_hundred_clients_that_say_nothing_keep_nobody_out_and_cost_little() {
-    // Whoever had to wait for all of them would wait longer than the test.
+    // If another client had to wait for these connections, it would wait longer than the test.
     let patient = "[limits]\nhandshake_timeout = \"1m\"\nheader_timeout = \"5m\"\n";
     let server = server().policy("admin").settings(patient).start();
     assert_eq!(connections(&server), 1);
@@ -171,7 +171,7 @@ fn a_connection_that_rests_between_requests_is_ended() {
         .start();
     for client in [server.client(), server.client().http2()] {
         let mut connection = client.connection();
-        // On a machine that is slow it may rest too long before the first.
+        // On a slow machine it may be idle too long before the first request.
         if let Ok(stream) = client.modern("tools/list").try_open_over(&mut connection) {
             assert_eq!(stream.status(), 200);
             drop(stream);

@@ -1,4 +1,4 @@
-//! Thousands of connections without an identity: agents are served beside them, and each costs little memory.
+//! Thousands of connections without an identity: agents are still served, and each connection costs little memory.
 
 use std::fs;
 use std::io::{ErrorKind, Read as _};
@@ -10,16 +10,16 @@ use crate::support::machine::{IN_TIME, skip, wait_until};
 use crate::support::raw::RawSocket;
 use crate::support::server::{Server, server};
 
-/// More than the server has places for, as the review of its security opened them.
+/// More connections than the server accepts; the number that the security review used.
 const FLOOD: usize = 4_400;
 
-/// Open files of this process that are left for other tests beside a flood.
+/// The number of file descriptors of this process that a flood leaves for other tests.
 const OTHER_FILES: usize = 1_500;
 
-/// Settings with which a silent connection that need not make room lasts as long as a test.
+/// Settings with which a silent connection lasts as long as a test, unless it must make room.
 const PATIENT: &str = "[limits]\nhandshake_timeout = \"1m\"\nheader_timeout = \"5m\"\n";
 
-/// Whether this process may open a flood of connections; says so when not.
+/// Returns whether this process may open a flood of connections; skips the test if not.
 fn has_descriptors() -> bool {
     let limits = fs::read_to_string("/proc/self/limits").unwrap();
     let line = limits
@@ -39,7 +39,7 @@ fn has_descriptors() -> bool {
     is_enough
 }
 
-/// How many of these the server has not closed.
+/// Returns how many of these the server has not closed.
 fn open(silent: &[TcpStream]) -> usize {
     let is_open = |socket: &&TcpStream| {
         socket.set_nonblocking(true).unwrap();
@@ -50,7 +50,7 @@ fn open(silent: &[TcpStream]) -> usize {
     silent.iter().filter(is_open).count()
 }
 
-/// The owner's metrics, asked for by an agent; the status, or 0 when the server closed the connection.
+/// Requests the owner's metrics as an agent; returns the status, or 0 if the server closed the connection.
 fn asked_by_an_agent(server: &Server, socket: &mut RawSocket) -> u16 {
     let token = server.text("token");
     let request = format!(
@@ -83,12 +83,12 @@ fn a_flood_of_silent_connections_from_its_own_address_delays_no_agent() {
         200,
         "its old connection stays"
     );
-    // None was waited for.
+    // The server did not wait for their timeouts.
     let left = open(&silent);
     assert!((512..=1024).contains(&left), "{left} silent ones are open");
 }
 
-/// A machine with addresses `10.98.HIGH.LOW`, and a server on the first of them.
+/// Returns a machine with addresses `10.98.HIGH.LOW`, and a server on the first of them.
 fn crowded(settings: &str) -> Option<(Apart, Server)> {
     let machine = Apart::new()?;
     machine.run("for low in $(seq 1 210); do ip addr add 10.98.0.$low/32 dev lo; done");
@@ -101,7 +101,7 @@ fn source(low: usize) -> IpAddr {
     IpAddr::from([10, 98, 0, u8::try_from(low).unwrap()])
 }
 
-/// Silent connections from one address.
+/// Opens silent connections from one address.
 fn silent_from(machine: &Apart, from: IpAddr, to: SocketAddr, count: usize) -> Vec<TcpStream> {
     machine.within(|| (0..count).map(|_| connect_from(from, to)).collect())
 }
@@ -133,7 +133,7 @@ fn a_flood_from_two_hundred_addresses_delays_no_agent() {
         200,
         "its old connection stays"
     );
-    // Those that came when there were many have two seconds, the others were not waited for.
+    // Connections that came after there were many get two seconds; the server did not wait for the others.
     let left = open(&silent);
     assert!(left >= 1_000, "{left} silent ones are open");
 }
@@ -156,7 +156,7 @@ fn one_address_has_64_connections_without_an_identity_and_a_trusted_proxy_more()
     let silent = silent_from(&machine, source(2), to, 100);
     wait_until("64 are left", IN_TIME, || open(&silent) == 64);
     assert_eq!(open(&silent[36..]), 64, "the newest");
-    // They share an address with an agent, so nothing is held against it.
+    // They share an address with an agent, so that address is not blocked.
     let socket = machine.within(|| connect_from(source(2), to));
     let mut one_more = server.client().raw_over(socket);
     assert_eq!(asked_by_an_agent(&server, &mut one_more), 200);
@@ -181,7 +181,7 @@ fn an_address_that_floods_is_refused_for_a_while_and_no_other() {
     assert_eq!(asked_by_an_agent(&server, &mut agent), 200);
 }
 
-/// Memory of the server, in bytes, without the pages of its program, which come and go.
+/// Returns the server's memory, in bytes, without the pages of its program, which vary.
 fn resident(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status
@@ -191,13 +191,13 @@ fn resident(server: &Server) -> u64 {
     kib.parse::<u64>().unwrap() * 1024
 }
 
-/// What one connection on which the client has said this costs the server, in bytes.
+/// Returns the server's memory for one connection on which the client has sent these bytes.
 fn cost_of_each(http2: bool, said: &[u8]) -> u64 {
     const MANY: usize = 800;
     let server = server().policy("admin").settings(PATIENT).start();
     let client = server.client();
     let client = if http2 { client.http2() } else { client };
-    // What the first ones need is not a connection's.
+    // The first connections also allocate memory that is not per connection.
     let mut held: Vec<RawSocket> = Vec::new();
     let mut before = 0;
     for count in 0..MANY + 50 {
@@ -273,6 +273,6 @@ fn a_connection_sends_few_logins_at_once() {
     let login = |stream| frames::half_a_post(stream, "/login");
     let mut socket = client.raw();
     socket.say(&[frames::preface(), login(1), login(3), login(5)].concat());
-    // The two others wait for their bodies.
+    // The other two wait for their bodies.
     assert_eq!(frames::outcome(&mut socket).error(), "too_many_bodies");
 }

@@ -1,4 +1,5 @@
-//! The stream of a stateful session: what it is subscribed to arrives there, also what happened meanwhile.
+//! The stream of a stateful session: notifications for its subscriptions arrive there, also those of changes while it
+//! was closed.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use crate::support::machine::IN_TIME;
 use crate::support::server::{has_sqlite3, shared};
 use crate::support::stream::Next;
 
-/// A time in which a notification would have come.
+/// Time enough for a notification to arrive.
 const QUIET: Duration = Duration::from_millis(1500);
 
 #[test]
@@ -126,7 +127,8 @@ fn a_change_while_no_stream_was_open_is_told_to_the_next_one() {
         drop(stream);
         let told = told.id.unwrap();
         assert_ne!(told, primed);
-        // From the latest there is nothing; a change later there is one; from the first there are both.
+        // After the latest id there is nothing to resend; after a later change there is one; after the first id there
+        // are both.
         let resume = |id: &str| {
             let mut stream = session.get().header("last-event-id", id).open();
             assert_eq!(stream.event().data, "", "{way}: primed");
@@ -136,7 +138,7 @@ fn a_change_while_no_stream_was_open_is_told_to_the_next_one() {
         server.put(&key, &json!(2));
         assert_eq!(resume(&told).updated(), uri, "{way}");
         assert_eq!(resume(&primed).updated(), uri, "{way}");
-        // What is not ours resumes nothing and is no error.
+        // A foreign id resumes nothing and is not an error.
         assert_eq!(
             session
                 .get()

@@ -1,4 +1,4 @@
-//! Agents that only suggest: four tools to find out how things stand, and an inbox for everything else.
+//! Agents that only suggest: four tools to look around, and an inbox for everything else.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn propose(tool: &str, arguments: &Value) -> Value {
     json!({ "tool": tool, "arguments": arguments, "reason": "it hangs" })
 }
 
-/// What is in the inbox, the oldest first: tool, arguments, reason, status.
+/// Returns the inbox, the oldest first: tool, arguments, reason, status.
 fn inbox(server: &Server) -> Vec<(String, String, String, String)> {
     let path = Path::new(server.text("state_db")).with_file_name("vault.db");
     let vault = Connection::open(path).unwrap();
@@ -32,7 +32,7 @@ fn inbox(server: &Server) -> Vec<(String, String, String, String)> {
     rows.collect::<Result<_, _>>().unwrap()
 }
 
-/// A proposal that waits, as `inbox` has it.
+/// Returns a pending proposal, in the form of `inbox`.
 fn row(tool: &str, arguments: &str) -> (String, String, String, String) {
     let words = [tool, arguments, "it hangs", "pending"];
     words.map(str::to_owned).into()

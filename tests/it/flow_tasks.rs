@@ -1,4 +1,4 @@
-//! Long commands as tasks: they outlive their request and the server's end, and end when they are told to.
+//! Long commands as tasks: they outlive their request and the server, and end when cancelled.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::support::tasks::{TASKS, about, call, knowing, made, task, until};
 /// Commands become tasks at once.
 const AT_ONCE: &str = "[tasks]\nafter = \"0s\"\n";
 
-/// A server whose agent may run commands, with these settings, in a directory that stays.
+/// Starts a server whose agent may run commands, with these settings, in a directory that stays.
 fn serving(home: &Directory, settings: &str) -> Server {
     let builder = server().policy("admin").directory(&home.0);
     builder.settings(settings).start()
@@ -26,12 +26,12 @@ fn shell(line: &str) -> Value {
     json!({ "command": line, "timeout_s": 300 })
 }
 
-/// A line that leaves a process out of its session and one in front.
+/// Returns a shell line that starts a process in a new session and a foreground one.
 fn stubborn(marker: &str) -> String {
     format!("echo before; (setsid sleep {marker} &) ; sleep {marker}")
 }
 
-/// A command that is a task and runs.
+/// Starts a command as a task, and waits until it runs.
 fn running(client: &Client, marker: &str) -> String {
     let id = made(&call(client, "system_shell", shell(&stubborn(marker))).send());
     wait_until("both run", IN_TIME, || sleeping(marker).len() == 2);
@@ -42,7 +42,7 @@ fn is_gone(marker: &str) {
     wait_until("all are gone", IN_TIME, || marked(marker).is_empty());
 }
 
-/// What a command of the program prints as JSON.
+/// Returns the output of a gatewren command as JSON.
 fn tell(directory: &Path, args: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     command.args(args).arg("--json").arg("--dir").arg(directory);

@@ -1,4 +1,4 @@
-//! What an update says of the change, where a client goes on from, and what becomes of both when a backup returns.
+//! The content of an update, the point to resume from, and both after a backup is restored.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn open(request: &Request) -> Stream {
     stream
 }
 
-/// The `_meta` of the next update.
+/// Returns the `_meta` of the next update.
 fn told(stream: &mut Stream) -> Value {
     let message = stream.call_message();
     assert_eq!(
@@ -46,7 +46,7 @@ fn told(stream: &mut Stream) -> Value {
     message["params"]["_meta"].clone()
 }
 
-/// The revision that a resource is read at.
+/// Returns the revision at which a resource is read.
 fn read(server: &Server, uri: &str) -> u64 {
     let read = server.client().modern("resources/read").uri(uri).send();
     read.result()["contents"][0]["_meta"][REVISION]
@@ -91,7 +91,7 @@ fn an_update_says_from_which_revision_to_which_and_the_patches_to_who_wants_them
         let patch = json!([{ "op": "add", "path": "/public/ranged", "value": { "at": 1 } }]);
         assert_eq!(revision["patch"], patch);
     }
-    // What is written above shows nothing of its neighbours, and what is long is not sent along.
+    // A write above the watched value does not reveal its neighbours, and a long value is not included.
     server.put("ranged", &json!("x".repeat(9_000)));
     for stream in &mut streams {
         let meta = told(stream);
@@ -152,7 +152,7 @@ fn what_was_sent_and_never_read_is_told_again_after_a_stop() {
     let mut witness = open(&listen(&before.client(), uri));
     before.put("unread", &json!(1));
     let revision = told(&mut witness)[REVISION].clone();
-    // By now it most likely was sent on the other stream too, which is lost with all that it carries.
+    // The update was most likely sent on the other stream too; that stream is dropped with all unread data.
     std::thread::sleep(Duration::from_millis(200));
     drop(stream);
     before.signal(Signal::SIGTERM);
@@ -165,7 +165,7 @@ fn what_was_sent_and_never_read_is_told_again_after_a_stop() {
     assert_eq!(told(&mut stream)[REVISION], revision);
 }
 
-/// More updates than a session keeps of its streams.
+/// More updates than a session keeps for its streams.
 const MANY: usize = 800;
 
 #[test]
@@ -184,7 +184,7 @@ fn what_is_no_longer_kept_of_a_lost_stream_is_told_again_from_the_log() {
         let request = session.request("resources/subscribe").uri(uri);
         assert_eq!(request.send_over(&mut connection).result(), json!({}));
     }
-    // The state has gone on since it subscribed: the stream begins before the newest revision.
+    // The state has changed since it subscribed: the stream begins before the newest revision.
     let newest = server.put("many-others", &json!(1));
     wait_until("the server has seen it", IN_TIME, || {
         read(&server, "gatewren:///public") >= newest
@@ -200,7 +200,7 @@ fn what_is_no_longer_kept_of_a_lost_stream_is_told_again_from_the_log() {
     for _ in 0..MANY {
         told(&mut witness);
     }
-    // It carried as much by now, of which only the rest is kept.
+    // The stream has sent all updates by now, but the session keeps only the latest.
     std::thread::sleep(Duration::from_millis(200));
     drop(stream);
     let mut stream = session.get().header("last-event-id", &primed).open();
@@ -211,7 +211,7 @@ fn what_is_no_longer_kept_of_a_lost_stream_is_told_again_from_the_log() {
     }
 }
 
-/// The state as it is now, put aside with SQLite's own means, and put back.
+/// Copies the database with SQLite's `.backup`, to save or restore it.
 fn copy(from: &Directory, name: &str, to: &str) {
     for end in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(from.join(&format!("{to}{end}")));
@@ -232,7 +232,7 @@ fn who_knows_more_than_a_backup_that_was_put_back_is_told_to_read_again() {
         let mut before = server().directory(&home.0).start();
         let uri = "gatewren:///public/kept";
         let old = before.put("kept", &json!("old"));
-        // Else the first that the session hears of might be this.
+        // Otherwise the session's first update might be this one.
         wait_until("the server has seen it", IN_TIME, || {
             read(&before, "gatewren:///public") >= old
         });
@@ -249,7 +249,7 @@ fn who_knows_more_than_a_backup_that_was_put_back_is_told_to_read_again() {
         copy(&home, "backup.db", "state.db");
         drop(before);
 
-        // Others write on: in numbers, the state soon is beyond what the client knows.
+        // Further writes: the revision number soon exceeds the one that the client knows.
         let after = server().directory(&home.0).start();
         for n in 0..20 {
             after.put("other", &json!(n));
