@@ -1,5 +1,4 @@
-//! Secrets that come in on every path, and what is left of them: nothing in any file, any line of the log, any
-//! answer about a failure.
+//! Secrets sent on every path: none of them appears in a file, a log line, or a response about a failure.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,18 +13,18 @@ use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::postbox::{Manner, PostBox};
 use crate::support::server::{Directory, Server, server};
 
-/// Each secret is a word of its own, so that what is found says where it came from.
+/// Each secret has its own name in it, which shows where a found secret was sent.
 struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// One more, told from the others by its name.
+    /// Makes another secret, marked with its name.
     fn make(&mut self, name: &str) -> String {
         let secret = format!("s3cr3t{}x{name}", self.0.len());
         self.0.push(secret.clone());
         secret
     }
 
-    /// Those of them that stand in some bytes.
+    /// Returns the secrets that these bytes contain.
     fn found_in<'s>(&'s self, bytes: &'s [u8]) -> impl Iterator<Item = &'s str> {
         let stands = |secret: &&String| {
             bytes
@@ -36,7 +35,7 @@ impl Secrets {
     }
 }
 
-/// How people give secrets to commands.
+/// Returns commands with secrets, in the forms that people use.
 fn commands(secrets: &mut Secrets) -> Vec<String> {
     let forms: [(&str, &str); 24] = [
         ("option", "true --password HUSH"),
@@ -74,7 +73,7 @@ fn commands(secrets: &mut Secrets) -> Vec<String> {
     filled.into()
 }
 
-/// Arguments whose names, or neighbours in a list, say that they are secret.
+/// Returns arguments that are secret by their names, or by their neighbours in a list.
 fn structured(secrets: &mut Secrets) -> Vec<Value> {
     vec![
         json!({ "command": "true", "env": { "PGPASSWORD": secrets.make("env") } }),
@@ -86,9 +85,9 @@ fn structured(secrets: &mut Secrets) -> Vec<Value> {
     ]
 }
 
-/// Sends secrets where names, places and methods belong.
+/// Sends secrets as names, paths and methods.
 fn send_astray(client: &Client, secrets: &mut Secrets) {
-    // A token of ours has a shape that is told wherever it stands.
+    // gatewren's own tokens have a form that is recognised in any place.
     let token = |secrets: &mut Secrets, name: &str| {
         let secret = secrets.make(name);
         format!("gw_{secret:A<49}")
@@ -119,7 +118,7 @@ fn send_astray(client: &Client, secrets: &mut Secrets) {
     client.call("system_shell", shell).send();
 }
 
-/// Sends secrets in places that are looked at before anybody is known.
+/// Sends secrets in places that are read before authentication.
 fn send_to_the_door(client: &Client, secrets: &mut Secrets) {
     let knock = |client: &Client, header: &str, value: &str| {
         client.modern("ping").header(header, value).send();
@@ -156,7 +155,7 @@ fn send_to_the_door(client: &Client, secrets: &mut Secrets) {
         .send();
 }
 
-/// Every file below a directory.
+/// Returns every file below a directory.
 fn files(directory: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -168,7 +167,7 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
         .collect()
 }
 
-/// What was found where.
+/// Returns the secrets that were found, and where.
 fn leaks(directory: &Path, server: &Server, secrets: &Secrets) -> Vec<String> {
     let mut leaks = Vec::new();
     let mut look = |place: &str, bytes: &[u8]| {
@@ -178,7 +177,7 @@ fn leaks(directory: &Path, server: &Server, secrets: &Secrets) -> Vec<String> {
                 .map(|secret| format!("{secret} in {place}")),
         );
     };
-    // `try` keeps its token where its owner finds it again, for nobody else to read.
+    // `try` keeps its token in a file for its owner, which no other user may read.
     let kept = |file: &std::path::PathBuf| file.ends_with("token-admin");
     for file in files(directory).into_iter().filter(|file| !kept(file)) {
         look(
@@ -207,7 +206,7 @@ fn leaks(directory: &Path, server: &Server, secrets: &Secrets) -> Vec<String> {
     leaks
 }
 
-/// A channel whose address and token are secret, in files outside the state directory.
+/// Returns a channel with a secret URL and token, in files outside the state directory.
 fn channel(hook: &PostBox, elsewhere: &Directory, secrets: &mut Secrets) -> String {
     let token = elsewhere.join("token");
     fs::write(&token, secrets.make("channel_token")).unwrap();
@@ -219,7 +218,8 @@ fn channel(hook: &PostBox, elsewhere: &Directory, secrets: &mut Secrets) -> Stri
     )
 }
 
-/// Sends to a channel that takes it, refuses it, and is no HTTP; what leaves the box has no secret of an agent's in it.
+/// Sends to a channel that accepts, one that rejects, and one that is not HTTP. The sent messages contain no secret
+/// of an agent.
 fn tell_the_owner(client: &Client, hook: &PostBox, secrets: &mut Secrets) {
     let theirs = secrets.make("told");
     for manner in [
@@ -277,7 +277,7 @@ fn no_secret_that_was_sent_is_found_in_any_file_or_line() {
         .settings(&format!("[log]\nlevel = \"trace\"\n{channel}"))
         .start();
     let client = server.client();
-    // With a key of the owner's, secrets are sealed: they must not be in the files in plain text either.
+    // With the owner's key, secrets are encrypted: the files must not contain them in plain text either.
     set_password(&directory);
     tell_the_owner(&client, &hook, &mut secrets);
     let mut sent = Vec::new();
@@ -287,14 +287,14 @@ fn no_secret_that_was_sent_is_found_in_any_file_or_line() {
     sent.extend(structured(&mut secrets));
     let session = client.session("2025-11-25");
     for (at, arguments) in sent.iter().enumerate() {
-        // Both eras write the same record.
+        // Both eras write the same audit record.
         if at % 2 == 0 {
             client.call("system_shell", arguments.clone()).send();
         } else {
             session.call("system_shell", arguments.clone()).send();
         }
     }
-    // What a tool returns is its caller's, and is kept nowhere.
+    // A tool's result belongs to its caller, and is not stored.
     let returned = secrets.make("returned");
     let half = returned.split_at(5);
     let line = format!("printf '%s%s\\n' {} {}; exit 3", half.0, half.1);

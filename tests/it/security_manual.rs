@@ -1,4 +1,4 @@
-//! The page about threats claims only what is tested: each test, setting, command and file that it names exists.
+//! The man page about threats claims only what is tested: each test, setting, command and file that it names exists.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +9,9 @@ fn page() -> Manual {
     Manual::named("gatewren-security.7")
 }
 
-/// Whether a file has a test of this name.
+/// Returns whether a file has a test of this name.
 fn has_test(file: &str, name: &str) -> bool {
-    // A file of src is named with its path.
+    // A file in src is named with its path.
     let file = if file.contains('/') {
         file.to_owned()
     } else {
@@ -26,7 +26,7 @@ fn has_test(file: &str, name: &str) -> bool {
             .unwrap_or(line)
             .starts_with(&test)
     });
-    // The attribute stands right above, or above another one.
+    // The attribute is directly above, or above one other attribute.
     found.is_some_and(|at| {
         let above = &lines[at.saturating_sub(3)..at];
         above

@@ -1,5 +1,5 @@
-//! Agents in different spaces: nothing of one stands in what the other is ever sent, and what is outside is as what
-//! does not exist.
+//! Agents in different spaces: no message to one contains anything of another, and what is outside its space looks
+//! like something that does not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,15 +16,15 @@ use crate::support::request::Request;
 use crate::support::server::{Server, has_sqlite3, server};
 use crate::support::stream::{Next, Stream};
 
-/// Containers whose names stand in no text of ours, all as long as each other.
+/// The containers: their names occur in no text of gatewren's, and have the same length.
 const FIRST: &str = "axolotl-x7q";
 const SECOND: &str = "basilisk-9z";
 const NEVER: &str = "cockatri-3q";
 
-/// Templates of URIs in which something is to be put for a name.
+/// The schemes of the URI templates with a name in them.
 const SCHEMES: [&str; 2] = ["gatewren://", "startos://"];
 
-/// The box: two containers that run, and a server with a space for each and one for the host.
+/// The host: two running containers, and a server with a space for each and one for the host.
 struct Home {
     containers: Containers,
     server: Server,
@@ -68,7 +68,7 @@ impl Home {
     }
 
     fn add(&self, name: &'static str, space: &'static str) -> Agent {
-        // Whatever there is, it may do: what hides things is the space alone.
+        // The agent may use everything, so only the space hides things.
         let args = ["agent", "add", name, "--policy", "admin", "--space", space];
         let modes = [
             "read", "scan", "write", "disrupt", "execute", "reveal", "persist",
@@ -88,14 +88,14 @@ impl Home {
         }
     }
 
-    /// What an agent that reaches everything sees of a list.
+    /// Returns the items of a list for an agent that reaches everything.
     fn all(&self, method: &str, list: &str) -> Vec<Value> {
         let result = self.admin.modern(method).send().result();
         assert!(result.get("nextCursor").is_none(), "{method}: read on");
         result[list].as_array().unwrap().clone()
     }
 
-    /// What stands at a place of the state, for an agent that reaches everything.
+    /// Returns the value at a pointer of the state, for an agent that reaches everything.
     fn state(&self, pointer: &str) -> Value {
         let call = self.admin.call("state_get", json!({ "pointer": pointer }));
         call.send().data()["value"].clone()
@@ -103,7 +103,7 @@ impl Home {
 }
 
 impl Home {
-    /// The revisions that changed something of a container, for an agent that reaches everything.
+    /// Returns the revisions that changed a container's state, for an agent that reaches everything.
     fn revisions_of(&self, container: &str) -> BTreeSet<u64> {
         let mut found = BTreeSet::new();
         let mut after = 0;
@@ -121,7 +121,7 @@ impl Home {
         }
     }
 
-    /// Another program writes something of a container; the revision that this made.
+    /// Writes to a container's state as another program, and returns the new revision.
     fn mark(&self, container: &str, number: u64) -> u64 {
         let path = format!("/public/packageData/{container}/marked");
         let add = json!([{ "op": "add", "path": path, "value": number }]);
@@ -129,7 +129,7 @@ impl Home {
     }
 }
 
-/// A stream, with what was asked for on it.
+/// A stream, and the request that opened it.
 struct Listening<'a> {
     agent: &'a Agent,
     stream: Stream,
@@ -137,7 +137,7 @@ struct Listening<'a> {
 }
 
 impl Listening<'_> {
-    /// What it says until it has told of this revision of this resource: each message with the id of its event.
+    /// Reads up to the update of this resource with this revision; returns each message with the id of its event.
     fn until(&mut self, uri: &str, revision: u64) -> Vec<(Option<String>, Value)> {
         let mut said = Vec::new();
         loop {
@@ -158,22 +158,22 @@ fn release_of(name: &str) -> String {
     format!("Wren within {}", name.chars().rev().collect::<String>())
 }
 
-/// An agent, and what it must never hear of.
+/// An agent, and the marks that it must never receive.
 struct Agent {
     client: Client,
-    /// What tells of it.
+    /// Texts that identify its own resources.
     marks: Vec<String>,
     secret: Vec<String>,
 }
 
 impl Agent {
-    /// The agent must not hear of what tells of these.
+    /// Sets the marks that the agent must not receive.
     fn never_hears_of(mut self, marks: &[&[String]]) -> Self {
         self.secret = marks.iter().flat_map(|marks| marks.to_vec()).collect();
         self
     }
 
-    /// Sends a request and looks through all that comes back. What the request says itself may come back.
+    /// Sends a request and checks the whole response. Text of the request may be repeated in it.
     fn hear(&self, request: &Request) -> Answer {
         let answer = request.send();
         let sent = format!("{request:?}");
@@ -190,14 +190,15 @@ impl Agent {
         }
     }
 
-    /// What is asked about a name that exists elsewhere is answered as about one that exists nowhere: every byte.
+    /// Asserts that a name that exists in another space and one that does not exist get the same response, byte for
+    /// byte.
     ///
-    /// What changes by itself may change between the two, so they may be asked again.
+    /// Values that change by themselves may change between the two, so the requests may be repeated.
     fn cannot_tell(&self, what: &str, elsewhere: &str, ask: &dyn Fn(&str) -> Request) {
         let mut last = (String::new(), String::new());
         let answer = |name: &str| {
             let answer = self.hear(&ask(name));
-            // Some answers take longer than a second, which the clock shows.
+            // Some responses take longer than a second, which the date header shows.
             let mut headers = answer.headers.clone();
             headers.remove("date");
             let text = format!("{} {headers:?}\n{}", answer.status, answer.body);
@@ -210,8 +211,8 @@ impl Agent {
     }
 }
 
-/// A value for a parameter of a tool, or of a template, that is about a container where it can be about one. Whoever
-/// adds a parameter of another name says here what fits it.
+/// Returns a value for a parameter of a tool or template, about the container where possible. A new parameter needs a
+/// value here.
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub fn value(parameter: &str, container: &str) -> Value {
     let uri = format!("gatewren:///public/packageData/{container}");
@@ -245,7 +246,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "tunnel" => json!("nosuchtunnel"),
         "ssid" => json!("nosuchnetwork"),
         "interface" => json!("lo"),
-        // As the network says.
+        // Back to what the network provides.
         "servers" => json!([]),
         "device" => json!("0123456789012345678901234567890123456789"),
         "disk" | "array" | "pool" => json!("nosuchdisk0"),
@@ -280,14 +281,14 @@ pub fn value(parameter: &str, container: &str) -> Value {
             json!("abcd")
         }
         "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
-        // What runs is to run on.
+        // These would stop or change what runs.
         "on" | "soft" | "force" | "with_snapshots" | "before" | "refresh" | "security_only"
         | "allow_removal" | "enable" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }
 
-/// The arguments to try a tool with: what it demands, and beside that each other parameter alone.
+/// Returns the arguments to try a tool with: the required ones, and these with each other parameter.
 fn arguments(tool: &Value, container: &str) -> Vec<Value> {
     let schema = &tool["inputSchema"];
     let required = schema["required"].as_array().cloned().unwrap_or_default();
@@ -298,16 +299,16 @@ fn arguments(tool: &Value, container: &str) -> Vec<Value> {
             .map(|name| ((*name).to_owned(), value(name, container)));
         let mut object = Value::Object(members.collect());
         if tool["name"] == "logs_wait" {
-            // There is nothing to wait for.
+            // Nothing will come, so the wait is short.
             object["timeout_s"] = json!(1);
         }
         let name = tool["name"].as_str().unwrap();
         if name == "ssh_key_add" || name == "ssh_key_remove" {
-            // Nobody's keys are to change.
+            // The account does not exist: no user's keys may change.
             object["account"] = value("account", container);
         }
         if tool["name"] == "dns_query" {
-            // No name server of others is asked, which may take its time.
+            // An outside name server may respond slowly.
             object["server"] = json!("127.0.0.1");
         }
         object
@@ -323,7 +324,7 @@ fn arguments(tool: &Value, container: &str) -> Vec<Value> {
     std::iter::once(object(&required)).chain(more).collect()
 }
 
-/// The URIs that a template stands for, about a container where it can be about one.
+/// Returns the URI for a template, about the container where possible.
 fn expanded(template: &str, container: &str) -> String {
     let (before, rest) = template.split_once('{').unwrap();
     let (variable, after) = rest.split_once('}').unwrap();
@@ -367,7 +368,7 @@ fn walk_tools(home: &Home, agent: &Agent, own: Option<&str>, elsewhere: &str) {
     }
 }
 
-/// Every place of a document, two below the containers' names.
+/// Collects every pointer of a document, down to two levels below the containers' names.
 fn places(document: &Value, above: &str, depth: usize, found: &mut Vec<String>) {
     found.push(above.to_owned());
     if let (Value::Object(members), true) = (document, depth > 0) {
@@ -488,7 +489,7 @@ fn nothing_of_one_space_is_ever_sent_to_another() {
         walk_resources(&home, agent, own, elsewhere);
         walk_tools(&home, agent, own, elsewhere);
     }
-    // What is within was there all the time.
+    // The values that were hidden existed all the time.
     let info = json!({ "container": FIRST });
     let data = first.client.call("container_info", info).send().data();
     let os = data["os"].to_string();
@@ -503,7 +504,7 @@ fn nothing_of_one_space_is_ever_sent_to_another() {
     );
 }
 
-/// Every number that is a revision in what a stream says.
+/// Returns every revision number in an event.
 fn revisions_in((id, message): &(Option<String>, Value)) -> Vec<u64> {
     let meta = &message["params"]["_meta"];
     let mut found = Vec::new();
@@ -573,7 +574,7 @@ fn what_changes_elsewhere_is_heard_by_nobody_and_moves_no_number() {
     follows_its_space(&home, &first, streams);
 }
 
-/// A session's stream and a listen, both of these resources.
+/// Opens a session's stream and a `subscriptions/listen`, both for these resources.
 fn listening<'a>(first: &'a Agent, uris: &[String]) -> [Listening<'a>; 2] {
     let wants_patches = json!({ "experimental": { "gatewren/patches": {} } });
     let session = first
@@ -604,13 +605,14 @@ fn listening<'a>(first: &'a Agent, uris: &[String]) -> [Listening<'a>; 2] {
     streams
 }
 
-/// The revision that its part of the state has reached.
+/// Returns the newest revision of the agent's part of the state.
 fn newest(agent: &Agent) -> u64 {
     let get = agent.client.call("state_get", json!({}));
     agent.hear(&get).data()["revision"].as_u64().unwrap()
 }
 
-/// Elsewhere much happens, of every kind, and is over before anything happens here: the last revision of it.
+/// Makes changes of every kind in the other space, finished before any change in this one; returns their last
+/// revision.
 fn much_happens_elsewhere(home: &Home, second: &Agent) -> u64 {
     home.server.put("free", &json!(SECOND));
     for number in 1..=5 {
@@ -631,13 +633,14 @@ fn much_happens_elsewhere(home: &Home, second: &Agent) -> u64 {
     elsewhere
 }
 
-/// What `changes_since` tells are its own revisions; a cursor that is beyond them is not told whether there are others.
+/// Asserts that `changes_since` returns only the agent's own revisions. A later cursor does not reveal whether others
+/// exist.
 fn its_history_is_its_own(home: &Home, first: &Agent, begun: u64) {
     let since = first
         .client
         .call("changes_since", json!({ "revision": begun }));
     let history = first.hear(&since).data();
-    // Asked for afterwards: the observer may have written one more.
+    // Read afterwards, because the observer may have written another revision.
     let ours = home.revisions_of(FIRST);
     for revision in history["revisions"].as_array().unwrap() {
         assert!(
@@ -652,7 +655,7 @@ fn its_history_is_its_own(home: &Home, first: &Agent, begun: u64) {
     }
 }
 
-/// What an agent listens to ends when it comes into another space.
+/// Asserts that an agent's streams end when it moves to another space.
 fn follows_its_space(home: &Home, agent: &Agent, streams: [Listening<'_>; 2]) {
     let name = &agent.marks[0];
     let edit = ["agent", "edit", name, "--space", "cellar-w8"];

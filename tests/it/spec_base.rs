@@ -1,4 +1,4 @@
-//! What a body may be in the stateless era, and what an answer holds.
+//! The allowed bodies of the stateless era, and the fields of a response.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -205,7 +205,7 @@ fn j3_a_call_without_an_id_is_not_run() {
         let answer = call.without_id().send();
         assert_eq!((answer.status, answer.body.as_str()), (202, ""));
     }
-    // Whatever they began would have begun before this ends.
+    // Anything that they started would have begun before this ends.
     let after = json!({ "command": "sleep 0.2" });
     server.client().call("system_shell", after).send().data();
     assert!(sleeping(&marker).is_empty());
@@ -287,7 +287,7 @@ fn e2_only_codes_of_the_specification_are_sent() {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            // What is thrown at the parsers checks ranges of codes and sends none.
+            // The fuzz targets check ranges of codes and send none.
             if path.is_dir() && !path.ends_with("fuzz") {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
@@ -314,7 +314,7 @@ fn e2_only_codes_of_the_specification_are_sent() {
     }
 }
 
-/// The numbers of a line that look like codes of JSON-RPC.
+/// Returns the numbers in a line that look like JSON-RPC codes.
 fn codes(line: &str) -> Vec<i32> {
     let numbers = line.split("-32").skip(1).map(|rest| {
         let digits: String = rest.chars().filter(|c| *c != '_').take(3).collect();

@@ -1,5 +1,5 @@
-//! Cancellation, progress and ping at their edges (P of the checklist); what they do to running commands is in
-//! `flow_calls`.
+//! Edge cases of cancellation, progress and ping (P of the checklist); `flow_calls` tests their effect on running
+//! commands.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! The guard's chain: what each link refuses, in which words, and that an earlier link answers before a later one.
+//! The guard's chain: what each check rejects, with which error, and that an earlier check responds before a later
+//! one.
 
 use serde_json::{Value, json};
 
@@ -7,10 +8,10 @@ use crate::support::client::Client;
 use crate::support::request::Request;
 use crate::support::server::{Server, server};
 
-/// Nothing of this may come back, nor stand in the log.
+/// A text that must not occur in any response or in the log.
 const HUSH: &str = "hush-5c1e";
 
-/// A link, what makes it refuse, and how.
+/// A check, a change to the request that fails it, and the expected error.
 struct Link {
     name: &'static str,
     spoil: fn(Request) -> Request,
@@ -32,7 +33,7 @@ const fn link(
     }
 }
 
-/// The links that look at one request alone, in order. The last ones are MCP's, with the code of the error.
+/// The checks that depend on one request only, in order. The last ones are MCP's, with the error's code.
 #[rustfmt::skip]
 const LINKS: &[Link] = &[
     link("host",    |r| r.host("evil.example"),                         421, "unknown_host"),
@@ -49,7 +50,7 @@ const LINKS: &[Link] = &[
     link("policy",  |r| r.name("system_shell"),                         200, "-32602"),
 ];
 
-/// Only the first of these can be wrong in a message that is no message.
+/// The checks of the body: a body that is not valid JSON, or not a message, cannot also fail a later one.
 const OF_THE_BODY: [&str; 3] = ["JSON", "envelope", "policy"];
 
 fn good(client: &Client) -> Request {
@@ -94,7 +95,7 @@ fn each_link_refuses_and_an_earlier_one_answers_first() {
                 if OF_THE_BODY.contains(&first.name) && OF_THE_BODY.contains(&second.name) {
                     continue;
                 }
-                // The body is put in place first, for what pads it.
+                // The second change goes first, because a padded body must already be in place.
                 let both = (first.spoil)((second.spoil)(good(&client)));
                 let what = format!("{} before {}", first.name, second.name);
                 refused(&send(both), first, &what);
@@ -106,7 +107,7 @@ fn each_link_refuses_and_an_earlier_one_answers_first() {
 
 #[test]
 fn whatever_asks_for_no_token_is_charged_to_its_address() {
-    // One a second is less than the slowest machine asks over one connection.
+    // One a second is less than the slowest machine sends over one connection.
     let limits = "[limits]\naddress_rate = 1\naddress_burst = 20\n";
     let server = server().settings(limits).start();
     let strangers: [fn(&Client) -> Request; 6] = [

@@ -1,5 +1,4 @@
-//! What a request brings with it and what a result says of itself (J, D, E, C, M, L of the checklist), against
-//! the fixtures.
+//! The fields of requests and results (J, D, E, C, M, L of the checklist), against the fixtures.
 
 use serde_json::{Value, json};
 
@@ -20,7 +19,7 @@ fn needed(answer: &Answer) -> Value {
     answer.rpc()["error"]["data"].clone()
 }
 
-/// A request of each method that is served, and one that ends in a question.
+/// Returns a request of each served method, and one that gets a question.
 fn every_method(client: &Client) -> Vec<Request> {
     let complete = client
         .modern("completion/complete")
@@ -89,7 +88,7 @@ fn c1_c2_each_cacheable_result_has_its_hints_and_nothing_else_has_any() {
             "{message}: {result}"
         );
     }
-    // What came of answers is stale at once.
+    // A result that depends on answers is stale at once.
     let read = shared_fixtures().client().modern("resources/read");
     let read = read
         .uri("test://static-text")
@@ -149,7 +148,7 @@ fn j5_j6_nothing_is_taken_from_an_earlier_request_of_the_connection() {
             assert_eq!(question["resultType"], "input_required");
             needed(&call.send_over(&mut connection));
         }
-        // Not even the era: a session is opened and used in between.
+        // Not even the era is remembered: a session is opened and used in between.
         let opened = client.initialize("2025-06-18").send_over(&mut connection);
         assert!(opened.header("mcp-session-id").is_some());
         assert_eq!(call.send_over(&mut connection).verdict(), (400, -32_021));
@@ -216,7 +215,7 @@ fn d6_what_is_declared_is_what_is_served() {
                 );
             }
         }
-        // Only what changes says that it does: the tools do with their agent's policy.
+        // Only lists that change declare it: the tools change with their agent's policy.
         assert_eq!(declared["tools"]["listChanged"], true, "{declared}");
         let changes = declared["resources"].get("listChanged").is_some();
         let fixtures = found["_meta"][SERVER_INFO]["name"] == "gatewren-everything";
@@ -253,7 +252,7 @@ fn m7_m9_an_argument_is_repeated_in_its_header_or_refused() {
         sent(json!("eu"), "=?base64?ZXU=?="),
         sent(json!("Zürich"), "=?base64?WsO8cmljaA==?="),
         client.call("test_header_parameter", json!({})),
-        // Another tool's header is nobody's here.
+        // A header of another tool is ignored.
         client
             .call("test_simple_text", json!({}))
             .header("mcp-param-region", "x"),
@@ -272,7 +271,7 @@ fn m7_m9_an_argument_is_repeated_in_its_header_or_refused() {
     ] {
         assert_eq!(bad.send().verdict(), (400, -32_020), "{bad:?}");
     }
-    // Null is as absent: no header is expected, and the tool says what it thinks of null.
+    // Null counts as absent: no header is expected, and the tool checks the null.
     assert_eq!(call(json!(null)).send().status, 200);
 }
 
@@ -284,7 +283,7 @@ fn l3_l8_a_change_of_a_list_is_told_to_who_asked_for_that_list() {
     for tool in ["test_trigger_prompt_change", "test_trigger_tool_change"] {
         client.call(tool, json!({})).send().result();
     }
-    // Others may trigger the same meanwhile; none may cross.
+    // Other tests may trigger the same notifications, but no stream gets the other's.
     for (stream, method) in [
         (&mut tools, "notifications/tools/list_changed"),
         (&mut prompts, "notifications/prompts/list_changed"),

@@ -1,4 +1,4 @@
-//! What stands before MCP: TLS, HTTP, paths, types, sizes.
+//! The layers before MCP: TLS, HTTP, paths, types, sizes.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::server::shared;
 
-/// The largest body that is read, `limits.body_limit`.
+/// The maximum length of a body, `limits.body_limit`.
 const BODY_LIMIT: usize = 1 << 20;
 
 #[test]
@@ -168,7 +168,7 @@ fn what_is_refused_before_it_was_read_is_read_for_a_while_so_that_the_answer_arr
         let answer = refused.clone().body(&vec![b' '; mebibytes << 20]).send();
         assert_eq!(answer.status, status, "{mebibytes} MiB");
     }
-    // But not for ever: who goes on and on is hung up on.
+    // But not forever: a client that sends endlessly is disconnected.
     let mut socket = client.raw();
     let length: u64 = 1 << 40;
     let head = format!(

@@ -1,5 +1,5 @@
-//! One endpoint, two eras: how a request finds its revision, and in which order it is judged (B of the
-//! checklist), with what the stateful verbs answer (H).
+//! One endpoint, two eras: how a request's revision is found, in which order its faults are checked (B of the
+//! checklist), and the responses to the stateful verbs (H).
 
 use serde_json::json;
 
@@ -45,7 +45,7 @@ fn b1_a8_host_origin_and_token_come_before_the_body_and_the_body_before_the_mess
 fn b4_the_first_fault_decides() {
     let server = shared("observe");
     let client = server.client();
-    // All faults at once, then one fewer each time, in the order in which they are looked for.
+    // All faults at once, then one fewer each time, in the order in which they are checked.
     let all = client
         .call("nothing", json!({}))
         .header("mcp-protocol-version", "2099-12-31")
@@ -140,7 +140,7 @@ fn b10_a_probe_is_answered_for_every_agent() {
             let probe = client.modern("server/discover");
             let found = probe.send().result();
             assert_eq!(found["supportedVersions"], json!(["2026-07-28"]), "{way}");
-            // A client that guesses a version is told those that are served.
+            // A client that guesses a version gets the list of served ones.
             let guess = probe.mcp_meta("protocolVersion", json!("2027-01-01"));
             let answer = guess.header("mcp-protocol-version", "2027-01-01").send();
             assert_eq!(answer.verdict(), (400, -32_022), "{way}");

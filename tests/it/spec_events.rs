@@ -1,4 +1,4 @@
-//! Streams of events and what comes on them (S of the checklist), against the fixtures.
+//! Event streams and their messages (S of the checklist), against the fixtures.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::request::Request;
 use crate::support::server::{fixtures, shared_fixtures};
 
-/// Longer than it takes until a call that says nothing shows that it lives.
+/// Longer than the keepalive interval of a call without output.
 const SILENCE: Duration = Duration::from_millis(2_500);
 
 fn able(request: Request) -> Request {
@@ -64,7 +64,7 @@ fn s3_in_2026_a_question_is_a_result_and_never_a_request() {
 
 #[test]
 fn s4_in_a_session_a_question_comes_on_the_stream_of_its_call() {
-    // A server of its own: every session hears of the lists that other tests change.
+    // A separate server: every session is notified when other tests change the lists.
     let server = fixtures();
     let client = server.client();
     let session = client.session_with("2025-06-18", json!({ "elicitation": {} }));
@@ -95,7 +95,7 @@ fn s7_a_subscription_carries_neither_progress_nor_log_messages() {
         let call = client.call(tool, json!({})).progress(json!("other"));
         call.mcp_meta("logLevel", json!("debug")).send().result();
     }
-    // Other tests have lists changed meanwhile; those are heard.
+    // Other tests may change lists, and this stream is notified.
     let begun = std::time::Instant::now();
     while begun.elapsed() < SILENCE {
         if let crate::support::stream::Next::Event(event) = stream.next(SILENCE) {

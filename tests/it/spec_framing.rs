@@ -1,12 +1,13 @@
-//! Requests that two programs could read differently: each is refused, or read as one and the last of its connection.
+//! Requests that two programs could read differently: each is rejected, or read as one and the last of its
+//! connection.
 
 use crate::support::frames::{self, Outcome};
 use crate::support::server::{Server, shared};
 
-/// What somebody would like to have read as a request of its own.
+/// The request that an attacker tries to smuggle in.
 const HIDDEN: &str = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// All answers to a request with these headers and this body.
+/// Returns all responses to a request with these headers and this body.
 fn answers(server: &Server, headers: &str, body: &str) -> Vec<String> {
     let token = server.text("token");
     let mut socket = server.client().elsewhere().raw();
@@ -20,7 +21,7 @@ fn answers(server: &Server, headers: &str, body: &str) -> Vec<String> {
     found.map(ToOwned::to_owned).collect()
 }
 
-/// The statuses of the answers.
+/// Returns the statuses of the responses.
 fn statuses(server: &Server, headers: &str, body: &str) -> Vec<String> {
     let answers = answers(server, headers, body).into_iter();
     answers.map(|answer| answer[..3].to_owned()).collect()
@@ -67,7 +68,7 @@ fn a_body_with_a_length_and_chunks_is_the_last_of_its_connection() {
         "Transfer-Encoding: chunked\r\nContent-Length: 5",
         "Content-Length: 44\r\nTransfer-Encoding: Chunked",
         "Transfer-Encoding: chunked",
-        // Programs may take a line feed alone for the end of a line (RFC 9112, 2.2): here all do alike.
+        // A recipient may accept a bare line feed as the end of a line (RFC 9112, 2.2): all parsers here do.
         "X: y\nTransfer-Encoding: chunked",
     ] {
         let found = answers(&server, headers, &format!("0\r\n\r\n{HIDDEN}"));
@@ -159,7 +160,7 @@ type Sent = (&'static str, &'static [u8]);
 
 const OURS: Sent = (":authority", b"localhost");
 
-/// What becomes of a request that has these headers beside the good ones.
+/// The outcome of a valid request with these additional headers.
 #[rustfmt::skip]
 const FRAMES: &[(&str, &[Sent])] = &[
     ("none", &[OURS]),
@@ -199,7 +200,7 @@ fn the_same_holds_for_frames() {
     ];
     for (error, headers) in FRAMES {
         let mut socket = server.client().http2().raw();
-        // HTTP/2 has names that begin with a colon come first.
+        // HTTP/2 requires names that begin with a colon to come first.
         let (pseudo, rest): (Vec<Sent>, Vec<Sent>) =
             headers.iter().partition(|(name, _)| *name == ":authority");
         let headers = [&pseudo[..], &good[..], &rest[..]].concat();

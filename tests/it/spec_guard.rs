@@ -1,4 +1,4 @@
-//! Who comes in: under which name, from which page, with which token.
+//! Access: by which host name, from which origin, with which token.
 
 use std::process::Command;
 
@@ -239,7 +239,7 @@ fn o4_every_path_but_health_and_discovery_asks_for_a_token() {
     }
 }
 
-/// A page that the owner allows.
+/// An origin that the owner allows.
 const CHAT: &str = "https://chat.example";
 
 #[test]
@@ -257,7 +257,7 @@ fn h5_a_page_of_an_allowed_origin_reads_each_kind_of_answer_and_no_other_page_an
         let listen = client
             .modern("subscriptions/listen")
             .param("notifications", filter);
-        // The one before may still be ending.
+        // The previous stream may still be closing.
         let mut open = None;
         wait_until("there is a place for a stream", IN_TIME, || {
             let stream = listen.clone().header("origin", CHAT).open();
@@ -286,7 +286,7 @@ fn h5_a_page_of_an_allowed_origin_reads_each_kind_of_answer_and_no_other_page_an
         ];
         for (status, request) in kinds {
             for (origin, may) in [(CHAT, true), ("https://evil.example", false)] {
-                // What is ended is ended once.
+                // The session was deleted by the request before.
                 if !may && request.verb_is("DELETE") {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! The decision ladder of the stateless era: which request gets which status and code, in which order.
+//! The order of checks in the stateless era: which request gets which status and code.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::client::Client;
 use crate::support::request::Request;
 use crate::support::server::shared;
 
-/// A name, what is sent, and the status and code that it gets; 0 is no error.
+/// A name, the request, and the expected status and code; code 0 means no error.
 type Row = (&'static str, Request, (u16, i64));
 
 const NO_METHOD: i64 = -32_601;
@@ -14,7 +14,7 @@ const INVALID_PARAMS: i64 = -32_602;
 const HEADERS_DIFFER: i64 = -32_020;
 const VERSION_UNKNOWN: i64 = -32_022;
 
-/// Each row over each version of HTTP and TLS; errors carry the request's id.
+/// Checks each row over each version of HTTP and TLS; errors carry the request's id.
 fn hold(rows: fn(&Client) -> Vec<Row>) {
     let server = shared("observe");
     for (way, client) in server.clients() {

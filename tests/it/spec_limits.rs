@@ -1,4 +1,4 @@
-//! How many calls and how many streams an agent may have at once: counted apart, refused in time, shown.
+//! The limits of an agent's concurrent calls and streams: counted separately, rejected in time, and shown.
 
 use serde_json::{Value, json};
 
@@ -12,12 +12,12 @@ fn admin(limits: &str) -> Server {
     server().policy("admin").settings(&limits).start()
 }
 
-/// Arguments of a call that lasts until it is ended.
+/// Returns the arguments of a call that runs until it is killed.
 fn endless(marker: &str) -> Value {
     json!({ "command": format!("sleep {marker}"), "timeout_s": LONG_S })
 }
 
-/// Such a call, under way.
+/// Starts such a call, and waits until it runs.
 fn under_way(call: &Request, marker: &str) -> Running {
     let running = call.begin();
     wait_until("it runs", IN_TIME, || !sleeping(marker).is_empty());
@@ -30,7 +30,7 @@ fn listen(client: &Client) -> Request {
         .param("notifications", json!({}))
 }
 
-/// What the metrics say of one thing.
+/// Returns a value from the metrics.
 fn counted(server: &Server, name: &str) -> u64 {
     let page = server.client().request("GET", "/metrics").send().body;
     let value = page.lines().find_map(|line| line.strip_prefix(name));

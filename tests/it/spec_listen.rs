@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: acknowledged first, then what was asked for and nothing else, then a result.
+//! `subscriptions/listen`: an acknowledgement, then only the requested notifications, then a result.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::support::request::Request;
 use crate::support::server::{Directory, has_sqlite3, server, shared};
 use crate::support::stream::{Next, Stream};
 
-/// A time in which a notification would have come.
+/// Time enough for a notification to arrive.
 const QUIET: Duration = Duration::from_millis(1500);
 
 fn listen(client: &Client, uris: &[&str]) -> Request {
@@ -32,7 +32,7 @@ fn open(client: &Client, uris: &[&str]) -> Stream {
     stream
 }
 
-/// Whether the server has this value.
+/// Returns whether the state has this key.
 fn is_there(client: &Client, key: &str) -> bool {
     let uri = format!("gatewren:///public/{key}");
     let read = client.modern("resources/read").uri(&uri).send().verdict();
@@ -204,7 +204,7 @@ fn many_quick_changes_are_few_notifications_and_the_last_one_counts() {
             break;
         }
     }
-    // The first at once, further ones half a second apart.
+    // The first comes at once, further ones half a second apart.
     let most = 1 + began.elapsed().as_millis() / 500;
     assert!(told <= most, "{told} notifications, {most} at most");
     let read = server.client().modern("resources/read").uri(uri);

@@ -8,7 +8,7 @@ use crate::support::request::Request;
 use crate::support::server::{Server, fixtures, shared, shared_fixtures};
 use crate::support::session::Session;
 
-/// Each list method and what its result holds.
+/// Each list method and the name of its list.
 const LISTS: [(&str, &str); 4] = [
     ("tools/list", "tools"),
     ("prompts/list", "prompts"),
@@ -23,7 +23,7 @@ fn capabilities(server: &Server) -> Value {
     found["capabilities"].clone()
 }
 
-/// A method of both eras: in 2026-07-28, and in a session of each stateful revision.
+/// Returns a request of this method for each era: in 2026-07-28, and in a session of each stateful revision.
 fn in_every_era(server: &Server, method: &str) -> Vec<(String, Request)> {
     let client = server.client();
     let mut requests = vec![("2026-07-28".to_owned(), client.modern(method))];
@@ -146,7 +146,7 @@ fn t9_arguments_that_do_not_fit_are_a_result_that_says_so() {
 
 #[test]
 fn t11_a_list_that_changes_is_told_to_who_listens() {
-    // A server of its own: others change the same lists.
+    // A separate server: other tests change the same lists.
     let server = fixtures();
     let client = server.client();
     let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
@@ -216,7 +216,7 @@ fn u4_no_uri_leads_out_of_what_is_public() {
         "x",
     ] {
         for (era, read) in in_every_era(&server, "resources/read") {
-            // In 2026-07-28 the header repeats the URI, and these are no plain text for a header.
+            // In 2026-07-28 the header repeats the URI, and these URIs are not valid as a plain header.
             let encoded = format!("=?base64?{}?=", base64(uri));
             let mut read = read.uri("x").param("uri", json!(uri));
             if era == "2026-07-28" {
@@ -372,7 +372,7 @@ fn g2_a_cursor_that_is_not_ours_is_refused() {
     }
 }
 
-/// A session's log messages of a call that logs.
+/// Returns a session's log messages of a call that logs.
 fn logged(session: &Session) -> Vec<String> {
     let answer = session.call("test_tool_with_logging", json!({})).send();
     let messages = answer.messages();

@@ -7,7 +7,7 @@ use crate::support::answer::Answer;
 use crate::support::request::Request;
 use crate::support::server::{fixtures, shared, shared_fixtures};
 
-/// Every fixture that asks, with arguments that do.
+/// Returns every fixture that asks a question, with suitable arguments.
 fn asking() -> Vec<(&'static str, Value)> {
     let mut tools: Vec<(&str, Value)> = [
         "elicitation",
@@ -29,7 +29,7 @@ fn asking() -> Vec<(&'static str, Value)> {
     tools
 }
 
-/// A call by a client that can do everything.
+/// Returns a call by a client with all capabilities.
 fn able(tool: &str, arguments: Value) -> Request {
     if tool.starts_with("test_") {
         able_to(tool, arguments)
@@ -50,7 +50,7 @@ fn asked(answer: &Answer) -> Value {
     result
 }
 
-/// The same call with what its question gave to carry, and an accepted form for each key.
+/// Returns the same call with the question's state, and an accepted form for each key.
 fn again(request: Request, question: &Value) -> Request {
     let content = json!({ "name": "Ada", "ok": true, "colour": "red" });
     let form = json!({ "action": "accept", "content": content });
@@ -182,7 +182,7 @@ fn r7_a_question_holds_nothing_open() {
         );
     }
     server.signal(Signal::SIGTERM);
-    // A call that were still under way would be waited for, 30 seconds.
+    // The server would wait 30 seconds for a call in flight.
     assert_eq!(server.ended().code(), Some(0));
 }
 

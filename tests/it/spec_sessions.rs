@@ -1,4 +1,4 @@
-//! Sessions as the specification and clients that stay connected need them: across kills, restarts and age.
+//! Sessions as the specification and long-lived clients need them: across kills, restarts and expiry.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn kill(mut server: Server) {
     server.ended();
 }
 
-/// Changes the state as another program would that writes while nobody serves.
+/// Changes the state as another program would, also while no server runs.
 fn change_meanwhile(home: &Directory, key: &str) {
     let patch = json!([{ "op": "add", "path": format!("/public/{key}"), "value": "meanwhile" }]);
     let added = Connection::open(home.join("state.db")).unwrap().execute(
@@ -35,7 +35,7 @@ fn vault(home: &Directory) -> Connection {
     Connection::open(home.join("vault.db")).unwrap()
 }
 
-/// How many sessions the vault remembers.
+/// Returns the number of sessions in the vault.
 fn rows(home: &Directory) -> u32 {
     let count = "SELECT count(*) FROM session";
     let count = vault(home).query_row(count, [], |row| row.get(0));
@@ -47,7 +47,7 @@ fn used_ms(home: &Directory) -> i64 {
     vault(home).query_row(last, [], |row| row.get(0)).unwrap()
 }
 
-/// Makes every session in the vault look as if it had last been used so long ago.
+/// Moves the last use of every session in the vault this far into the past.
 fn used_before(home: &Directory, age: Duration) {
     let set = "UPDATE session SET used_ms = unixepoch() * 1000 - ?1";
     let changed = vault(home).execute(set, [i64::try_from(age.as_millis()).unwrap()]);
@@ -81,7 +81,7 @@ fn z12_a_client_hears_after_a_kill_what_changed_meanwhile_and_what_changes_later
     let before = server().directory(&home.0).start();
     let client = before.client();
     let (resuming, silent) = (client.session("2025-11-25"), client.session("2025-06-18"));
-    // In the order of the alphabet the one that must not be told again would come first.
+    // In alphabetical order, the update that must not be sent again would come first.
     for key in ["a-told", "b-meanwhile", "c-later"] {
         resuming.subscribe(&uri(key));
     }
@@ -238,7 +238,7 @@ fn z12_the_time_of_the_last_use_outlives_a_kill() {
     let before = server().directory(&home.0).start();
     let session = before.client().session("2025-11-25");
     kill(before);
-    // Half an hour is the bound, and what may not have been written down is a minute.
+    // The limit is half an hour, and up to a minute of use may not have been stored.
     used_before(&home, Duration::from_mins(25));
     let rested = server().directory(&home.0).start();
     assert_eq!(status(&session.carried_on_by(&rested.client())), 200);
@@ -336,7 +336,7 @@ fn z12_an_id_that_a_newer_server_signed_is_404_and_nothing_breaks() {
     assert_eq!(status(&session), 200);
 }
 
-/// What `session_list` tells a session of, its own among them.
+/// Returns the sessions in `session_list`, including the caller's own.
 fn listed(session: &Session) -> Vec<Value> {
     let answer = session.call("session_list", json!({})).send();
     let data = answer.result()["structuredContent"].clone();
@@ -380,7 +380,7 @@ fn an_agent_ends_sessions_of_its_own_and_their_names_let_nobody_in() {
         panic!("{others:?}")
     };
 
-    // A name is no id: neither its own agent nor another one is let in by it.
+    // A name is not an id: it gives no access, neither to its own agent nor to another.
     for (client, name) in [
         (&client, left_name),
         (&other, left_name),
@@ -415,7 +415,7 @@ fn an_agent_ends_sessions_of_its_own_and_their_names_let_nobody_in() {
     );
     wait_until("it is gone for good", IN_TIME, || rows(&home) == 2);
 
-    // One that has not come back since a restart is there too, and can be ended by a client without a session.
+    // A session that was not used since a restart is listed too, and a client without a session can end it.
     kill(before);
     let after = server().directory(&home.0).start();
     let client = after.client();

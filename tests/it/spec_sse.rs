@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05 (I7 of the checklist): off unless it is turned on, and then behind the whole guard.
+//! HTTP+SSE of 2024-11-05 (I7 of the checklist): off by default, and behind the whole guard when turned on.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn turned_on() -> Server {
         .start()
 }
 
-/// A client of the transport: its stream, and where it posts to.
+/// A client of the transport: its stream, and the path for its POSTs.
 struct Old {
     client: Client,
     stream: Stream,
@@ -45,7 +45,7 @@ impl Old {
         }
     }
 
-    /// Starts a command that does nothing for long; what it is found by.
+    /// Starts a long command that does nothing; returns its marker.
     fn sleep(&self, id: i64) -> String {
         let marker = marker();
         let arguments = json!({ "command": format!("sleep {marker}"), "timeout_s": LONG_S });
@@ -202,7 +202,7 @@ fn i7_what_cannot_be_served_is_said_to_the_post() {
     assert_eq!(post(&client, &old.address, &json!("nonsense")), 400);
     assert_eq!(post(&client, &old.address, &modern), 400);
     assert_eq!(post(&client, &old.address, &json!([modern])), 400);
-    // Whether a session takes batches its connection knows.
+    // The session decides whether it accepts batches, so the error comes on its stream.
     assert_eq!(post(&client, &old.address, &batch), 202);
     assert_eq!(old.stream.message_within(IN_TIME)["error"]["code"], -32_600);
     for address in ["/message", "/message?sessionId=", "/message?sessionId=x"] {
@@ -297,7 +297,7 @@ fn i7_connections_are_counted_among_their_agents_streams() {
     wait_until("there is a place again", IN_TIME, || one_more() == 200);
 }
 
-/// The token of another agent.
+/// Adds another agent, and returns its token.
 fn added(server: &Server) -> String {
     let state = Path::new(server.text("state_db")).parent().unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_gatewren"));
@@ -309,7 +309,7 @@ fn added(server: &Server) -> String {
     said["token"].as_str().unwrap().to_owned()
 }
 
-/// The fixtures' own server of this transport.
+/// This transport on the fixtures' server.
 #[cfg(feature = "everything")]
 mod fixtures {
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};

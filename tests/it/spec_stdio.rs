@@ -26,7 +26,7 @@ fn listen(what: &Value) -> Value {
     json!({ "notifications": what })
 }
 
-/// Whether a message belongs to the call that reports its progress as `long`.
+/// Returns whether a message reports the progress of the call `long`.
 fn is_long(message: &Value) -> bool {
     message["params"]["progressToken"] == "long"
 }
@@ -81,7 +81,7 @@ fn i1_what_is_no_message_is_answered_and_the_next_line_is_served() {
         assert_eq!(answer["error"]["code"], code, "{answer}");
         assert_eq!(answer["id"], id, "{answer}");
     }
-    // Empty lines and carriage returns are nobody's fault.
+    // Empty lines and carriage returns are ignored.
     pipe.write(b"\n  \n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n");
     assert_eq!(
         pipe.next(),
@@ -122,7 +122,7 @@ fn x7_a_session_is_asked_on_the_same_pipe_and_answers_there() {
     let asking = json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } });
     pipe.ask(1, "tools/call", asking);
     let question = pipe.told("elicitation/create");
-    // Others go on while the person thinks.
+    // Other calls continue while the user answers.
     pipe.ask(2, "tools/call", echo());
     pipe.answer(2);
     let content = json!({ "username": "ada", "email": "ada@example.org" });
@@ -151,7 +151,7 @@ fn i3_the_end_of_input_is_the_end_and_what_was_asked_before_is_answered() {
     pipe.open("2025-11-25", json!({}));
     pipe.ask(1, "tools/call", echo());
     pipe.ask(2, "tools/list", json!({}));
-    // The last line may lack its end.
+    // The last line may lack its line feed.
     pipe.write(b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}");
     pipe.close();
     let said = pipe.ends_well();
@@ -181,7 +181,7 @@ fn i3_neither_a_long_call_nor_a_subscription_nor_a_question_keeps_it_from_ending
     );
     pipe.told("notifications/subscriptions/acknowledged");
     pipe.close();
-    // What would keep it would do so until the stop's time is over, and then it would not end well.
+    // If something delayed the exit until the stop's timeout, the exit would not be clean.
     pipe.ends_well();
 }
 
@@ -193,7 +193,7 @@ fn i3_a_client_that_waits_no_longer_ends_what_would_outlast_it() {
     pipe.ask(1, "tools/call", modern(slow, able));
     assert_eq!(pipe.answer(1)["result"]["resultType"], "task");
     pipe.close();
-    // As clients do it: first the pipe, then the signal, and where the first is seen may be after the second.
+    // Clients close the pipe and then send the signal; the server may see them in either order.
     let begun = Instant::now();
     while pipe.is_running() && begun.elapsed() < IN_TIME {
         pipe.signal(Signal::SIGTERM);
@@ -209,7 +209,7 @@ fn i3_l7_a_signal_ends_it_and_ends_subscriptions_in_words() {
         let wanted = listen(&json!({ "toolsListChanged": true }));
         pipe.ask_modern(5, "subscriptions/listen", wanted);
         pipe.told("notifications/subscriptions/acknowledged");
-        // One that was refused is not ended, for it never began.
+        // A rejected subscription never began, so it gets no final message.
         pipe.ask_modern(6, "subscriptions/listen", json!({}));
         assert_eq!(pipe.answer(6)["error"]["code"], -32_602);
         pipe.signal(signal);
@@ -236,7 +236,7 @@ fn i3_a_client_that_reads_no_more_ends_it_without_a_panic() {
     drop(process.stdout.take());
     let mut input = process.stdin.take().unwrap();
     let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
-    // Its input stays open: that nobody reads is reason enough.
+    // Its input stays open: a closed output is reason enough to exit.
     std::io::Write::write_all(&mut input, ping).unwrap();
     let output = process.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -260,7 +260,7 @@ fn i4_p3_nothing_more_is_said_of_a_cancelled_request() {
         pipe.ask_modern(2, "server/discover", json!({}));
         pipe.answer(2);
         pipe.passed();
-        // Unknown, finished and malformed ones are nothing to speak of either.
+        // Cancelling unknown or finished requests, or a malformed cancellation, also has no response.
         pipe.cancel(1);
         pipe.cancel(99);
         pipe.notify("notifications/cancelled", &json!({}));
@@ -384,7 +384,7 @@ fn i5_a_probe_is_answered_before_anything_else_and_both_eras_share_the_process()
     let refused = pipe.next();
     assert_eq!(refused["error"]["code"], -32_022, "{refused}");
     assert_eq!(refused["error"]["data"]["supported"], json!(["2026-07-28"]));
-    // A probe of nobody's revision is an error and no silence.
+    // A probe without a revision gets an error, not silence.
     pipe.ask(3, "server/discover", json!({}));
     assert_eq!(pipe.next()["error"]["code"], -32_602);
     pipe.ask(4, "ping", json!({}));
@@ -462,7 +462,7 @@ fn h9_a_batch_is_one_line_both_ways_where_its_session_takes_it() {
         .map(|a| &a["id"])
         .collect();
     assert_eq!(ids, [1, 2], "{answers}");
-    // Nothing to answer, nothing said.
+    // A batch without requests gets no response.
     pipe.say(&json!([{ "jsonrpc": "2.0", "method": "notifications/unheard-of" }]));
     pipe.ask(3, "ping", json!({}));
     assert_eq!(pipe.next()["id"], 3);
@@ -538,7 +538,7 @@ fn more_calls_at_once_than_an_agent_may_have_are_refused_in_words() {
     assert_eq!(refused["id"], 17, "{refused}");
     assert_eq!(refused["error"]["data"]["error"], "too_many_calls");
     pipe.cancel(1);
-    // What is no call needs no place.
+    // A request that is not a call needs no slot.
     pipe.ask_modern(18, "server/discover", json!({}));
     pipe.answer(18);
     pipe.ask_modern(19, "tools/call", echo());
@@ -702,7 +702,7 @@ fn clients_that_start_it_side_by_side_each_get_a_directory_of_their_own() {
         pipe.close();
         pipe.ends_well();
     }
-    // The first is free again.
+    // The first directory is free again.
     let mut pipe = Pipe::start_at(&home.0, &words);
     pipe.open("2025-11-25", json!({}));
     assert!(
@@ -730,7 +730,7 @@ fn a_directory_that_was_named_and_is_in_use_is_refused_with_the_reason() {
     );
 }
 
-/// Runs another gatewren to its end; what it printed.
+/// Runs another gatewren until it exits; returns its output.
 fn gatewren(words: &[&str], input: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     command

@@ -13,10 +13,10 @@ use crate::support::stream::{Event, Next, Stream};
 
 const STATEFUL: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// A time in which a message would have come.
+/// Time enough for a message to arrive.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// A call that runs until it is let go.
+/// A call that runs until the test releases it.
 struct Held {
     gate: Gate,
     id: i64,
@@ -24,7 +24,7 @@ struct Held {
 }
 
 impl Held {
-    /// Opens it with a token, so that it is heard of before its end.
+    /// Starts the call with a progress token, so that it sends events before its end.
     fn call(session: &Session, id: i64) -> Self {
         let gate = Gate::new();
         let command = format!("{}; echo held {id}", gate.line());
@@ -42,7 +42,7 @@ impl Held {
         self.gate.open();
     }
 
-    /// Whether a message is this call's answer.
+    /// Returns whether a message is the response to this call.
     fn is_answered_by(&self, message: &Value) -> bool {
         let said = format!("held {}\n", self.id);
         let text = message["result"]["content"][0]["text"].as_str();
@@ -65,7 +65,7 @@ fn event(stream: &mut Stream) -> Event {
     }
 }
 
-/// The messages up to the end of the stream.
+/// Returns the messages up to the end of the stream.
 fn rest(stream: &mut Stream) -> Vec<Value> {
     let mut messages = Vec::new();
     loop {
@@ -78,7 +78,7 @@ fn rest(stream: &mut Stream) -> Vec<Value> {
     }
 }
 
-/// The only answer among messages, which is the last of them.
+/// Returns the only response among the messages, which must be the last.
 fn answer(messages: &[Value]) -> &Value {
     let answers: Vec<_> = messages.iter().filter(|m| m.get("id").is_some()).collect();
     assert_eq!(answers.len(), 1, "{messages:?}");
@@ -99,7 +99,7 @@ fn z7_a_call_whose_stream_is_lost_is_answered_on_the_stream_that_resumes_it() {
             let session = client.session(version);
             let mut held = Held::call(&session, 7);
             let first = event(&mut held.stream);
-            // The connection goes, the call does not.
+            // The connection is lost, the call continues.
             held.stream = resume(&session, id(&first));
             held.let_go();
             let messages = rest(&mut held.stream);
@@ -121,7 +121,7 @@ fn z7_what_was_said_while_nobody_listened_is_replayed_once_and_in_order() {
         .into_iter()
         .chain(rest(&mut held.stream))
         .collect();
-    // What has been sent may have been lost on the way, so it can be had again.
+    // An event that was sent may have been lost on the way, so it can be replayed.
     for (last, seen) in [(&primed, 0), (&first, 1), (&second, 2)] {
         let replayed = rest(&mut resume(&session, id(last)));
         assert_eq!(replayed, whole[seen..], "{last:?}");
@@ -264,7 +264,7 @@ fn z5_a_call_that_is_over_for_its_client_has_no_stream_to_resume() {
             .iter()
             .all(|m| m.get("id").is_none())
     );
-    // What it had reported before can be had once more.
+    // Its earlier progress may be replayed once more.
     let mut resumed = session.get().header("last-event-id", id(&seen)).open();
     match resumed.status() {
         200 => assert!(rest(&mut resumed).iter().all(|m| m.get("id").is_none())),
@@ -308,7 +308,7 @@ fn z7_updates_are_told_again_from_the_log_after_a_restart_and_to_one_stream_alon
     let after = server().directory(&home.0).start();
     after.put("b", &json!(1));
     let session = session.carried_on_by(&after.client());
-    // From before anything was told: all of it comes again, and is not told to a second stream too.
+    // Resumed from before the first update: all updates come again, and a second stream does not get them too.
     let mut first = resume(&session, id(&primed));
     assert_eq!(event(&mut first).data, "");
     let mut told_again = [(); 2].map(|()| {
@@ -340,7 +340,7 @@ fn signs_of_life_can_be_turned_off_and_a_stream_opens_all_the_same() {
     for (request, gate) in calls.into_iter().zip(&gates) {
         let mut stream = request.progress(json!("t")).open();
         assert_eq!(stream.head.headers["content-type"], "text/event-stream");
-        // As long as a sign of life would otherwise take.
+        // As long as a keepalive would otherwise take.
         stream.stays_quiet(Duration::from_secs(2));
         gate.open();
         let messages = rest(&mut stream);
@@ -404,7 +404,7 @@ mod of_fixtures {
             drop(stream);
             let question = asked.json();
             assert_eq!(question["method"], "elicitation/create");
-            // In the older revisions it is the first event: who comes back has seen it.
+            // In the older revisions the question is the first event: a client that resumes has seen it.
             let last = if version == "2025-11-25" {
                 &before
             } else {
@@ -427,7 +427,7 @@ mod of_fixtures {
 
     #[test]
     fn z7_s8_changes_of_lists_are_told_again_on_the_stream_that_was_lost_and_on_no_other() {
-        // Every session hears of them, so this one has a server of its own.
+        // Every session is notified of the lists, so this test has a separate server.
         let server = fixtures();
         let session = server.client().session("2025-11-25");
         let change = |list: &str| {

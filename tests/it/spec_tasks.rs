@@ -11,14 +11,14 @@ use crate::support::tasks::{
 
 const METHODS: [&str; 3] = ["tasks/get", "tasks/update", "tasks/cancel"];
 
-/// Seconds that no test waits for.
+/// A duration in seconds that no test waits for.
 const LONG: u64 = 3000;
 
 fn slow(seconds: u64) -> Value {
     json!({ "seconds": seconds, "label": "test" })
 }
 
-/// An acknowledgement is a complete result that says nothing of the task.
+/// Asserts an acknowledgement: a complete result without any data about the task.
 fn is_acknowledged(answer: &Answer) {
     let mut result = answer.result();
     let object = result.as_object_mut().unwrap();
@@ -85,7 +85,7 @@ fn k2_what_is_there_at_once_makes_no_task() {
         let wrong = json!({ "seconds": "many", "filename": 5, "unknown": 1 });
         let answer = call(&client, tool, wrong).send();
         if tool == "failing_job" {
-            // It takes whatever it is given.
+            // This tool accepts any arguments.
             made(&answer);
         } else {
             assert!(answer.failure().contains("invalid argument"), "{tool}");
@@ -246,7 +246,7 @@ fn k10_what_was_removed_is_not_served_and_a_wish_for_a_task_is_passed_over() {
     assert_eq!(undeclared.send().result()["resultType"], "complete");
 }
 
-/// A stream that hears of these tasks, and those that it is said to hear of.
+/// Opens a stream for these tasks; returns the acknowledged ids too.
 fn listen(ids: &[&str]) -> (Stream, Vec<String>) {
     let filter = json!({ "taskIds": ids });
     let request = shared_fixtures().client().modern("subscriptions/listen");
@@ -261,7 +261,7 @@ fn listen(ids: &[&str]) -> (Stream, Vec<String>) {
     (stream, serde_json::from_value(honoured).unwrap_or_default())
 }
 
-/// The task that the next notification tells, which is what `tasks/get` would say.
+/// Returns the task in the next notification, which has the same form as in `tasks/get`.
 fn told(stream: &mut Stream) -> Value {
     let mut message = stream.message();
     assert_eq!(message["method"], "notifications/tasks", "{message}");
@@ -272,7 +272,7 @@ fn told(stream: &mut Stream) -> Value {
     task
 }
 
-/// What `tasks/get` says, without what is said of every result.
+/// Returns the result of `tasks/get` without the fields that every result has.
 fn bare(mut task: Value) -> Value {
     let object = task.as_object_mut().unwrap();
     object.remove("_meta");
@@ -378,7 +378,7 @@ fn k13_a_tool_that_asks_on_the_way_asks_every_client_in_the_way_that_it_knows() 
     assert_eq!(asked(&round.send().result()), ["confirm"]);
     let by_rounds = round.param("inputResponses", json!({ "confirm": form }));
     assert_eq!(words(&by_rounds.send().result()), by_task);
-    // Answered with the call, nothing is left to ask: no task either.
+    // The call already has the answer, so there is no question and no task either.
     let answered = knowing(by_rounds);
     assert_eq!(words(&answered.send().result()), by_task);
     let unable = json!({ "extensions": { TASKS: {} } });

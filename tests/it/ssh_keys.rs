@@ -1,4 +1,4 @@
-//! SSH keys: a block of our own among the owner's lines, which stay as they are, whatever is handed in.
+//! SSH keys: gatewren's own block among the owner's lines, which stay unchanged with any input.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
@@ -11,7 +11,7 @@ use crate::support::command::add_agent;
 use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
 use crate::support::server::{Directory, Server, server};
 
-/// A box with the key files of two people, in directories of their own, and an agent that is asked nothing.
+/// A host with the key files of two accounts, in separate directories, and an agent that needs no confirmation.
 struct Home {
     _server: Server,
     client: Client,
@@ -19,7 +19,7 @@ struct Home {
 }
 
 impl Home {
-    /// Nothing where this is not root, or without ssh-keygen.
+    /// Returns `None` without root or without ssh-keygen.
     fn new() -> Option<Self> {
         if !is_root() {
             skip("only root changes who may log in");
@@ -68,7 +68,7 @@ impl Home {
         fs::read_to_string(self.path(who)).unwrap()
     }
 
-    /// A new key of this type: as its file holds it, and its fingerprint as ssh-keygen prints it.
+    /// Makes a new key of this type; returns its line in the file, and its fingerprint as ssh-keygen prints it.
     fn make(&self, kind: &str, comment: &str) -> (String, String) {
         let file = self.files.join(&format!("{kind}-{}", comment.len()));
         let file = file.to_str().unwrap();
@@ -107,7 +107,7 @@ impl Home {
     }
 }
 
-/// What ssh-keygen finds in a file of keys.
+/// Returns the fingerprints that ssh-keygen finds in a file of keys.
 fn fingerprints(file: &str) -> Vec<String> {
     let said = Command::new("ssh-keygen").args(["-l", "-f", file]).output();
     let said = String::from_utf8(said.unwrap().stdout).unwrap();
@@ -126,7 +126,7 @@ fn keys_come_and_go_in_a_block_and_foreign_lines_stay_byte_for_byte() {
     let Some(home) = Home::new() else { return };
     let (owners, owners_print) = home.make("ed25519", "the owner");
     let (bound, bound_print) = home.make("ecdsa", "bound");
-    // Without a line feed at its end, with blanks, and with a line that is no key.
+    // Without a line feed at its end, with blanks, and with a line that is not a key.
     let foreign = format!(
         "# mine\r\n\n{owners}\tfrom=\"192.0.2.*,!\\\"x y\\\"\",command=\"echo hi there\" {bound}what is this\n\
          restrict {}",
@@ -192,7 +192,7 @@ fn keys_come_and_go_in_a_block_and_foreign_lines_stay_byte_for_byte() {
     assert_eq!(listed["unreadable_lines"], 1);
     assert_eq!(listed["keys"][0]["comment"], "the owner");
 
-    // What the owner writes behind the block stays there, too.
+    // The owner's lines after the block stay as well.
     let mut behind = home.text("one");
     behind.push_str("# last, no line feed");
     home.write("one", &behind);
@@ -251,7 +251,7 @@ fn what_is_no_plain_key_and_what_others_could_have_written_is_refused() {
         .result();
     assert_eq!(unsaid["isError"], true, "there are two accounts");
 
-    // A block that somebody has damaged: what is in it may be the owner's.
+    // A damaged block may contain lines of the owner.
     for damaged in [
         "# BEGIN gatewren: keys that were added through it\n# mine\n",
         "# END gatewren\n# BEGIN gatewren: keys that were added through it\n",
@@ -261,7 +261,7 @@ fn what_is_no_plain_key_and_what_others_could_have_written_is_refused() {
         assert_eq!(home.text("one"), damaged);
     }
 
-    // A link leads to somebody else's file.
+    // A link leads to another file.
     let target = home.files.join("target");
     fs::write(&target, format!("{key}\n")).unwrap();
     fs::remove_file(home.path("one")).unwrap();
@@ -273,7 +273,7 @@ fn what_is_no_plain_key_and_what_others_could_have_written_is_refused() {
     assert_eq!(fs::read_to_string(&target).unwrap(), format!("{key}\n"));
     fs::remove_file(home.path("one")).unwrap();
 
-    // Another user's file in root's directory, and ones that others may write.
+    // Another user's file in root's directory, and files that others may write.
     home.write("one", "# theirs\n");
     chown(home.path("one"), Some(12_345), None).unwrap();
     home.refused("one", key);
@@ -285,7 +285,7 @@ fn what_is_no_plain_key_and_what_others_could_have_written_is_refused() {
     home.refused("one", key);
     fs::set_permissions(home.files.join("one"), Permissions::from_mode(0o700)).unwrap();
     assert!(changed(&home.add("one", key)));
-    // One that is too large, and a pipe, at which a reader would wait.
+    // A file that is too large, and a pipe, where a reader would block.
     fs::write(home.path("one"), "# x\n".repeat(100_000)).unwrap();
     home.refused("one", key);
     fs::remove_file(home.path("one")).unwrap();

@@ -1,4 +1,4 @@
-//! What the man page of the state database says is so: its schema, its examples, its commands.
+//! The man page of the state database is correct: its schema, its examples, its commands.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn example(name: &str) -> String {
     page().example(name)
 }
 
-/// What a database says its schema is, by name, without regard to how lines are broken.
+/// Returns a database's schema by name, regardless of line breaks.
 fn schema(database: &Connection) -> BTreeMap<String, String> {
     let sql = "SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL";
     let mut rows = database.prepare(sql).unwrap();

@@ -1,4 +1,4 @@
-//! `changes_since`, `state_blame` and tools that wait for the state: what they say is what the log says.
+//! `changes_since`, `state_blame` and tools that wait for the state agree with the log.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ fn call(server: &Server, tool: &str, arguments: Value) -> Value {
     server.client().call(tool, arguments).send().data()
 }
 
-/// Writes a value as the program `tester` would, through `gatewren state patch`; its revision.
+/// Writes a value as the program `tester`, through `gatewren state patch`; returns the new revision.
 fn put(server: &Server, place: &str, value: &Value, cause: &str) -> u64 {
     let patch = json!([{ "op": "add", "path": place, "value": value }]).to_string();
     let words = ["patch", "--as", "tester", "--cause", cause, "--json"];
@@ -181,7 +181,7 @@ fn a_program_that_writes_the_state_does_not_pass_for_an_agent_or_the_owner() {
     );
     assert!(actor.starts_with("agent:"), "{written}");
 
-    // What the agent wrote, but for its value, and what the owner could have written.
+    // A copy of the agent's write with another value, and a write that claims to be the owner's.
     let state = rusqlite::Connection::open(server.text("state_db")).unwrap();
     for (name, claimed) in [("agent", actor), ("owner", "owner")] {
         let place = format!("/public/ui/{name}");
@@ -231,7 +231,7 @@ fn a_tool_that_waits_for_the_state_answers_with_a_revision_that_shows_what_it_di
             ("container_start", start, "running"),
             ("container_stop", stop, "stopped"),
         ] {
-            // Without a revision the call says that nobody has looked in time.
+            // A response without a revision means that the observer was too late.
             let answer = if tool == "container_stop" {
                 agreed(&server.client(), tool, arguments).data()
             } else {
@@ -245,7 +245,8 @@ fn a_tool_that_waits_for_the_state_answers_with_a_revision_that_shows_what_it_di
     }
 }
 
-/// The document at this revision has the status, and the log says that a call in the journal led to it.
+/// Asserts that the document has the status at this revision, and that the log names a call in the journal as the
+/// cause.
 fn is_shown(server: &Server, revision: u64, status: &str) {
     const PLACE: &str = "/public/packageData/synced/status";
     let then = told(server, &["at", &revision.to_string(), PLACE]);
@@ -296,7 +297,7 @@ fn an_agent_writes_what_is_for_showing_and_the_log_says_that_it_was_its_call() {
     let notes = json!({ "pointer": "/public/ui/notes", "value": { "first": "hello" } });
     let written = client.call("state_put", notes.clone()).send().data();
     assert_eq!(written["pointer"], "/public/ui/notes");
-    // Once more makes no revision, as the log shows below; others may have made some meanwhile.
+    // Writing it again makes no revision, as the log shows below; others may have made some.
     let again = client.call("state_put", notes).send().data();
     assert!(again["revision"].as_u64() >= written["revision"].as_u64());
     let theme = json!({ "pointer": "/theme", "json": "\"dark\"" });
@@ -327,7 +328,7 @@ fn an_agent_writes_what_is_for_showing_and_the_log_says_that_it_was_its_call() {
     let shown = call(&server, "state_get", json!({ "pointer": "/public/ui" }));
     assert_eq!(shown["value"], json!({ "theme": "dark" }));
 
-    // Who sees only some of the box neither writes there nor reads it.
+    // An agent that sees only a part of the host can neither write nor read here.
     let args = [
         "agent", "add", "part", "--policy", "operate", "--space", "meadow",
     ];

@@ -1,4 +1,4 @@
-//! Other programs write the state while the server does: nothing is lost, and everybody hears of it.
+//! Other programs write the state at the same time as the server: nothing is lost, and every subscriber is notified.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -19,18 +19,18 @@ use crate::support::server::{Directory, Server, has_sqlite3, server};
 use crate::support::state::{command, said};
 use crate::support::stream::{Next, Stream};
 
-/// Revisions that the writers make together, unless `GATEWREN_FOREIGN_REVISIONS` says otherwise.
+/// The number of revisions of all writers, unless `GATEWREN_FOREIGN_REVISIONS` is set.
 const REVISIONS: u64 = 10_000;
 
 const WRITERS: [&str; 4] = ["ada", "bob", "cleo", "dan"];
 
-/// Every so many revisions of a writer does not apply; `writer.py` says so too.
+/// Each writer's revision with a multiple of this number does not apply; `writer.py` has the same number.
 const REFUSED_EVERY: u64 = 50;
 
-/// For what waits for other processes, on a machine that is slow and busy.
+/// The time limit for other processes, on a slow and busy machine.
 const PATIENCE: Duration = Duration::from_mins(15);
 
-/// The container that changes meanwhile.
+/// The container that changes during the test.
 const STIRRED: &str = "stirred";
 
 const ALL: &str = "gatewren:///public/writers";
@@ -50,7 +50,7 @@ fn writers(server: &Server) -> Vec<Child> {
     WRITERS.iter().map(start).collect()
 }
 
-/// Reads a stream until it has told of the revision `last`, and says what it told of, in its order.
+/// Reads a stream up to the revision `last`, and returns the revisions in order of arrival.
 fn follow(mut stream: Stream, uri: &'static str, last: &'static Last) -> JoinHandle<Vec<u64>> {
     thread::spawn(move || {
         let begun = Instant::now();
@@ -75,7 +75,7 @@ fn follow(mut stream: Stream, uri: &'static str, last: &'static Last) -> JoinHan
     })
 }
 
-/// The last revision that each subscriber must hear of, once the writers have ended.
+/// The last revision that each subscriber must receive, once the writers have ended.
 #[derive(Default)]
 struct Last(std::sync::Mutex<BTreeMap<String, u64>>);
 
@@ -90,7 +90,7 @@ impl Last {
     }
 }
 
-/// Subscribers of both eras, of all that the writers write and of one writer's part.
+/// Starts subscribers of both eras, to all writes and to one writer's part.
 fn subscribers(server: &Server, last: &'static Last) -> Vec<JoinHandle<Vec<u64>>> {
     const ONE: &str = "gatewren:///public/writers/ada";
     let mut threads = Vec::new();
@@ -112,7 +112,7 @@ fn subscribers(server: &Server, last: &'static Last) -> Vec<JoinHandle<Vec<u64>>
     threads
 }
 
-/// `gatewren state watch`, which writes into a file.
+/// `gatewren state watch`, writing to a file.
 struct Watch {
     process: Child,
     file: PathBuf,
@@ -132,13 +132,13 @@ impl Watch {
 
     fn ids(&self) -> Vec<u64> {
         let lines = BufReader::new(File::open(&self.file).unwrap()).lines();
-        // The last line may be half written.
+        // The last line may be incomplete.
         let rows = lines.filter_map(|line| serde_json::from_str::<Value>(&line.unwrap()).ok());
         rows.map(|row| row["id"].as_u64().unwrap_or_else(|| panic!("{row}")))
             .collect()
     }
 
-    /// Ctrl-C.
+    /// Ends it with SIGINT, as Ctrl-C does.
     fn end(&mut self) -> Vec<u64> {
         let pid = Pid::from_raw(self.process.id().try_into().unwrap());
         kill(pid, Signal::SIGINT).unwrap();
@@ -183,7 +183,7 @@ fn newest_written(server: &Server) -> u64 {
     newest["revision"].as_u64().unwrap()
 }
 
-/// The log as `export` prints it, checked: numbers without a gap from the first on.
+/// Returns the log as `export` prints it, and asserts that its numbers have no gap from the first on.
 fn log(server: &Server) -> Vec<Value> {
     let text = said(server, &["export", "--log"]);
     let rows: Vec<Value> = text
@@ -257,7 +257,7 @@ fn four_programs_write_ten_thousand_revisions_and_nothing_is_lost() {
     all_agree(&server);
 }
 
-/// Each revision of each writer is in the log once, and those that do not apply are known.
+/// Asserts that each revision of each writer is in the log once, and that those that do not apply are marked.
 fn nothing_is_lost(rows: &[Value]) {
     let causes: Vec<&str> = rows
         .iter()
@@ -279,7 +279,7 @@ fn nothing_is_lost(rows: &[Value]) {
     assert_eq!(refused as u64, 4 * (each() / REFUSED_EVERY));
 }
 
-/// The server, the file and a replay of the log have the same document, and the file is sound.
+/// Asserts that the server, the file and a replay of the log have the same document, and that the file is intact.
 fn all_agree(server: &Server) {
     let report: Value = serde_json::from_str(&said(server, &["check", "--json"])).unwrap();
     assert_eq!(report["sound"], true, "{report}");

@@ -1,8 +1,8 @@
-//! Every tool that there is, with good arguments and with bad ones: made from its schema, so that a new tool is
-//! looked after from its first day. What must exist to be named stands in one table, beside the spaces (`spaces.rs`).
+//! Every existing tool with good and with bad arguments, made from its schema: a new tool is tested from its first
+//! day. Values for names that must exist are in one table, beside the spaces (`spaces.rs`).
 //!
-//! Nothing that changes the box is run: an agent whose policy lets it look and has all else proposed makes the calls.
-//! An argument is read before a call is proposed, as it is before one is run.
+//! No call changes the host: they come from an agent whose policy allows reading and turns all other calls into
+//! proposals. Arguments are parsed before a proposal, as before a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,21 +19,21 @@ use crate::support::cores::core;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server};
 
-/// A container that is there, and runs where containers can.
+/// An existing container, which runs where containers can.
 pub const CONTAINER: &str = "sweep-x7q";
 
-/// Of two arguments that do not go together, the one that is left out when all are given.
+/// Pairs of arguments that exclude each other; the second is left out when all are given.
 const EITHER: &[(&str, &str)] = &[("command", "argv"), ("value", "json")];
 
-/// Arguments that are always given, for without them a call takes long.
+/// Arguments that are always given, because a call takes long without them.
 const ALSO: &[(&str, &str)] = &[
     ("disk_usage", "path"),
     ("dns_query", "server"),
     ("job_wait", "timeout_s"),
 ];
 
-/// Arguments whose text is the caller's own business: whatever it is, it is data. Each is shown to end in no shell,
-/// path or option that the caller has not asked for.
+/// Arguments with arbitrary text: it is always data. For each, the reason states why it reaches no shell, path or
+/// option against the caller's intent.
 const FREE: &[(&str, &str)] = &[
     (
         "command",
@@ -87,20 +87,20 @@ const FREE: &[(&str, &str)] = &[
     ("tool", "the name of a tool, which is there or not"),
 ];
 
-/// A box with a container and an agent on it.
+/// A host with a container, and an agent on it.
 struct Box {
     containers: Option<Containers>,
     server: Server,
     client: Client,
     connection: Connection,
-    /// What no hostile text may bring into being.
+    /// A directory that no hostile text may change.
     canary: Directory,
 }
 
 impl Box {
     fn new() -> Self {
         let mut containers = Containers::new();
-        // Nobody listens there.
+        // No server listens at this address.
         let channel =
             "[notify.nobody]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\non = []\n";
         let mut settings = format!("[inbox]\nper_agent = 4096\n{channel}");
@@ -139,7 +139,7 @@ impl Box {
         }
     }
 
-    /// Every tool, as the server lists it.
+    /// Returns every tool, as the server lists it.
     fn tools(&self) -> Vec<Value> {
         let admin = self.server.client().modern("tools/list").send().result();
         let own = self.client.modern("tools/list").send().result();
@@ -157,7 +157,7 @@ impl Box {
         tools
     }
 
-    /// What a call is answered with: a result, or an error of the protocol.
+    /// Returns the response to a call: a result, or an error of the protocol.
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let request = self.client.call(tool, arguments.clone());
         let answer = request.send_over(&mut self.connection);
@@ -165,7 +165,7 @@ impl Box {
         answer.rpc()
     }
 
-    /// Text that would do something if it ever came to a shell, a path, an option or a terminal.
+    /// Returns texts that would have an effect in a shell, a path, an option or a terminal.
     fn hostile(&self) -> Vec<String> {
         let file = self.canary.join("touched");
         let file = file.display();
@@ -190,7 +190,7 @@ impl Box {
         ]
     }
 
-    /// Every file of the containers' definitions, and whether one runs.
+    /// Returns every file of the containers' definitions, and whether the container runs.
     fn state_of_things(&self) -> BTreeMap<String, (u64, Option<SystemTime>)> {
         let mut found = BTreeMap::new();
         if let Some(containers) = &self.containers {
@@ -202,7 +202,7 @@ impl Box {
     }
 }
 
-/// What is below a directory, but for what a running container writes itself.
+/// Collects the files below a directory, except those that a running container writes.
 fn walk(folder: &Path, found: &mut BTreeMap<String, (u64, Option<SystemTime>)>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, facts) = (entry.path(), entry.metadata().unwrap());
@@ -217,7 +217,7 @@ fn walk(folder: &Path, found: &mut BTreeMap<String, (u64, Option<SystemTime>)>) 
     }
 }
 
-/// A value that a schema takes: the least, or the fullest.
+/// Returns a value that fits a schema: the smallest, or the largest.
 fn made(name: &str, schema: &Value, full: bool) -> Value {
     if let Some(values) = schema["enum"].as_array() {
         return if full {
@@ -246,12 +246,12 @@ fn made(name: &str, schema: &Value, full: bool) -> Value {
             }
         }
         Some("object") if schema["properties"].is_object() => arguments(schema, full),
-        // By its name: what it is about must be there, and only its author knows what that is.
+        // By its name: the value must exist, and the schema does not list what exists.
         _ => value(name, CONTAINER),
     }
 }
 
-/// The least arguments that a tool takes, or the fullest.
+/// Returns the smallest set of arguments that a tool accepts, or the largest.
 pub fn arguments(schema: &Value, full: bool) -> Value {
     let required = required(schema);
     let properties = schema["properties"].as_object().unwrap();
@@ -272,7 +272,7 @@ pub fn arguments(schema: &Value, full: bool) -> Value {
     Value::Object(made)
 }
 
-/// With what is always given to a tool.
+/// Adds the arguments that are always given to a tool.
 pub fn also(tool: &str, mut arguments: Value) -> Value {
     for (_, argument) in ALSO.iter().filter(|(of, _)| *of == tool) {
         arguments[*argument] = value(argument, CONTAINER);
@@ -289,7 +289,7 @@ fn required(schema: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Values of every type that is not the schema's.
+/// Returns values of every type other than the schema's.
 fn of_other_types(schema: &Value) -> Vec<Value> {
     let all = [
         ("string", json!("x")),
@@ -307,7 +307,7 @@ fn of_other_types(schema: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// What is said of a call that was not made: clear, short, and nothing that a terminal would obey.
+/// Returns the error of a rejected call, and asserts that it is clear, short, and has no terminal control characters.
 fn refusal(tool: &str, what: &str, rpc: &Value) -> String {
     let failed = rpc["result"]["isError"] == true;
     let words = rpc["result"]["content"][0]["text"].as_str();
@@ -356,7 +356,7 @@ fn arguments_that_a_schema_allows_are_taken_and_answered_as_it_says() {
             );
             assert!(result.is_object(), "{name} {given}: {}", short(&rpc));
             let answer = &result["structuredContent"];
-            // Of what is proposed the answer is a change.
+            // The response to a proposal is a change.
             let is_change = answer["change"].is_string() && answer["applied"] == false;
             if result["isError"] == true {
                 refusal(&name, "good arguments", &rpc);
@@ -437,8 +437,8 @@ fn arguments_that_no_schema_allows_are_refused_and_change_nothing() {
     assert_eq!(place.state_of_things(), before);
 }
 
-/// So many hostile texts are passed over where a type has had all of them; no divisor of their number, so that
-/// another tool gets others.
+/// Every how many hostile texts one is tried, if its type has already had all. It does not divide their number, so
+/// that other tools get other texts.
 const EACH: usize = 4;
 
 #[test]
@@ -458,7 +458,7 @@ fn hostile_text_is_data_or_is_refused() {
                 continue;
             }
             let is_free = FREE.iter().any(|(free, _)| free == argument);
-            // One name with one shape is one type: after the first of it each gets some, in turn.
+            // The same name and shape make one type: its first argument gets all texts, later ones some, in turn.
             let is_first = kinds.insert(format!("{argument} {inner}"));
             for text in place.hostile() {
                 turn += 1;
@@ -494,7 +494,7 @@ fn hostile_text_is_data_or_is_refused() {
     assert_eq!(place.state_of_things(), before);
 }
 
-/// Whether a value is one of a schema, as far as our schemas go; absent values are left out and never null.
+/// Asserts that a value fits a schema, as far as gatewren's schemas go; absent values are left out and never null.
 fn fits(value: &Value, schema: &Value, place: &str) {
     if let Some(values) = schema["enum"].as_array() {
         assert!(
@@ -525,7 +525,7 @@ fn fits(value: &Value, schema: &Value, place: &str) {
         for (name, inner) in members {
             let place = format!("{place}/{name}");
             let known = properties.get(name);
-            // The revision is added by whoever waits for the state.
+            // Tools that wait for the state add the revision.
             assert!(
                 known.is_some() || name == "revision",
                 "{place} is not in the schema"

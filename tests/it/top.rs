@@ -1,4 +1,4 @@
-//! `gatewren top`: what runs, what waits and what ended, in a terminal and out of one.
+//! `gatewren top`: what runs, waits and has ended, on a terminal and without one.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -99,7 +99,7 @@ fn a_terminal_is_drawn_on_and_given_back() {
         }
         text
     };
-    // The row of a call that only looks comes a moment after the call.
+    // The audit row of a read-only call is written a moment after the call.
     wait_until("it draws the call", IN_TIME, || drawn().contains("whoami"));
     let text = drawn();
     assert!(text.contains("\u{1b}[?1049h"), "{text:?}");
