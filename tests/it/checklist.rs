@@ -1,5 +1,4 @@
-//! The checklist of the specification's rules (`src/protocol/checklist.md`) as a test: each rule names how it is
-//! checked, and each named check exists.
+//! The checklist of the specification's rules (`src/protocol/checklist.md`): each rule names an existing check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,5 +1,4 @@
-//! `gatewren client-config` as a person types it: the client's configuration on standard output, the notes on
-//! standard error.
+//! `gatewren client-config` as a person types it: the configuration on standard output, the notes on standard error.
 
 use std::fs;
 use std::path::Path;

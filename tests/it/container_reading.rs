@@ -1,5 +1,4 @@
-//! Tools that only read or write start no program of a container: the host's programs read the container's files, and
-//! no content of those files makes them read elsewhere.
+//! Reading and writing tools start no program of a container: the host's programs read its files, and nothing else.
 
 use std::collections::BTreeSet;
 use std::fs;

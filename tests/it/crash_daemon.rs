@@ -1,5 +1,6 @@
-//! The whole daemon is killed at random points while it, its clients and another program write. Every acknowledged
-//! value is still there afterwards, and the next daemon continues from it.
+//! Kills the daemon at random points while it, its clients and another program write.
+//!
+//! Every acknowledged value is still there afterwards, and the next daemon continues from it.
 
 use std::collections::BTreeMap;
 use std::fs;

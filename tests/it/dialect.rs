@@ -1,5 +1,6 @@
-//! The `StartOS` dialect, as a client made for `StartOS` uses it: it signs in, opens its stream, lists the tools,
-//! calls them by their `StartOS` names, and receives notifications of changes.
+//! The `StartOS` dialect, as a client made for `StartOS` uses it.
+//!
+//! It signs in, opens its stream, lists the tools, calls them by their `StartOS` names, and is notified of changes.
 
 use std::collections::BTreeSet;
 

@@ -10,13 +10,13 @@ use crate::support::container::Containers;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Server, server};
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// A server at a port that its settings name, and the address.
+/// Starts a server on a port from its settings; returns the address too.
 fn serving(settings: &str) -> (Server, String) {
     let address = format!("127.0.0.1:{}", free_port());
     (
@@ -38,7 +38,7 @@ fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-/// The states of one check of `doctor`, and the first remedy.
+/// Returns the states of one check of `doctor`, and the first remedy.
 fn found(said: &Value, check: &str) -> (Vec<String>, String) {
     let all = said["findings"].as_array().unwrap().iter();
     let of = all.filter(|one| one["check"] == check);
@@ -97,7 +97,7 @@ fn doctor_makes_a_real_call_and_leaves_no_token_behind() {
 
 #[test]
 fn doctor_kills_a_command_in_a_real_container_with_all_it_started() {
-    // One of its own: what other tests do to theirs may be in the middle of it.
+    // A separate container: another test may be changing its own at this moment.
     let Some(mut containers) = Containers::new() else {
         return;
     };
@@ -129,7 +129,7 @@ fn doctor_names_what_is_wrong_and_what_to_do() {
         assert!(output.status.success(), "{output:?}");
         output.stdout
     };
-    // The row of a call that only looks comes a moment after the call.
+    // The audit row of a read-only call is written a moment after the call.
     wait_until("the call is written down", IN_TIME, || {
         sqlite("SELECT count(*) FROM audit WHERE tool = 'whoami'") != b"0\n"
     });

@@ -1,5 +1,4 @@
-//! A proxy at the edge that signs the user's identity: its token is required before the agent's, and in addition to
-//! it.
+//! A proxy at the edge that signs the user's identity: its token is required too, and checked before the agent's.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

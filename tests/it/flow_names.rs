@@ -1,5 +1,4 @@
-//! A server accepts the names and addresses of its host, also after they change; and the size of an address range
-//! that counts as one client in IPv6.
+//! A server accepts its host's names and addresses, also after they change; and which IPv6 addresses share a limit.
 
 use std::net::{IpAddr, TcpStream};
 

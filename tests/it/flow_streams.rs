@@ -1,5 +1,4 @@
-//! The stream of a stateful session: notifications for its subscriptions arrive there, also those of changes while it
-//! was closed.
+//! The stream of a stateful session: notifications of its subscriptions, also for changes while it was closed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A disk without room under the whole server: it goes on, says why it refuses, and loses nothing.
+//! A full disk under the whole server: it keeps running, explains its errors, and loses nothing.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use crate::support::machine::skip;
 use crate::support::server::{Directory, Server, has_sqlite3, server};
 
-/// So many calls and writes at most fit into the room that the databases still have inside.
+/// The most calls or writes that fit into the free pages inside the databases.
 const MOST_TRIED: u64 = 2000;
 
-/// A small file system of its own, gone with the value.
+/// A small file system, unmounted on drop.
 struct Disk(Directory);
 
 impl Disk {
-    /// Nothing, after saying so, where none can be mounted.
+    /// Skips the test and returns `None` where none can be mounted.
     fn new() -> Option<Self> {
         let disk = Self(Directory::new());
         let mut mount = Command::new("mount");
@@ -46,7 +46,7 @@ impl Drop for Disk {
     }
 }
 
-/// What SQLite's shell says of a database.
+/// Returns the output of SQLite's shell for a database.
 fn asked(database: &str, sql: &str) -> Result<String, String> {
     let mut shell = Command::new("sqlite3");
     shell.args(["-bail", "-cmd", ".timeout 60000", database, sql]);
@@ -110,7 +110,7 @@ fn the_server_goes_on_refuses_what_it_cannot_write_and_loses_nothing() {
     let refused = refused.expect("a call that cannot be written down is not run at last");
     assert!(refused.contains("reference"), "{refused}");
 
-    // It says so, and answers what needs no writing.
+    // It logs the error, and still answers calls that need no write.
     let log = server.log();
     let said = "could not be written to the audit";
     assert!(log.contains(said) && log.contains("full"), "{log}");

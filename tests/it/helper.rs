@@ -1,4 +1,4 @@
-//! What the helper does and refuses, asked over its socket; with real containers where it is about them.
+//! What the helper does and rejects, over its socket; with real containers for the operations on them.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -182,7 +182,7 @@ fn bytes_that_are_no_request_close_the_connection_and_nothing_else() {
         let mut stream = helper.connect();
         stream.write_all(bytes).unwrap();
         let mut answer = Vec::new();
-        // Bytes that nobody read make it a reset instead of an end.
+        // Unread bytes turn the end of the connection into a reset.
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.is_empty());
     }
@@ -226,7 +226,7 @@ fn the_helper_stays_small_while_a_command_prints_a_gigabyte() {
     let helper = helper();
     let operation = host("head -c 1073741824 /dev/zero");
     let mut call = helper.ask(&operation, LONG_MS);
-    // How much the first bytes take depends on the build: a debug build maps more of itself.
+    // The memory for the first bytes depends on the build: a debug build maps more of itself.
     let (mut bytes, mut first, mut most) = (0, 0, 0);
     while bytes < 1 << 30 {
         bytes += call.output().len();
@@ -249,7 +249,7 @@ fn resident_kb(pid: i32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Where nobody is root: no cgroup, no containers, and still nothing is left.
+/// Without root: no cgroup, no containers, and still no process is left.
 #[test]
 fn an_ordinary_user_has_the_host_and_nothing_more() {
     if !is_root() {
@@ -328,7 +328,7 @@ fn containers_are_listed_described_started_and_stopped() {
     stop["grace_s"] = json!(100);
     assert_eq!(run(&stop).ending, json!({ "exited": { "code": 0 } }));
     assert_eq!(run(&container("wren", "id")).refusal().0, "not_running");
-    // Its first process has another number now.
+    // Its first process has another process id now.
     run(&about("container_start", "wren"));
     assert_eq!(run(&container("wren", "echo again")).stdout(), "again\n");
     stop["grace_s"] = json!(0);
@@ -343,7 +343,7 @@ fn no_link_leads_the_helper_out_of_a_container() {
     let root = own.make("wren");
     let helper = Helper::start(own.lxcpath());
     let run = |operation: &Value| helper.run(operation);
-    // A link out of the container finds the container's own file, or none.
+    // A link out of the container resolves to the container's own file, or to none.
     fs::remove_file(root.join("etc/os-release")).unwrap();
     fs::remove_file(root.join("usr/lib/os-release")).unwrap();
     symlink("/etc/os-release-of-the-host", root.join("etc/os-release")).unwrap();
@@ -362,7 +362,7 @@ fn no_link_leads_the_helper_out_of_a_container() {
         run(&about("container_os_release", "wren")).refusal().0,
         "failed"
     );
-    // Nor does a pipe at that place make it wait.
+    // A pipe at that path does not block it either.
     fs::remove_file(root.join("etc/os-release")).unwrap();
     nix::unistd::mkfifo(&root.join("etc/os-release"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     assert_eq!(
@@ -383,7 +383,7 @@ fn a_container_outlives_the_helper_that_started_it() {
             helper.run(&about("container_start", "wren"));
         }
         assert_eq!(helper.run(&container("wren", "echo up")).stdout(), "up\n");
-        // Longer than the helper takes to look for strays.
+        // Longer than the helper takes to search for orphans.
         let _ = helper.ask(&host("sleep 1.5"), LONG_MS).finish();
         assert_eq!(own.state("wren"), "RUNNING");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(helper.pid()), signal).unwrap();
@@ -406,8 +406,7 @@ fn changes_of_state_are_reported_as_they_happen() {
             heard += &String::from_utf8(events.output()).unwrap();
         }
     });
-    // lxc-monitor needs a moment before it hears, and there is nothing to see when it does: what happened before
-    // happens again.
+    // lxc-monitor needs a moment to start and does not report when it has. So the test repeats the change.
     let mut stop = about("container_stop", "wren");
     stop["grace_s"] = json!(0);
     let told = (0..50).any(|_| {
@@ -439,7 +438,7 @@ fn definitions_are_reported_as_far_as_the_owner_lets_them_be_seen() {
         command.arg("--policy").arg(&policy);
     });
     let mut events = helper.ask(&json!({ "do": "container_events" }), 0);
-    // Nothing shows when the helper has begun to listen; so a definition is written until it is heard of.
+    // The helper does not report when it has begun to watch. So the test writes a definition until an event comes.
     let heard = std::thread::spawn(move || {
         let mut heard = String::new();
         while !heard.contains("'wren' changed definition\n") {
@@ -558,7 +557,7 @@ fn a_call_in_a_container_that_stops_ends_and_leaves_nothing() {
 fn nothing_of_the_host_can_be_overwritten_from_inside() {
     let Some(path) = lxcpath() else { return };
     let helper = Helper::start(&path);
-    // The program of our own that runs inside is reachable there; it must not be the file on disk.
+    // gatewren's own program runs inside and is reachable there; it must not be the file on disk.
     let line =
         "readlink /proc/$PPID/exe; for f in /proc/$PPID/exe /proc/$PPID/fd/*; do echo x > $f; done";
     let before = fs::metadata(env!("CARGO_BIN_EXE_gatewren"))

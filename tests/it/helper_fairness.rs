@@ -1,4 +1,4 @@
-//! One agent that asks the helper for as much as it can: the others, the owner and the observer are served all the same.
+//! One agent asks the helper for as much as it can: the other agents, the owner and the observer are still served.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::helper::{Call, Helper, LONG_MS, host};
 use crate::support::machine::{IN_TIME, marked, marker, wait_until};
 
-/// The most operations of one agent that change something, in the helper.
+/// The most operations of one agent that may change something at the same time, in the helper.
 const SHARE: usize = 16;
 
 fn helper() -> Helper {
@@ -20,7 +20,7 @@ fn agent(id: &str) -> Value {
     json!({ "agent": id })
 }
 
-/// Commands of one agent that run until they are killed.
+/// Starts commands of one agent that run until they are killed.
 fn flood(helper: &Helper, id: &str, marker: &str, count: usize) -> Vec<Call> {
     let operation = host(&format!("exec sleep {marker}"));
     let ask = |_| helper.ask_for(&agent(id), &operation);
@@ -48,7 +48,7 @@ fn while_one_agent_asks_for_150_long_commands_all_others_are_served() {
         succeeds(&helper, &requester, &echo);
         succeeds(&helper, &requester, &ping);
     }
-    // It can still look itself.
+    // It can still read.
     succeeds(&helper, &agent("greedy"), &ping);
     assert_eq!(marked(&marker).len(), SHARE, "its share runs all the time");
     for call in waiting {
@@ -103,7 +103,7 @@ fn a_caller_that_hangs_up_while_it_waits_leaves_the_queue() {
     let marker = marker();
     let flooding = flood(&helper, "greedy", &marker, SHARE);
     wait_until("its share runs", IN_TIME, || marked(&marker).len() == SHARE);
-    // More than wait at once, one after the other.
+    // More than may wait at once, one after the other.
     for _ in 0..100 {
         drop(helper.ask_for(&agent("greedy"), &host("true")));
     }

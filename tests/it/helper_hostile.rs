@@ -1,5 +1,4 @@
-//! Somebody else in the front's place: whatever is sent to the helper, it does nothing but what its owner's file lets
-//! it do, and serves on.
+//! An attacker in place of the front: the helper does only what helper.toml allows, and keeps serving.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
@@ -25,7 +24,7 @@ use crate::support::helper::{Helper, LONG_MS, container, frame, host};
 use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
 use crate::support::server::Directory;
 
-/// Frames of chance, unless `GATEWREN_HOSTILE_FRAMES` says otherwise; `GATEWREN_SEED` repeats them.
+/// The number of random frames, unless `GATEWREN_HOSTILE_FRAMES` is set; `GATEWREN_SEED` repeats them.
 const FRAMES: usize = 10_000;
 
 #[test]
@@ -38,10 +37,10 @@ fn what_is_switched_off_is_refused_to_everybody() {
     fort.stands();
 }
 
-/// The class of an operation, as the owner's file has it, with the value that switches it on.
+/// Returns the class of an operation in helper.toml, with the value that enables it.
 fn class(operation: &Value) -> (&'static str, &'static str) {
     match operation["do"].as_str().unwrap() {
-        // As what it begins.
+        // The class of the operation that it starts.
         "job_start" => class(&operation["operation"]),
         "host_command" => ("host_shell", "\"full\""),
         "container_command" => ("container_shell", "\"full\""),
@@ -88,7 +87,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
 #[test]
 fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let _core = core();
-    // Nobody's box is to go down because of a test: on this machine there is no system bus.
+    // Without a system bus, so that no test can shut down the host.
     let machine = Apart::new();
     if machine.is_none() && is_root() {
         return;
@@ -119,7 +118,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
         for operation in all.iter().skip(1) {
             let asked = fort.helper.ask(operation, LONG_MS);
             if operation["do"] == "container_events" {
-                // It would go on for ever.
+                // It would never end.
                 asked.cancel();
             }
             let (code, message) = asked.finish().refusal();
@@ -143,7 +142,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
 #[test]
 fn commands_on_the_host_are_off_unless_the_file_switches_them_on() {
     let file_is_absent = !Path::new("/etc/gatewren/helper.toml").exists();
-    // A file bounds a trial as well.
+    // The file also limits a trial.
     let fort = Fort::new("");
     let refused = |helper: &Helper| helper.run(&fort.trace()).refusal();
     let (code, message) = refused(&fort.helper);
@@ -169,7 +168,7 @@ fn a_container_that_is_not_in_the_list_is_answered_as_one_that_does_not_exist() 
     let fort = Fort::new(
         "containers = [\"web\", \"absent\"]\nlxc_manage = \"on\"\ncontainer_files = \"on\"\nupdates = \"apply\"\n",
     );
-    // Without root and LXC those of the list are answered with what is missing.
+    // Without root or LXC, a listed container gets an error about what is missing.
     let able = is_root() && Path::new("/usr/bin/lxc-attach").exists();
     let absent = if able { "absent" } else { "other" };
     for operation in everything(&fort.trace()) {
@@ -203,14 +202,14 @@ fn each_word_of_the_policy_holds_for_a_container_that_runs() {
             command.arg("--policy").arg(&policy);
         });
         let about = |what: &str| json!({ "do": what, "container": "wren" });
-        // In this order: the last works only in one that runs.
+        // In this order: the last one needs a running container.
         let asked = [
             about("container_start"),
             about("container_info"),
             container("wren", "id"),
         ];
         asked.map(|operation| {
-            // To start one that runs may fail, but not because of the policy.
+            // Starting a running container may fail, but not because of the policy.
             let (code, _) = helper.run(&operation).refusal();
             if code.is_empty() {
                 "ok".to_owned()
@@ -290,7 +289,7 @@ fn no_name_leads_out_of_the_containers() {
     fort.stands();
 }
 
-/// Bytes that are no frame of a request, or hold none, or more than one.
+/// Returns bytes that are not a frame of a request, or hold no request, or more than one.
 fn no_frames(good: &str) -> Vec<Vec<u8>> {
     let most = usize::try_from(FRAME_BYTES).unwrap();
     let longer = [&[1], &(FRAME_BYTES + 1).to_be_bytes()[..], &[b' '; 100]].concat();
@@ -313,7 +312,7 @@ fn no_frames(good: &str) -> Vec<Vec<u8>> {
         frame(good.replace("hostile", "\\ud800")),
         frame([&bytes[..20], b"\xff\xfe", &bytes[20..]].concat()),
         frame(good.replacen('{', "{\"reference\":\"a\",", 1)),
-        // A second request behind a good one, and less than that.
+        // A second request after a valid one, and parts of a second one.
         [
             frame(request(&json!({ "do": "ping" })).to_string()),
             frame(good),
@@ -339,7 +338,7 @@ fn no_frames(good: &str) -> Vec<Vec<u8>> {
     bad
 }
 
-/// Parts of a request that are wrong, and where they go.
+/// Returns invalid parts of a request, and their places.
 fn wrong_parts() -> Vec<(&'static str, Value)> {
     let command =
         |program: Value| json!({ "do": "host_command", "command": { "program": program } });
@@ -384,7 +383,7 @@ fn wrong_parts() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Deeds that are none.
+/// Returns invalid deeds.
 fn wrong_deeds() -> Vec<(&'static str, Value)> {
     let deed = |deed: Value| json!({ "do": "container_deed", "container": "web", "deed": deed });
     let wrong = [
@@ -430,7 +429,7 @@ fn half_a_request_is_none_wherever_it_is_cut() {
         assert_eq!(fort.send(&whole[..length]), b"", "{length} bytes");
     }
     fort.stands();
-    // What was looked for is there when the whole is sent.
+    // The complete request creates the canary, so its absence proves something.
     let done = fort.helper.run(&fort.trace());
     assert_eq!(done.ending, json!({ "exited": { "code": 0 } }));
     assert!(fort.canary.exists());
@@ -479,7 +478,7 @@ fn a_command_that_cannot_be_one_is_not_begun() {
         let (code, message) = fort.helper.run(&operation).refusal();
         assert_eq!(code, "bad_command", "{operation}: {message}");
     }
-    // One line an operation, whatever stands in it.
+    // One line per operation, whatever text it contains.
     for line in fort.log().lines() {
         assert!(
             line.starts_with("20") && !line.contains('\u{1b}'),
@@ -507,7 +506,7 @@ fn a_client_of_another_user_gets_nothing() {
         return skip("there is no python3 to be the client of another user");
     }
     let fort = Fort::new("");
-    // The mode of the socket would keep it out alone.
+    // The socket's mode already keeps other users out.
     fs::set_permissions(fort.helper.socket(), Permissions::from_mode(0o666)).unwrap();
     let script = "import os, socket, sys\n\
                   s = socket.socket(socket.AF_UNIX)\n\
@@ -547,7 +546,7 @@ fn a_client_of_another_user_gets_nothing() {
         assert!(log.contains(&format!("uid={uid} ")), "{log}");
     }
     fort.stands();
-    // The same client, being who it should, is answered.
+    // The same client gets a response as the right user.
     assert_ne!(ask(0, &json!({ "do": "ping" })), "0 0\n");
 }
 
@@ -557,10 +556,10 @@ fn those_who_say_nothing_or_hand_over_descriptors_hold_up_nobody_for_long() {
     let before = descriptors(fort.helper.pid());
     let half = [&[1], &FRAME_BYTES.to_be_bytes()[..], &[b' '; 1000]].concat();
     let mut waiting = Vec::new();
-    // As many as it takes send nearly all of the longest frame; others wait to be let in.
+    // The maximum number of connections sends nearly all of the longest frame; the others wait to be accepted.
     for number in 0..150 {
         let mut stream = fort.helper.connect();
-        // It may have lost patience with this one already.
+        // The helper may already have closed this one.
         let _ = stream.write_all(&half);
         if number < 80 {
             let _ = stream.write_all(&" ".repeat(250_000).into_bytes());
@@ -568,7 +567,7 @@ fn those_who_say_nothing_or_hand_over_descriptors_hold_up_nobody_for_long() {
         hand_over(&stream, 50);
         waiting.push(stream);
     }
-    // They are turned out one after the other, and then there is room.
+    // They are disconnected one after the other, and then there is room.
     assert!(fort.serves());
     drop(waiting);
     wait_until("what was handed over is closed", IN_TIME, || {
@@ -577,13 +576,13 @@ fn those_who_say_nothing_or_hand_over_descriptors_hold_up_nobody_for_long() {
     fort.stands();
 }
 
-/// Sends some bytes with so many open files.
+/// Sends some bytes with this number of open files.
 fn hand_over(stream: &UnixStream, count: usize) {
     let file = File::open("/dev/null").unwrap();
     let files = vec![file.as_raw_fd(); count];
     let rights = [ControlMessage::ScmRights(&files)];
     let bytes = [IoSlice::new(b"  ")];
-    // It may have closed the connection already.
+    // The helper may have closed the connection already.
     let _ = sendmsg::<()>(
         stream.as_raw_fd(),
         &bytes,
@@ -603,14 +602,14 @@ fn nobody_fills_the_log() {
         assert_eq!(fort.helper.run(&fort.trace()).refusal().0, "forbidden");
     }
     let log = fort.log();
-    // One minute's worth, and on a slow machine some minutes'; of each there would be 200.
+    // The limit for one minute, or for some minutes on a slow machine; without the limit there would be 200 of each.
     let of = |what: &str| log.lines().filter(|line| line.contains(what)).count();
     assert!(of("no request") > 0 && of("host_command") > 0, "{log}");
     assert!(log.len() - before < 60_000, "{} bytes", log.len());
     fort.stands();
 }
 
-/// A request as chance will have it: noise, noise with the head of a frame, or a good one with something wrong in it.
+/// Returns a random request: noise, noise with a frame's header, or a valid request with damaged parts.
 fn by_chance(chance: &mut Chance, good: &[Vec<u8>]) -> Vec<u8> {
     let noise = |chance: &mut Chance, most: usize| -> Vec<u8> {
         let length = chance.below(most);
@@ -657,7 +656,7 @@ fn damage(chance: &mut Chance, bytes: &mut Vec<u8>, good: &[Vec<u8>]) {
     }
 }
 
-/// Whether an answer is none, a refusal, or that of a ping.
+/// Returns whether a response is empty, an error, or that of a ping.
 fn gives_nothing(mut answer: &[u8]) -> bool {
     let mut kinds = Vec::new();
     let mut last = Value::Null;
@@ -669,7 +668,7 @@ fn gives_nothing(mut answer: &[u8]) -> bool {
         answer = rest;
     }
     match kinds[..] {
-        // Said to one who does not listen: it may be lost on the way.
+        // Sent to a client that does not read: it may be lost.
         [] | [2] => true,
         [2, 5] => last.get("refused").is_some() || last == json!({ "exited": { "code": 0 } }),
         _ => false,
@@ -694,7 +693,7 @@ fn frames_of_chance_get_nothing() {
     for number in 0..frames {
         let bytes = by_chance(&mut chance, &good);
         if chance.one_in(100) {
-            // Some say their piece and stay, a few at a time.
+            // Some clients send their bytes and stay connected, a few at a time.
             let mut stream = fort.helper.connect();
             let _ = stream.write_all(&bytes);
             open.push(stream);
@@ -736,7 +735,7 @@ fn a_policy_that_others_could_replace_is_none() {
         helper
             .args(["helper", "--lxcpath", "/nonexistent", "--policy"])
             .arg(file);
-        // A socket as it should be, so that only the policy is in the way.
+        // A valid socket, so that only the policy prevents the start.
         let _ = fs::remove_file(home.join("socket"));
         let socket = UnixListener::bind(home.join("socket")).unwrap();
         helper

@@ -1,4 +1,4 @@
-//! Jobs, asked of the helper over its socket: they outlive their connection, and nothing of them outlives their end.
+//! Jobs over the helper's socket: they outlive their connection, and none of their processes outlives them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,14 +17,14 @@ use crate::support::server::Directory;
 
 const NOWHERE: &str = "/nonexistent";
 
-/// A helper that keeps jobs here.
+/// Starts a helper that keeps its jobs in this directory.
 fn helper(lxcpath: &Path, home: &Directory) -> Helper {
     Helper::start_as(lxcpath, |command| {
         command.arg("--state-dir").arg(&home.0);
     })
 }
 
-/// An id like those that fronts make.
+/// Returns an id in the form of the front's.
 fn id() -> String {
     let digits = marker();
     format!("job_{digits:0>32}")
@@ -40,13 +40,13 @@ fn about(what: &str, id: &str, owner: &str) -> Value {
     json!({ "do": what, "job": id, "owner": owner })
 }
 
-/// Begins a job and hangs up as soon as it is one.
+/// Starts a job and disconnects as soon as it is accepted.
 fn begin(helper: &Helper, id: &str, owner: &str, operation: &Value) {
     let mut call = helper.ask(&start(id, owner, operation), LONG_MS);
     assert!(call.started(), "it began");
 }
 
-/// What an operation prints, a value a line.
+/// Returns the output of an operation, one JSON value per line.
 fn lines(helper: &Helper, operation: &Value) -> Vec<Value> {
     let finished = helper.run(operation);
     assert_eq!(
@@ -60,12 +60,12 @@ fn lines(helper: &Helper, operation: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// How a job has ended.
+/// Returns how a job ended.
 fn ended(helper: &Helper, id: &str, owner: &str) -> Value {
     lines(helper, &about("job_wait", id, owner)).remove(0)
 }
 
-/// A piece of its output: what is said of it, and the bytes.
+/// Returns a part of its output: the metadata, and the bytes.
 fn piece(helper: &Helper, id: &str, owner: &str, offset: u64) -> (Value, Vec<u8>) {
     let mut operation = about("job_output", id, owner);
     operation["offset"] = json!(offset);
@@ -137,7 +137,7 @@ fn whoever_stays_hears_it_as_without_a_job() {
         (finished.stdout(), finished.stderr),
         ("out\n".into(), b"err\n".to_vec())
     );
-    // A second of this id is none.
+    // A second job with this id is rejected.
     assert_eq!(
         helper.run(&start(&id, "ada", &host("true"))).refusal().0,
         "bad_command"
@@ -176,7 +176,7 @@ fn a_job_is_there_for_its_owner_alone() {
     }
 }
 
-/// What leaves processes of every kind, and how many with the marker at least.
+/// Returns a shell line that starts processes of every kind; `PROCESSES` of them have the marker, at least.
 fn stubborn(marker: &str) -> String {
     format!(
         "trap '' TERM HUP; (setsid sh -c 'setsid sleep {marker} & sleep {marker}' &) ; (env -i setsid sleep {marker} \
@@ -200,7 +200,7 @@ fn cancelling_ends_everything_that_a_job_has_started() {
     );
     assert!(call_cgroups(helper.pid()).is_empty());
     assert_eq!(piece(&helper, &id, "ada", 0).1, b"up\n");
-    // A second time it changes nothing.
+    // Cancelling it again changes nothing.
     let again = lines(&helper, &about("job_cancel", &id, "ada")).remove(0);
     assert_eq!(again, ended);
 }
@@ -225,7 +225,7 @@ fn a_job_in_a_container_is_ended_whole_and_one_that_cannot_begin_is_none() {
     assert_eq!(ended["ending"], json!({ "killed": { "why": "cancelled" } }));
     assert!(marked(&mark).is_empty());
     assert_eq!(own.state("wren"), "RUNNING");
-    // What is not a command can be one as well.
+    // An operation other than a command can also be a job.
     let stop = json!({ "do": "container_stop", "container": "wren", "grace_s": 0 });
     let stopping = format!("{}f", &id[..id.len() - 1]);
     let ended = helper.run(&start(&stopping, "ada", &stop)).ending;
@@ -263,7 +263,7 @@ fn jobs_end_with_the_helper_and_the_next_one_says_so() {
 fn of_ten_megabytes_and_more_beginning_and_end_are_kept() {
     let (home, id) = (Directory::new(), id());
     let helper = helper(Path::new(NOWHERE), &home);
-    // Lines of eight bytes, each of which says where it stands.
+    // Lines of eight bytes, each with its position.
     let lines_printed: u64 = 3_000_000;
     begin(
         &helper,

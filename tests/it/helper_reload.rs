@@ -1,4 +1,4 @@
-//! `systemctl reload gatewren-helper`: what the owner lets be done is read again, and what runs goes on.
+//! `systemctl reload gatewren-helper`: the policy is read again, and running operations continue.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,7 @@ use crate::support::helper::{Helper, LONG_MS, host};
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::Directory;
 
-/// A helper with a policy of its own.
+/// A helper with a policy file.
 struct Told {
     helper: Helper,
     home: Directory,
@@ -37,7 +37,7 @@ impl Told {
         fs::read_to_string(self.home.join("log")).unwrap()
     }
 
-    /// Has another policy read; what was logged of it.
+    /// Reloads with another policy; returns the log since.
     fn reload(&self, policy: &str) -> String {
         write(&self.home.join("policy.toml"), policy);
         let before = self.log().len();
@@ -69,7 +69,7 @@ const OFF: &str = "host_shell = \"off\"\n";
 #[test]
 fn another_policy_holds_for_the_next_operation_and_what_runs_goes_on() {
     let told = Told::new(None, ON);
-    // It has answered, so it listens for signals.
+    // It has responded, so its signal handlers are installed.
     assert!(told.is_let());
     let gate = Gate::new();
     let line = format!("{}; echo through", gate.line());
@@ -125,7 +125,7 @@ fn whoever_hears_of_containers_is_told_to_look_again_and_no_more_when_none_may_b
         sender.send(first).unwrap();
         events.finish()
     });
-    // Nothing shows when the stream has begun; so the policy is another one until it is heard of.
+    // Nothing reports when the stream has begun. So the test changes the policy until an event comes.
     let mut turn = 0;
     let first = loop {
         turn += 1;

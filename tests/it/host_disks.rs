@@ -1,4 +1,4 @@
-//! The host's disks: what is on them, how they are, and what is repaired, with file systems in files of the test's.
+//! The host's disks: their content, health and repair, with file systems in the test's files.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,13 +13,13 @@ use crate::support::command::add_agent;
 use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
 use crate::support::server::{Directory, Server, server};
 
-/// The unit in which file systems write.
+/// The block size of the file systems.
 const BLOCK: usize = 4096;
 
-/// What a block of the test's file begins with.
+/// The first bytes of each block in the test's file.
 const MARK: &[u8] = b"a wren sings in this very block";
 
-/// A box whose owner lets its disks be repaired, and an agent that is asked nothing.
+/// A host whose owner allows disk repair, and an agent that needs no confirmation.
 struct Home {
     client: Client,
     files: Directory,
@@ -27,7 +27,7 @@ struct Home {
 }
 
 impl Home {
-    /// `None`, after saying so, where there are no such file systems.
+    /// Skips the test and returns `None` where these file systems are not available.
     fn new(programs: &[&str]) -> Option<Self> {
         if !is_root() {
             skip("disks need root");
@@ -76,7 +76,7 @@ impl Home {
     }
 }
 
-/// A file that is a disk, with a place to mount it.
+/// A loop device on a file, with a directory to mount it.
 struct Disk {
     image: PathBuf,
     device: String,
@@ -84,7 +84,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// `None`, after saying so, where files cannot be disks.
+    /// Skips the test and returns `None` where loop devices are not available.
     fn new(home: &Home, name: &str, bytes: u64) -> Option<Self> {
         let (image, place) = (
             home.files.join(name),
@@ -109,7 +109,7 @@ impl Disk {
         })
     }
 
-    /// Its name.
+    /// Returns the device's name.
     fn name(&self) -> &str {
         self.device.trim_start_matches("/dev/")
     }
@@ -118,7 +118,7 @@ impl Disk {
         self.place.to_str().unwrap()
     }
 
-    /// Whether this kernel knows the file system.
+    /// Mounts it; returns whether this kernel supports the file system.
     fn mount(&self) -> bool {
         let mount = Command::new("mount")
             .arg(&self.device)
@@ -129,7 +129,7 @@ impl Disk {
 
     fn unmount(&self) {
         run("umount", &[self.place()]);
-        // Whoever made a mount namespace meanwhile, as the start of a container does, has it mounted for a while longer.
+        // A mount namespace made in between, as by the start of a container, keeps it mounted for a while longer.
         wait_until("nobody has it mounted", IN_TIME, || {
             let mut alone = fs::OpenOptions::new();
             alone.read(true).custom_flags(nix::libc::O_EXCL);
@@ -137,7 +137,7 @@ impl Disk {
         });
     }
 
-    /// Where blocks with the mark are, in bytes.
+    /// Returns the offsets of the blocks with the mark, in bytes.
     fn marked(&self) -> Vec<u64> {
         let mut disk = File::open(&self.device).unwrap();
         let mut block = [0; BLOCK];
@@ -152,7 +152,7 @@ impl Disk {
         found
     }
 
-    /// Overwrites what is there.
+    /// Overwrites a block.
     fn damage(&self, at: u64) {
         let mut disk = File::options().write(true).open(&self.device).unwrap();
         disk.seek(SeekFrom::Start(at)).unwrap();
@@ -172,14 +172,14 @@ impl Drop for Disk {
     }
 }
 
-/// Runs a program, which must go well; what it prints.
+/// Runs a program and returns its output. It must succeed.
 fn run(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output().unwrap();
     assert!(output.status.success(), "{program} {args:?}: {output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// `disk_list` tells of the file system and of the disk.
+/// Asserts that `disk_list` shows the file system and the disk.
 fn is_listed(home: &Home, disk: &Disk) {
     let list = home.call("disk_list", json!({}));
     let listed = list["filesystems"].as_array().unwrap();
@@ -296,7 +296,7 @@ fn a_disk_that_nobody_uses_is_checked_and_one_that_is_mounted_at_the_next_boot()
         "{planned}"
     );
     disk.unmount();
-    // As the box does when it boots.
+    // As the host does when it boots.
     assert!(run("e2fsck", &["-p", &disk.device]).contains("check forced"));
     assert!(!run("e2fsck", &["-p", &disk.device]).contains("check forced"));
 
@@ -316,7 +316,7 @@ fn a_disk_of_xfs_is_checked_while_it_is_not_mounted() {
     run("mkfs.xfs", &["-q", &disk.device]);
     let this = json!({ "disk": disk.name() });
     assert_eq!(home.repair(this.clone())["outcome"], "sound");
-    // What is free is counted wrongly.
+    // The counter of free blocks is wrong.
     run(
         "xfs_db",
         &[

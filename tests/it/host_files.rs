@@ -1,4 +1,4 @@
-//! The host's files: below the directories that the owner names, and nothing else of them.
+//! The host's files: only below the directories that the owner names.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -13,7 +13,7 @@ use crate::support::command::add_agent;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server};
 
-/// A box whose owner lets `open` be read and `open/own` be written, and an agent that is asked nothing.
+/// A host whose owner allows reading `open` and writing `open/own`, and an agent that needs no confirmation.
 struct Home {
     server: Server,
     client: Client,
@@ -60,7 +60,7 @@ impl Home {
         self.files.join(name).to_str().unwrap().to_owned()
     }
 
-    /// A call about a path, with more arguments.
+    /// Calls a tool with a path and more arguments.
     fn data(&self, tool: &str, path: &str, more: &Value) -> Value {
         self.client
             .call(tool, with(&self.path(path), more))
@@ -68,7 +68,7 @@ impl Home {
             .data()
     }
 
-    /// Why a call about a path failed.
+    /// Returns the error of a call with a path.
     fn failure(&self, tool: &str, path: &str, more: &Value) -> String {
         let call = self.client.call(tool, with(path, more));
         call.send().failure()
@@ -140,7 +140,7 @@ fn files_are_found_by_name_and_by_text() {
     assert_eq!(names(&by_both, "matches", "path"), paths[1..]);
     let short = find(json!({ "name": "*", "limit": 1 }));
     assert_eq!(short["truncated"], true);
-    // Behind the link there is one.
+    // A match exists only behind the link, which the search does not follow.
     assert_eq!(find(json!({ "name": "secret" }))["matches"], json!([]));
     let no = home.failure("file_search", &home.path("open"), &json!({}));
     assert!(no.contains("which name or which text"), "{no}");
@@ -237,7 +237,7 @@ fn a_pipe_is_not_opened_and_what_may_be_read_may_not_be_written() {
     );
     let refused = home.failure("file_read", &pipe, &nothing);
     assert!(refused.contains("is no regular file"), "{refused}");
-    // Read but not written.
+    // Readable, but not writable.
     let text = json!({ "text": "x" });
     let refused = home.failure("file_write", &home.path("open/a.conf"), &text);
     assert!(refused.contains("that host_file_writes names"), "{refused}");

@@ -1,4 +1,4 @@
-//! The network around the host and what fills its disks, asked on a machine of the test's own.
+//! The network around the host and the use of its disks, on a separate machine.
 
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::support::apart::Apart;
 use crate::support::machine::skip;
 use crate::support::pipe::Pipe;
 
-/// gatewren on a machine of its own, and a session with it.
+/// gatewren on a separate machine, and a session with it.
 struct Box {
     machine: Apart,
     pipe: Pipe,
@@ -51,7 +51,7 @@ impl Box {
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// What is made here belongs to the machine's network, wherever it is used.
+    /// Runs a function in the machine's network. Its sockets stay there, wherever they are used.
     fn within<T: Send + 'static>(&self, make: impl FnOnce() -> T + Send + 'static) -> T {
         let network = self.machine.network();
         let thread = std::thread::spawn(move || {
@@ -65,7 +65,7 @@ impl Box {
 #[test]
 fn a_machine_is_pinged_with_leave_of_the_kernel_and_without() {
     let Some(mut own) = Box::new() else { return };
-    // Without leave the helper asks, with leave the front itself.
+    // Without the kernel's permission the helper pings, with it the front does.
     for groups in ["1 0", "0 2147483647"] {
         let leave = format!("echo {groups} > /proc/sys/net/ipv4/ping_group_range");
         own.machine.run(&leave);
@@ -81,7 +81,7 @@ fn a_machine_is_pinged_with_leave_of_the_kernel_and_without() {
             "{answer}"
         );
     }
-    // There is no way out of here, to networks at home and to others.
+    // No route leads out of this network, neither to private addresses nor to public ones.
     for away in ["192.168.77.1", "9.9.9.9"] {
         let answer = own.call("network_ping", &json!({ "host": away }));
         assert_eq!(answer["obstacle"], "unreachable", "{answer}");
@@ -108,7 +108,7 @@ fn a_port_is_open_or_refused() {
         (&json!(true), &json!("open"))
     );
     drop(listener);
-    // Nobody else is on this network who could take the port.
+    // No other process on this network could take the port.
     let answer = own.call("network_check_port", &asked);
     assert_eq!(
         (&answer["open"], &answer["tried"][0]["state"]),
@@ -126,7 +126,7 @@ fn a_port_is_open_or_refused() {
     assert!(said.contains("port"), "{said}");
 }
 
-/// Answers one question for an address with this one.
+/// Answers one address query with this address.
 fn answer_once(server: &UdpSocket, address: Ipv4Addr) {
     let mut bytes = [0; 512];
     let (length, from) = server.recv_from(&mut bytes).unwrap();

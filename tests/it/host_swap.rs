@@ -1,4 +1,4 @@
-//! Compressed swap of the host: a device of the kernel's, switched on and off again.
+//! Compressed swap on the host: a kernel device, enabled and disabled again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use crate::support::server::{Server, server};
 
 const CONTROL: &str = "/sys/class/zram-control";
 
-/// One test at a time: the machine has one list of swap.
+/// One test at a time: the machine has one list of swap devices.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A box whose owner lets its settings be changed, and an agent that may.
+/// A host whose owner allows changes to its settings, and an agent that may make them.
 struct Home {
     client: Client,
     _server: Server,
@@ -25,7 +25,7 @@ struct Home {
 }
 
 impl Home {
-    /// `None`, after saying so, where there is no such swap.
+    /// Skips the test and returns `None` where compressed swap is not available.
     fn new() -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_root() || !Path::new(CONTROL).exists() || !swaps().is_empty() {
@@ -59,7 +59,7 @@ impl Home {
     }
 }
 
-/// The devices that swap goes to.
+/// Returns the active swap devices.
 fn swaps() -> Vec<String> {
     let swaps = fs::read_to_string("/proc/swaps").unwrap();
     let lines = swaps.lines().skip(1);
@@ -75,7 +75,7 @@ fn blocks() -> Vec<String> {
     names
 }
 
-/// Compressed swap that somebody else has made, which is gone again at the end whatever became of the test.
+/// Compressed swap that gatewren has not made, removed on drop even if the test fails.
 struct Others {
     name: String,
 }
@@ -119,7 +119,7 @@ impl Drop for Others {
     }
 }
 
-/// Switches it off at the end, whatever became of the test.
+/// Disables it on drop, even if the test fails.
 struct Off<'h>(&'h Home);
 
 impl Drop for Off<'_> {
@@ -192,7 +192,7 @@ fn compressed_swap_is_made_once_and_taken_away_and_that_of_others_is_left_alone(
     assert_eq!(swaps(), [others.node()]);
 }
 
-// A helper that was killed between two steps, or a swapoff by hand.
+// A helper that was killed between two steps, or a manual swapoff.
 #[test]
 fn what_was_left_half_made_is_found_by_its_name() {
     let Some(home) = Home::new() else {

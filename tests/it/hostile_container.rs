@@ -1,5 +1,4 @@
-//! What whoever is root in a container can do to those who look at it: nothing that they show obeys, nothing of
-//! the host's, and no more than so much.
+//! A hostile root in a container: output without control characters, without data of the host, and of limited length.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
@@ -17,20 +16,20 @@ use crate::support::helper::Helper;
 use crate::support::machine::skip;
 use crate::support::server::{Directory, Server, server};
 
-/// The most that an answer about a container may take, whatever stands in it.
+/// The maximum length of a response about a container, whatever the container contains.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 fn server_with(own: &Containers) -> Server {
     server().policy("admin").lxcpath(own.lxcpath()).start()
 }
 
-/// Whether a terminal that shows this would obey something in it, or show it in another order.
+/// Returns whether a character controls a terminal or changes the order of the text.
 fn is_obeyed(c: char) -> bool {
     let control = c.is_control() && c != '\n' && c != '\t';
     control || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Every text in a value, names too.
+/// Collects every text in a value, names included.
 fn texts(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) => found.push(text.clone()),
@@ -45,7 +44,7 @@ fn texts(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// An answer's result, in which nothing is obeyed.
+/// Returns a response's result, and asserts that it is short and free of such characters.
 fn plain(result: Value) -> Value {
     let mut found = Vec::new();
     texts(&result, &mut found);
@@ -90,7 +89,7 @@ fn what_a_container_says_of_itself_is_plain_and_short_and_its_own() {
     for outside in ["/etc/shadow", "../../../../../../../../../../etc/shadow"] {
         fs::remove_file(&file).unwrap();
         symlink(outside, &file).unwrap();
-        // Nothing of the host's: the container's own default is found, or nothing.
+        // Nothing of the host: either the container's own default or nothing.
         let text = info().to_string();
         assert!(!text.contains("root:"), "{text}");
     }
@@ -99,7 +98,7 @@ fn what_a_container_says_of_itself_is_plain_and_short_and_its_own() {
     assert!(!info().to_string().contains("outside"));
 }
 
-/// Sets a flag when it goes, also in a test that fails: the thread that looks at the flag ends then.
+/// Sets a flag on drop, also in a failing test: the thread that reads the flag then ends.
 struct OnDrop<'a>(&'a AtomicBool);
 
 impl Drop for OnDrop<'_> {
@@ -133,7 +132,7 @@ fn a_pipe_or_a_device_in_the_place_of_a_file_is_refused_unopened() {
         mkfifo(&file, Mode::S_IRWXU).unwrap();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            // A pipe can be opened so only while somebody has it open to read (fifo(7)).
+            // This open succeeds only while a reader has the pipe open (fifo(7)).
             let writer = scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     let mut options = OpenOptions::new();
@@ -150,7 +149,7 @@ fn a_pipe_or_a_device_in_the_place_of_a_file_is_refused_unopened() {
             writer.join().unwrap();
         });
         fs::remove_file(&file).unwrap();
-        // For local use, without a driver: to open it would fail with another error.
+        // A number for local use, without a driver: opening it would fail with another error.
         let device = makedev(60, 0);
         if mknod(&file, SFlag::S_IFCHR, Mode::S_IRWXU, device) == Err(Errno::EPERM) {
             return skip("no device can be made in this container");
@@ -202,7 +201,7 @@ fn a_folder_that_is_no_container_by_its_name_is_none() {
     }
 }
 
-/// An agent that may only operate once replaced a program of a container, and had a reading tool run it as root there.
+/// An agent that may only operate once replaced a program of a container. A reading tool then ran it as root there.
 #[test]
 fn an_operator_places_no_program_in_a_container() {
     let Some(mut own) = Containers::new() else {

@@ -1,4 +1,4 @@
-//! The architecture as a test: who may import whom, how long a file may be, where danger may live.
+//! The architecture as a test: which room may import which, how long a file may be, where unsafe code may be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::source::rust_files;
 
-/// The rooms, top floor first; each may import what stands behind it and nothing else.
-/// `*` is every room below.
+/// The rooms, top floor first. Each may import the rooms named beside it and nothing else. `*` is every room below.
 #[rustfmt::skip]
 const ROOMS: &[(&str, &str)] = &[
     ("cli",           "*"),
@@ -84,7 +83,7 @@ fn floor(room: &str) -> usize {
         .unwrap_or_else(|| panic!("room `{room}` is not in the table"))
 }
 
-/// The first path segments after `crate::` in a file, brace lists opened.
+/// Returns the first path segments after `crate::` in a file.
 fn imports(code: &str) -> BTreeSet<String> {
     let mut rooms = BTreeSet::new();
     for line in code.lines().filter(|l| !l.trim_start().starts_with("//")) {

@@ -1,4 +1,4 @@
-//! `gatewren job`: the owner looks at everybody's jobs, and ends them.
+//! `gatewren job`: the owner lists the jobs of all agents, and ends them.
 
 use std::process::{Command, Output};
 
@@ -8,7 +8,7 @@ use crate::support::command::tell_by;
 use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
 use crate::support::server::{Server, server};
 
-/// What the command does, typed by the owner.
+/// Runs the command as the owner.
 fn job(server: &Server, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     command

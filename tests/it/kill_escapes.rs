@@ -1,4 +1,4 @@
-//! Commands in real containers that hide from the end of their call: the helper finds and kills them all the same.
+//! Commands in real containers that try to escape the end of their call: the helper still finds and kills them.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,22 +16,22 @@ use crate::support::machine::{
     IN_TIME, call_cgroups, cgroup2, is_alive, marked, marker, skip, sleeping, wait_until,
 };
 
-/// Makes a cgroup beside that of the call, and what enters it.
+/// Makes a cgroup beside that of the call, and a shell function to enter it.
 const LEAVE: &str = "busybox mkdir -p /tmp/cg; busybox mount -t cgroup2 none /tmp/cg 2>/dev/null; \
     busybox mkdir -p /tmp/cg/away; leave() { echo 0 > /tmp/cg/away/cgroup.procs; }; ";
 
-/// What has happened when a call has ended.
+/// How a call ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum End {
     /// The command has killed its reaper.
     ReaperLost,
-    /// It ended by itself.
+    /// The command exited by itself.
     Exited,
-    /// It ran until it was cancelled.
+    /// The command ran until it was cancelled.
     Cancelled,
 }
 
-/// Ways to hide, with the marker in place of `MARK`, and how the call ends. All of them leave the cgroup first.
+/// Ways to escape, with `MARK` in place of the marker, and how the call ends. All of them leave the cgroup first.
 const WAYS: &[(&str, &str, End)] = &[
     (
         "kills the reaper",
@@ -114,15 +114,15 @@ const WAYS: &[(&str, &str, End)] = &[
     ),
 ];
 
-/// Whether the kernel gives calls audit sessions of their own.
+/// Whether the kernel gives each call its own audit session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Session {
     Own,
-    /// The helper is in a login session that it has no right to leave, as its calls have not.
+    /// The helper is in a login session that neither it nor its calls may leave.
     Shared,
 }
 
-/// A running container of the test's own, and where LXC finds it.
+/// A running container of the test, and its root directory.
 struct Ground {
     own: Containers,
     root: PathBuf,
@@ -164,7 +164,7 @@ impl Ground {
         Helper::start_program(&program, self.own.lxcpath(), |_| {})
     }
 
-    /// Starts a process of the container that no call has started.
+    /// Starts a process in the container that no call has started.
     fn service(&self, line: &str) -> Child {
         let mut attach = Command::new("lxc-attach");
         attach.arg("-P").arg(self.own.lxcpath());
@@ -173,21 +173,21 @@ impl Ground {
     }
 }
 
-/// A container, and a helper whose calls have sessions of this kind; none where they cannot be had.
+/// Returns a container, and a helper whose calls have sessions of this kind; `None` where these are not available.
 fn place(session: Session) -> Option<(Ground, Helper)> {
     let ground = Ground::new()?;
     let helper = ground.helper(session)?;
     Some((ground, helper))
 }
 
-/// One such place for each kind of session.
+/// Returns a container and a helper for each kind of session.
 fn places() -> impl Iterator<Item = (Ground, Helper)> {
     [Session::Own, Session::Shared]
         .into_iter()
         .filter_map(place)
 }
 
-/// One way in a container of its own: a command that mounts over /proc spoils it for the next.
+/// Tries one way in a new container: a command that mounts over /proc makes it unusable for the next.
 fn hide_and_end(session: Session, (what, line, end): (&str, &str, End)) {
     let Some((_ground, helper)) = place(session) else {
         return;
@@ -217,7 +217,7 @@ fn hide_and_end(session: Session, (what, line, end): (&str, &str, End)) {
     });
 }
 
-/// Nothing of a call lives when its answer has come.
+/// Asserts that no process of a call lives after its response.
 fn nothing_lives(marker: &str) {
     let left = marked(marker);
     assert!(left.is_empty(), "{left:?} live when the answer has come");
@@ -306,7 +306,7 @@ fn a_reaper_that_is_traced_keeps_nothing_alive() {
     }
 }
 
-/// The reaper of the helper's only call.
+/// Returns the reaper of the helper's only call.
 fn reaper_below(helper: i32) -> Option<i32> {
     let mut next = vec![helper];
     while let Some(pid) = next.pop() {
@@ -343,7 +343,7 @@ fn on_the_host_what_leaves_its_cgroup_and_takes_the_name_of_a_daemon_is_killed()
     let folder = std::env::temp_dir().join(format!("gatewren-it-{marker}"));
     fs::create_dir(&folder).unwrap();
     let helper = Helper::start(Path::new("/nonexistent"));
-    // The helper spares LXC's daemons, which it knows by the names of their files.
+    // The helper spares LXC's daemons, which it recognises by the names of their files.
     let line = format!(
         "cp /bin/sleep {folder}/lxc-start; echo 0 > {away}/cgroup.procs; (setsid {folder}/lxc-start {marker} &); \
          sleep 0.3; kill -9 $PPID; sleep {marker}",
@@ -357,12 +357,12 @@ fn on_the_host_what_leaves_its_cgroup_and_takes_the_name_of_a_daemon_is_killed()
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// The services of the container fork while the call runs and hides.
+/// The container's services fork while the call runs and hides.
 #[test]
 fn services_and_other_calls_live_on_when_a_call_that_hid_is_killed() {
     for (ground, helper) in places() {
         let (service, other, hidden) = (marker(), marker(), marker());
-        // One of its workers is born while the call runs, and its parent ends.
+        // One of its workers is forked while the call runs, and its parent ends.
         let mut attached = ground.service(&format!(
             "until [ -e /tmp/go ]; do sleep 0.05; done; (setsid sleep {service} &); exec sleep {service}"
         ));
@@ -439,7 +439,7 @@ fn a_lost_reaper_is_a_warning_with_the_operation() {
     );
 }
 
-/// Ends a service and what it has started: all of it is in the container, which is taken away afterwards.
+/// Kills the attached process of a service. What it started is in the container, which is deleted afterwards.
 fn end(attached: &mut Child) {
     let pid = i32::try_from(attached.id()).unwrap();
     assert!(is_alive(pid));

@@ -1,4 +1,4 @@
-//! When a call ends, in whatever way, nothing that it started is left: on the host and in real containers.
+//! When a call ends, by any cause, no process that it started is left: on the host and in real containers.
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::support::machine::{
     wait_until, with_time_enough,
 };
 
-/// The shortest time that a call is given whose time is to be over while all of it runs.
+/// The shortest timeout of a call that must expire while all of its processes run.
 const SHORTEST: Duration = Duration::from_secs(4);
 
-/// What is run, with the marker in place of `MARK`, and how many marked processes that makes at least.
+/// The commands, with `MARK` in place of the marker, and the minimum number of marked processes of each.
 const COMMANDS: &[(&str, &str, usize)] = &[
     ("foreground", "sleep MARK", 1),
     ("background", "sleep MARK & sleep MARK & wait", 2),
@@ -59,10 +59,10 @@ enum Way {
     FrontSigkill,
 }
 
-/// What is run and its marker.
+/// A command's name and its marker.
 type Mark = (&'static str, String);
 
-/// Starts all commands at once; nothing if they do not all run within the time that they have.
+/// Starts all commands at once; `None` if they do not all run within `time`.
 fn start_all(helper: &Helper, place: Place, time: Duration) -> Option<(Vec<Mark>, Vec<Call>)> {
     let begun = Instant::now();
     let timeout_ms = u64::try_from(time.as_millis()).unwrap();
@@ -86,7 +86,7 @@ fn start_all(helper: &Helper, place: Place, time: Duration) -> Option<(Vec<Mark>
     all_run.then_some((marks, calls))
 }
 
-/// All commands at once in one helper, then the end in one way: nothing may be left.
+/// Runs all commands at once in one helper, ends them in one way, and asserts that nothing is left.
 fn end_all(lxcpath: &Path, place: Place, way: Way) {
     let mut helper = match way {
         Way::FrontSigkill => Helper::start_with_front(lxcpath),
@@ -103,7 +103,7 @@ fn end_all(lxcpath: &Path, place: Place, way: Way) {
         wait_until(what, IN_TIME, || marked(marker).is_empty());
     }
     if way == Way::HelperSigkill {
-        // Nobody is left to tidy up; the next helper does.
+        // The killed helper cannot clean up; the next helper does.
         let next = Helper::start(lxcpath);
         next.run(&json!({ "do": "ping" }));
     }
@@ -172,10 +172,10 @@ matrix! {
     in_a_container_sigkill_of_the_front_leaves_nothing: Container FrontSigkill;
 }
 
-/// A helper, and how a shell line becomes an operation there.
+/// A helper, and the function that makes a shell line an operation there.
 type Ground = (Helper, fn(&str) -> Value);
 
-/// Both places, the container one only where there is one.
+/// Returns both places, the container only where there is one.
 fn places() -> Vec<Ground> {
     let mut places: Vec<Ground> = vec![(Helper::start(Path::new("/nonexistent")), host)];
     if let Some(path) = lxcpath() {
@@ -208,7 +208,7 @@ fn a_cancelled_call_still_hears_what_was_printed() {
             &command(&format!("echo before; exec sleep {marker}")),
             LONG_MS,
         );
-        // The shell carries the marker too, before it has printed anything.
+        // The shell's arguments contain the marker too, even before it has printed.
         wait_until("it has printed", IN_TIME, || runs(&["sleep", &marker]));
         call.cancel();
         let finished = call.finish();
@@ -267,7 +267,7 @@ fn what_left_its_cgroup_is_killed_too() {
         }
         drop(call);
         wait_until("all are gone", IN_TIME, || marked(&marker).is_empty());
-        // One that is dying has no arguments any more, but is still in its cgroup.
+        // A dying process has no arguments any more, but is still in its cgroup.
         wait_until("it is empty", IN_TIME, || fs::remove_dir(&away).is_ok());
     }
 }
@@ -340,8 +340,8 @@ fn the_next_helper_kills_what_a_dead_one_could_not() {
     let Some(living) = call_cgroups(helper.pid()).pop() else {
         return skip("no call has a cgroup of its own here");
     };
-    // As the living helper's, but of a start that never was. Every helper that starts looks for such ones, those
-    // of other tests too, and removes them while they are empty: then it is made again.
+    // Named like the living helper's, but with a start time that never was. Every helper that starts, also those of
+    // other tests, removes such cgroups while they are empty. In that case it is made again.
     let name = living.file_name().unwrap().to_str().unwrap();
     let parts: Vec<&str> = name.split('-').collect();
     let stale = mount.join(format!("gatewren-exec-{}-{}-1-0", parts[2], helper.pid()));

@@ -1,4 +1,4 @@
-//! What a command prints beyond its answer: cut in the middle, linked, read by the agent that ran it and nobody else.
+//! Command output beyond the response: cut in the middle, linked, readable only by the agent that ran the command.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use crate::support::command::add_agent;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server};
 
-/// What an answer shows of an output at most, head and tail together, with what says how much is missing.
+/// The most output that a response shows, head and tail together, with the note of how much is missing.
 const SHOWN: usize = 41 << 10;
 
-/// Lines of nine bytes, each with its number.
+/// Returns lines of nine bytes, each with its number.
 fn lines(first: usize, last: usize) -> String {
     let mut all: Vec<String> = (first..=last).map(|n| format!("{n:08}")).collect();
     all.push(String::new());
@@ -21,7 +21,7 @@ fn numbers(last: usize) -> Value {
     json!({ "command": format!("seq -f %08.0f 1 {last}") })
 }
 
-/// The answer of a shell call and the addresses that it links to.
+/// Returns the response to a shell call, and the URIs that it links to.
 fn shell(client: &Client, arguments: Value) -> (Value, Vec<String>) {
     let result = client.call("system_shell", arguments).send().result();
     let blocks = result["content"].as_array().unwrap();
@@ -93,7 +93,7 @@ fn binary_output_is_bytes_and_beyond_what_is_kept_only_its_beginning() {
     let content = read(&client, &links[0])["result"]["contents"][0].clone();
     assert_eq!(content["mimeType"], "application/octet-stream", "{content}");
     assert!(content["blob"].as_str().unwrap().len() > 130_000);
-    // A megabyte: head and tail are kept, and the text says what is missing.
+    // A megabyte: head and tail are kept, and the text states what is missing.
     let (_, links) = shell(&client, numbers(120_000));
     let content = read(&client, &links[0])["result"]["contents"][0].clone();
     let text = content["text"].as_str().unwrap();

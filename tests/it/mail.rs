@@ -1,4 +1,4 @@
-//! Mail to the owner: what a server of SMTP receives from the box's own sendmail (Debian's msmtp-mta), and who is sent any.
+//! Mail to the owner through the host's own sendmail (Debian's msmtp-mta), as an SMTP server receives it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,7 +13,7 @@ use crate::notify::{json_of, notice, notify, send};
 use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
 use crate::support::server::{Directory, Server, server};
 
-/// Reads a letter with a library that is not ours.
+/// Parses a message with Python's library.
 const READ: &str = r"
 import email, json, sys
 from email import policy
@@ -23,7 +23,7 @@ print(json.dumps({'headers': names, 'subject': letter['subject'], 'to': letter['
     'agent': letter['x-gatewren-from'], 'text': letter.get_content()}))
 ";
 
-/// A letter as it was received.
+/// A received message.
 #[derive(Clone)]
 struct Letter {
     to: Vec<String>,
@@ -49,7 +49,7 @@ impl Letter {
     }
 }
 
-/// A server of SMTP that takes everything, or says no to each recipient.
+/// An SMTP server that accepts everything, or rejects each recipient.
 #[derive(Clone, Default)]
 struct Sink {
     letters: Arc<Mutex<Vec<Letter>>>,
@@ -128,7 +128,7 @@ impl Sink {
 
 const CHANNEL: &str = "[notify.post]\nkind = \"mail\"\non = [\"error\"]\n";
 
-/// A server on a box whose mail goes to the sink.
+/// Starts a server on a host whose mail goes to the sink.
 fn posting(sink: &Sink, bounds: &str) -> Option<(Server, Directory)> {
     let version = Command::new("/usr/sbin/sendmail").arg("--version").output();
     let is_msmtp = version.is_ok_and(|said| said.stdout.starts_with(b"msmtp"));

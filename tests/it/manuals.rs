@@ -1,11 +1,11 @@
-//! The manual as a whole: every page is written well, and what its pages send their readers to is there.
+//! The manual as a whole: every page is valid, and its references exist.
 
 use std::fs;
 use std::path::Path;
 
 use crate::support::manual::Manual;
 
-/// The names of all pages, such as `gatewren.8`.
+/// Returns the names of all pages, such as `gatewren.8`.
 fn pages() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/man");
     let files = fs::read_dir(folder).unwrap();

@@ -1,4 +1,4 @@
-//! The server made known on the local network: the file for avahi-daemon, and whose it is.
+//! The server's announcement on the local network: the file for avahi-daemon, and its ownership.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! `/metrics`: who may look, what is told, in a form that others read, and a dashboard that asks for nothing else.
+//! `/metrics`: who may read it, its content and format, and a dashboard that queries only existing metrics.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ fn scrape(server: &Server, token: &str) -> Answer {
     client.request("GET", "/metrics").send()
 }
 
-/// The value of one series, by all that stands before it.
+/// Returns the value of a series, by everything before the value.
 fn value(page: &str, series: &str) -> Option<f64> {
     let found = page.lines().find_map(|line| line.strip_prefix(series));
     found.map(|value| value.trim().parse().unwrap())
@@ -149,7 +149,7 @@ fn what_happens_is_on_the_page_and_the_dashboard_asks_for_nothing_else() {
     asks_for_what_is_there(&page);
 }
 
-/// Each sample has its family, and the dashboard asks for nothing else.
+/// Asserts that each sample has its family, and that the dashboard queries only existing metrics.
 fn asks_for_what_is_there(page: &str) {
     let families: BTreeSet<&str> = page
         .lines()
@@ -179,7 +179,7 @@ fn asks_for_what_is_there(page: &str) {
     }
 }
 
-/// The family of a sample.
+/// Returns the family of a sample.
 fn family(name: &str) -> &str {
     let parts = ["_bucket", "_sum", "_count"];
     let bare = parts.iter().find_map(|part| name.strip_suffix(part));
@@ -187,7 +187,7 @@ fn family(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// The metrics in an expression.
+/// Collects the metrics in an expression.
 fn names(expression: &str, found: &mut BTreeSet<String>) {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     found.extend(

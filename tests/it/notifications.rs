@@ -7,7 +7,7 @@ use crate::support::command::tell_by;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{has_sqlite3, server};
 
-/// What the test added, and not what the server noticed of the machine, such as a disk that is full.
+/// Returns the test's notifications, without those of the server about this machine, such as a full disk.
 fn own(client: &Client, tool: &str, arguments: Value) -> Vec<Value> {
     let data = client.call(tool, arguments).send().data();
     let all = data["notifications"].as_array().unwrap().iter();
@@ -72,7 +72,7 @@ fn each_agent_sees_what_is_of_its_space_and_startos_names_do_the_same() {
     assert_eq!(done.send().data()["changed"], 1);
     assert_eq!(seen(&admin), [106, 103]);
     let done = admin.call("notification.remove-before", json!({ "before": 105 }));
-    // The server's own go too.
+    // The server's own are removed too.
     assert!(done.send().data()["changed"].as_u64().unwrap() >= 2);
     let done = admin.call("notification.remove", json!({ "ids": [105] }));
     assert_eq!(done.send().data()["changed"], 1);

@@ -1,5 +1,4 @@
-//! The owner's channels: what agents send there, what is sent there unasked, and what servers make of it that are slow,
-//! refuse, or lead elsewhere.
+//! The owner's channels: messages from agents, the server's own messages, and slow, rejecting or redirecting servers.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +12,7 @@ use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::postbox::{Manner, PostBox};
 use crate::support::server::{Directory, Server, server};
 
-/// A channel of ntfy's, with whatever else is said of it.
+/// Returns the settings of an ntfy channel, with more lines.
 fn ntfy(name: &str, url: &str, more: &str) -> String {
     format!("[notify.{name}]\nkind = \"ntfy\"\nurl = \"{url}\"\ntopic = \"box\"\n{more}\n")
 }
@@ -34,7 +33,7 @@ pub fn send(client: &Client, arguments: Value) -> crate::support::answer::Answer
     client.call("notify_send", arguments).send()
 }
 
-/// A file with a token that only its owner reads.
+/// Returns a file with a token that only its owner may read.
 fn token_file(directory: &Directory, token: &str) -> String {
     let path = directory.join("channel-token");
     fs::write(&path, format!("{token}\n")).unwrap();
@@ -271,7 +270,7 @@ fn a_token_that_others_could_read_is_not_sent() {
     assert!(!server.log().contains("tk_open"));
 }
 
-/// What `gatewren notify` does, typed by the owner.
+/// Runs `gatewren notify` as the owner.
 pub fn notify(server: &Server, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     let command = command.arg("notify").args(words).arg("--config");
@@ -282,7 +281,7 @@ pub fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-/// Adds a notification as any program on the box may.
+/// Adds a notification, as any program on the host may.
 pub fn notice(server: &Server, id: u64, level: &str) {
     let one = json!({ "at_ms": 7, "level": level, "title": level, "message": "m\u{1b}[2J", "seen": false });
     let all = json!({ "host": { id.to_string(): one } });

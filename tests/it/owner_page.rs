@@ -1,5 +1,5 @@
-//! The owner's pages over HTTP: the first password, forms and their proof, and what nobody else may do. A browser
-//! tries the same, and how it looks, in `tests/browser`.
+//! The owner's pages over HTTP: first password, forms and proofs, owner-only actions; `tests/browser` adds the
+//! layout.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use crate::support::server::{Directory, Server, server};
 
 const PASSWORD: &str = "four words of mine";
 
-/// What a command of the owner prints as JSON, or complains of.
+/// Returns the output of an owner's command as JSON, or its error.
 pub fn tell(home: &Directory, words: &[&str]) -> Result<Value, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_gatewren"))
         .args(words)
@@ -54,7 +54,7 @@ pub fn form(client: &Client, path: &str, fields: &[(&str, &str)]) -> Request {
         .body(encoded.join("&").as_bytes())
 }
 
-/// The owner, with a password set by the code: the cookie.
+/// Sets the owner's password with the code, and returns the cookie.
 pub fn set_up(client: &Client, code: &str) -> String {
     let fields = [("code", code), ("password", PASSWORD), ("again", PASSWORD)];
     let answer = form(client, "/owner/set-up", &fields).send();
@@ -67,7 +67,7 @@ pub fn set_up(client: &Client, code: &str) -> String {
     set.split(';').next().unwrap().to_owned()
 }
 
-/// What the forms of a page carry.
+/// Returns the proof in a page's forms.
 pub fn proof(page: &Answer) -> String {
     let (_, rest) = page.body.split_once("name=\"proof\" value=\"").unwrap();
     rest.split('"').next().unwrap().to_owned()
@@ -115,7 +115,7 @@ fn the_code_sets_the_first_password_once() {
     assert_eq!(done(&home, "owner setup"), ["ok", "ok"]);
 }
 
-/// What a first start of the service logs, up to the code.
+/// Returns the log of the service's first start, up to the code.
 fn first_words(home: &Directory) -> String {
     let file = home.0.join("mine.toml");
     let state = home.0.join("own");
@@ -150,7 +150,7 @@ fn a_first_start_says_the_code_in_its_log() {
     assert_eq!((code.len(), code.find('-')), (11, Some(5)), "{said}");
 }
 
-/// How each deed of this name ended, the newest first.
+/// Returns how each deed of this name ended, the newest first.
 fn done(home: &Directory, deed: &str) -> Vec<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_gatewren"))
         .args(["audit", "list", "--json", "--tool", deed, "--dir"])
@@ -231,17 +231,17 @@ fn a_form_is_for_the_page_that_it_came_with() {
     assert!(!again.body.contains(token), "it is shown once");
 }
 
-/// Lets 11 minutes pass since the owner typed the password.
+/// Makes 11 minutes pass since the owner typed the password.
 fn let_confirmation_expire(home: &Directory) {
     let vault = connect(&home.join("vault.db"));
     let older = "UPDATE login SET password_ms = password_ms - 660000";
     assert!(vault.execute(older, []).unwrap() > 0);
 }
 
-/// What the page says where the password is needed once more.
+/// The page's text when it needs the password again.
 const ASKED: &str = "Type your password again";
 
-/// The owner at the page, signed in.
+/// The signed-in owner on the page.
 struct Owner {
     client: Client,
     cookie: String,
@@ -265,7 +265,7 @@ impl Owner {
         form.header("cookie", &self.cookie).send_once()
     }
 
-    /// The same with the password, as the page that asks for it sends it.
+    /// Submits the form with the password, as the page that asks for it does.
     fn confirm(&self, path: &str, fields: &[(&str, &str)], password: &str) -> Answer {
         let more = [("username", "owner"), ("confirm_password", password)];
         self.send(path, &[fields, &more].concat())

@@ -1,4 +1,4 @@
-//! What root types on the box leaves the files of the service to the service's user.
+//! Commands that root runs on the host leave the service's files to the service's user.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -15,10 +15,10 @@ use crate::support::command::tell_by;
 use crate::support::machine::{IN_TIME, install_program, is_root, skip, wait_until};
 use crate::support::server::Directory;
 
-/// A user who is not root; nobody need know it by a name.
+/// A user id other than root's; it needs no name.
 const SERVICE: u32 = 64_123;
 
-/// A box whose service runs as a user of its own, with settings that belong to root.
+/// A host whose service runs as a separate user, with settings that belong to root.
 struct Home {
     home: Directory,
     running: Option<Child>,
@@ -32,7 +32,7 @@ impl Home {
         }
         let home = Directory::new();
         fs::set_permissions(&home.0, Permissions::from_mode(0o755)).unwrap();
-        // Not every directory above the build is open to everybody.
+        // Not every directory above the build is readable by all users.
         install_program(
             Path::new(env!("CARGO_BIN_EXE_gatewren")),
             &home.join("gatewren"),
@@ -66,7 +66,7 @@ impl Home {
         command
     }
 
-    /// Starts the service; where it is reached.
+    /// Starts the service; returns its address.
     fn start(&mut self) -> String {
         let log = self.home.join("log");
         let mut command = self.command(&["serve"]);
@@ -96,7 +96,7 @@ impl Home {
         assert_eq!(process.wait().unwrap().code(), Some(0));
     }
 
-    /// Everything in the state directory belongs to the service.
+    /// Asserts that everything in the state directory belongs to the service.
     fn is_the_services(&self, when: &str) {
         let mut folders = vec![self.home.join("state")];
         while let Some(folder) = folders.pop() {
@@ -116,7 +116,7 @@ impl Home {
         tell_by(&self.settings(), args)
     }
 
-    /// What root asks for and looks at, whether the service runs or not.
+    /// Runs root's commands that change or read the state, with or without a running service.
     fn root_does_all(&self, name: &str, when: &str) -> Value {
         let added = self.tell(&["agent", "add", name, "--policy", "observe"]);
         for args in [
@@ -156,7 +156,7 @@ fn a_certificate_that_root_renews_or_installs_is_the_services() {
     shows(&home.tell(&["cert", "renew"]));
     home.is_the_services("renew");
 
-    // Where root alone can read, as ACME clients keep it.
+    // Readable only by root, as ACME clients keep it.
     let secret = home.home.join("live");
     fs::create_dir(&secret).unwrap();
     fs::set_permissions(&secret, Permissions::from_mode(0o700)).unwrap();
@@ -176,7 +176,7 @@ fn a_certificate_that_root_renews_or_installs_is_the_services() {
     home.is_the_services("remove");
     assert!(!turned_on.exists());
 
-    // Root does not follow what the service has laid.
+    // Root does not follow a symbolic link that the service has made.
     let tls = home.home.join("state/tls");
     fs::rename(&tls, home.home.join("state/away")).unwrap();
     std::os::unix::fs::symlink(&secret, &tls).unwrap();

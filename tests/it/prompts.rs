@@ -1,4 +1,4 @@
-//! Prompts: a task with what the box is like right now, within what an agent sees; and what is offered while one types.
+//! Prompts: a task with the host's current state, within what an agent sees; and completion of their arguments.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn names(client: &Client) -> Vec<String> {
     client.modern("prompts/list").send().names("prompts")
 }
 
-/// The messages of a prompt, one below the other.
+/// Returns the messages of a prompt, one below the other.
 fn text(result: &Value) -> String {
     let messages = result["messages"].as_array().unwrap().iter();
     let texts = messages.map(|message| message["content"]["text"].as_str().unwrap());

@@ -1,4 +1,4 @@
-//! Backups in a repository of restic's, with the box's own restic: made, listed, checked, brought back, broken off.
+//! Backups in a restic repository, with the host's own restic: created, listed, verified, restored, cancelled.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _};
@@ -16,10 +16,10 @@ use crate::support::helper::{Helper, LONG_MS};
 use crate::support::machine::{IN_TIME, call_cgroups, is_alive, marked, skip, wait_until};
 use crate::support::server::Directory;
 
-/// The repository's password; it must stand nowhere but in its file.
+/// The repository's password; it must occur only in its file.
 const PASSWORD: &str = "correct horse";
 
-/// A repository of the owner's, with its password in a file.
+/// The owner's repository, with its password in a file.
 struct Repository {
     files: Directory,
 }
@@ -42,7 +42,7 @@ impl Repository {
         self.files.join("repository")
     }
 
-    /// As the owner's file names it.
+    /// Returns the target, in the form of helper.toml.
     fn target(&self) -> String {
         let (path, password) = (self.path(), self.files.join("password"));
         format!(
@@ -52,7 +52,7 @@ impl Repository {
         )
     }
 
-    /// What the owner's own restic says.
+    /// Returns the output of the owner's own restic.
     fn run(&self, args: &[&str]) -> String {
         let done = Command::new("restic")
             .args(["--no-cache", "-r"])
@@ -109,7 +109,7 @@ fn a_container_comes_back_from_restic_as_it_was() {
     let made = home.call("backup_create", safe(json!({ "container": "wren" })));
     let id = made["backup"].as_str().unwrap();
     let first = made["archive_bytes"].as_u64().unwrap();
-    // The second has nothing to add but what it says of itself.
+    // The second backup adds only its own metadata.
     let second = home.call("backup_create", safe(json!({ "container": "wren" })));
     assert!(
         second["archive_bytes"].as_u64().unwrap() < first / 4,
@@ -131,7 +131,7 @@ fn a_container_comes_back_from_restic_as_it_was() {
     let verified = home.call("backup_verify", safe(json!({ "backup": id })));
     assert_eq!(verified["whole"], true, "{verified}");
     assert!(verified["entries"].as_u64().unwrap() > before.lines().count() as u64);
-    // It is one snapshot to the owner, with the files below their own name.
+    // To the owner it is one snapshot, with the files under their own paths.
     let list = repository.run(&["ls", "latest"]);
     assert!(list.contains("\n/rootfs/data/private\n"), "{list}");
     assert_eq!(names(&repository.path().join("locks")), [""; 0]);
@@ -193,7 +193,7 @@ fn a_damaged_repository_is_found_and_changes_nothing() {
     let before = python(LOOK, &root);
     let made = home.call("backup_create", safe(json!({ "container": "wren" })));
     let id = &made["backup"];
-    // The largest pack is of files.
+    // The largest pack contains file data.
     let mut find = Command::new("find");
     find.arg(repository.path().join("data"))
         .args(["-type", "f"]);
@@ -219,7 +219,7 @@ fn a_damaged_repository_is_found_and_changes_nothing() {
     assert_eq!(names(&repository.path().join("locks")), [""; 0]);
 }
 
-/// Targets that cannot be used, each for a reason of its own: as the owner's file lists them, behind others.
+/// Returns unusable targets, each for another reason, in the form of helper.toml after other targets.
 fn unusable(repository: &Repository, files: &Directory, silent: &TcpListener) -> String {
     const FAR: &str = "# a server\nRESTIC_REPOSITORY=rest:http://me:sesame@127.0.0.1:1/\nAWS_SECRET_ACCESS_KEY=sesame\n";
     let at = |name: &str| files.join(name).display().to_string();
@@ -270,7 +270,7 @@ fn what_is_in_the_way_of_a_repository_is_told_and_its_password_is_not() {
         let said = home.refused("backup_create", asked);
         assert!(said.contains(why), "{target}: {said}");
     }
-    // One that takes the connection and says nothing holds up nobody for long.
+    // A target that accepts the connection and never responds delays the others only briefly.
     let list = home.call("backup_list", json!({}));
     for (target, why) in [
         ("wrong", "password"),
@@ -293,7 +293,7 @@ fn what_is_in_the_way_of_a_repository_is_told_and_its_password_is_not() {
     assert_eq!(repository.snapshots().len(), 0);
 }
 
-/// Runs `begin`, and has restic stand still as soon as it makes a backup and holds its lock.
+/// Runs `begin`, and stops restic with SIGSTOP as soon as it makes a backup and holds its lock.
 fn halted<T>(place: &str, locks: &Path, begin: impl FnOnce() -> T) -> (T, i32) {
     let call = begin();
     let mut pid = 0;
@@ -303,7 +303,7 @@ fn halted<T>(place: &str, locks: &Path, begin: impl FnOnce() -> T) -> (T, i32) {
             line.windows(6).any(|part| part == b"backup")
         });
         pid = found.unwrap_or(0);
-        // One that is just being written ends in `-tmp-` and a number.
+        // A lock that is still being written ends in `-tmp-` and a number.
         pid != 0 && names(locks).iter().any(|name| name.len() == 64)
     });
     kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();

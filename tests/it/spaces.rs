@@ -1,5 +1,4 @@
-//! Agents in different spaces: no message to one contains anything of another, and what is outside its space looks
-//! like something that does not exist.
+//! Agents in different spaces: what is outside an agent's space looks to it like what does not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -190,10 +189,9 @@ impl Agent {
         }
     }
 
-    /// Asserts that a name that exists in another space and one that does not exist get the same response, byte for
-    /// byte.
+    /// Asserts that a name that exists in another space and one that does not exist get the same bytes as a response.
     ///
-    /// Values that change by themselves may change between the two, so the requests may be repeated.
+    /// Values that change by themselves may change in between, so the requests may be repeated.
     fn cannot_tell(&self, what: &str, elsewhere: &str, ask: &dyn Fn(&str) -> Request) {
         let mut last = (String::new(), String::new());
         let answer = |name: &str| {
@@ -211,8 +209,7 @@ impl Agent {
     }
 }
 
-/// Returns a value for a parameter of a tool or template, about the container where possible. A new parameter needs a
-/// value here.
+/// Returns a value for a parameter of a tool or template, about the container if possible. Add new parameters here.
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub fn value(parameter: &str, container: &str) -> Value {
     let uri = format!("gatewren:///public/packageData/{container}");
@@ -611,8 +608,7 @@ fn newest(agent: &Agent) -> u64 {
     agent.hear(&get).data()["revision"].as_u64().unwrap()
 }
 
-/// Makes changes of every kind in the other space, finished before any change in this one; returns their last
-/// revision.
+/// Makes changes of every kind in the other space, before any change in this one; returns their last revision.
 fn much_happens_elsewhere(home: &Home, second: &Agent) -> u64 {
     home.server.put("free", &json!(SECOND));
     for number in 1..=5 {
@@ -633,8 +629,7 @@ fn much_happens_elsewhere(home: &Home, second: &Agent) -> u64 {
     elsewhere
 }
 
-/// Asserts that `changes_since` returns only the agent's own revisions. A later cursor does not reveal whether others
-/// exist.
+/// Asserts that `changes_since` returns only the agent's own revisions, and does not reveal others.
 fn its_history_is_its_own(home: &Home, first: &Agent, begun: u64) {
     let since = first
         .client

@@ -1,5 +1,6 @@
-//! Edge cases of cancellation, progress and ping (P of the checklist); `flow_calls` tests their effect on running
-//! commands.
+//! Edge cases of cancellation, progress and ping (P of the checklist).
+//!
+//! `flow_calls` tests their effect on running commands.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
-//! The guard's chain: what each check rejects, with which error, and that an earlier check responds before a later
-//! one.
+//! The guard's chain: what each check rejects, with which error, and the order of the checks.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
-//! One endpoint, two eras: how a request's revision is found, in which order its faults are checked (B of the
-//! checklist), and the responses to the stateful verbs (H).
+//! One endpoint, two eras: a request's revision and the order of its checks (B of the checklist), stateful verbs (H).
 
 use serde_json::json;
 

@@ -1,5 +1,4 @@
-//! Requests that two programs could read differently: each is rejected, or read as one and the last of its
-//! connection.
+//! Requests that two programs could read differently: rejected, or read as one and the last of their connection.
 
 use crate::support::frames::{self, Outcome};
 use crate::support::server::{Server, shared};

@@ -349,7 +349,7 @@ fn names(sessions: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one story, told in order")]
+#[expect(clippy::too_many_lines, reason = "one scenario, in order")]
 fn an_agent_ends_sessions_of_its_own_and_their_names_let_nobody_in() {
     let home = Directory::new();
     let before = server().directory(&home.0).start();

@@ -121,7 +121,7 @@ fn changed(result: &Value) -> bool {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one story, told in order")]
+#[expect(clippy::too_many_lines, reason = "one scenario, in order")]
 fn keys_come_and_go_in_a_block_and_foreign_lines_stay_byte_for_byte() {
     let Some(home) = Home::new() else { return };
     let (owners, owners_print) = home.make("ed25519", "the owner");
@@ -218,7 +218,7 @@ fn keys_come_and_go_in_a_block_and_foreign_lines_stay_byte_for_byte() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one story, told in order")]
+#[expect(clippy::too_many_lines, reason = "one scenario, in order")]
 fn what_is_no_plain_key_and_what_others_could_have_written_is_refused() {
     let Some(home) = Home::new() else { return };
     let (key, print) = home.make("ed25519", "k");

@@ -1,8 +1,8 @@
-//! Every existing tool with good and with bad arguments, made from its schema: a new tool is tested from its first
-//! day. Values for names that must exist are in one table, beside the spaces (`spaces.rs`).
+//! Calls every existing tool with good and with bad arguments, made from its schema.
 //!
-//! No call changes the host: they come from an agent whose policy allows reading and turns all other calls into
-//! proposals. Arguments are parsed before a proposal, as before a run.
+//! A new tool is therefore tested from its first day. Values for names that must exist are in a table in `spaces.rs`.
+//! No call changes the host: they come from an agent that may only read, so all other calls become proposals.
+//! Arguments are parsed before a proposal, as before a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

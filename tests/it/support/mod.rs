@@ -1,5 +1,4 @@
-//! Code that tests share: the helper and the whole server as black boxes, a client, the containers, and skipping a
-//! test with a printed reason.
+//! Code that tests share: the helper and the server as black boxes, a client, containers, and skipping a test.
 
 pub mod answer;
 pub mod apart;
