@@ -1,4 +1,4 @@
-//! What is accepted, and how it compares with what was counted.
+//! The accepted counts, and how they compare with the measured ones.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,38 +10,38 @@ use serde::{Deserialize, Serialize};
 use crate::common::Error;
 use crate::share::{Share, TOLERATED};
 
-/// A function is named in the file when it has this share of its path.
+/// The file lists a function if it has this share of its path.
 const NAMED_FROM: f64 = 0.004;
 
-/// So many functions are named when a path has become dearer.
+/// The number of functions in the report when a path has become more expensive.
 const NAMED: usize = 8;
 
-/// The file.
+/// The file of accepted counts.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Budgets {
-    /// The compiler: another one makes other code of the same source.
+    /// The compiler: another one makes other code from the same source.
     pub compiler: String,
-    /// By path.
+    /// The budgets, by path.
     pub paths: BTreeMap<String, Budget>,
 }
 
-/// What one path may take.
+/// The budget of one path.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Budget {
     /// Instructions of a call.
     pub instructions: f64,
-    /// How often a call asks for memory.
+    /// Allocations of a call.
     pub allocations: Option<f64>,
-    /// Instructions by function, of those that have a share worth naming.
+    /// Instructions by function, of those with a large enough share.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub functions: BTreeMap<String, f64>,
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 pub struct Verdict {
-    /// Whether it is within what is accepted.
+    /// Whether the counts are within the budget.
     pub holds: bool,
-    /// A line about it, and the functions that grew below it.
+    /// A line about the path, followed by the functions that grew.
     pub words: String,
 }
 
@@ -53,7 +53,7 @@ const HEAD: &str = "\
 ";
 
 impl Budgets {
-    /// Reads the file; empty where there is none.
+    /// Reads the file; empty if it does not exist.
     pub fn read(file: &Path) -> Result<Self, Error> {
         match fs::read_to_string(file) {
             Ok(text) => Ok(toml::from_str(&text)?),
@@ -62,7 +62,7 @@ impl Budgets {
         }
     }
 
-    /// Writes what was counted as accepted; what was not counted stays.
+    /// Accepts the new counts and writes them; paths that were not counted keep their entries.
     pub fn accept(&mut self, shares: &[Share], compiler: String, file: &Path) -> Result<(), Error> {
         self.compiler = compiler;
         for share in shares {
@@ -94,7 +94,7 @@ impl Budgets {
             };
         };
         let ratio = share.instructions / budget.instructions;
-        // One in ten calls may ask once more: a map or a buffer grows now and then.
+        // One in ten calls may allocate once more: a map or a buffer grows occasionally.
         let (asks, may_ask) = (
             share.allocations.unwrap_or(0.0),
             budget.allocations.unwrap_or(0.0),
@@ -109,14 +109,14 @@ impl Budgets {
             budget.instructions
         );
         if share.allocations.is_some() {
-            // Text takes everything.
+            // Writing to a `String` cannot fail.
             let _ = write!(words, "; {asks:.1} allocations, accepted {may_ask:.1}");
         }
         if !holds {
             words += &growth(share, budget);
             if self.compiler != compiler {
                 let accepted = &self.compiler;
-                // Text takes everything.
+                // Writing to a `String` cannot fail.
                 let _ = write!(
                     words,
                     "\n  the budget was accepted with {accepted}, this is {compiler}"
@@ -127,7 +127,7 @@ impl Budgets {
     }
 }
 
-/// The functions that grew most.
+/// Returns the functions that grew most.
 fn growth(share: &Share, budget: &Budget) -> String {
     let mut grown: Vec<(f64, &str)> = share
         .functions
@@ -136,19 +136,19 @@ fn growth(share: &Share, budget: &Budget) -> String {
             let before = budget.functions.get(name).copied().unwrap_or(0.0);
             (own - before, name.as_str())
         })
-        // What was below naming then is not known to have grown.
+        // Functions that were not listed then are counted from 0, so a small growth proves nothing.
         .filter(|(more, _)| *more >= budget.instructions * NAMED_FROM)
         .collect();
     grown.sort_by(|one, other| other.0.total_cmp(&one.0));
     let mut words = String::new();
     for (more, name) in grown.into_iter().take(NAMED) {
-        // Text takes everything.
+        // Writing to a `String` cannot fail.
         let _ = write!(words, "\n  {more:+.0} {name}");
     }
     words
 }
 
-/// The compiler that made a binary, as it says itself beside its symbols.
+/// Returns the compiler of a binary, as the binary names it beside its symbols.
 pub fn compiler(binary: &Path) -> Result<String, Error> {
     const SAID: &[u8] = b"rustc version ";
     let bytes = fs::read(binary)?;

@@ -1,4 +1,4 @@
-//! gatewren under callgrind: counts what it does from one moment to another.
+//! gatewren under callgrind: counts its instructions and allocations in a period.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::common::machine::Pinning;
 use crate::common::servers::{Directory, Gatewren, Home, Running};
 use crate::profile::Profile;
 
-/// gatewren, counted.
+/// A counted gatewren.
 pub struct Counter {
-    /// It.
+    /// The server.
     pub ours: Gatewren,
-    /// How.
+    /// The control of callgrind.
     pub grind: Grind,
     _helper: Running,
 }
@@ -25,18 +25,18 @@ pub struct Grind {
     counts: Directory,
 }
 
-/// What its threads did.
+/// The counts of its threads.
 #[derive(Debug, Clone, Default)]
 pub struct Counted {
-    /// The thread of every connection.
+    /// The thread that serves all connections.
     pub front: Profile,
-    /// All others: the writers of the databases.
+    /// All other threads: the writers of the databases.
     pub behind: Profile,
 }
 
 impl Counter {
-    /// Starts it without counting. It has one core, and so one thread for all connections. Its helper runs beside it:
-    /// it would start one with a pidfd, which Debian 12's valgrind does not know.
+    /// Starts gatewren without counting. It has one core, and therefore one thread for all connections. The helper is
+    /// started separately: gatewren would start it with a pidfd, which Debian 12's valgrind does not support.
     pub fn start(args: &Common, pinning: Pinning) -> Result<Self, Error> {
         if !pinning.is_held() {
             return Err(
@@ -60,7 +60,7 @@ impl Counter {
 }
 
 impl Grind {
-    /// Starts what stands behind, without counting yet.
+    /// Returns the command that starts a program under callgrind, without counting yet.
     pub fn command(pinning: Pinning, counts: &Directory) -> Command {
         let mut command = pinning.server(Path::new("valgrind"));
         let file = counts.join("counted");
@@ -75,25 +75,25 @@ impl Grind {
         command
     }
 
-    /// Counts from now on; the program is up.
+    /// Starts counting; the program is up.
     pub fn begin(pid: u32, counts: Directory) -> Result<Self, Error> {
         let grind = Self { pid, counts };
         grind.ask("instrumentation on")?;
         Ok(grind)
     }
 
-    /// What follows is counted from nothing.
+    /// Resets the counts.
     pub fn reset(&self) -> Result<(), Error> {
         self.ask("zero")
     }
 
-    /// What was done since.
+    /// Returns the counts since the last reset.
     pub fn take(&self) -> Result<Counted, Error> {
         self.ask("dump")?;
         let mut counted = Counted::default();
         for file in self.files()? {
             let text = fs::read_to_string(&file)?;
-            // The one without a number stays empty.
+            // The file without a number stays empty.
             if text.is_empty() {
                 continue;
             }
@@ -112,7 +112,7 @@ impl Grind {
         Ok(counted)
     }
 
-    /// What it wrote: a file a thread, named for the dump and the thread.
+    /// Returns callgrind's files: one per thread, named for the dump and the thread.
     fn files(&self) -> Result<Vec<PathBuf>, Error> {
         let mut files = Vec::new();
         for entry in fs::read_dir(self.counts.path())? {

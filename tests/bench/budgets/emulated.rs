@@ -1,4 +1,4 @@
-//! gatewren for another processor, under qemu: counts the instructions that it takes from one moment to another.
+//! gatewren for another processor, under qemu: counts its instructions in a period.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use crate::common::Error;
 use crate::common::machine::Pinning;
 use crate::common::servers::{Directory, Gatewren, Home, Running};
 
-/// A processor that this machine is not.
+/// A processor other than this machine's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Processor {
-    /// `AArch64`, as qemu has it.
+    /// `AArch64`, as qemu emulates it.
     Arm64,
-    /// `ARMv7` without NEON, which Debian's armhf does not promise.
+    /// `ARMv7` without NEON, which Debian's armhf does not require.
     Armhf,
 }
 
-/// gatewren, emulated and counted.
+/// An emulated and counted gatewren.
 pub struct Emulated {
-    /// It.
+    /// The server.
     pub ours: Gatewren,
     counts: PathBuf,
     _helper: Running,
@@ -27,7 +27,7 @@ pub struct Emulated {
 }
 
 impl Processor {
-    /// Debian's word.
+    /// Returns Debian's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Arm64 => "arm64",
@@ -35,7 +35,7 @@ impl Processor {
         }
     }
 
-    /// What runs its programs, and as which of its models.
+    /// Returns the emulator and the arguments that select the model.
     fn emulator(self) -> (&'static Path, &'static [&'static str]) {
         match self {
             Self::Arm64 => (Path::new("qemu-aarch64"), &[]),
@@ -45,8 +45,8 @@ impl Processor {
 }
 
 impl Emulated {
-    /// Starts a binary. It has one core, and so one thread for all connections; its state was made, and its helper is
-    /// run, by the same gatewren for this machine.
+    /// Starts a binary. It has one core, and therefore one thread for all connections. The gatewren for this machine
+    /// makes its state and runs its helper.
     pub fn start(
         args: &Args,
         pinning: Pinning,
@@ -71,7 +71,7 @@ impl Emulated {
         })
     }
 
-    /// Instructions of the thread of every connection since the start: the first one.
+    /// Returns the instructions since the start of the thread that serves all connections: the first one.
     pub fn front(&self) -> Result<u64, Error> {
         let counts = fs::read(&self.counts)?;
         let first = counts.first_chunk().ok_or("the plugin has no counts")?;

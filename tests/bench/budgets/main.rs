@@ -1,20 +1,20 @@
-//! Instructions and allocations of gatewren's hot paths, counted by callgrind and held against what is accepted.
+//! Instructions and allocations of gatewren's hot paths, counted by callgrind and compared with the accepted counts.
 //!
 //! ```text
-//! tests/bench/budgets/run                 # builds what ships if it is not there, counts, compares
-//! tests/bench/budgets/run --accept        # and writes what it counted into accepted.toml
-//! tests/bench/budgets/run --table 30      # where the instructions and the allocations of each path are
+//! tests/bench/budgets/run                 # builds the release binary if it is missing, counts, compares
+//! tests/bench/budgets/run --accept        # and writes the counts into accepted.toml
+//! tests/bench/budgets/run --table 30      # the functions with most instructions and allocations of each path
 //! ```
 //!
-//! Time on a machine that does other things too says little; how many instructions a call takes is the same
-//! everywhere. The real server runs under callgrind, on one core and so with one thread for all its connections,
-//! over TLS, with its audit. It is asked through a socket, as any client would, and what its threads did in so
-//! many calls is divided by their number. Memory is counted where the server asks its allocator for it, so that
-//! nothing else is built in than what ships. Of several batches the cheapest counts: gatewren looks at its box
-//! meanwhile, in the same thread.
+//! Times vary with the load of the machine; the number of instructions of a call is the same everywhere. The real
+//! server runs under callgrind, over TLS and with its audit, on one core and therefore with one thread for all its
+//! connections. It is called through a socket, as by any client. The counts of its threads over a batch of calls are
+//! divided by their number. Allocations are counted at the calls of the server's allocator, so the binary is exactly
+//! the released one. The cheapest of several batches counts, because gatewren also inspects its host in the same
+//! thread.
 
 #[path = "../common/mod.rs"]
-#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+#[expect(dead_code, reason = "each benchmark uses a part of the shared code")]
 mod common;
 
 mod args;

@@ -1,4 +1,4 @@
-//! The paths that have a budget, and how each is walked.
+//! The paths that have a budget, and how each is measured.
 
 use std::time::Duration;
 
@@ -18,35 +18,35 @@ use crate::emulated::{Emulated, Processor};
 use crate::profile::{Function, Profile};
 use crate::share::Share;
 
-/// Each path is counted so often, after once in which buffers come to their size. What gatewren does beside comes by
-/// time, so many short batches leave one without it sooner than few long ones.
+/// The number of batches of each path, after one in which buffers grow to their size. gatewren's background work
+/// depends on time, so one of many short batches is more likely free of it than one of a few long ones.
 const BATCHES: u32 = 10;
 
-/// So many bytes of replies find room with the client. They leave the server as soon as it writes them then, and in how
-/// many pieces does not depend on when the client reads.
+/// The client's receive buffer in bytes. The server can then send replies as soon as it writes them, and the number
+/// of pieces does not depend on when the client reads.
 const ROOM: usize = 4 << 20;
 
-/// Subscribers that are told beside the first one.
+/// Subscribers in addition to the first one.
 const MORE_SUBSCRIBERS: u32 = 64;
 
-/// A change is told at once when the one before was told half a second ago: this is longer.
+/// A change is sent at once if the last one was sent at least half a second before: this is longer.
 const QUIET: Duration = Duration::from_millis(700);
 
-/// How what stands before every call is called.
+/// The name of the path before every call.
 const GUARD: &str = "TLS, HTTP and the guard's chain";
 
-/// How the rows of the audit are called, and what writes one.
+/// The name of the path for audit rows, and the function that writes one.
 const AUDIT: &str = "one row of the audit";
 const APPEND: &str = "vault::audit_row::append";
 
-/// How telling is called.
+/// The name of the path for notifications.
 const TOLD: &str = "one notification to one subscriber";
 
 /// A call that has a budget.
 struct Path {
     name: &'static str,
     question: Question<'static>,
-    /// Whether it is counted on other processors too.
+    /// Whether it is also counted on other processors.
     everywhere: bool,
 }
 
@@ -93,8 +93,8 @@ const PATHS: [Path; 4] = [
     },
 ];
 
-/// What the guard lets in and the next room refuses at once: the whole chain, the body read, and next to nothing
-/// behind it.
+/// A body that the guard accepts and the next room rejects at once: the whole chain, a body that is read, and almost
+/// nothing after it.
 const REFUSED: &str = "[]";
 
 /// Counts every path.
@@ -118,7 +118,7 @@ pub async fn count(args: &Args) -> Result<Vec<Share>, Error> {
     }
 }
 
-/// On this processor, by callgrind.
+/// Counts on this processor, with callgrind.
 async fn here(args: &Args, pinning: Pinning) -> Result<Vec<Share>, Error> {
     let counter = Counter::start(&args.common, pinning)?;
     let writer = with_something_to_read(&counter.ours).await?;
@@ -135,7 +135,7 @@ async fn here(args: &Args, pinning: Pinning) -> Result<Vec<Share>, Error> {
     Ok(shares)
 }
 
-/// On another one, by qemu.
+/// Counts on another one, with qemu.
 async fn elsewhere(
     emulated: &Emulated,
     processor: Processor,
@@ -162,13 +162,13 @@ async fn elsewhere(
     Ok(shares)
 }
 
-/// Writes into the state what is read and what changes.
+/// Writes the value that calls read and changes replace into the state.
 async fn with_something_to_read(ours: &Gatewren) -> Result<Foreign, Error> {
     let bench = r#"[{"op":"add","path":"/public/bench","value":{"tick":0}}]"#;
     fill(ours, &[bench.to_owned()]).await
 }
 
-/// One who walks a path.
+/// Opens a connection that calls a path.
 async fn caller(ours: &Gatewren, path: &Path) -> Result<Caller, Error> {
     let asked = Asked {
         address: &ours.address.clone().with_room(ROOM),
@@ -177,7 +177,7 @@ async fn caller(ours: &Gatewren, path: &Path) -> Result<Caller, Error> {
     Caller::open(&asked).await
 }
 
-/// The difference that further subscribers make, by the notification.
+/// Counts the difference that more subscribers make, per notification.
 async fn told(counter: &Counter, writer: &Foreign, changes: u32) -> Result<Share, Error> {
     let mut number = 0;
     let mut fronts = Vec::new();
@@ -185,7 +185,7 @@ async fn told(counter: &Counter, writer: &Foreign, changes: u32) -> Result<Share
         let uri = |_| "gatewren:///public/bench/tick".to_owned();
         let mut listeners = Subscribers::ours(&counter.ours, subscribers, uri).await?;
         let mut batches = Batches::default();
-        // The first is not as warm as the others.
+        // The first batch runs with cold caches.
         for n in 0..=changes {
             number += 1;
             counter.grind.reset()?;
@@ -202,7 +202,7 @@ async fn told(counter: &Counter, writer: &Foreign, changes: u32) -> Result<Share
     }
 }
 
-/// Requests that come through the guard's chain and no further.
+/// Counts requests that pass the guard's chain and are then rejected.
 async fn refused(counter: &Counter, calls: u32) -> Result<Batches, Error> {
     let ours = &counter.ours;
     let head = Head::new(ours.address.socket());
@@ -223,7 +223,7 @@ async fn refused(counter: &Counter, calls: u32) -> Result<Batches, Error> {
     Ok(batches)
 }
 
-/// Calls, one after the other.
+/// Counts sequential calls.
 async fn walk(counter: &Counter, path: &Path, calls: u32) -> Result<Batches, Error> {
     let mut caller = caller(&counter.ours, path).await?;
     let mut batches = Batches::default();
@@ -237,20 +237,20 @@ async fn walk(counter: &Counter, path: &Path, calls: u32) -> Result<Batches, Err
     Ok(batches)
 }
 
-/// What was counted of something that was done several times.
+/// The counts of several batches.
 #[derive(Default)]
 struct Batches(Vec<Counted>);
 
 impl Batches {
-    /// Takes another one into account, once it is warm.
+    /// Adds a batch, unless it is a warm-up.
     fn add(&mut self, counted: Counted, is_warm: bool) {
         if is_warm {
             self.0.push(counted);
         }
     }
 
-    /// The front where it did least: what gatewren does beside, such as to look at its box, is not the calls'. Memory
-    /// may have been asked for least often in another one.
+    /// Returns the front's counts of the cheapest batch: background work, such as inspecting the host, does not
+    /// belong to the calls. The allocations may come from another batch.
     fn front(self) -> Profile {
         let fronts = self.0.into_iter().map(|counted| counted.front);
         let fronts: Vec<Profile> = fronts.collect();
@@ -262,7 +262,8 @@ impl Batches {
         }
     }
 
-    /// The functions of that name behind, where one call of them took least.
+    /// Returns the counts of the functions with this name in the other threads, from the batch with the cheapest
+    /// call.
     fn behind(&self, part: &str) -> Function {
         let found = self.0.iter().map(|counted| counted.behind.of(part));
         let each = |function: &Function| function.whole.checked_div(function.called);

@@ -1,11 +1,11 @@
-//! What callgrind wrote: instructions by function, who called whom how often, and how often memory was asked for.
+//! Callgrind's output: instructions by function, numbers of calls, and allocations.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::common::Error;
 
-/// The doors of the allocator: Rust's, mimalloc's as Rust's are built into their callers, and C's. What one of them
-/// asks of another is not asked again.
+/// The entry points of the allocator: Rust's, mimalloc's where Rust's are inlined into their callers, and C's. A call
+/// from one of them to another is not counted again.
 const ALLOCATORS: [&str; 18] = [
     "__rustc::__rust_alloc",
     "__rustc::__rust_alloc_zeroed",
@@ -27,44 +27,44 @@ const ALLOCATORS: [&str; 18] = [
     "__libc_memalign",
 ];
 
-/// What was counted.
+/// The counts of a period.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
-    /// Instructions in all.
+    /// Instructions in total.
     pub instructions: u64,
-    /// How often memory was asked for.
+    /// The number of allocations.
     pub allocations: u64,
     /// By name, without the compiler's hash.
     pub functions: BTreeMap<String, Function>,
 }
 
-/// What was counted of a function.
+/// The counts of a function.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Function {
-    /// Instructions of its own.
+    /// Its own instructions.
     pub own: u64,
-    /// Instructions with all that it called; too many of one that calls itself.
+    /// Its instructions with those of all callees; too many for a recursive function.
     pub whole: u64,
-    /// How often it was called.
+    /// The number of calls.
     pub called: u64,
-    /// How often it asked for memory itself.
+    /// The number of its own allocations.
     pub allocations: u64,
 }
 
-/// Reads one file in callgrind's format, of which one figure is counted: instructions. Names are written out once
-/// and are numbers from then on.
+/// A parser of a file in callgrind's format with one counted event: instructions. A name is written out once, and is
+/// a number from then on.
 #[derive(Default)]
 struct Reader<'a> {
     names: HashMap<&'a str, String>,
     profile: Profile,
-    /// The function whose lines these are.
+    /// The function that the current lines belong to.
     of: String,
-    /// What it calls on the next line, and how often.
+    /// The callee of the next line, and the number of calls.
     call: Option<(String, u64)>,
 }
 
 impl Profile {
-    /// Reads what callgrind wrote.
+    /// Parses callgrind's output.
     pub fn read(text: &str) -> Result<Self, Error> {
         let mut reader = Reader::default();
         let known = text.lines().any(|line| line == "events: Ir");
@@ -77,7 +77,7 @@ impl Profile {
         Ok(reader.profile)
     }
 
-    /// Adds another thread's.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Self) {
         self.instructions += other.instructions;
         self.allocations += other.allocations;
@@ -90,7 +90,7 @@ impl Profile {
         }
     }
 
-    /// The functions whose names hold this, taken together.
+    /// Returns the sum of the functions with `part` in their names.
     pub fn of(&self, part: &str) -> Function {
         let mut all = Function::default();
         let found = self
@@ -151,8 +151,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A name without the hash that the compiler adds, which is another after every change, and without callgrind's
-/// mark of a recursion.
+/// Returns a name without the compiler's hash, which changes with every build, and without callgrind's mark of a
+/// recursion.
 fn plain(name: &str) -> String {
     let name = name
         .trim_end_matches(|c: char| c.is_ascii_digit())

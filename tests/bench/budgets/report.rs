@@ -1,4 +1,4 @@
-//! What is said at the end: a line a path, or where its instructions are.
+//! The report: a line per path, or a table of its functions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,10 +9,9 @@ use crate::budget::{Budgets, compiler};
 use crate::common::Error;
 use crate::share::Share;
 
-/// Compares, or accepts.
+/// Compares or accepts the counts.
 ///
-/// # Errors
-/// When one of the paths has become too dear; the lines were printed then.
+/// # Errors When one of the paths has become too expensive; its lines have been printed.
 pub fn report(args: &Args, shares: &[Share]) -> Result<String, Error> {
     if args.common.json {
         return Ok(serde_json::to_string(shares)?);
@@ -40,7 +39,7 @@ pub fn report(args: &Args, shares: &[Share]) -> Result<String, Error> {
     Err(format!("{above} of {} paths are above their budgets", shares.len()).into())
 }
 
-/// The functions of a path that take most, and those that ask for memory most often.
+/// Adds the functions of a path with the most instructions, and those with the most allocations.
 fn table(text: &mut String, share: &Share, rows: usize) -> Result<(), Error> {
     if rows == 0 || share.functions.is_empty() {
         return Ok(());

@@ -1,35 +1,35 @@
-//! What one call takes of what was counted.
+//! The part of the counts that belongs to one call.
 
 use std::collections::BTreeMap;
 
 use crate::profile::{Function, Profile};
 
-/// What one call of a path costs.
+/// The cost of one call of a path.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Share {
     /// The path.
     pub name: String,
     /// Instructions of a call.
     pub instructions: f64,
-    /// How often a call asks for memory; not known of a part of a call.
+    /// Allocations of a call; unknown for a part of a call.
     pub allocations: Option<f64>,
-    /// Instructions of a call by function, callees not among them.
+    /// Instructions of a call by function, without callees.
     pub functions: BTreeMap<String, f64>,
-    /// The same for asking for memory.
+    /// Allocations of a call by function.
     pub askers: BTreeMap<String, f64>,
 }
 
-/// So much more than accepted is a regression, as a multiple: counts of the same program differ by less than one per
+/// The factor above the accepted count that is a regression. Counts of the same program differ by less than one per
 /// cent, those of the audit's row by two.
 pub const TOLERATED: f64 = 1.03;
 
 impl Share {
-    /// A share of all that was counted.
+    /// Returns the share of all counts.
     pub fn of_all(name: &str, profile: &Profile, calls: u32) -> Self {
         Self::of_difference(name, profile, &Profile::default(), calls)
     }
 
-    /// A share of what the first took more than the second.
+    /// Returns the share of the difference between two counts.
     pub fn of_difference(name: &str, more: &Profile, less: &Profile, calls: u32) -> Self {
         let share = |more: u64, less: u64| (number(more) - number(less)) / f64::from(calls);
         let each = |figure: fn(&Function) -> u64| {
@@ -48,7 +48,7 @@ impl Share {
         }
     }
 
-    /// What one call of a function takes with all that it calls.
+    /// Returns the cost of one call of a function, with all its callees.
     pub fn of_part(name: &str, function: Function) -> Self {
         Self {
             name: name.to_owned(),
@@ -59,7 +59,7 @@ impl Share {
         }
     }
 
-    /// What one of so many calls takes where nothing but instructions was counted.
+    /// Returns the cost of one of `calls` calls, where only instructions were counted.
     pub fn of_count(name: String, instructions: u64, calls: u32) -> Self {
         Self {
             name,
@@ -73,7 +73,7 @@ impl Share {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "nobody waits for 2^53 instructions"
+    reason = "no measurement reaches 2^53 instructions"
 )]
 fn number(count: u64) -> f64 {
     count as f64

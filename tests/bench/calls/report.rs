@@ -1,4 +1,4 @@
-//! What is said at the end: a table for people, JSON for programs.
+//! The report: a table for people, JSON for programs.
 
 use std::fmt::Write as _;
 
@@ -15,32 +15,32 @@ const CLIENT_BUSY: f64 = 0.9;
 pub struct Cell {
     /// The row.
     pub row: &'static str,
-    /// Connections with a call each under way.
+    /// Connections with one call in flight each.
     pub connections: u32,
-    /// The bytes of a reply's body.
+    /// The length of a reply's body in bytes.
     pub bytes: usize,
-    /// One a round.
+    /// One triple per round.
     pub triples: Vec<Triple>,
 }
 
-/// Everything that was measured.
+/// All measurements.
 pub struct Report {
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// The load when all was done.
+    /// The load at the end.
     pub load_after: String,
-    /// Which core ran what.
+    /// The cores that ran the programs.
     pub pinning: &'static str,
-    /// How often.
+    /// The number of rounds.
     pub rounds: u32,
-    /// How long a sample.
+    /// The length of a sample in seconds.
     pub seconds: f64,
     /// The figures.
     pub cells: Vec<Cell>,
 }
 
 impl Cell {
-    /// A cell that is still empty.
+    /// Returns an empty cell.
     pub fn new(row: &'static str, connections: u32) -> Self {
         Self {
             row,
@@ -104,7 +104,7 @@ impl Cell {
 }
 
 impl Report {
-    /// For people.
+    /// Returns the table for people.
     pub fn markdown(&self) -> String {
         let mut text = format!(
             "{}, load {} after; {}.\n\
@@ -120,7 +120,7 @@ impl Report {
             self.seconds
         );
         for cell in &self.cells {
-            // Text takes everything.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "{}", cell.line());
         }
         text.push_str(
@@ -132,7 +132,7 @@ impl Report {
         text
     }
 
-    /// For programs.
+    /// Returns the JSON for programs.
     pub fn json(&self) -> String {
         let cells: Vec<Value> = self.cells.iter().map(Cell::json).collect();
         json!({

@@ -1,4 +1,4 @@
-//! The method: anchor, subject, anchor, again and again, everything in turn.
+//! The method: anchor, subject, anchor, repeatedly and for all rows in turn.
 
 use std::io::{Write as _, stderr};
 
@@ -11,7 +11,7 @@ use crate::common::wire::{Question, Wire};
 use crate::report::{Cell, Report};
 use crate::rows::{ROWS, Row};
 
-/// What plain hyper and hyper over TLS are asked, which understand nothing of it.
+/// The request for plain hyper and hyper over TLS, which do not parse it.
 const SMALL: Question<'_> = Question {
     wire: Wire::Stateless,
     method: "tools/call",
@@ -22,8 +22,8 @@ const SMALL: Question<'_> = Question {
 /// About as long as a reply of `whoami`.
 const SMALL_REPLY: usize = 450;
 
-/// Measures all rows. Each round starts all servers anew: how the memory of a process happens to lie is
-/// part of the noise, and no round sees the audit of another.
+/// Measures all rows. Each round restarts all servers: the memory layout of a process is part of the noise, and no
+/// round uses the audit of another.
 pub async fn measure(args: &Args) -> Result<Report, Error> {
     let common = &args.common;
     let machine = Machine::look();

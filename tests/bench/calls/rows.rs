@@ -1,16 +1,16 @@
-//! The rows of the table: what is asked.
+//! The rows of the table: the measured calls.
 
 use crate::common::wire::{Question, Wire};
 
-/// A row: its name, and what is asked of gatewren in it.
+/// A row: its name, and the call of gatewren.
 pub struct Row {
-    /// What the table calls it.
+    /// Its name in the table.
     pub name: &'static str,
-    /// The question; absent for the row that says what TLS alone costs, hyper over hyper.
+    /// The question; `None` for the row with the cost of TLS itself, hyper over TLS by plain hyper.
     pub question: Option<Question<'static>>,
 }
 
-/// The whole table.
+/// All rows.
 pub const ROWS: &[Row] = &[
     Row {
         name: "hyper over TLS, by plain hyper",

@@ -1,16 +1,16 @@
-//! What every benchmark can be told.
+//! The options of every benchmark.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The part of a command line that does not depend on the benchmark.
+/// The part of the command line that does not depend on the benchmark.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Common {
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,
 
-    /// How often everything is measured anew
+    /// Number of rounds
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
 
@@ -26,11 +26,11 @@ pub struct Common {
     #[arg(long, value_name = "FILE", default_value = env!("CARGO_BIN_EXE_gatewren"))]
     pub binary: PathBuf,
 
-    /// From which severity on gatewren logs
+    /// The lowest severity that gatewren logs
     #[arg(long, default_value = "warn")]
     pub log: String,
 
-    /// Be the anchor, with a body of so many bytes; how the benchmark starts itself
+    /// Run as the anchor, with a body of this many bytes; the benchmark starts itself with it
     #[arg(long, hide = true)]
     pub bare: Option<usize>,
 
@@ -42,7 +42,7 @@ pub struct Common {
     #[arg(long, hide = true)]
     pub key: Option<PathBuf>,
 
-    /// What `cargo bench` says and `cargo test` does not
+    /// Set by `cargo bench`, not by `cargo test`
     #[arg(long, hide = true)]
     pub bench: bool,
 }

@@ -1,7 +1,7 @@
-//! The anchor: hyper alone. It reads a request's body and answers a fixed one; it understands nothing.
+//! The anchor: hyper alone. It reads a request's body, without parsing it, and responds with a fixed one.
 //!
-//! A GET opens a stream of events. Each line on standard input, such as `280 10`, is the size of an event and
-//! how many streams get it, the oldest first.
+//! A GET opens a stream of events. Each line on standard input, such as `280 10`, is the size of an event and the
+//! number of streams that get it, the oldest first.
 
 use std::convert::Infallible;
 use std::io::{BufRead as _, Write as _, stdin, stdout};
@@ -55,7 +55,7 @@ pub async fn serve(size: usize, cert: Option<&Path>, key: Option<&Path>) -> Resu
     }
 }
 
-/// What every connection knows.
+/// The data that all connections share.
 #[derive(Clone)]
 struct House {
     body: Bytes,
@@ -78,7 +78,7 @@ impl House {
         let event = filled(size, "data: ", "\n\n");
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         for stream in streams.iter().take(many) {
-            // A client that went away hears nothing.
+            // A client that has disconnected gets no event.
             let _ = stream.send(event.clone());
         }
         Ok(())
@@ -101,7 +101,7 @@ impl hyper::body::Body for Events {
     }
 }
 
-/// The lines of standard input, which a thread of its own waits for.
+/// Returns the lines of standard input, read by a separate thread.
 fn lines() -> UnboundedReceiver<String> {
     let (sender, lines) = unbounded_channel();
     std::thread::spawn(move || {
@@ -122,7 +122,7 @@ fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, Error> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Text of exactly this size between a beginning and an end, which it has at least.
+/// Returns text of exactly this size between a beginning and an end; at least these two.
 fn filled(size: usize, beginning: &str, end: &str) -> Bytes {
     let room = size.saturating_sub(beginning.len() + end.len());
     format!("{beginning}{}{end}", "x".repeat(room)).into()
@@ -145,7 +145,7 @@ async fn answer_all(stream: impl AsyncRead + AsyncWrite + Unpin, house: House) {
         let house = house.clone();
         async move { Ok::<_, Infallible>(answer(request, house).await) }
     });
-    // A client that goes away in the middle is the client's business.
+    // A client that disconnects early is not an error here.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;

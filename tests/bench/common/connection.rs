@@ -15,14 +15,14 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::Error;
 
-/// A reply's head is no longer than this; a longer one is an error.
+/// The maximum length of a reply's head; a longer one is an error.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// What both kinds of connection can do.
+/// The common interface of both kinds of connection.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Where a server is and how it is reached.
+/// The address of a server, and how to connect to it.
 #[derive(Clone)]
 pub struct Address {
     socket: SocketAddr,
@@ -31,7 +31,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Plain HTTP.
+    /// Returns an address for plain HTTP.
     pub fn plain(socket: SocketAddr) -> Self {
         Self {
             socket,
@@ -40,12 +40,12 @@ impl Address {
         }
     }
 
-    /// TLS, with the authority in this PEM file.
+    /// Returns an address for TLS, with the certificate authority in this PEM file.
     pub fn tls(socket: SocketAddr, authority: &Path) -> Result<Self, Error> {
         Self::tls_of(socket, authority, Resumption::default())
     }
 
-    /// The same; each handshake is a full one.
+    /// Does the same, but each handshake is a full one.
     pub fn tls_anew(socket: SocketAddr, authority: &Path) -> Result<Self, Error> {
         Self::tls_of(socket, authority, Resumption::disabled())
     }
@@ -67,14 +67,14 @@ impl Address {
         })
     }
 
-    /// The same; so many bytes that were not read yet find room on this side, which the kernel chooses otherwise.
+    /// Sets the size of the receive buffer, in bytes, which the kernel chooses otherwise.
     #[must_use]
     pub fn with_room(self, bytes: usize) -> Self {
         let room = Some(bytes);
         Self { room, ..self }
     }
 
-    /// Address and port, as a Host header says them.
+    /// Returns address and port, in the form of a Host header.
     pub fn socket(&self) -> SocketAddr {
         self.socket
     }
@@ -87,7 +87,7 @@ impl Address {
             TcpSocket::new_v6()?
         };
         if let Some(bytes) = self.room {
-            // Beyond what is everybody's only root may; who is not has as much as there is.
+            // Only root may exceed the system's maximum; other users get the maximum.
             if setsockopt(&tcp, RcvBufForce, &bytes).is_err() {
                 setsockopt(&tcp, RcvBuf, &bytes)?;
             }
@@ -136,7 +136,7 @@ impl Connection {
         self.reply(head, end)
     }
 
-    /// Reads a body in chunks (RFC 9112, 7.1) to its end and leaves what it says.
+    /// Reads a chunked body (RFC 9112, 7.1) to its end, and joins the chunks in place.
     async fn join_chunks(&mut self, begin: usize) -> Result<(), Error> {
         let (mut read, mut joined) = (begin, begin);
         loop {
@@ -161,7 +161,7 @@ impl Connection {
         }
     }
 
-    /// The bytes of the last reply.
+    /// Returns the bytes of the last reply.
     pub fn reply_bytes(&self) -> &[u8] {
         &self.input
     }
@@ -180,7 +180,7 @@ impl Connection {
         Ok(Events { connection, text })
     }
 
-    /// Sends a request and reads the reply's head; where it ends, without the empty line and with it.
+    /// Sends a request and reads the reply's head; returns its end without the empty line, and with it.
     async fn begin(&mut self, request: &[u8]) -> Result<(usize, usize), Error> {
         self.stream.write_all(request).await?;
         self.stream.flush().await?;
@@ -211,12 +211,12 @@ impl Connection {
 }
 
 impl<'a> Reply<'a> {
-    /// The status code, as text.
+    /// Returns the status code, as text.
     pub fn status(&self) -> &'a str {
         self.head.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// A header.
+    /// Returns a header.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         self.head.split("\r\n").skip(1).find_map(|line| {
             let (known, value) = line.split_once(':')?;
@@ -224,8 +224,8 @@ impl<'a> Reply<'a> {
         })
     }
 
-    /// A plain result is one JSON object of known length; an event stream here is a fault. A status
-    /// that has no body has no length either.
+    /// Returns the length of the body. A plain result is one JSON object of known length; an event stream here is an
+    /// error. A status without a body has no length either.
     fn length(&self) -> Result<usize, Error> {
         match self.header("content-length") {
             Some(length) => Ok(length.parse()?),
@@ -238,12 +238,12 @@ impl<'a> Reply<'a> {
 /// A stream of events (WHATWG HTML, 9.2) in chunks (RFC 9112, 7.1).
 pub struct Events {
     connection: Connection,
-    /// What the chunks held that is no whole event yet.
+    /// The data of the chunks that is not yet a whole event.
     text: Vec<u8>,
 }
 
 impl Events {
-    /// The next event as it was sent; comments are passed over.
+    /// Returns the next event as it was sent; skips comments.
     pub async fn next(&mut self) -> Result<String, Error> {
         loop {
             while let Some(at) = find(&self.text, b"\n\n") {
@@ -258,7 +258,7 @@ impl Events {
         }
     }
 
-    /// Takes a chunk over; false if the next one is not all there.
+    /// Appends the next chunk to the text; false if it is not complete yet.
     fn chunk(&mut self) -> Result<bool, Error> {
         let input = &mut self.connection.input;
         let Some(at) = find(input, b"\r\n") else {

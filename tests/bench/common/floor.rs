@@ -1,4 +1,4 @@
-//! The floor: the least code that answers a call rightly. No schemas, no token, no policy, no audit.
+//! The floor: the least code that responds correctly to a call. No schemas, no token, no policy, no audit.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::bare::Events;
 
-/// Where the anchor serves it.
+/// The path of the floor on the anchor.
 pub const FLOOR: &str = "/floor";
 
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ struct Arguments<'a> {
     text: Cow<'a, str>,
 }
 
-/// Answers a call of `echo`.
+/// Responds to a call of `echo`.
 pub async fn floor(request: Request<Incoming>) -> Response<Either<Full<Bytes>, Events>> {
     let body = request.into_body().collect().await;
     let body = body.map(http_body_util::Collected::to_bytes);

@@ -1,4 +1,4 @@
-//! Asks a daemon how far it has followed what another program committed.
+//! Asks a daemon up to which revision it has read the commits of another program.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use super::load::Caller;
 use super::servers::Gatewren;
 use super::wire::{Question, Wire};
 
-/// What the daemon has not read by then, it has lost.
+/// The time limit; a revision that the daemon has not read by then is lost.
 const FOLLOWED_WITHIN: Duration = Duration::from_mins(1);
 
-/// How often it is asked.
+/// The interval between requests.
 const EVERY: Duration = Duration::from_millis(1);
 
-/// A small thing to ask for; the answer names the revision that it is true for.
+/// A small resource; the response names its revision.
 const TICK: Question<'_> = Question {
     wire: Wire::Stateless,
     method: "resources/read",
@@ -26,17 +26,17 @@ const TICK: Question<'_> = Question {
 pub struct Follower(Caller);
 
 impl Follower {
-    /// To this one.
+    /// Connects to this daemon.
     pub async fn new(ours: &Gatewren) -> Result<Self, Error> {
         let asked = ours.asked(&TICK);
         Ok(Self(Caller::open(&asked).await?))
     }
 
-    /// Waits until the daemon answers with this revision or a later one.
+    /// Waits until the daemon responds with this revision or a later one.
     pub async fn reaches(&mut self, revision: i64) -> Result<(), Error> {
         let began = Instant::now();
         loop {
-            // Until the first patch is there, there is nothing to read.
+            // Before the first patch, there is nothing to read.
             let read = self.0.once().await;
             if read.is_ok() && revision_in(self.0.reply()) >= Some(revision) {
                 return Ok(());
@@ -49,7 +49,7 @@ impl Follower {
     }
 }
 
-/// Commits patches to a daemon's state and waits until the daemon has them.
+/// Commits patches to a daemon's state and waits until the daemon has read them.
 pub async fn fill(ours: &Gatewren, patches: &[String]) -> Result<Foreign, Error> {
     let foreign = Foreign::of_state(&ours.state_file())?;
     let mut newest = 0;
@@ -60,7 +60,7 @@ pub async fn fill(ours: &Gatewren, patches: &[String]) -> Result<Foreign, Error>
     Ok(foreign)
 }
 
-/// The revision that a reply or a notification of gatewren names.
+/// Returns the revision in a reply or a notification of gatewren.
 pub fn revision_in(message: &[u8]) -> Option<i64> {
     const KEY: &str = r#""gatewren/revision":"#;
     let text = str::from_utf8(message).ok()?;

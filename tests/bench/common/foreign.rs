@@ -1,4 +1,4 @@
-//! Another program's connection to SQLite: to the state as its man page says, or to a bare table.
+//! Another program's connection to SQLite: to the state, as its man page describes, or to a bare table.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::Error;
 
-/// A table with the columns of the state's log, and none of its rules.
+/// A table with the columns of the state's log, and none of its constraints.
 const BARE: &str = "
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
@@ -18,14 +18,14 @@ CREATE TABLE revision (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, actor TEX
 pub struct Foreign(Connection);
 
 impl Foreign {
-    /// To a new file without anything else.
+    /// Opens a new file with only the bare table.
     pub fn bare(file: &Path) -> Result<Self, Error> {
         let connection = Connection::open(file)?;
         connection.execute_batch(BARE)?;
         Ok(Self(connection))
     }
 
-    /// To the state.
+    /// Opens the state.
     pub fn of_state(file: &Path) -> Result<Self, Error> {
         let connection = Connection::open(file)?;
         connection.busy_timeout(Duration::from_secs(10))?;
@@ -33,12 +33,12 @@ impl Foreign {
         Ok(Self(connection))
     }
 
-    /// Commits one revision; says its number.
+    /// Commits one revision; returns its number.
     pub fn commit(&self, patch: &str) -> Result<i64, Error> {
         self.commit_all(std::iter::once(patch.to_owned()))
     }
 
-    /// Commits many at once; says the number of the last.
+    /// Commits many revisions at once; returns the number of the last.
     pub fn commit_all(&self, patches: impl Iterator<Item = String>) -> Result<i64, Error> {
         let run = |sql| self.0.prepare_cached(sql)?.execute([]);
         run("BEGIN IMMEDIATE")?;
@@ -55,7 +55,7 @@ impl Foreign {
     }
 }
 
-/// The patch by which every measured revision changes a number.
+/// Returns the patch by which every measured revision changes a number.
 pub fn tick(key: &str, n: u64) -> String {
     format!(r#"[{{"op":"add","path":"/public/bench/{key}","value":{n}}}]"#)
 }

@@ -1,4 +1,4 @@
-//! One sample: a closed loop on keep-alive connections, each with one call under way.
+//! One sample: a closed loop on keep-alive connections, each with one call in flight.
 
 use std::time::{Duration, Instant};
 
@@ -10,39 +10,39 @@ use super::machine::CpuClock;
 use super::spread::percentile;
 use super::wire::{Head, INITIALIZE, INITIALIZED, Judge, Question, Repeated, Wire};
 
-/// Calls on each connection before the clock starts; fewer where they take longer than [`WARM_UP_TIME`].
+/// Calls on each connection before the clock starts; fewer if they take longer than [`WARM_UP_TIME`].
 const WARM_UP: usize = 20;
 
-/// How long warming up goes on beyond the first call.
+/// The maximum time of warming up after the first call.
 const WARM_UP_TIME: Duration = Duration::from_millis(100);
 
-/// How long all of them go on together: some servers close a connection that has waited for five seconds.
+/// The maximum time of warming up all connections: some servers close a connection that was idle for five seconds.
 const ALL_WARM: Duration = Duration::from_secs(2);
 
-/// A server and what is asked of it.
+/// A server and its question.
 pub struct Asked<'a> {
-    /// Where it is.
+    /// The server's address.
     pub address: &'a Address,
-    /// Its process.
+    /// The server's process id.
     pub pid: u32,
-    /// What is asked.
+    /// The question.
     pub question: &'a Question<'a>,
-    /// What the server is.
+    /// The kind of server.
     pub kind: Kind<'a>,
 }
 
-/// What a server understands.
+/// The protocol of a server.
 #[derive(Clone, Copy)]
 pub enum Kind<'a> {
-    /// Nothing; its replies have so many bytes.
+    /// None; its replies have this many bytes.
     Bare(usize),
-    /// MCP, for whoever has this token.
+    /// MCP, with this token.
     Mcp(&'a str),
-    /// MCP for everybody, at this path; sessions only if the server has them.
+    /// MCP without a token, at this path; sessions only if the server has them.
     Open(&'a str),
 }
 
-/// What came of it.
+/// The figures of one sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     /// Calls a second.
@@ -51,13 +51,13 @@ pub struct Sample {
     pub cpu_us: f64,
     /// The median latency, in microseconds.
     pub p50_us: f64,
-    /// What 99 of 100 calls do not exceed, in microseconds.
+    /// The 99th percentile of the latency, in microseconds.
     pub p99_us: f64,
-    /// The client's share of a core; near 1 it is the client that was the limit.
+    /// The client's share of a core; near 1 the client was the limit.
     pub client: f64,
 }
 
-/// Measures for so long on so many connections.
+/// Measures for this time on this number of connections.
 pub async fn sample(asked: &Asked<'_>, connections: u32, time: Duration) -> Result<Sample, Error> {
     let mut callers = Vec::new();
     let all = Instant::now();
@@ -106,7 +106,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Connects, and begins a session where the wire has them.
+    /// Connects, and opens a session if the wire has sessions.
     pub async fn open(asked: &Asked<'_>) -> Result<Self, Error> {
         let mut connection = asked.address.open().await?;
         let head = Head::new(asked.address.socket());
@@ -138,7 +138,7 @@ impl Caller {
         })
     }
 
-    /// One call: how long it took, and the size of its reply.
+    /// Makes one call; returns its duration and the length of its reply.
     pub async fn once(&mut self) -> Result<(Duration, usize), Error> {
         let (request, id) = self.request.next()?;
         let began = Instant::now();
@@ -148,7 +148,7 @@ impl Caller {
         Ok((took, reply.body.len()))
     }
 
-    /// The reply to the last call, head and body.
+    /// Returns the reply to the last call, head and body.
     pub fn reply(&self) -> &[u8] {
         self.connection.reply_bytes()
     }
@@ -162,7 +162,7 @@ impl Caller {
     }
 }
 
-/// The handshake of the stateful wire; the head of what follows, and the session if there is one.
+/// Does the handshake of the stateful wire; returns the head of further requests, and the session if there is one.
 async fn begin(connection: &mut Connection, head: Head) -> Result<(Head, Option<String>), Error> {
     let reply = connection.exchange(&head.request(INITIALIZE)).await?;
     if reply.status() != "200" {

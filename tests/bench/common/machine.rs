@@ -1,4 +1,4 @@
-//! What the kernel says of a process and of the machine, and which core runs what.
+//! The kernel's figures of a process and of the machine, and the assignment of cores.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,21 +15,21 @@ use super::Error;
 const SERVER_CORE: &str = "0";
 const CLIENT_CORE: &str = "1";
 
-/// CPU time of a process from a moment on, user and kernel, thread by thread (`proc_pid_schedstat`). A thread that
-/// runs at this moment may lack its last few milliseconds; one that has ended meanwhile is missing.
+/// A process's CPU time from now on, user and kernel, thread by thread (`proc_pid_schedstat`). The last few
+/// milliseconds of a running thread may be missing, and a thread that has exited is missing entirely.
 pub struct CpuClock {
     pid: u32,
     before: BTreeMap<OsString, u64>,
 }
 
 impl CpuClock {
-    /// From now on.
+    /// Starts measuring.
     pub fn of(pid: u32) -> Result<Self, Error> {
         let before = threads(pid)?;
         Ok(Self { pid, before })
     }
 
-    /// What it has taken since.
+    /// Returns the CPU time since.
     pub fn spent(&self) -> Result<Duration, Error> {
         let since = threads(self.pid)?.into_iter().map(|(thread, now)| {
             let before = self.before.get(&thread).copied().unwrap_or_default();
@@ -43,7 +43,7 @@ fn threads(pid: u32) -> Result<BTreeMap<OsString, u64>, Error> {
     let mut threads = BTreeMap::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let thread = thread?;
-        // One may end between the two.
+        // A thread may exit between the two.
         let Ok(text) = fs::read_to_string(thread.path().join("schedstat")) else {
             continue;
         };
@@ -53,8 +53,8 @@ fn threads(pid: u32) -> Result<BTreeMap<OsString, u64>, Error> {
     Ok(threads)
 }
 
-/// A figure of memory that the kernel has of a process, in KiB: `Pss` of `smaps_rollup`, which counts shared
-/// pages by share, or `VmHWM`, the most that was resident, or `VmRSS`, what is now, of `status`.
+/// Returns a memory figure of a process in KiB: `Pss` of `smaps_rollup`, where shared pages count proportionally, or,
+/// of `status`, `VmHWM`, the peak resident size, or `VmRSS`, the current one.
 pub fn memory_kib(pid: u32, figure: &str) -> Result<f64, Error> {
     let file = if figure == "Pss" {
         "smaps_rollup"
@@ -71,17 +71,17 @@ pub fn memory_kib(pid: u32, figure: &str) -> Result<f64, Error> {
         .parse()?)
 }
 
-/// Has the most that was resident counted anew from now on (`proc_pid_clear_refs`).
+/// Resets the peak resident size (`proc_pid_clear_refs`).
 pub fn forget_peak(pid: u32) -> Result<(), Error> {
     Ok(fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
 }
 
-/// CPU time of a process and of the children that it has waited for, user and kernel, in microseconds; in steps of
-/// the kernel's clock, which are ten milliseconds (`proc_pid_stat`).
+/// Returns the CPU time of a process and of its waited-for children, user and kernel, in microseconds; the resolution
+/// is the kernel's clock tick of ten milliseconds (`proc_pid_stat`).
 pub fn cpu_with_children_us(pid: u32) -> Result<f64, Error> {
     const TICK_US: f64 = 10_000.0;
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name may hold anything; the state is the first word behind it.
+    // The name may contain anything; the state is the first word after it.
     let behind = text.rsplit(") ").next().unwrap_or_default();
     let columns = behind.split(' ').skip(11).take(4);
     let mut ticks = 0.0;
@@ -91,7 +91,7 @@ pub fn cpu_with_children_us(pid: u32) -> Result<f64, Error> {
     Ok(ticks * TICK_US)
 }
 
-/// A process and all below it.
+/// Returns a process and all its descendants.
 pub fn tree(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
     let mut at = 0;
@@ -111,7 +111,7 @@ pub fn tree(pid: u32) -> Vec<u32> {
     all
 }
 
-/// Lets this process, and what it starts, have as many open files as it may.
+/// Raises the limit of open files of this process and its children to the maximum.
 pub fn raise_descriptor_limit() -> Result<(), Error> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(setrlimit(Resource::RLIMIT_NOFILE, most, most)?)
@@ -122,7 +122,7 @@ pub fn raise_descriptor_limit() -> Result<(), Error> {
 pub struct Pinning(bool);
 
 impl Pinning {
-    /// Moves this process to its core, where there are two and `taskset` is installed.
+    /// Moves this process to its core, if there are two and `taskset` is installed.
     pub fn begin() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let pid = std::process::id().to_string();
@@ -136,7 +136,7 @@ impl Pinning {
         Self(moved)
     }
 
-    /// Starts a server where it belongs; the process is the server's own either way.
+    /// Returns the command that starts a server on its core; it has the server's own process id either way.
     pub fn server(self, program: &Path) -> Command {
         if !self.0 {
             return Command::new(program);
@@ -146,12 +146,12 @@ impl Pinning {
         command
     }
 
-    /// Whether they have.
+    /// Returns whether the cores are assigned.
     pub fn is_held(self) -> bool {
         self.0
     }
 
-    /// For the report.
+    /// Returns the text for the report.
     pub fn words(self) -> &'static str {
         if self.0 {
             "servers on core 0, client on core 1"
@@ -161,7 +161,7 @@ impl Pinning {
     }
 }
 
-/// The machine, as far as figures depend on it.
+/// The properties of the machine that affect the figures.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
     /// Cores that this process may use.
@@ -170,12 +170,12 @@ pub struct Machine {
     pub processor: String,
     /// The kernel's release.
     pub kernel: String,
-    /// Load over one minute: how busy it was with other things too.
+    /// The load average over one minute, which includes other programs.
     pub load: String,
 }
 
 impl Machine {
-    /// Looks at it; before [`Pinning::begin`] takes cores away.
+    /// Reads the properties; before [`Pinning::begin`] takes cores away.
     pub fn look() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let processors = read("/proc/cpuinfo");
@@ -189,7 +189,7 @@ impl Machine {
         }
     }
 
-    /// For the report.
+    /// Returns the text for the report.
     pub fn words(&self) -> String {
         let Self {
             cores,
@@ -201,7 +201,7 @@ impl Machine {
     }
 }
 
-/// The load of the last minute.
+/// Returns the load average of the last minute.
 pub fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! What the benchmarks share: the servers and their anchor, a client that counts, figures and their spread.
+//! The code that benchmarks share: the servers and their anchor, a measuring client, figures and their spread.
 
 pub mod args;
 pub mod bare;
@@ -16,5 +16,5 @@ pub mod start;
 pub mod subscribers;
 pub mod wire;
 
-/// Whatever ends a run.
+/// An error that ends a run.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,4 @@
-//! gatewren beside its anchor: measured in triples, so that what slows the machine down slows down both.
+//! gatewren and its anchor, measured in triples: a slowdown of the machine affects both.
 
 use std::time::{Duration, Instant};
 
@@ -9,29 +9,29 @@ use super::servers::{Bare, Gatewren};
 use super::spread::Spread;
 use super::wire::Question;
 
-/// What gatewren does not answer rightly after this long, it never will.
+/// The time limit for gatewren's first correct reply.
 const KNOWN_WITHIN: Duration = Duration::from_secs(10);
 
-/// The anchor right before, the subject, the anchor right after.
+/// Three samples: the anchor, the subject, the anchor again.
 #[derive(Debug, Clone, Copy)]
 pub struct Triple {
     /// The anchor, before and after.
     pub anchor: [Sample; 2],
-    /// What is compared with it.
+    /// The server that is compared with it.
     pub subject: Sample,
 }
 
 /// One figure of anchor and subject, and the ratio of the pairs.
 pub struct Compared {
-    /// What the anchor took.
+    /// The anchor's figure.
     pub anchor: Spread,
-    /// What the subject took.
+    /// The subject's figure.
     pub subject: Spread,
     /// The subject as a multiple of the anchor, within each triple.
     pub ratio: Spread,
 }
 
-/// A figure of all triples.
+/// Compares a figure over all triples.
 pub fn compare(triples: &[Triple], figure: fn(&Sample) -> f64) -> Compared {
     let anchor = |t: &Triple| {
         let [before, after] = &t.anchor;
@@ -44,7 +44,7 @@ pub fn compare(triples: &[Triple], figure: fn(&Sample) -> f64) -> Compared {
     }
 }
 
-/// How far two samples of the anchor, a second apart, differ in CPU per call: the noise of these triples.
+/// Returns how far two samples of the anchor, a second apart, differ in CPU per call: the noise of these triples.
 pub fn noise(triples: &[Triple]) -> Spread {
     Spread::of(triples.iter().map(|triple| {
         let [before, after] = triple.anchor;
@@ -52,12 +52,12 @@ pub fn noise(triples: &[Triple]) -> Spread {
     }))
 }
 
-/// A question's two servers.
+/// The two servers of a question.
 pub struct Pair<'a> {
     anchor: Server<'a>,
     subject: Server<'a>,
     question: &'a Question<'a>,
-    /// The bytes of a reply's body.
+    /// The length of a reply's body in bytes.
     pub size: usize,
 }
 
@@ -67,7 +67,7 @@ enum Server<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// gatewren, by the anchor over TLS with replies of the same size.
+    /// Pairs gatewren with an anchor over TLS that has replies of the same size.
     pub async fn ours(
         question: &'a Question<'a>,
         ours: &'a Gatewren,
@@ -82,7 +82,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// gatewren with much, by gatewren with little.
+    /// Pairs a gatewren with much data with one that has little.
     pub async fn grown(
         question: &'a Question<'a>,
         [little, much]: [&'a Gatewren; 2],
@@ -96,7 +96,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// What TLS alone costs: the anchor over TLS, by the anchor without; neither understands the question.
+    /// Pairs the anchor over TLS with the plain anchor, for the cost of TLS itself; neither parses the question.
     pub fn of_bare(
         question: &'a Question<'a>,
         size: usize,
@@ -111,7 +111,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Measures anchor, subject, anchor, for so long each.
+    /// Measures anchor, subject, anchor, for this time each.
     pub async fn triple(&self, connections: u32, time: Duration) -> Result<Triple, Error> {
         let (anchor, subject) = (self.asked_of(&self.anchor), self.asked_of(&self.subject));
         let before = sample(&anchor, connections, time).await?;
@@ -136,7 +136,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The size of the first right reply. A fresh gatewren does not know all about its box yet.
+/// Returns the size of the first correct reply. A fresh gatewren does not yet have all data about its host.
 async fn first_right(asked: &Asked<'_>) -> Result<usize, Error> {
     let began = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Servers of others as child processes: small ones made with the SDKs that gatewren is compared with.
+//! Other servers as child processes: small ones made with the SDKs that gatewren is compared with.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -15,74 +15,74 @@ use super::machine::Pinning;
 use super::servers::Running;
 use super::wire::{Question, Wire};
 
-/// A peer that does not answer after this long does not start at all; Python takes a second for its imports.
+/// The time limit of a peer's start; Python needs a second for its imports.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Between two attempts to reach it.
+/// The pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// A server that somebody else has made, as `tests/bench/run` describes it.
+/// A server made with another SDK, as `tests/bench/run` describes it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Peer {
-    /// What the tables call it, with its version.
+    /// Its name in the tables, with its version.
     pub name: String,
-    /// How it is started, but for the port, which stands behind.
+    /// The command that starts it, without the port, which is appended.
     pub command: Vec<PathBuf>,
-    /// Where it serves.
+    /// The path of its endpoint.
     pub path: String,
-    /// The revisions of MCP that it is asked in.
+    /// The revisions of MCP to measure.
     pub wires: Vec<String>,
-    /// What it is asked, where that is not [`ECHO`].
+    /// The call to measure, if it is not [`ECHO`].
     pub echo: Option<String>,
-    /// What else can be asked of it.
+    /// Its further abilities.
     #[serde(default)]
     pub can: Vec<Ability>,
 }
 
-/// What not every peer can.
+/// An ability that not every peer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ability {
-    /// It tells its subscribers of a change when its tool `touch` is called.
+    /// It notifies its subscribers of a change when its tool `touch` is called.
     Tell,
     /// Its tool `shell` runs a command.
     Shell,
-    /// It is a program of machine code, whose instructions can be counted.
+    /// It is a native program, so its instructions can be counted.
     Count,
 }
 
-/// A peer that runs.
+/// A running peer.
 pub struct Started {
     process: Running,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
     path: String,
-    /// From its start to its first right answer.
+    /// From its start to its first correct reply.
     pub took: Duration,
 }
 
-/// What every peer is asked.
+/// The call of every peer.
 pub const ECHO: &str = r#""name":"echo","arguments":{"text":"What may I do here?"}"#;
 
 impl Peer {
-    /// Those that this file lists.
+    /// Returns the peers in this file.
     pub fn listed(file: &Path) -> Result<Vec<Self>, Error> {
         let text =
             fs::read_to_string(file).map_err(|cause| format!("{}: {cause}", file.display()))?;
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Whether that can be asked of it.
+    /// Returns whether it has this ability.
     pub fn can(&self, ability: Ability) -> bool {
         self.can.contains(&ability)
     }
 
-    /// Whether it speaks this.
+    /// Returns whether it supports this wire.
     pub fn speaks(&self, wire: Wire) -> bool {
         self.wires.iter().any(|known| known == wire.revision())
     }
 
-    /// What it is asked.
+    /// Returns its question.
     pub fn question(&self, wire: Wire) -> Question<'_> {
         let params = self.echo.as_deref().unwrap_or(ECHO);
         Question {
@@ -91,13 +91,13 @@ impl Peer {
         }
     }
 
-    /// The same with this text.
+    /// Returns the parameters of its call with this text.
     pub fn large(&self, text: &str) -> String {
         let small = self.echo.as_deref().unwrap_or(ECHO);
         small.replace("What may I do here?", text)
     }
 
-    /// Its best wire.
+    /// Returns its best wire.
     pub fn wire(&self) -> Wire {
         if self.speaks(Wire::Stateless) {
             Wire::Stateless
@@ -106,7 +106,7 @@ impl Peer {
         }
     }
 
-    /// Starts it and asks it until it answers rightly.
+    /// Starts it and calls it until a reply is correct.
     pub async fn start(&self, pinning: Pinning) -> Result<Started, Error> {
         let (program, arguments) = self.command.split_first().ok_or("a peer has no command")?;
         let mut command = pinning.server(program);
@@ -114,7 +114,7 @@ impl Peer {
         self.start_with(command).await
     }
 
-    /// Starts what the command starts, as the peer.
+    /// Starts it with this command.
     pub async fn start_with(&self, mut command: Command) -> Result<Started, Error> {
         let socket = free()?;
         command.arg(socket.port().to_string()).stdout(Stdio::null());
@@ -146,17 +146,17 @@ async fn first(started: &Started, question: &Question<'_>) -> Result<(), Error> 
 }
 
 impl Started {
-    /// Its process.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Where it serves.
+    /// Returns the path of its endpoint.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The question, asked of it.
+    /// Returns the question with this server.
     pub fn asked<'a>(&'a self, question: &'a Question<'a>) -> Asked<'a> {
         Asked {
             address: &self.address,
@@ -167,10 +167,10 @@ impl Started {
     }
 }
 
-/// The one resource of a peer that tells of changes.
+/// The only resource of a peer that notifies of changes.
 pub const DOCUMENT: &str = "bench://document";
 
-/// The call by which it changes.
+/// The call that changes it.
 pub const TOUCH: Question<'_> = Question {
     wire: Wire::Stateless,
     method: "tools/call",
@@ -178,7 +178,7 @@ pub const TOUCH: Question<'_> = Question {
     params: r#""name":"touch","arguments":{}"#,
 };
 
-/// The call that every peer answers.
+/// Returns the call that every peer supports.
 pub fn echo(wire: Wire) -> Question<'static> {
     Question {
         wire,
@@ -188,7 +188,7 @@ pub fn echo(wire: Wire) -> Question<'static> {
     }
 }
 
-/// A port that nobody has at this moment.
+/// Returns a port that is free now.
 pub fn free() -> Result<SocketAddr, Error> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?)

@@ -1,4 +1,4 @@
-//! The two servers as child processes: gatewren with a state of its own, and the anchor.
+//! The two servers as child processes: gatewren with its own state, and the anchor.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,17 +20,17 @@ use super::load::{Asked, Kind};
 use super::machine::Pinning;
 use super::wire::Question;
 
-/// A server that does not answer after this long does not start at all.
+/// The time limit of a server's start.
 const START_WITHIN: Duration = Duration::from_secs(20);
 
-/// Where gatewren looks for a helper.
+/// The helper's socket in gatewren's directory.
 const SOCKET: &str = "helper.sock";
 
-/// A child that ends with its owner.
+/// A child process that is killed on drop.
 pub struct Running(Child);
 
 impl Running {
-    /// Starts it; what it reads ends with its owner too.
+    /// Starts it; its standard input closes on drop too.
     pub fn start(mut command: Command) -> Result<Self, Error> {
         let named = command.get_program().to_owned();
         let child = command
@@ -40,17 +40,17 @@ impl Running {
         Ok(Self(child))
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
 
-    /// Whether it has ended by itself.
+    /// Returns whether it has exited by itself.
     pub fn has_ended(&mut self) -> Result<bool, Error> {
         Ok(self.0.try_wait()?.is_some())
     }
 
-    /// What it says first on a standard output that is piped.
+    /// Returns the first line of its standard output, which must be piped.
     pub fn first_line(&mut self) -> Result<String, Error> {
         let mut line = String::new();
         let out = self.0.stdout.take().ok_or("no standard output")?;
@@ -63,34 +63,34 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A directory that goes with its owner.
+/// A directory that is deleted on drop.
 pub struct Directory(PathBuf);
 
 impl Directory {
-    /// A new one, where temporary files are kept: `TMPDIR` decides on which disk.
+    /// Makes a new one among the temporary files: `TMPDIR` decides on which disk.
     pub fn new() -> io::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("gatewren-bench-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // What a run that was killed has left under the same number.
+        // A killed run may have left one with the same number.
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path)?;
         Ok(Self(path))
     }
 
-    /// A file in it.
+    /// Returns the path of a file in it.
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -102,12 +102,12 @@ impl Drop for Directory {
     }
 }
 
-/// A place on the disk from which gatewren is started, as often as wanted.
+/// A directory on the disk with gatewren's state, for one or several starts.
 pub struct Home {
     directory: Directory,
     config: PathBuf,
     lxcpath: Option<PathBuf>,
-    /// Where it is once it was started.
+    /// The address after a start.
     pub address: Address,
     /// The agent's token.
     pub token: String,
@@ -117,13 +117,13 @@ pub struct Home {
 pub struct Gatewren {
     process: Running,
     home: Home,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
     /// The agent's token.
     pub token: String,
 }
 
-/// What `try --json` says.
+/// The output of `try --json`.
 #[derive(Deserialize)]
 struct Said {
     url: String,
@@ -131,20 +131,20 @@ struct Said {
     ca: PathBuf,
 }
 
-/// The output of `agent add --json`, as far as it is used.
+/// The used part of the output of `agent add --json`.
 #[derive(Deserialize)]
 struct Added {
     token: String,
 }
 
 impl Home {
-    /// A fresh one, with every limit as high as the settings allow. `try` makes the certificate and the agent;
-    /// since it takes no settings, `serve` goes on from there at the same place.
+    /// Makes a fresh one, with every limit as high as the settings allow. `try` makes the certificate and the agent.
+    /// It accepts no settings, so `serve` continues in the same directory.
     pub fn new(args: &Common) -> Result<Self, Error> {
         Self::with(args, None)
     }
 
-    /// The same with the containers in this folder, not where LXC has them.
+    /// Does the same with the containers in this folder instead of LXC's.
     pub fn with(args: &Common, lxcpath: Option<&Path>) -> Result<Self, Error> {
         let directory = Directory::new()?;
         let said = try_once(args, &directory.0)?;
@@ -152,7 +152,7 @@ impl Home {
         let config = directory.0.join("gatewren.toml");
         let mut text = settings(&directory.0, socket, &args.log);
         if let Some(lxcpath) = lxcpath {
-            // Text takes everything.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "\n[lxc]\nlxcpath = \"{}\"", lxcpath.display());
         }
         fs::write(&config, text)?;
@@ -165,12 +165,12 @@ impl Home {
         })
     }
 
-    /// Starts a helper where gatewren looks for one, so that it starts none itself.
+    /// Starts a helper on gatewren's socket, so that gatewren does not start one.
     pub fn start_helper(&self, args: &Common) -> Result<Running, Error> {
         self.start_helper_with(Command::new(&args.binary), args)
     }
 
-    /// Starts what the command starts, as a helper that allows everything.
+    /// Starts a helper that allows everything, with this command.
     pub fn start_helper_with(&self, mut command: Command, args: &Common) -> Result<Running, Error> {
         let listener = UnixListener::bind(self.directory.join(SOCKET))?;
         command
@@ -184,12 +184,12 @@ impl Home {
         Ok(Running(command.spawn()?))
     }
 
-    /// Starts it; a little later it listens.
+    /// Starts gatewren; it listens a little later.
     pub fn start(&self, args: &Common, pinning: Pinning) -> Result<Running, Error> {
         self.start_with(pinning.server(&args.binary))
     }
 
-    /// Starts what the command starts, as gatewren with these arguments.
+    /// Starts gatewren with this command.
     pub fn start_with(&self, mut command: Command) -> Result<Running, Error> {
         command.arg("serve").arg("--config").arg(&self.config);
         Running::start(command)
@@ -197,14 +197,14 @@ impl Home {
 }
 
 impl Gatewren {
-    /// Starts one.
+    /// Starts a fresh gatewren.
     pub fn start(args: &Common, pinning: Pinning) -> Result<Self, Error> {
         let home = Home::new(args)?;
         let process = home.start(args, pinning)?;
         Self::of(home, process)
     }
 
-    /// The one that was started there, as soon as it listens.
+    /// Returns the started gatewren as soon as it listens.
     pub fn of(home: Home, process: Running) -> Result<Self, Error> {
         wait_for(home.address.socket())?;
         Ok(Self {
@@ -215,12 +215,12 @@ impl Gatewren {
         })
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// What is asked of it, as the agent that its state began with.
+    /// Returns the question with this server, as the first agent of its state.
     pub fn asked<'a>(&'a self, question: &'a Question<'a>) -> Asked<'a> {
         Asked {
             address: &self.address,
@@ -230,7 +230,7 @@ impl Gatewren {
         }
     }
 
-    /// A new agent that may do everything: its token.
+    /// Adds an agent that may do everything, and returns its token.
     pub fn add_agent(&self, name: &str, args: &Common) -> Result<String, Error> {
         let mut command = Command::new(&args.binary);
         command.args([
@@ -241,12 +241,12 @@ impl Gatewren {
         Ok(said.token)
     }
 
-    /// The state database.
+    /// Returns the path of the state database.
     pub fn state_file(&self) -> PathBuf {
         self.home.directory.join("state.db")
     }
 
-    /// The certificate of the authority that it is known by.
+    /// Returns the path of its certificate authority.
     pub fn authority(&self) -> PathBuf {
         self.tls_file("ca.pem")
     }
@@ -322,18 +322,18 @@ fn wait_for(socket: SocketAddr) -> Result<(), Error> {
 /// The anchor.
 pub struct Bare {
     process: Running,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
 }
 
 impl Bare {
-    /// hyper with replies of so many bytes; over TLS with gatewren's own certificate, else plain.
+    /// Starts hyper with replies of this size; over TLS with gatewren's certificate if given, otherwise plain.
     pub fn start(size: usize, ours: Option<&Gatewren>, pinning: Pinning) -> Result<Self, Error> {
         let command = pinning.server(&std::env::current_exe()?);
         Self::start_with(command, size, ours)
     }
 
-    /// What the command starts, as this program.
+    /// Starts this program as the anchor, with this command.
     pub fn start_with(
         mut command: Command,
         size: usize,
@@ -357,12 +357,12 @@ impl Bare {
         Ok(Self { process, address })
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.process.0.id()
     }
 
-    /// Has it send an event of so many bytes to so many of its open streams.
+    /// Makes it send an event of this size to this number of its open streams.
     pub fn tell(&mut self, size: usize, streams: u32) -> Result<(), Error> {
         let input = self.process.0.stdin.as_mut().ok_or("no standard input")?;
         writeln!(input, "{size} {streams}")?;

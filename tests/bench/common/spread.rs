@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How values lie: the median, and the quartiles around it.
+/// The distribution of values: the median and the quartiles.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Spread {
-    /// A quarter of the values is not above this.
+    /// The first quartile.
     pub low: f64,
-    /// The middle; the mean of the two in the middle where they are two.
+    /// The median; the mean of the middle two for an even number of values.
     pub median: f64,
-    /// A quarter of the values is not below this.
+    /// The third quartile.
     pub high: f64,
 }
 
 impl Spread {
-    /// The spread of some values; of none, nothing but NaN.
+    /// Returns the spread of some values; NaN for none.
     pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.collect();
         sorted.sort_by(f64::total_cmp);
@@ -27,14 +27,14 @@ impl Spread {
         }
     }
 
-    /// For a cell of a table: the median, in brackets the quartiles.
+    /// Returns the text for a cell of a table: the median, with the quartiles in brackets.
     pub fn words(self) -> String {
         let Self { low, median, high } = self;
         format!("**{median:.2}** ({low:.2}-{high:.2})")
     }
 }
 
-/// Nearest rank: the first value that so many per cent of all do not exceed.
+/// Returns the nearest-rank percentile: the first value that at least this per cent of all do not exceed.
 pub fn percentile<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()

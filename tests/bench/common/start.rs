@@ -1,4 +1,4 @@
-//! How a benchmark begins: as itself, as its own anchor, or not at all.
+//! The entry point of a benchmark: it measures, runs as its own anchor, or does nothing.
 
 use std::io::{Write as _, stderr, stdout};
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use super::Error;
 use super::args::Common;
 use super::bare;
 
-/// Runs a benchmark of this name; what it measured is printed.
+/// Runs a benchmark with this name, and prints its result.
 pub fn start(
     name: &str,
     args: &Common,
@@ -16,7 +16,7 @@ pub fn start(
     match run(name, args, measure) {
         Ok(()) => ExitCode::SUCCESS,
         Err(cause) => {
-            // Nothing better is left when even this cannot be written.
+            // If even this write fails, there is nothing left to do.
             let _ = writeln!(stderr(), "{name}: {cause}");
             ExitCode::FAILURE
         }
@@ -35,7 +35,7 @@ fn run(
         return runtime.block_on(bare::serve(size, args.cert.as_deref(), args.key.as_deref()));
     }
     if !args.bench {
-        // `cargo test --all-targets` comes by here too.
+        // `cargo test --all-targets` starts benchmarks too.
         writeln!(
             stderr(),
             "{name}: nothing measured; cargo bench --bench {name} does"

@@ -1,4 +1,4 @@
-//! Clients that hold a stream each and say when they were told.
+//! Clients that hold a stream each and report when they were notified.
 
 use std::time::{Duration, Instant};
 
@@ -12,26 +12,26 @@ use super::peers::{DOCUMENT, Started};
 use super::servers::Gatewren;
 use super::wire::{Head, Question, Repeated, Wire};
 
-/// Who was not told by then is not told at all.
+/// The time limit of a notification.
 const TOLD_WITHIN: Duration = Duration::from_secs(20);
 
-/// What one of them heard.
+/// A notification of one subscriber.
 struct Heard {
     at: Instant,
     event: String,
 }
 
-/// Open streams of one server; they end with this.
+/// Open streams of one server; dropping this closes them.
 pub struct Subscribers {
     heard: UnboundedReceiver<Result<Heard, Error>>,
-    /// Ended when dropped.
+    /// Aborted on drop.
     _tasks: JoinSet<()>,
-    /// The bytes of the last event.
+    /// The length of the last event in bytes.
     pub event_bytes: usize,
 }
 
 impl Subscribers {
-    /// So many to gatewren; the n-th listens to what `uri` says of n.
+    /// Opens this number of streams to gatewren; `uri` returns the resource of the n-th.
     pub async fn ours(
         ours: &Gatewren,
         many: u32,
@@ -46,7 +46,7 @@ impl Subscribers {
         Ok(opened.into())
     }
 
-    /// So many to a server of others, all to the one thing that it has.
+    /// Opens this number of streams to a peer, all to its only resource.
     pub async fn peer(peer: &Started, many: u32) -> Result<Self, Error> {
         let mut opened = Opened::default();
         for _ in 0..many {
@@ -56,7 +56,7 @@ impl Subscribers {
         Ok(opened.into())
     }
 
-    /// So many to the anchor.
+    /// Opens this number of streams to the anchor.
     pub async fn bare(address: &Address, many: u32) -> Result<Self, Error> {
         let host = address.socket();
         let request = format!("GET /events HTTP/1.1\r\nhost: {host}\r\n\r\n");
@@ -67,7 +67,7 @@ impl Subscribers {
         Ok(opened.into())
     }
 
-    /// Waits until so many were told, of this revision if one is named; when each of them was.
+    /// Waits for this number of notifications, of a given revision if any; returns their times.
     pub async fn told(&mut self, many: u32, revision: Option<i64>) -> Result<Vec<Instant>, Error> {
         let mut told = Vec::new();
         for _ in 0..many {
@@ -84,7 +84,7 @@ impl Subscribers {
     }
 }
 
-/// Opens a stream of the stateless wire, up to its acknowledgement.
+/// Opens a stream of the stateless wire, and reads its acknowledgement.
 async fn listen(address: &Address, head: Head, uri: &str) -> Result<Events, Error> {
     let filter = format!(r#""notifications":{{"resourceSubscriptions":["{uri}"]}}"#);
     let question = Question {
@@ -102,7 +102,7 @@ async fn listen(address: &Address, head: Head, uri: &str) -> Result<Events, Erro
     Ok(events)
 }
 
-/// A server that answers with one JSON object, as Python's mcp does when it is told to, never begins a stream.
+/// A server that is set to respond with one JSON object, as Python's mcp can be, never opens a stream.
 async fn open(address: &Address, request: &[u8]) -> Result<Events, Error> {
     let opened = async { address.open().await?.listen(request).await };
     let opened = tokio::time::timeout(TOLD_WITHIN, opened).await;

@@ -1,4 +1,4 @@
-//! Requests as bytes that only need a new id, and what makes a reply right.
+//! Requests as bytes that only need a new id, and the check of a reply.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,17 +10,17 @@ use serde::de::IgnoredAny;
 use super::Error;
 use super::connection::Reply;
 
-/// Which conversation is held.
+/// The kind of conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// 2025-11-25: `initialize`, a session, then calls.
     Stateful,
-    /// 2026-07-28: every request says all about itself.
+    /// 2026-07-28: every request is self-contained.
     Stateless,
 }
 
 impl Wire {
-    /// The name of the revision.
+    /// Returns the name of the revision.
     pub fn revision(self) -> &'static str {
         match self {
             Self::Stateful => "2025-11-25",
@@ -32,17 +32,17 @@ impl Wire {
 /// A request of MCP.
 #[derive(Debug)]
 pub struct Question<'a> {
-    /// Which conversation.
+    /// The kind of conversation.
     pub wire: Wire,
     /// The method.
     pub method: &'a str,
-    /// What `Mcp-Name` repeats.
+    /// The value of `Mcp-Name`.
     pub name: Option<&'a str>,
     /// Members of the parameters, as JSON.
     pub params: &'a str,
 }
 
-/// Ids have seven digits, so that all requests of a kind are as long; after the last the run ends.
+/// Ids have seven digits, so that all requests of a kind have the same length; the run ends after the last.
 const FIRST_ID: u32 = 1_000_000;
 const LAST_ID: u32 = 9_999_999;
 
@@ -51,19 +51,19 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 /// The handshake of the stateful wire.
 pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"calls","version":"1"}}}"#;
 
-/// Its end.
+/// The end of the handshake.
 pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// The headers of a request.
 pub struct Head(String);
 
 impl Head {
-    /// The least that a client of MCP sends.
+    /// Returns the minimal headers of an MCP client.
     pub fn new(host: SocketAddr) -> Self {
         Self::to("/mcp", host)
     }
 
-    /// The same for a server that serves at another path.
+    /// Returns the same for a server at another path.
     pub fn to(path: &str, host: SocketAddr) -> Self {
         Self(format!(
             "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
@@ -71,15 +71,15 @@ impl Head {
         ))
     }
 
-    /// The same with one more.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
-        // Text takes everything.
+        // Writing to a `String` cannot fail.
         let _ = write!(self.0, "{name}: {value}\r\n");
         self
     }
 
-    /// The same with what the wire asks for beside the body.
+    /// Adds the headers that the wire requires for this question.
     #[must_use]
     pub fn with_question(self, question: &Question<'_>) -> Self {
         match question.wire {
@@ -96,13 +96,13 @@ impl Head {
         }
     }
 
-    /// The request with this body.
+    /// Returns the request with this body.
     pub fn request(&self, body: &str) -> Vec<u8> {
         format!("{}content-length: {}\r\n\r\n{body}", self.0, body.len()).into_bytes()
     }
 }
 
-/// A request that is sent again and again, each time with the next id.
+/// A request that is sent repeatedly, each time with the next id.
 pub struct Repeated {
     bytes: Vec<u8>,
     id_at: usize,
@@ -110,7 +110,7 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// A question behind a head.
+    /// Makes a request from a head and a question.
     pub fn new(head: &Head, question: &Question<'_>) -> Self {
         let meta = (question.wire == Wire::Stateless).then_some(META);
         let members = [Some(question.params).filter(|p| !p.is_empty()), meta];
@@ -129,7 +129,7 @@ impl Repeated {
         }
     }
 
-    /// The next request and its id.
+    /// Returns the next request and its id.
     pub fn next(&mut self) -> Result<(&[u8], u32), Error> {
         self.id += 1;
         let mut place = self
@@ -142,12 +142,12 @@ impl Repeated {
     }
 }
 
-/// Knows a right reply.
+/// The check of a reply.
 pub enum Judge {
-    /// Of the anchor: so many bytes.
+    /// For the anchor: this number of bytes.
     Fixed(usize),
-    /// Of MCP: a result for this very request. What a right reply holds behind its id is kept, since
-    /// comparing it is cheaper than reading the next one as JSON.
+    /// For MCP: a result for this very request. The bytes after the id of a correct reply are kept, because comparing
+    /// them is cheaper than parsing the next reply as JSON.
     Result { known: Vec<u8> },
 }
 
@@ -165,7 +165,7 @@ struct ToolResult {
 }
 
 impl Judge {
-    /// Says what is wrong with a reply, if anything is.
+    /// Returns an error if a reply is wrong.
     pub fn check(&mut self, id: u32, reply: &Reply<'_>) -> Result<(), Error> {
         let wrong = |what: &str| -> Error {
             let start = reply.body.get(..500).unwrap_or(reply.body);
@@ -198,7 +198,7 @@ impl Judge {
     }
 }
 
-/// The answer itself: whoever takes long to answer does so in a stream, as its last event.
+/// Returns the message itself: a slow server sends it in a stream, as its last event.
 fn message_in<'a>(reply: &Reply<'a>) -> &'a [u8] {
     if reply.header("content-type") != Some("text/event-stream") {
         return reply.body;

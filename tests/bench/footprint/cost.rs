@@ -1,4 +1,4 @@
-//! What a server costs: the memory of its processes, and the CPU time that they take.
+//! The cost of a server: the memory and the CPU time of its processes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,15 +10,15 @@ use tokio::time::{Instant, sleep};
 use crate::common::Error;
 use crate::common::machine::{memory_kib, tree};
 
-/// How often the CPU time is read: a thread that ended since is counted to its last reading.
+/// The interval of reading CPU time: a thread that exits is counted up to its last reading.
 const READ_EVERY: Duration = Duration::from_millis(500);
 
 /// Memory in KiB.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize)]
 pub struct Memory {
-    /// Resident.
+    /// The resident size.
     pub rss: f64,
-    /// The same with shared pages counted by share.
+    /// The resident size with shared pages counted proportionally.
     pub pss: f64,
 }
 
@@ -27,12 +27,12 @@ pub struct Memory {
 pub struct Held {
     /// The process that was started.
     pub front: Memory,
-    /// Those that it started of the same program.
+    /// Its child processes of the same program.
     pub helper: Memory,
 }
 
 impl Held {
-    /// What the processes below this one hold now.
+    /// Returns the current memory of a process and its descendants.
     pub fn now(pid: u32) -> Result<Self, Error> {
         let mut held = Self::default();
         let program = program(pid);
@@ -42,7 +42,7 @@ impl Held {
             } else if program.is_some() && self::program(process) == program {
                 &mut held.helper
             } else {
-                // LXC's monitor is not ours.
+                // LXC's monitor is not counted.
                 continue;
             };
             of.rss += memory_kib(process, "VmRSS")?;
@@ -52,7 +52,7 @@ impl Held {
     }
 }
 
-/// The shares of one core that each server takes with all that it starts, over so long a time.
+/// Returns the share of one core that each server uses with all its child processes, over this time.
 pub async fn cpu_shares(pids: &[u32], time: Duration) -> Vec<f64> {
     let mut counters: Vec<Counter> = pids.iter().map(|pid| Counter::new(*pid)).collect();
     let began = Instant::now();
@@ -73,10 +73,10 @@ fn nanos(of: u128) -> f64 {
     of as f64
 }
 
-/// Adds up what the threads of a server's processes take.
+/// Adds up the CPU time of a server's threads.
 struct Counter {
     pid: u32,
-    /// By process and thread: nanoseconds on a core.
+    /// Nanoseconds on a core, by process and thread.
     seen: HashMap<PathBuf, u128>,
     used: u128,
 }

@@ -1,18 +1,19 @@
-//! What gatewren costs while nobody calls: memory, CPU time and how soon it answers after a start; beside a small
-//! server with the Rust SDK (rmcp) in the same run.
+//! The cost of an idle gatewren: memory, CPU time and the time from a start to the first reply.
+//!
+//! A small server of the Rust SDK (rmcp) is measured in the same run.
 //!
 //! ```text
 //! cargo bench --bench footprint                   # a Markdown table, about three minutes
 //! cargo bench --bench footprint -- --json         # the same as one JSON object
-//! cargo bench --bench footprint -- --binary FILE  # another build, such as the one that ships
+//! cargo bench --bench footprint -- --binary FILE  # another build, such as the released one
 //! ```
 //!
-//! The two do very different things: rmcp's server has one tool, plain HTTP and nothing to remember, gatewren
-//! speaks TLS, keeps two databases, watches the box and has a second process for what takes root. What is
-//! measured is what its owner pays for that. Every reply is checked; one wrong reply ends the run.
+//! The two servers do very different things. rmcp's server has one tool, plain HTTP and no state. gatewren has TLS,
+//! keeps two databases, watches the host and has a second process for operations that need root. The benchmark
+//! measures what its owner pays for that. Every reply is checked; one wrong reply ends the run.
 
 #[path = "../common/mod.rs"]
-#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+#[expect(dead_code, reason = "each benchmark uses a part of the shared code")]
 mod common;
 
 mod args;

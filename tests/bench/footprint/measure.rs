@@ -1,4 +1,4 @@
-//! The method: many starts in turn, then both side by side, left alone and asked again.
+//! The method: many starts in turn, then both servers side by side, first idle and then with calls.
 
 use std::fs;
 use std::io::{Write as _, stderr};
@@ -14,13 +14,13 @@ use crate::cost::{Held, cpu_shares};
 use crate::report::{Report, Row};
 use crate::servers::Server;
 
-/// Before the time that counts as idle: gatewren looks at its box, and looks again at what moves.
+/// The time before the idle period: gatewren inspects its host, and inspects changes again.
 const SETTLING: Duration = Duration::from_secs(30);
 
-/// Calls after which the memory is looked at again.
+/// Calls after which the memory is read again.
 const CALLS: usize = 100;
 
-/// Measures both.
+/// Measures both servers.
 pub async fn measure(args: &Args) -> Result<Report, Error> {
     let common = &args.common;
     let machine = Machine::look();
@@ -51,7 +51,7 @@ pub async fn measure(args: &Args) -> Result<Report, Error> {
         servers.iter().zip(&running).zip(&starts).zip(shares)
     {
         let idle = Held::now(started.process.pid())?;
-        // The first connection has rested too long to be still there.
+        // The first connection has been idle too long to be still open.
         let mut caller = server.connect(started).await?;
         for _ in 0..CALLS {
             caller.once().await?;

@@ -1,4 +1,4 @@
-//! What is said at the end: a table for people, JSON for programs.
+//! The report: a table for people, JSON for programs.
 
 use std::fmt::Write as _;
 
@@ -15,9 +15,9 @@ pub struct Row {
     pub server: &'static str,
     /// The size of its file.
     pub binary_bytes: u64,
-    /// From the start to the first right answer.
+    /// From the start to the first correct reply.
     pub start_ms: Spread,
-    /// At the end of the time in which nothing was asked.
+    /// At the end of the idle period.
     pub idle: Held,
     /// Right after the calls that followed.
     pub after_calls: Held,
@@ -25,18 +25,18 @@ pub struct Row {
     pub idle_cpu_percent: f64,
 }
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Serialize)]
 pub struct Report {
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// The load when all was done.
+    /// The load at the end.
     pub load_after: String,
-    /// Which core ran what.
+    /// The cores that ran the programs.
     pub pinning: &'static str,
-    /// Starts of each.
+    /// Starts of each server.
     pub starts: u32,
-    /// How long nothing was asked.
+    /// The length of the idle period.
     pub idle_seconds: f64,
     /// Calls after it.
     pub calls: usize,
@@ -59,7 +59,7 @@ impl Row {
 }
 
 impl Report {
-    /// For people.
+    /// Returns the table for people.
     pub fn markdown(&self) -> String {
         let Self {
             load_after,
@@ -78,7 +78,7 @@ impl Report {
             self.machine.words(),
         );
         for row in &self.rows {
-            // Text takes everything.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "{}", row.line());
         }
         text.push_str(
@@ -89,7 +89,7 @@ impl Report {
         text
     }
 
-    /// For programs.
+    /// Returns the JSON for programs.
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

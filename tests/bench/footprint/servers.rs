@@ -1,4 +1,4 @@
-//! The two servers: how each is started and what it is asked.
+//! The two servers: how each is started, and its call.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,10 +14,10 @@ use crate::common::peers::free;
 use crate::common::servers::{Home, Running};
 use crate::common::wire::{Question, Wire};
 
-/// Between two attempts to connect.
+/// The pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// A server that does not answer after this long does not start at all.
+/// The time limit of a server's start.
 const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
 const WHOAMI: Question<'_> = Question {
@@ -36,30 +36,30 @@ const ECHO: Question<'_> = Question {
 
 /// A server that can be started.
 pub enum Server {
-    /// gatewren where it was started before.
+    /// gatewren, in the directory of an earlier start.
     Gatewren(Home),
-    /// rmcp's.
+    /// The server with rmcp.
     Peer(PathBuf),
 }
 
-/// One that was started and has answered.
+/// A started server that has responded.
 pub struct Started {
     /// Its process.
     pub process: Running,
-    /// Where it is.
+    /// Its address.
     address: Address,
-    /// From its start to its first right answer.
+    /// From its start to its first correct reply.
     pub took: Duration,
 }
 
 impl Server {
-    /// Both.
+    /// Returns both servers.
     pub fn both(args: &Args) -> Result<[Self; 2], Error> {
         let peer = args.peer.clone().map_or_else(build_peer, Ok)?;
         Ok([Self::Gatewren(Home::new(&args.common)?), Self::Peer(peer)])
     }
 
-    /// Its name in the report.
+    /// Returns its name in the report.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Gatewren(_) => "gatewren",
@@ -67,7 +67,7 @@ impl Server {
         }
     }
 
-    /// Its file.
+    /// Returns the path of its binary.
     pub fn binary<'a>(&'a self, args: &'a Common) -> &'a Path {
         match self {
             Self::Gatewren(_) => &args.binary,
@@ -75,7 +75,7 @@ impl Server {
         }
     }
 
-    /// Starts it and asks it until it answers rightly.
+    /// Starts it and calls it until a reply is correct.
     pub async fn start(&self, args: &Common, pinning: Pinning) -> Result<Started, Error> {
         let began = Instant::now();
         let (process, address) = match self {
@@ -104,7 +104,7 @@ impl Server {
         Ok(started)
     }
 
-    /// A new connection to it.
+    /// Opens a new connection to it.
     pub async fn connect(&self, started: &Started) -> Result<Caller, Error> {
         let asked = Asked {
             address: &started.address,
@@ -130,7 +130,7 @@ impl Server {
     }
 }
 
-/// Builds rmcp's server, whose crates come from crates.io in the versions of its own lock file.
+/// Builds the server with rmcp; its crates come from crates.io in the versions of its own lock file.
 fn build_peer() -> Result<PathBuf, Error> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = root.join("target/bench-peers");
@@ -141,7 +141,7 @@ fn build_peer() -> Result<PathBuf, Error> {
         .arg(root.join("tests/bench/peers/Cargo.toml"))
         .arg("--target-dir")
         .arg(&target)
-        // Its own folder says for which machine it is built, and how.
+        // The settings in its own folder decide the target and the build options.
         .current_dir(root.join("tests/bench/peers"))
         .env_remove("CARGO_BUILD_TARGET")
         .status()?;
@@ -154,7 +154,7 @@ fn build_peer() -> Result<PathBuf, Error> {
     found.ok_or_else(|| "the build of rmcp's server left no file".into())
 }
 
-/// The machine's own target, by which the project's settings name the folder of what is built.
+/// Returns the machine's own target, which is the name of the build folder in the project's settings.
 fn host_target() -> Result<String, Error> {
     let said = Command::new("rustc").arg("-vV").output()?;
     let text = String::from_utf8(said.stdout)?;

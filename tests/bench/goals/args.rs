@@ -1,11 +1,11 @@
-//! What can be said on the command line.
+//! The command line.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::common::args::Common;
 
-/// Measures one part of what gatewren is to reach, or puts the parts together.
+/// Measures one part of gatewren's performance goals, or combines the parts.
 #[derive(Debug, clap::Parser)]
 #[command(
     mut_arg("json", |arg| arg.hide(true)),
@@ -15,31 +15,31 @@ pub struct Args {
     #[command(flatten)]
     pub common: Common,
 
-    /// What is measured; its figures are printed as one JSON object
+    /// The part to measure; its figures are printed as one JSON object
     #[arg(long, value_enum, required_unless_present_any = ["report", "bare", "spawn"])]
     pub part: Option<Part>,
 
-    /// Reads the parts in this folder instead, and writes the tables and the drawings there
+    /// Read the parts in this folder instead, and write the tables and the drawings there
     #[arg(long, value_name = "FOLDER")]
     pub report: Option<PathBuf>,
 
-    /// Servers of others, as a JSON list of names, commands, paths and revisions
+    /// Other servers, as a JSON list of names, commands, paths and revisions
     #[arg(long, value_name = "FILE")]
     pub peers: Option<PathBuf>,
 
-    /// What `cargo bench --bench footprint -- --json` printed
+    /// The output of `cargo bench --bench footprint -- --json`
     #[arg(long, value_name = "FILE")]
     pub footprint: Option<PathBuf>,
 
-    /// Where the containers are in which commands are run
+    /// The directory of the containers in which commands run
     #[arg(long, value_name = "FOLDER")]
     pub lxcpath: Option<PathBuf>,
 
-    /// Start something again and again, without any server; how the benchmark starts itself
+    /// Start a program repeatedly, without any server; the benchmark starts itself with it
     #[arg(long, hide = true)]
     pub spawn: Option<String>,
 
-    /// Changes that subscribers are told of, per row and round; there are two a second
+    /// Changes that subscribers are notified of, per row and round; there are two a second
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub changes: u32,
 
@@ -51,26 +51,26 @@ pub struct Args {
 /// The parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
-    /// Small calls beside hyper and beside the peers
+    /// Small calls, with hyper and the peers
     Calls,
     /// Commands on the host and in a container
     Shell,
-    /// Streams that are open, and changes that are told to them
+    /// Open streams, and notifications of changes
     Streams,
     /// Documents and other programs' commits
     State,
-    /// Memory and the way to the first answer
+    /// Memory and the time to the first reply
     Rest,
     /// Handshakes, and large calls
     Large,
     /// Instructions and system calls
     Counts,
-    /// What becomes of all that when there is more of everything
+    /// Growth of all figures with more sessions, revisions, containers, data and subscribers
     Growth,
 }
 
 impl Args {
-    /// With what `--quick` means.
+    /// Applies `--quick`.
     pub fn settled(mut self) -> Self {
         if self.quick {
             self.common.rounds = self.common.rounds.min(2);

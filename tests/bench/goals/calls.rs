@@ -40,7 +40,7 @@ const LIST: Question<'_> = Question {
     params: "",
 };
 
-/// One wire at one number of connections; a triple a round.
+/// One wire at one number of connections; one triple per round.
 struct Cell {
     wire: Wire,
     connections: u32,
@@ -96,7 +96,7 @@ impl Cell {
         }
     }
 
-    /// hyper, gatewren, hyper over TLS; then plain hyper, the peers in turn, plain hyper.
+    /// Measures hyper over TLS around gatewren, then plain hyper around the peers in turn.
     async fn round(
         &mut self,
         cx: &Context,
@@ -171,7 +171,7 @@ impl Cell {
         }
     }
 
-    /// Our share of hyper's rate by that of the best peer.
+    /// Returns gatewren's share of hyper's rate, divided by that of the best peer.
     fn lead(&self, key: String) -> Figure {
         let share = |triples: &[Triple]| compare(triples, |s| s.rate).ratio.median;
         let others = self.peers.iter().filter(|(name, _)| !is_own(name));
@@ -192,7 +192,7 @@ impl Cell {
     }
 }
 
-/// Our own engine in another form is no peer.
+/// Returns whether it is gatewren's own engine in another form, which is not a peer.
 pub fn is_own(name: &str) -> bool {
     name.starts_with("gatewren")
 }

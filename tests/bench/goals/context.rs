@@ -1,4 +1,4 @@
-//! What every part knows, and what each says of the machine.
+//! The context of every part, and its report about the machine.
 
 use std::fs;
 use std::io::{Write as _, stderr};
@@ -10,22 +10,22 @@ use crate::common::machine::{Machine, Pinning, load};
 use crate::common::peers::Peer;
 use crate::figure::{Findings, Found};
 
-/// What every part knows.
+/// The context of every part.
 pub struct Context {
-    /// What was said.
+    /// The command line.
     pub args: Args,
-    /// Servers of others.
+    /// Other servers.
     pub peers: Vec<Peer>,
-    /// Which core runs what.
+    /// The assignment of cores.
     pub pinning: Pinning,
-    /// What the machine was before.
+    /// The state of the machine before.
     machine: Machine,
     began: Instant,
     spent: Spent,
 }
 
 impl Context {
-    /// Looks at the machine and takes its cores.
+    /// Reads the machine's properties and takes its cores.
     pub fn new(args: Args) -> Result<Self, Error> {
         let listed = args.peers.as_deref().map(Peer::listed).transpose()?;
         Ok(Self {
@@ -38,16 +38,16 @@ impl Context {
         })
     }
 
-    /// Says which round this is, for each of them.
+    /// Returns the rounds, and prints the number of each.
     pub fn rounds(&self) -> impl Iterator<Item = u32> {
         let of = self.args.common.rounds;
         (1..=of).inspect(move |round| {
-            // Nobody needs to read this.
+            // The progress is not essential.
             let _ = writeln!(stderr(), "  round {round} of {of}, load {}", load());
         })
     }
 
-    /// Puts together what is kept of it.
+    /// Combines the findings of a part with the context.
     pub fn found(self, part: String, findings: Findings) -> Result<Found, Error> {
         let took = self.began.elapsed().as_secs_f64();
         Ok(Found {
@@ -66,17 +66,17 @@ impl Context {
     }
 }
 
-/// Says how far a part is.
+/// Prints the progress of a part.
 pub fn say(words: &str) -> Result<(), Error> {
     writeln!(stderr(), "  {words}, load {}", load())?;
     Ok(())
 }
 
-/// Ticks of the kernel's clock, of which there are a hundred a second.
+/// CPU time in the kernel's clock ticks, a hundred a second.
 struct Spent {
-    /// By all.
+    /// Of all processes.
     machine: f64,
-    /// By this process and the children that it has waited for.
+    /// Of this process and its waited-for children.
     ours: f64,
 }
 
@@ -84,7 +84,7 @@ const TICKS_A_SECOND: f64 = 100.0;
 
 impl Spent {
     fn now() -> Result<Self, Error> {
-        // user nice system idle iowait irq softirq steal (proc_stat); what was stolen is somebody's too.
+        // user nice system idle iowait irq softirq steal (proc_stat); stolen time is used by others too.
         let all = fs::read_to_string("/proc/stat")?;
         let first = all.lines().next().unwrap_or_default();
         let busy = [1, 2, 3, 6, 7, 8].map(|column| field(first, column));

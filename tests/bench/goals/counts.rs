@@ -1,4 +1,4 @@
-//! G1 to G3: instructions and system calls of a call, which do not depend on how busy the machine is.
+//! G1 to G3: instructions and system calls of a call, which do not depend on the load of the machine.
 
 use std::fs;
 use std::path::Path;
@@ -15,14 +15,14 @@ use crate::context::{Context, say};
 use crate::counter::{Counted, Counter, Grind};
 use crate::figure::{Figure, Findings};
 
-/// Calls of one batch; of several the cheapest counts.
+/// Calls of one batch; the cheapest of several counts.
 const CALLS: u32 = 200;
 const BATCHES: u32 = 3;
 
-/// Calls of which the system calls are counted.
+/// The number of calls under strace.
 const TRACED: u32 = 2000;
 
-/// strace needs some time to take hold of all threads.
+/// strace needs some time to attach to all threads.
 const HOLD: Duration = Duration::from_millis(500);
 
 /// About as long as a reply of `whoami`, and as one of a peer.
@@ -76,7 +76,7 @@ fn once(value: f64) -> Spread {
     Spread::of(std::iter::once(value))
 }
 
-/// On both wires; of the thread that serves connections, as `tests/bench/budgets/run` counts them.
+/// Counts both wires, in the thread that serves connections, as `tests/bench/budgets/run` does.
 async fn of_ours(cx: &Context) -> Result<[f64; 2], Error> {
     let counter = Counter::start(&cx.args.common, cx.pinning)?;
     let mut counts = [0.0; 2];
@@ -116,18 +116,18 @@ async fn of_peer(cx: &Context, peer: &Peer, wire: Wire) -> Result<f64, Error> {
     count(&started.asked(&question), counts).await
 }
 
-/// Instructions of one call, all threads.
+/// Returns the instructions of one call, all threads.
 async fn count(asked: &Asked<'_>, counts: Directory) -> Result<f64, Error> {
     let grind = Grind::begin(asked.pid, counts)?;
     let all = |counted: &Counted| counted.front.instructions + counted.behind.instructions;
     least(asked, &grind, all).await
 }
 
-/// Instructions of one call, in the cheapest of some batches.
+/// Returns the instructions of one call, in the cheapest of some batches.
 async fn least(asked: &Asked<'_>, grind: &Grind, of: fn(&Counted) -> u64) -> Result<f64, Error> {
     let mut caller = Caller::open(asked).await?;
     let mut least = f64::INFINITY;
-    // The first batch is not as warm as the others.
+    // The first batch runs with cold caches.
     for n in 0..=BATCHES {
         grind.reset()?;
         for _ in 0..CALLS {
@@ -176,7 +176,7 @@ async fn system_calls(cx: &Context, ours: &Gatewren) -> Result<Figure, Error> {
         .noted(words))
 }
 
-/// System calls of one call: of a batch, less those of as long a time without one.
+/// Returns the system calls of one call: those of a batch, less those of an equally long idle period.
 async fn traced(asked: &Asked<'_>) -> Result<f64, Error> {
     let mut caller = Caller::open(asked).await?;
     let trace = Trace::begin(asked.pid).await?;
@@ -195,7 +195,7 @@ async fn traced(asked: &Asked<'_>) -> Result<f64, Error> {
     Ok((busy - idle) / f64::from(TRACED))
 }
 
-/// strace at a process.
+/// strace attached to a process.
 struct Trace {
     process: Running,
     directory: Directory,
@@ -228,8 +228,8 @@ impl Trace {
     }
 }
 
-/// The calls in strace's table, whose columns are share, seconds, microseconds, calls, errors, name. There is no
-/// table where nothing was called.
+/// Adds up the calls in strace's table, with the columns share, seconds, microseconds, calls, errors, name. Without
+/// any call there is no table.
 fn sum(file: &Path) -> Result<f64, Error> {
     let text = fs::read_to_string(file)?;
     let total = text.lines().find(|line| line.ends_with(" total"));

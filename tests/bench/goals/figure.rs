@@ -1,4 +1,4 @@
-//! What a part has found, as it is kept between the programs that measure and the one that reports.
+//! The findings of a part, as stored between the programs that measure and the one that reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +10,18 @@ use crate::common::spread::Spread;
 pub struct Figure {
     /// The key of its row.
     pub key: String,
-    /// What gatewren reaches, in the row's unit; none where it cannot be measured here.
+    /// gatewren's figure, in the row's unit; `None` if it cannot be measured here.
     pub ours: Option<Spread>,
-    /// What others reach, in the same unit.
+    /// The others' figures, in the same unit.
     pub peers: Vec<(String, Spread)>,
-    /// What is to be known of it: absolute values, or why it is not there.
+    /// A note: absolute values, or why the figure is missing.
     pub note: String,
 }
 
 /// A line in a drawing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Line {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Its points, from the left.
     pub points: Vec<(f64, f64)>,
@@ -32,11 +32,11 @@ pub struct Line {
 pub struct Curve {
     /// The name of its file.
     pub file: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What grows.
+    /// The label of the horizontal axis: what grows.
     pub across: String,
-    /// What that costs.
+    /// The label of the vertical axis: the cost.
     pub upwards: String,
     /// The lines.
     pub lines: Vec<Line>,
@@ -47,21 +47,21 @@ pub struct Curve {
 pub struct Found {
     /// The part.
     pub part: String,
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// Which core ran what.
+    /// The cores that ran the programs.
     pub pinning: String,
-    /// The load when all was done.
+    /// The load at the end.
     pub load_after: String,
-    /// Cores that everything else on the machine used meanwhile, on average.
+    /// Cores that all other programs on the machine used during the part, on average.
     pub others: f64,
-    /// How far the anchor's CPU per call differs from itself within a triple, where there are triples.
+    /// The difference in CPU per call between the anchor's samples within a triple, if there are triples.
     pub noise: Option<Spread>,
-    /// How often.
+    /// The number of rounds.
     pub rounds: u32,
-    /// How long a sample, in seconds.
+    /// The length of a sample, in seconds.
     pub seconds: f64,
-    /// How long it all took, in seconds.
+    /// The length of the part, in seconds.
     pub took: f64,
     /// The figures.
     pub figures: Vec<Figure>,
@@ -69,19 +69,19 @@ pub struct Found {
     pub curves: Vec<Curve>,
 }
 
-/// What the measuring code of a part gives back.
+/// The result of a part's measuring code.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// The figures.
     pub figures: Vec<Figure>,
     /// The drawings.
     pub curves: Vec<Curve>,
-    /// The anchor's distance from itself.
+    /// The noise of the anchor.
     pub noise: Option<Spread>,
 }
 
 impl Figure {
-    /// What gatewren reaches.
+    /// Returns a figure of gatewren.
     pub fn of(key: impl Into<String>, ours: Spread) -> Self {
         Self {
             key: key.into(),
@@ -90,7 +90,7 @@ impl Figure {
         }
     }
 
-    /// One that cannot be measured here, and why.
+    /// Returns a figure that cannot be measured here, with the reason.
     pub fn without(key: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
             key: key.into(),
@@ -99,14 +99,14 @@ impl Figure {
         }
     }
 
-    /// With others.
+    /// Adds the others' figures.
     #[must_use]
     pub fn beside(mut self, peers: Vec<(String, Spread)>) -> Self {
         self.peers = peers;
         self
     }
 
-    /// With words.
+    /// Adds a note.
     #[must_use]
     pub fn noted(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();

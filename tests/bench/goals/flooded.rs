@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::figure::Figure;
 use crate::shell::{HOST, Served, says_hi};
 
-/// Commands that the flooding agent asks for at once.
+/// Concurrent commands of the flooding agent.
 const FLOOD: u32 = 150;
 
 /// After this time the flooding agent's commands run.
@@ -28,7 +28,7 @@ const LONG: Question<'_> = Question {
     params: r#""name":"system_shell","arguments":{"argv":["/bin/sleep","300"],"timeout_s":300}"#,
 };
 
-/// The median during the flood by the median without it.
+/// Returns the median during the flood, divided by the median without it.
 pub async fn measure(cx: &Context) -> Result<Figure, Error> {
     let (mut ratios, mut medians) = (Vec::new(), (0.0, 0.0));
     for _ in cx.rounds() {
@@ -53,7 +53,7 @@ pub async fn measure(cx: &Context) -> Result<Figure, Error> {
     Ok(Figure::of("flooded-call", Spread::of(ratios.into_iter())).noted(words))
 }
 
-/// Callers that ask for a long command, and again when it was refused, until they are dropped.
+/// Starts callers that ask for a long command, and retry when it is refused, until they are dropped.
 async fn begin(asked: &Asked<'_>) -> Result<JoinSet<()>, Error> {
     let mut flood = JoinSet::new();
     for _ in 0..FLOOD {

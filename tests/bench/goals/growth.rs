@@ -1,4 +1,4 @@
-//! W10 and the drawings: what becomes of a call, of memory and of subscribers when there is more of everything.
+//! W10 and the drawings: how the cost of calls, memory and subscribers grows.
 
 use std::fs;
 use std::path::Path;
@@ -34,16 +34,16 @@ const DOCUMENTS: [Size; 5] = [
     SIZES[2],
 ];
 
-/// Revisions that are committed at once: a commit each would only measure the disk.
+/// Revisions in one commit: one commit each would only measure the disk.
 const AT_ONCE: u32 = 5000;
 
-/// Connections on which a point is measured.
+/// The number of connections of a point.
 const CONNECTIONS: u32 = 16;
 
-/// In which what has been done before is put away.
+/// The time to finish the work of earlier steps.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// What is looked at when nothing is asked.
+/// The length of an idle period.
 const REST: Duration = Duration::from_secs(5);
 
 const CALL: Question<'_> = Question {
@@ -60,7 +60,7 @@ const CONTAINER_LIST: Question<'_> = Question {
     params: r#""name":"container_list","arguments":{}"#,
 };
 
-/// A point: how much there is, and what it costs.
+/// A point: the quantity, and the cost.
 struct Point {
     many: f64,
     cpu: Compared,
@@ -80,7 +80,7 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
     Ok(findings)
 }
 
-/// A call of this question beside hyper, as many rounds as were asked for.
+/// Measures a call of this question against hyper, for the requested number of rounds.
 async fn point(
     cx: &Context,
     ours: &Gatewren,
@@ -99,9 +99,9 @@ async fn point(
     })
 }
 
-/// How much dearer a call is of the server that has much than of the one that has little, asked in turn: hyper beside
-/// each of them would not do, for the machine is not as fast at the end as it was at the beginning, and not all of a
-/// call becomes faster by as much as hyper does.
+/// Compares the cost of a call on the server with much data and on the one with little, measured in turn. Comparing
+/// each with hyper would not work: the machine's speed changes during the run, and not every part of a call changes
+/// by the same factor as hyper.
 async fn grown(
     cx: &Context,
     question: &Question<'_>,
@@ -109,14 +109,14 @@ async fn grown(
 ) -> Result<Compared, Error> {
     let pair = Pair::grown(question, servers).await?;
     let mut triples: Vec<Triple> = Vec::new();
-    // The rounds of a figure that decides; a point of a drawing has fewer.
+    // More rounds, because this figure decides; a point of a drawing has fewer.
     for _ in 0..cx.args.common.rounds * 2 {
         triples.push(pair.triple(CONNECTIONS, cx.args.common.seconds).await?);
     }
     Ok(compare(&triples, |s: &Sample| s.cpu_us))
 }
 
-/// The figure, and the drawing.
+/// Returns the figure and the drawings.
 fn growth(
     (key, across): (&str, &str),
     grown: &Compared,
@@ -177,9 +177,9 @@ async fn sessions(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
             open += 1;
         }
         points.push(point(cx, &ours, &question, many).await?);
-        // The calls had sessions too, one a connection and sample; they count from now on.
+        // Each connection of each sample had a session too; they count from now on.
         open += CONNECTIONS * cx.args.common.rounds;
-        // A connection that rests is closed after a while.
+        // An idle connection is closed after a while.
         connection = ours.address.open().await?;
     }
     let grown = grown(cx, &question, [&little, &ours]).await?;
@@ -235,7 +235,7 @@ fn commit_up_to(writer: &Foreign, made: &mut u32, many: u32) -> Result<i64, Erro
     Ok(newest)
 }
 
-/// Definitions of containers that nobody has started: LXC lists them, and that is what gatewren looks at.
+/// Measures definitions of stopped containers: LXC lists them, and gatewren inspects them.
 async fn containers(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
     let mut points = Vec::new();
     let (mut resting, mut listing) = (Vec::new(), Vec::new());
@@ -253,7 +253,7 @@ async fn containers(cx: &Context, findings: &mut Findings) -> Result<(), Error> 
         resting.push((f64::from(many), rest));
         points.push(point(cx, &ours, &CALL, many).await?);
         servers.push((ours, folder));
-        // The first, with little, and the last, with much, are asked in turn at the end.
+        // The first server, with little, and the last, with much, are compared at the end.
         if servers.len() > 2 {
             servers.remove(1);
         }
@@ -328,7 +328,7 @@ async fn documents(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
     Ok(())
 }
 
-/// A line of gatewren's and one of its anchor's.
+/// The lines of gatewren and of its anchor.
 #[derive(Default)]
 struct Sides {
     ours: Vec<(f64, f64)>,

@@ -26,10 +26,10 @@ const WHOAMI: Question<'_> = Question {
 /// About as long as its reply.
 const REPLY: usize = 450;
 
-/// Clients that shake hands at once: fewer would leave the server waiting for them.
+/// Concurrent handshakes: fewer would leave the server idle.
 const CLIENTS: u32 = 4;
 
-/// What is echoed.
+/// The length of the echoed text.
 const TEXT: usize = 64 * 1024;
 
 /// Measures all of it.
@@ -81,7 +81,8 @@ fn echoed(echoes: Vec<(String, Vec<f64>)>) -> Figure {
     .beside(peers)
 }
 
-/// CPU of a connection with a full handshake and one call, in microseconds: gatewren's, and hyper's around it.
+/// Returns the CPU of a connection with a full handshake and one call, in microseconds: gatewren's, and hyper's
+/// around it.
 async fn handshakes(cx: &Context, ours: &Gatewren) -> Result<(f64, f64), Error> {
     let bare = Bare::start(REPLY, Some(ours), cx.pinning)?;
     let authority = ours.authority();
@@ -104,7 +105,7 @@ async fn handshakes(cx: &Context, ours: &Gatewren) -> Result<(f64, f64), Error> 
     Ok((measured, f64::midpoint(before, after)))
 }
 
-/// Connects, calls and hangs up, again and again.
+/// Connects, calls and disconnects, repeatedly.
 async fn anew(asked: &Asked<'_>, time: Duration) -> Result<f64, Error> {
     let cpu = CpuClock::of(asked.pid)?;
     let end = Instant::now() + time;
@@ -121,7 +122,7 @@ async fn anew(asked: &Asked<'_>, time: Duration) -> Result<f64, Error> {
     Ok(cpu.spent()?.as_secs_f64() * 1e6 / calls)
 }
 
-/// CPU of an echo of 64 KiB by that of the floor.
+/// Returns the CPU of an echo of 64 KiB, divided by that of the floor.
 async fn large(cx: &Context) -> Result<Vec<(String, f64)>, Error> {
     let text = "x".repeat(TEXT);
     let time = cx.args.common.seconds;

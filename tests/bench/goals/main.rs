@@ -1,33 +1,33 @@
-//! What gatewren is to reach, measured part by part, and put together with the goals: `tests/bench/run`.
+//! gatewren's performance goals, measured part by part, and compared with the targets: `tests/bench/run`.
 //!
 //! ```text
 //! tests/bench/run            # builds everything, measures everything, writes tables and drawings
-//! cargo bench --profile meter --bench goals -- --part calls --peers FILE    # one part alone
+//! cargo bench --profile meter --bench goals -- --part calls --peers FILE    # only one part
 //! ```
 //!
-//! Each figure of gatewren is taken between two of its anchor, and only the ratio counts: what slows the machine down
-//! slows both down. gatewren is measured as it ships, over TLS and with its audit, so its anchor is hyper over TLS
-//! with the same certificate; the peers serve plain HTTP, as their documentation shows, so theirs is plain hyper.
+//! Each figure of gatewren is taken between two of its anchor, and only the ratio counts: a slowdown of the machine
+//! affects both. gatewren is measured as released, over TLS and with its audit, so its anchor is hyper over TLS with
+//! the same certificate. The peers serve plain HTTP, as their documentation shows, so their anchor is plain hyper.
 //! One wrong reply ends the run.
 
 #[path = "../common/mod.rs"]
-#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+#[expect(dead_code, reason = "each benchmark uses a part of the shared code")]
 mod common;
 
-// How the state is measured, as `cargo bench --bench state` measures it.
+// The state is measured as in `cargo bench --bench state`.
 #[path = "../state/documents.rs"]
 mod documents;
 #[path = "../state/fan_out.rs"]
 mod fan_out;
 #[path = "../state/reads.rs"]
-#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+#[expect(dead_code, reason = "each benchmark uses a part of the shared code")]
 mod reads;
 
-// How instructions are counted, as `tests/bench/budgets/run` counts them.
+// Instructions are counted as in `tests/bench/budgets/run`.
 #[path = "../budgets/counter.rs"]
 mod counter;
 #[path = "../budgets/profile.rs"]
-#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+#[expect(dead_code, reason = "each benchmark uses a part of the shared code")]
 mod profile;
 
 mod args;
@@ -61,7 +61,7 @@ use context::Context;
 fn main() -> ExitCode {
     let args = Args::parse().settled();
     let mut common = args.common.clone();
-    // A child of this program's own measures without cargo's word for it.
+    // A child of this program measures without cargo's `--bench`.
     common.bench |= args.spawn.is_some() || args.report.is_some();
     start("goals", &common, async || run(args).await)
 }

@@ -14,10 +14,10 @@ use crate::figure::Figure;
 
 const PASSWORD: &str = "four+words+of+mine";
 
-/// So often it is asked for.
+/// The number of visits.
 const VISITS: u32 = 300;
 
-/// Time and CPU of a visit of the inbox, signed in, on a connection that is open.
+/// Measures time and CPU of a visit of the inbox, signed in, on an open connection.
 pub async fn measure(cx: &Context) -> Result<Vec<Figure>, Error> {
     let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
     let state = ours.state_file();

@@ -1,4 +1,4 @@
-//! Puts the parts together: the tables for people and for programs, and the drawings.
+//! Combines the parts: the tables for people and for programs, and the drawings.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,10 +13,10 @@ use crate::figure::{Curve, Figure, Found};
 use crate::rows::{Met, ROWS, Row};
 use crate::svg::draw;
 
-/// What the tables are called.
+/// The name of the files with the tables.
 const TABLES: &str = "tables";
 
-/// Reads the parts in a folder and writes what they come to beside them; the table for people.
+/// Reads the parts in a folder and writes the tables and drawings beside it; returns the table for people.
 pub fn report(folder: &Path) -> Result<String, Error> {
     let found = parts(&folder.join("parts"))?;
     let about = fs::read_to_string(folder.join("about")).unwrap_or_default();
@@ -60,7 +60,7 @@ fn figure<'a>(found: &'a [Found], row: &Row) -> Option<&'a Figure> {
     figures.find(|figure| figure.key == row.key)
 }
 
-/// What stands where people look first: a line a row, without what is known besides.
+/// Returns the short table for `goals.md`: one line per row, without notes.
 fn short(found: &[Found], about: &str) -> String {
     let mut text = format!(
         "\n{about} {} Other programs took {:.1} cores meanwhile, at most.\n\n| goal | what | ours | gate | target | best peer |\n| --- | --- | ---: | ---: | ---: | --- |\n",
@@ -93,7 +93,7 @@ fn short(found: &[Found], about: &str) -> String {
     text
 }
 
-/// Peers that are some.
+/// Returns the best peer, without gatewren's own engine.
 fn best<'a>(row: &Row, figure: &'a Figure) -> Option<(&'a str, Spread)> {
     let others = figure.peers.iter().filter(|(name, _)| !is_own(name));
     let others: Vec<(String, Spread)> = others.cloned().collect();
@@ -108,7 +108,7 @@ fn markdown(found: &[Found], about: &str) -> String {
         let Some(figure) = figure(found, row) else {
             continue;
         };
-        // Text takes everything.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{}", line(row, figure));
     }
     text.push_str(FOOT);
@@ -217,7 +217,7 @@ fn machine(found: &[Found]) -> String {
     })
 }
 
-/// The median, in brackets the quartiles where there are some.
+/// Returns the median, with the quartiles in brackets if they differ.
 fn words(spread: Spread) -> String {
     let Spread { low, median, high } = spread;
     if (high - low).abs() < f64::EPSILON {
@@ -226,7 +226,7 @@ fn words(spread: Spread) -> String {
     format!("{} ({}-{})", number(median), number(low), number(high))
 }
 
-/// Three digits that count.
+/// Returns a number with three significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),

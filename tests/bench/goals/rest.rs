@@ -1,4 +1,4 @@
-//! G11, G12, G17, W7, W8, W12, O1: memory, the owner's page, and the way from the start to the first right answer.
+//! G11, G12, G17, W7, W8, W12, O1: memory, the owner's page, and the time from the start to the first correct reply.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use crate::figure::{Figure, Findings};
 use crate::page;
 use crate::siege;
 
-/// A peer is started so often.
+/// Starts of a peer.
 const STARTS: u32 = 5;
 
-/// What a server is loaded with.
+/// Calls that load a server.
 const CALLS: f64 = 500_000.0;
 
 /// The same with `--quick`.
@@ -27,13 +27,13 @@ const CALLS_QUICK: f64 = 50_000.0;
 
 const CONNECTIONS: u32 = 64;
 
-/// Whoever takes longer than this for it gets fewer calls.
+/// The time limit of the load; a slower server gets fewer calls.
 const LOADED_WITHIN: Duration = Duration::from_secs(25);
 
 /// The same with `--quick`.
 const LOADED_QUICK: Duration = Duration::from_secs(5);
 
-/// So long at once.
+/// The length of one sample of the load.
 const STRETCH: Duration = Duration::from_secs(2);
 
 const KIB_IN_A_MB: f64 = 1e6 / 1024.0;
@@ -45,7 +45,7 @@ const WHOAMI: Question<'_> = Question {
     params: r#""name":"whoami","arguments":{}"#,
 };
 
-/// What the peers need.
+/// The figures of the peers.
 #[derive(Default)]
 struct Others {
     idle: Vec<(String, Spread)>,
@@ -117,7 +117,7 @@ async fn others(cx: &Context) -> Result<Others, Error> {
     Ok(others)
 }
 
-/// Resident memory after many calls, in MB, and how many there were.
+/// Returns the resident memory after many calls, in MB, and the number of calls.
 async fn load(cx: &Context, asked: &Asked<'_>) -> Result<(Spread, f64), Error> {
     let (mut calls, began) = (0.0, Instant::now());
     let (wanted, within) = if cx.args.quick {

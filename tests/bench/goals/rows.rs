@@ -1,15 +1,15 @@
-//! The goals: what is to be reached, and what lets a release fail.
+//! The goals: the targets, and the gates that let a release fail.
 
 use serde::Serialize;
 
 use crate::common::spread::Spread;
 
-/// Which way is better.
+/// The better direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
-    /// Less of it.
+    /// Less is better.
     Less,
-    /// More of it.
+    /// More is better.
     More,
 }
 
@@ -20,34 +20,34 @@ pub struct Row {
     pub goal: &'static str,
     /// Its figure's key.
     pub key: &'static str,
-    /// What is measured.
+    /// What it measures.
     pub what: &'static str,
-    /// In what.
+    /// The unit.
     pub unit: &'static str,
-    /// Which way is better.
+    /// The better direction.
     pub better: Better,
-    /// What was measured as the limit: the least code that answers rightly on hyper, or the operating system.
+    /// The measured limit: the least code on hyper that responds correctly, or the operating system.
     pub limit: Option<f64>,
-    /// What must be kept.
+    /// The gate: a worse value fails a release.
     pub gate: f64,
-    /// What is aimed at.
+    /// The target.
     pub target: f64,
 }
 
-/// Whether a bound is kept.
+/// Whether a bound is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Met {
-    /// It is.
+    /// It is met.
     Yes,
-    /// It is not.
+    /// It is missed.
     No,
-    /// Nobody knows.
+    /// It was not measured.
     Unknown,
 }
 
 impl Row {
-    /// Whether a value keeps a bound; the median decides.
+    /// Returns whether a value meets a bound; the median decides.
     pub fn met(&self, ours: Option<Spread>, bound: f64) -> Met {
         let kept = ours.map(|ours| match self.better {
             Better::Less => ours.median <= bound,
@@ -60,7 +60,7 @@ impl Row {
         }
     }
 
-    /// The best of the peers.
+    /// Returns the best of the peers.
     pub fn best<'a>(&self, peers: &'a [(String, Spread)]) -> Option<&'a (String, Spread)> {
         peers.iter().min_by(|(_, one), (_, other)| {
             let order = one.median.total_cmp(&other.median);
@@ -98,8 +98,9 @@ const fn row(
     }
 }
 
-/// Memory per stream, told times and the rest are in the units of the rows; "x hyper" is by hyper alone in the same
-/// run: over TLS with the same certificate for gatewren, plain for the peers, which are plain.
+/// Memory per stream, notification times and the rest are in the units of the rows. "x hyper" is the ratio to hyper
+/// alone in the same run: over TLS with the same certificate for gatewren, plain for the peers, which serve plain
+/// HTTP.
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
     row("G1", "instructions-2026", "instructions of a call, 2026-07-28", "x hyper", (Some(2.05), 4.0, 3.0)),

@@ -1,4 +1,4 @@
-//! G8, G9, W3 to W5, W11: commands on the host and in a container, beside loops that start the same without a server.
+//! G8, G9, W3 to W5, W11: commands on the host and in a container, by loops that start the same without a server.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,10 +17,10 @@ use crate::figure::{Figure, Findings};
 use crate::flooded;
 use crate::spawn::{self, Loop, Spawned};
 
-/// What is run everywhere: dash, which says a word.
+/// The command of every measurement: dash prints a word.
 const SAY: [&str; 3] = ["/bin/sh", "-c", "echo hi"];
 
-/// The container in which it is run.
+/// The name of the container for commands.
 const CONTAINER: &str = "alpha";
 
 /// A sample is longer than elsewhere: the kernel's clock counts a child's CPU in steps of 10 ms.
@@ -57,7 +57,7 @@ impl Rounds {
         Spread::of(rounds.iter().map(|r| r.served.cpu_us / r.alone.cpu_us))
     }
 
-    /// How much longer the median is than without a server.
+    /// Returns how much longer the median is than without a server.
     fn beyond(&self, unit_us: f64) -> Spread {
         let beyond = self.one.iter();
         Spread::of(beyond.map(|r| (r.served.p50_us - r.alone.p50_us) / unit_us))
@@ -133,7 +133,7 @@ fn figures(ours: &Rounds, peers: &[(&Peer, Rounds)]) -> Vec<Figure> {
     ]
 }
 
-/// gatewren, and a helper beside it that allows what a fresh installation does not.
+/// gatewren, and a helper that allows more than in a fresh installation.
 pub struct Served {
     ours: Gatewren,
     helper: Running,
@@ -150,12 +150,12 @@ impl Served {
         Ok(Self { ours, helper })
     }
 
-    /// A new agent that may do everything: its token.
+    /// Adds an agent that may do everything, and returns its token.
     pub fn add_agent(&self, name: &str, args: &Common) -> Result<String, Error> {
         self.ours.add_agent(name, args)
     }
 
-    /// What is asked of it, as the agent that its state began with.
+    /// Returns the question with this server, as the first agent of its state.
     pub fn asked<'a>(&'a self, question: &'a Question<'a>) -> Asked<'a> {
         self.ours.asked(question)
     }
@@ -198,7 +198,7 @@ fn on_peer(wire: Wire) -> Question<'static> {
     }
 }
 
-/// The loop and then the server, on one connection and on eight.
+/// Measures the loop and then the server, on one connection and on eight.
 async fn pair(
     cx: &Context,
     asked: &Asked<'_>,
@@ -221,14 +221,14 @@ async fn pair(
     Ok(())
 }
 
-/// A fresh gatewren does not know all about its box yet, so it is asked more than once.
+/// Waits until a command prints "hi": a fresh gatewren does not yet have all data about its host.
 pub async fn says_hi(asked: &Asked<'_>) -> Result<(), Error> {
     let began = Instant::now();
     loop {
         let mut caller = Caller::open(asked).await?;
         let answer = caller.once().await;
         let text = String::from_utf8_lossy(caller.reply()).into_owned();
-        // Some put what was printed into JSON twice.
+        // Some servers encode the output into JSON twice.
         if answer.is_ok() && text.contains(r#""hi\"#) {
             return Ok(());
         }
@@ -239,14 +239,14 @@ pub async fn says_hi(asked: &Asked<'_>) -> Result<(), Error> {
     }
 }
 
-/// CPU of the server, of the processes that it has for this, and of the commands.
+/// Measures the CPU of the server, of its processes for commands, and of the commands.
 async fn served(
     asked: &Asked<'_>,
     pids: &[u32],
     connections: u32,
     time: Duration,
 ) -> Result<Loop, Error> {
-    // A command that ends meanwhile is counted by whoever has started it.
+    // The parent counts a command that exits in between.
     let cpu = || -> f64 {
         let each = pids.iter().flat_map(|pid| tree(*pid));
         each.map(|one| cpu_with_children_us(one).unwrap_or_default())
@@ -255,7 +255,7 @@ async fn served(
     let (before, began) = (cpu(), Instant::now());
     let sample = sample(asked, connections, time).await?;
     let spent = cpu() - before;
-    // What warmed it up took its CPU too, and as much of it.
+    // The warm-up calls took their CPU too, as much for each.
     let calls = sample.rate * began.elapsed().as_secs_f64();
     Ok(Loop {
         cpu_us: spent / calls,
@@ -263,7 +263,7 @@ async fn served(
     })
 }
 
-/// A command that prints 1 GB, beside the same through a pipe to `cat`.
+/// Measures a command that prints 1 GB, and the same through a pipe to `cat`.
 async fn flood(cx: &Context) -> Result<[Figure; 2], Error> {
     let served = Served::start(cx, None)?;
     let ours = &served.ours;

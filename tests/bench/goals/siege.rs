@@ -1,4 +1,4 @@
-//! W12: an agent's call on a new connection, beside thousands of silent connections by one without them.
+//! W12: an agent's call on a new connection, with and without thousands of silent connections.
 
 use std::net::TcpStream;
 use std::time::Instant;
@@ -11,10 +11,10 @@ use crate::common::wire::{Question, Wire};
 use crate::context::{Context, say};
 use crate::figure::Figure;
 
-/// Silent connections from one address, more than a server takes by default.
+/// Silent connections from one address, more than a server accepts by default.
 const SILENT: usize = 4_400;
 
-/// Calls with and without them in each round, each on a connection of its own.
+/// Calls with and without them in each round, each on a new connection.
 const CALLS: usize = 50;
 
 const KEY: &str = "besieged-call";
@@ -51,7 +51,7 @@ pub async fn measure(cx: &Context) -> Result<Figure, Error> {
     Ok(Figure::of(KEY, Spread::of(ratios.into_iter())).noted(note))
 }
 
-/// From connecting to the answer, in milliseconds.
+/// Returns the time from connecting to the reply, in milliseconds.
 async fn calls(asked: &Asked<'_>) -> Result<Spread, Error> {
     let mut took = Vec::new();
     for _ in 0..CALLS {

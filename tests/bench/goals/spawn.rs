@@ -1,4 +1,4 @@
-//! What it takes to start a program and read what it prints, without any server: the anchor of every command.
+//! The cost of starting a program and reading its output without any server: the anchor of every command.
 
 use std::ffi::CString;
 use std::io::Read as _;
@@ -18,27 +18,27 @@ use crate::common::spread::percentile;
 /// Standard output.
 const STDOUT: i32 = 1;
 
-/// What is started for so long, by so many threads at once.
+/// A program to start repeatedly, in several threads.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Spawned {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// For so long.
+    /// The length of the measurement.
     pub seconds: f64,
-    /// So many at once.
+    /// The number of threads.
     pub parallel: u32,
 }
 
-/// What came of it.
+/// The figures of the loop.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Loop {
-    /// CPU of one, with what starts it, in microseconds.
+    /// CPU of one start, including the parent's, in microseconds.
     pub cpu_us: f64,
     /// The median, in microseconds.
     pub p50_us: f64,
 }
 
-/// Runs it in a process of its own, where servers run.
+/// Runs the loop in a separate process, on the servers' core.
 pub fn measure(spawned: &Spawned, pinning: Pinning) -> Result<Loop, Error> {
     let mut command = pinning.server(&std::env::current_exe()?);
     command
@@ -50,7 +50,7 @@ pub fn measure(spawned: &Spawned, pinning: Pinning) -> Result<Loop, Error> {
     )?)
 }
 
-/// The process of its own.
+/// The main function of the separate process.
 pub fn run(spawned: &str) -> Result<String, Error> {
     let spawned: Spawned = serde_json::from_str(spawned)?;
     let own = std::process::id();

@@ -1,4 +1,4 @@
-//! W2, W9: documents that are read, and how long many reads a second are sustained.
+//! W2, W9: reads of documents, and the variation of many reads a second over time.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::documents::SIZES;
 use crate::figure::{Figure, Findings};
 use crate::reads;
 
-/// So many connections read at once.
+/// Connections that read at the same time.
 const CONNECTIONS: u32 = 64;
 
-/// A rate is sustained that holds as many samples as this.
+/// The number of samples over which a rate must hold to be sustained.
 const SUSTAINED: u32 = 10;
 
 /// A number in the state.

@@ -1,4 +1,4 @@
-//! G10, G13 to G15, G20, W6: streams that are open, and changes that are told to them.
+//! G10, G13 to G15, G20, W6: open streams, and notifications of changes.
 
 use std::time::{Duration, Instant};
 
@@ -15,13 +15,13 @@ use crate::context::{Context, say};
 use crate::fan_out::{self, Anchor, Change, FanOut, ROWS, Row};
 use crate::figure::{Figure, Findings};
 
-/// As many as the goals say.
+/// The number of streams in the goals.
 const MANY: u32 = 1000;
 
-/// How long nothing is asked of a server with that many streams: two signs of life of each.
+/// The idle period of a server with that many streams: two keepalives of each.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// After the streams were opened.
+/// The pause after opening the streams.
 const SETTLING: Duration = Duration::from_secs(3);
 
 /// All rounds of one server.
@@ -63,7 +63,7 @@ fn row(name: &str) -> Result<&'static Row, Error> {
     found.ok_or_else(|| format!("no row {name}").into())
 }
 
-/// One round of a peer beside plain hyper.
+/// Measures one round of a peer, with plain hyper.
 async fn told_by(cx: &Context, peer: &Peer, many: u32) -> Result<FanOut, Error> {
     let server = peer.start(cx.pinning).await?;
     let bare = Bare::start(0, None, cx.pinning)?;
@@ -105,12 +105,12 @@ impl Measured {
         }
     }
 
-    /// A figure of each round of the many.
+    /// Returns a figure over the rounds with many subscribers.
     fn of_rounds(&self, figure: fn(&FanOut) -> f64) -> Spread {
         Spread::of(self.many.iter().map(figure))
     }
 
-    /// A figure of each change that the many were told of, by the anchor's change behind it.
+    /// Returns a figure of each change with many subscribers, divided by that of the anchor's change after it.
     fn by_anchor(&self, figure: fn(&Change) -> f64) -> Spread {
         let pairs = changes(&self.many);
         Spread::of(pairs.map(|(bare, ours)| figure(ours) / figure(bare)))
@@ -120,7 +120,7 @@ impl Measured {
         Spread::of(changes(rounds).map(|(_, ours)| ours.last_us() / 1e3))
     }
 
-    /// The 99th percentile over all that a single subscriber was told, in milliseconds.
+    /// Returns the 99th percentile over all notifications of a single subscriber, in milliseconds.
     fn one_p99(&self) -> f64 {
         let mut all: Vec<f64> = changes(&self.one)
             .map(|(_, ours)| ours.last_us() / 1e3)
@@ -168,7 +168,7 @@ fn figures(ours: &Measured, peers: &[Measured]) -> Vec<Figure> {
     ]
 }
 
-/// What it takes to hold streams of which nothing is asked.
+/// Measures the cost of holding idle streams.
 async fn idle(cx: &Context) -> Result<Figure, Error> {
     say("now nothing is asked")?;
     let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
@@ -182,7 +182,7 @@ async fn idle(cx: &Context) -> Result<Figure, Error> {
     Ok(Figure::of("idle-cpu", Spread::of(std::iter::once(held))).noted(words))
 }
 
-/// Milliseconds of CPU a second.
+/// Returns the milliseconds of CPU a second.
 async fn rested(pid: u32) -> Result<f64, Error> {
     let cpu = CpuClock::of(pid)?;
     sleep(IDLE).await;

@@ -11,7 +11,7 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 32.0;
 const BOTTOM: f64 = 44.0;
 
-/// Ours first. Grey and blue are told apart by everybody, on white and on black.
+/// gatewren's colour is the first. Everyone can distinguish grey and blue, on white and on black.
 const COLOURS: [&str; 4] = ["#1f77b4", "#888888", "#d95f02", "#1b9e77"];
 
 /// One axis, in powers of ten.
@@ -42,7 +42,7 @@ impl Axis {
         }
     }
 
-    /// Where a value stands; what is not above zero stands at the beginning.
+    /// Returns the position of a value; zero and negative values are at the beginning.
     fn at(&self, value: f64) -> f64 {
         let (low, high) = (f64::from(self.low), f64::from(self.high));
         let share = if value > 0.0 {
@@ -60,7 +60,7 @@ impl Axis {
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "powers of ten of what was measured are small"
+    reason = "powers of ten of measured values are small"
 )]
 fn whole(value: f64) -> i32 {
     value as i32
@@ -75,7 +75,7 @@ fn power_words(power: i32) -> String {
     }
 }
 
-/// Draws it.
+/// Draws a curve.
 pub fn draw(curve: &Curve) -> String {
     let points = || curve.lines.iter().flat_map(|line| &line.points);
     let across = Axis::new(points().map(|point| point.0), LEFT, WIDTH - RIGHT);
@@ -109,7 +109,7 @@ pub fn draw(curve: &Curve) -> String {
             .map(|(x, y)| (across.at(*x), upwards.at(*y)));
         path(&mut svg, places, colour);
         if curve.lines.len() > 1 {
-            // Text takes everything.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(
                 svg,
                 "<rect x=\"{}\" y=\"{}\" width=\"10\" height=\"3\" fill=\"{colour}\"/>",

@@ -11,7 +11,7 @@ use crate::common::servers::{Directory, Gatewren};
 use crate::documents::Size;
 use crate::state::{Actor, Author, Patch, State};
 
-/// Commits at so short a stretch that neither side has a disk of its own mood.
+/// The sides commit in turn in this many short stretches, so that all see the disk in the same condition.
 const STRETCHES: u32 = 5;
 
 /// Commits of one kind.
@@ -23,12 +23,12 @@ pub struct Written {
 }
 
 impl Written {
-    /// Commits a second.
+    /// Returns the commits a second.
     pub fn rate(&self) -> f64 {
         f64::from(self.commits) / self.time.as_secs_f64()
     }
 
-    /// CPU of the process that commits, per commit, in microseconds.
+    /// Returns the CPU of the committing process, per commit, in microseconds.
     pub fn cpu_us(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / f64::from(self.commits)
     }
@@ -49,11 +49,11 @@ pub struct Commits {
     pub bare: Written,
     /// The state's writer, in this process.
     pub writer: Written,
-    /// This process as another program beside the daemon.
+    /// This process, in the role of another program beside the daemon.
     pub foreign: Written,
-    /// The daemon's CPU per revision that it followed, in microseconds.
+    /// The daemon's CPU per revision that it read, in microseconds.
     pub follow_us: f64,
-    /// From the last commit until the daemon answers with it, in milliseconds.
+    /// From the last commit until the daemon responds with it, in milliseconds.
     pub behind_ms: f64,
 }
 
@@ -96,14 +96,14 @@ pub async fn measure(args: &Common, size: Size, pinning: Pinning) -> Result<Comm
     })
 }
 
-/// This process as another program beside a daemon.
+/// This process, in the role of another program beside a daemon.
 struct Beside<'a> {
     ours: &'a Gatewren,
     foreign: Foreign,
     follower: Follower,
-    /// The daemon's CPU for what was written.
+    /// The daemon's CPU for these revisions.
     cpu: Duration,
-    /// How far it was behind at worst.
+    /// The longest time that it was behind.
     behind: Duration,
 }
 

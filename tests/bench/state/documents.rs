@@ -1,15 +1,15 @@
-//! Documents of the sizes that are measured, of the kind that a box has: many small records.
+//! Documents of the measured sizes, similar to a host's: many small records.
 
 use serde_json::{Map, Value, json};
 
 /// A size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub name: &'static str,
     /// The key below `/public/bench`.
     pub key: &'static str,
-    /// Bytes of JSON text, but for one record.
+    /// Bytes of JSON text, up to one record more or less.
     bytes: usize,
 }
 
@@ -20,22 +20,22 @@ pub const SIZES: [Size; 3] = [
     size("10 MB", "large", 10_000_000),
 ];
 
-/// A patch is kept below this, in bytes, which is less than the state takes at once.
+/// The maximum length of a patch, in bytes, which is less than the state accepts at once.
 const PATCH_BYTES: usize = 1_000_000;
 
-/// A size, such as the tables have.
+/// Returns a size for the tables.
 pub const fn size(name: &'static str, key: &'static str, bytes: usize) -> Size {
     Size { name, key, bytes }
 }
 
 impl Size {
-    /// The value of this size.
+    /// Returns the value of this size.
     pub fn value(self) -> Value {
         Value::Object(self.records())
     }
 
-    /// Patches that together make the value stand at `/public/bench/<key>`; the first makes `/public/bench`,
-    /// with a number at `tick` beside.
+    /// Returns patches that together make the value at `/public/bench/<key>`; the first makes `/public/bench`, with a
+    /// number at `tick`.
     pub fn patches(self) -> Vec<String> {
         let at = format!("/public/bench/{}", self.key);
         let bench = json!({ "tick": 0, self.key: {} });
@@ -67,7 +67,7 @@ impl Size {
     }
 }
 
-/// Something like a container.
+/// Returns a record similar to a container.
 fn record(n: usize) -> Value {
     json!({
         "status": if n.is_multiple_of(3) { "running" } else { "stopped" },

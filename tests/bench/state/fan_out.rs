@@ -1,4 +1,4 @@
-//! From a commit to the subscribers: how soon each is told, what that costs, and what a subscriber weighs.
+//! From a commit to the subscribers: the delay and cost of each notification, and the memory of a subscriber.
 
 use std::time::{Duration, Instant};
 
@@ -13,35 +13,35 @@ use crate::common::servers::{Bare, Gatewren};
 use crate::common::subscribers::Subscribers;
 use crate::documents::{SIZES, Size};
 
-/// A change is told at once when the one before on the same URI was told half a second ago: this is longer.
+/// A change is sent at once if the last one on the same URI was sent at least half a second before: this is longer.
 const QUIET: Duration = Duration::from_millis(520);
 
-/// The anchor is asked so long after gatewren was.
+/// The delay between gatewren's change and the anchor's.
 const APART: Duration = Duration::from_millis(250);
 
-/// After the last was told, the server may still be putting things away.
+/// After the last notification, the server may still be finishing its work.
 const REST: Duration = Duration::from_millis(20);
 
-/// Fewer subscribers than these weigh less than what a process allocates meanwhile for other reasons.
+/// The memory of fewer subscribers is less than the other allocations of a process.
 const WEIGHABLE: u32 = 100;
 
-/// Who listens to what.
+/// The subscribers of a row.
 #[derive(Debug)]
 pub struct Row {
-    /// What the table calls it.
+    /// Its name in the table.
     pub name: &'static str,
-    /// Subscribers.
+    /// The number of subscribers.
     pub subscribers: u32,
-    /// Whether each has a URI of its own, so that one alone is told of a change.
+    /// Whether each has a separate URI, so that a change notifies only one.
     pub apart: bool,
-    /// What else stands in the document.
+    /// The other content of the document.
     pub document: Size,
 }
 
 const SMALL: Size = SIZES[0];
 const LARGE: Size = SIZES[2];
 
-/// The table.
+/// The rows of the table.
 pub const ROWS: [Row; 5] = [
     row("1 told", 1, false, SMALL),
     row("100 told", 100, false, SMALL),
@@ -50,7 +50,7 @@ pub const ROWS: [Row; 5] = [
     row("100 told, document of 10 MB", 100, false, LARGE),
 ];
 
-/// A row, such as the tables have.
+/// Returns a row for the tables.
 pub const fn row(name: &'static str, subscribers: u32, apart: bool, document: Size) -> Row {
     Row {
         name,
@@ -63,14 +63,14 @@ pub const fn row(name: &'static str, subscribers: u32, apart: bool, document: Si
 /// One change.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
-    /// How long after it each was told, in microseconds, the soonest first.
+    /// The delay of each notification, in microseconds, the shortest first.
     pub told_us: Vec<f64>,
     /// The server's CPU per notification, in microseconds.
     pub cpu_us: f64,
 }
 
 impl Change {
-    /// When the last was told, in microseconds.
+    /// Returns the delay of the last notification, in microseconds.
     pub fn last_us(&self) -> f64 {
         self.told_us.last().copied().unwrap_or(f64::NAN)
     }
@@ -81,25 +81,26 @@ impl Change {
 pub struct FanOut {
     /// The anchor's changes.
     pub bare: Vec<Change>,
-    /// gatewren's.
+    /// gatewren's changes.
     pub ours: Vec<Change>,
-    /// The anchor's memory per subscriber, in KiB; not a number where there are too few to tell.
+    /// The anchor's memory per subscriber, in KiB; NaN with too few subscribers.
     pub bare_kib: f64,
-    /// gatewren's.
+    /// gatewren's memory per subscriber, in KiB.
     pub ours_kib: f64,
 }
 
-/// The anchor, and who listens to it.
+/// The anchor and its subscribers.
 pub struct Anchor {
-    /// It.
+    /// The server.
     pub server: Bare,
-    /// They.
+    /// The subscribers.
     pub listeners: Subscribers,
 }
 
 impl FanOut {
-    /// Measures so many changes of which so many subscribers are told, and the anchor's events of the same size, each a
-    /// little later. `change` makes the n-th and says when it was made, when each was told, and in how many bytes.
+    /// Measures this number of changes with this number of subscribers, and the anchor's events of the same size,
+    /// each a little later. `change` makes the n-th; it returns the time of the change, the time of each
+    /// notification, and their length.
     pub async fn measure(
         &mut self,
         (changes, many): (u32, u32),
@@ -119,7 +120,7 @@ impl FanOut {
             let at = Instant::now();
             let told = anchor.listeners.told(many, None).await?;
             let bare = cpu.spent_on(at, &told).await?;
-            // The first of either is not as warm as the others.
+            // The first change of each runs with cold caches.
             if n > 0 {
                 self.ours.push(server);
                 self.bare.push(bare);
@@ -179,12 +180,12 @@ pub async fn measure(args: &Args, row: &Row, pinning: Pinning) -> Result<FanOut,
 }
 
 impl Row {
-    /// How many are told of a change.
+    /// Returns the number of notifications of a change.
     fn told(&self) -> u32 {
         if self.apart { 1 } else { self.subscribers }
     }
 
-    /// The key below `/public/bench` that the n-th subscriber listens to.
+    /// Returns the key below `/public/bench` that the n-th subscriber watches.
     fn key(&self, n: u32) -> String {
         if self.apart {
             format!("tick-{n}")
@@ -198,12 +199,12 @@ impl Row {
 struct Cpu(CpuClock);
 
 impl Cpu {
-    /// Of this process.
+    /// Starts measuring this process.
     fn of(pid: u32) -> Result<Self, Error> {
         Ok(Self(CpuClock::of(pid)?))
     }
 
-    /// What a change cost that was made at `at`.
+    /// Returns the cost of a change that was made at `at`.
     async fn spent_on(self, at: Instant, told: &[Instant]) -> Result<Change, Error> {
         sleep(REST).await;
         let spent = self.0.spent()?;

@@ -1,4 +1,4 @@
-//! Reading a resource over TLS, beside hyper with a body as long, and beside the value's own serialisation.
+//! Reading a resource over TLS, with hyper and a body of the same length, and with the value's own serialisation.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,27 +15,27 @@ use crate::common::servers::Gatewren;
 use crate::common::wire::{Question, Wire};
 use crate::documents::Size;
 
-/// The time of `serde_json::to_vec` is the least of so many.
+/// The number of runs of `serde_json::to_vec`; the shortest counts.
 const SERIALISATIONS: u32 = 5;
 
-/// In which the state makes the copy of a document that its next commit is made in.
+/// The time for the state to copy the document for its next commit.
 const SETTLING: Duration = Duration::from_secs(5);
 
 /// One round at one size of the document.
 #[derive(Debug, Clone, Copy)]
 pub struct Read {
-    /// The bytes of a reply's body.
+    /// The length of a reply's body in bytes.
     pub bytes: usize,
-    /// gatewren between two of hyper.
+    /// gatewren between two samples of hyper.
     pub triple: Triple,
     /// `serde_json::to_vec` of the same value, in microseconds.
     pub to_vec_us: f64,
-    /// How much gatewren's resident memory peaked above what it had before the reads, in KiB.
+    /// The peak of gatewren's resident memory above that before the reads, in KiB.
     pub peak_kib: f64,
 }
 
 impl Read {
-    /// The server's CPU beyond what hyper takes to send as much, in serialisations of the value.
+    /// Returns the server's CPU beyond hyper's for the same length, as a multiple of one serialisation of the value.
     pub fn serialisations(&self) -> f64 {
         let [before, after] = self.triple.anchor.map(|Sample { cpu_us, .. }| cpu_us);
         (self.triple.subject.cpu_us - f64::midpoint(before, after)) / self.to_vec_us
@@ -54,7 +54,7 @@ pub async fn measure(args: &Common, size: Size, pinning: Pinning) -> Result<Read
         name: Some(&uri),
         params: &params,
     };
-    // What the commits left to be done is no part of reading.
+    // Work that the commits have left does not count as reading.
     sleep(SETTLING).await;
     let before = memory_kib(ours.pid(), "VmRSS")?;
     forget_peak(ours.pid())?;

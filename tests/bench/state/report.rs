@@ -1,4 +1,4 @@
-//! What is said at the end: tables for people, JSON for programs.
+//! The report: tables for people, JSON for programs.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::common::spread::{Spread, percentile};
 use crate::fan_out::{Change, FanOut};
 use crate::reads::Read;
 
-/// Rows in the order in which they were measured, a round each.
+/// Rows in the order of their measurement, with one entry per round.
 pub struct Rows<T>(Vec<(String, Vec<T>)>);
 
 impl<T> Rows<T> {
@@ -26,25 +26,25 @@ impl<T> Rows<T> {
     }
 }
 
-/// Everything that was measured.
+/// All measurements.
 pub struct Report {
     machine: Machine,
-    /// Which core runs what.
+    /// The assignment of cores.
     pub pinning: Pinning,
-    /// The load when all was done.
+    /// The load at the end.
     pub load_after: String,
     rounds: u32,
     seconds: f64,
-    /// By row.
+    /// Commits, by row.
     pub commits: Rows<Commits>,
-    /// By row.
+    /// Reads, by row.
     pub reads: Rows<Read>,
-    /// By row.
+    /// Notifications, by row.
     pub fan_out: Rows<FanOut>,
 }
 
 impl Report {
-    /// An empty one.
+    /// Returns an empty report.
     pub fn new(machine: Machine, pinning: Pinning, args: &Args) -> Self {
         Self {
             machine,
@@ -58,7 +58,7 @@ impl Report {
         }
     }
 
-    /// For people.
+    /// Returns the tables for people.
     pub fn markdown(&self) -> String {
         let mut text = format!(
             "{}, load {} after; {}.\n{} rounds of {} s a sample; medians, in brackets the quartiles of the \
@@ -76,7 +76,7 @@ impl Report {
         text
     }
 
-    /// For programs.
+    /// Returns the JSON for programs.
     pub fn json(&self) -> String {
         json!({
             "machine": self.machine,
@@ -115,7 +115,7 @@ fn table<T>(text: &mut String, head: &str, rows: &Rows<T>, line: fn(&[T]) -> Str
     if rows.0.is_empty() {
         return;
     }
-    // Text takes everything.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(text, "\n{head}");
     for (name, rounds) in &rows.0 {
         let _ = writeln!(text, "| {name} | {} |", line(rounds));
@@ -135,12 +135,12 @@ fn objects<T>(rows: &Rows<T>, object: fn(&[T]) -> Value) -> Vec<Value> {
         .collect()
 }
 
-/// The spread of a figure over rounds.
+/// Returns the spread of a figure over rounds.
 fn over<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> Spread {
     Spread::of(rounds.iter().map(figure))
 }
 
-/// A figure of two sides in each round.
+/// Compares a figure of the two sides in each round.
 fn sides<T>(rounds: &[T], anchor: impl Fn(&T) -> f64, subject: impl Fn(&T) -> f64) -> Compared {
     Compared {
         anchor: over(rounds, &anchor),
@@ -226,7 +226,7 @@ fn reads_json(rounds: &[Read]) -> Value {
     })
 }
 
-/// The changes of all rounds, each with the anchor's that followed it.
+/// Returns the changes of all rounds, each with the anchor's that followed it.
 fn changes(rounds: &[FanOut]) -> Vec<(&Change, &Change)> {
     let pairs = rounds
         .iter()

@@ -1,4 +1,4 @@
-//! The method: everything in turn, again and again, with fresh servers and files each time.
+//! The method: everything in turn, repeatedly, with fresh servers and files each time.
 
 use std::io::{Write as _, stderr};
 
@@ -9,7 +9,7 @@ use crate::documents::{SIZES, Size};
 use crate::report::Report;
 use crate::{commits, fan_out, reads, sys};
 
-/// Measures all rows whose names were asked for.
+/// Measures all rows whose names match.
 pub async fn measure(args: &Args) -> Result<Report, Error> {
     let common = &args.common;
     // Two thousand streams, each with a socket.

@@ -1,4 +1,4 @@
-//! What a check is: a line on standard output, and things done to the box by the runner on the way.
+//! A check: a line on standard output, and changes that the runner makes on the host.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -7,16 +7,16 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines, Stdin, stdin};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Until something that must happen has happened.
+/// The time limit for an event that must happen.
 const EVENT: Duration = Duration::from_secs(60);
 
-/// Before a row is written again, for a stream that was away.
+/// The interval after which a row is written again, for a stream that was disconnected.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// What went wrong, in words.
+/// The result of a check; the error is a text.
 pub type Outcome<T = ()> = Result<T, String>;
 
-/// Any error as words.
+/// Returns any error as text.
 pub fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
@@ -30,7 +30,7 @@ pub fn expect(truth: bool, why: impl std::fmt::Debug) -> Outcome {
     }
 }
 
-/// The checks of one client, and how they went.
+/// The checks of one client, and whether one failed.
 pub struct Checks {
     name: String,
     answers: Lines<BufReader<Stdin>>,
@@ -47,7 +47,7 @@ impl Checks {
         }
     }
 
-    /// Prints how it went, and gives on what came of it.
+    /// Prints the outcome, and returns its value.
     pub fn report<T>(&mut self, what: &str, outcome: Outcome<T>) -> Option<T> {
         match outcome {
             Ok(value) => {
@@ -63,19 +63,19 @@ impl Checks {
         }
     }
 
-    /// A check that needs a container, where there is none.
+    /// Prints that a check is skipped because there is no container.
     pub fn skip(&self, what: &str) {
         say(&format!("skip {} {what}: no LXC lab here", self.name));
     }
 
-    /// Has the runner do something to the box.
+    /// Asks the runner for a change on the host.
     pub async fn ask(&mut self, what: &str) -> Outcome {
         say(&format!("ask {what}"));
         let answer = self.answers.next_line().await.map_err(words)?;
         expect(answer.as_deref() == Some("done"), answer)
     }
 
-    /// Waits for a notice of `uri` that comes after a change was asked for.
+    /// Waits for a notification of `uri` that comes after a change was asked for.
     pub async fn hears(
         &mut self,
         ear: &mut UnboundedReceiver<String>,
@@ -90,7 +90,7 @@ impl Checks {
         )
     }
 
-    /// The same for a stream that is perhaps still being opened: changes the box until it is heard.
+    /// Does the same for a stream that may still be opening: repeats the change until a notification comes.
     pub async fn hears_in_the_end(
         &mut self,
         ear: &mut UnboundedReceiver<String>,
@@ -122,7 +122,7 @@ async fn heard(ear: &mut UnboundedReceiver<String>, uri: &str, bound: Duration) 
     timeout(bound, notice).await.unwrap_or(false)
 }
 
-/// Tries until it works: a connection that broke may be noticed only by the request that is sent on it.
+/// Retries until it works: a broken connection may be noticed only by the next request on it.
 pub async fn eventually<T>(mut act: impl AsyncFnMut() -> Outcome<T>) -> Outcome<T> {
     let started = Instant::now();
     loop {

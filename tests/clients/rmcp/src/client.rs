@@ -1,4 +1,4 @@
-//! A client made with rmcp: how it connects, what it answers the server, and what it hears.
+//! A client made with rmcp: its connection, its answers to the server, and its notifications.
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientConfig, CreateMessageRequestParams,
@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::checks::{Outcome, expect, words};
 
-/// A connected client, and where it hears: the URIs of notices, and progress.
+/// A connected client, with its notifications: the URIs of updates, and progress.
 pub struct Client {
     pub service: RunningService<RoleClient, Handler>,
     pub notices: UnboundedReceiver<String>,
@@ -25,7 +25,7 @@ pub struct Client {
     heard: UnboundedSender<String>,
 }
 
-/// What the server may tell and ask.
+/// The handler of the server's notifications and requests.
 pub struct Handler {
     info: ClientConfig,
     notices: UnboundedSender<String>,
@@ -33,7 +33,7 @@ pub struct Handler {
 }
 
 impl Client {
-    /// `lifecycle` is `initialize` or `discover`.
+    /// Connects; `lifecycle` is `initialize` or `discover`.
     pub async fn connect(
         lifecycle: &str,
         url: &str,
@@ -44,7 +44,7 @@ impl Client {
         for authority in reqwest::Certificate::from_pem_bundle(authorities).map_err(words)? {
             http = http.add_root_certificate(authority);
         }
-        // Without re-initialising, so that a call after a restart shows that the session is still there.
+        // Without re-initialising, so that a call after a restart shows that the session still exists.
         let config = StreamableHttpClientTransportConfig::with_uri(url)
             .auth_header(token)
             .reinit_on_expired_session(false);
@@ -83,7 +83,7 @@ impl Client {
         self.service.call_tool(params).await.map_err(words)
     }
 
-    /// Subscribes on the session, whose stream brings the notices to the handler.
+    /// Subscribes on the session, whose stream delivers the notifications to the handler.
     pub async fn subscribe(&self, uris: &[&str]) -> Outcome {
         for uri in uris {
             self.service
@@ -94,7 +94,7 @@ impl Client {
         Ok(())
     }
 
-    /// Subscribes with a stream of its own. What is sent in the end is whether it broke off.
+    /// Subscribes with a separate stream. The receiver gets `true` when that stream ends.
     pub async fn listen(&self, uris: &[&str]) -> Outcome<UnboundedReceiver<bool>> {
         let filter = SubscriptionFilter::builder()
             .resource_subscriptions(uris.iter().copied())

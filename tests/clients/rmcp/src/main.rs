@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use checks::{Checks, Outcome, eventually, expect, words};
 use client::Client;
 
-/// The whole of it; a client that hangs has failed.
+/// The time limit of the whole run; a client that hangs has failed.
 const BOUND: Duration = Duration::from_secs(480);
 
 const BOX: &str = "gatewren:///public/packageData";
@@ -27,7 +27,7 @@ const NOTES: &str = "gatewren:///public/notes";
 async fn main() -> ExitCode {
     let lifecycle = std::env::args().nth(1).unwrap_or_default();
     let mut checks = Checks::of(variable("GATEWREN_CLIENT"));
-    // The TLS of reqwest takes the provider that the process has.
+    // reqwest's TLS uses the process's default provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let all = async {
         at_the_box(&lifecycle, &mut checks).await;
@@ -39,7 +39,7 @@ async fn main() -> ExitCode {
             Err(format!("not done within {BOUND:?}")),
         );
     }
-    // Not by returning: a thread that waits for standard input would keep the process.
+    // Exits instead of returning: a thread that waits for standard input would keep the process alive.
     std::process::exit(i32::from(checks.failed));
 }
 
@@ -121,7 +121,7 @@ async fn runs(client: &Client, container: &str) -> Outcome {
     )
 }
 
-/// Giving up the call's future is how this SDK cancels.
+/// In this SDK, dropping the call's future cancels the call.
 async fn cancels(client: &Client, container: &str, checks: &mut Checks) -> Outcome {
     let seconds = 10_000_000 + std::process::id(); // no other client's command
     let asked = json!({ "argv": ["sleep", seconds.to_string()], "timeout_s": 300 });
@@ -183,7 +183,7 @@ async fn notices(lifecycle: &str, client: &mut Client, watched: &str, checks: &m
     checks.report("hears of a row after that", heard);
 }
 
-/// What the server asks of a client, and what it says on the way to a result.
+/// Checks the server's requests to a client, and its notifications before a result.
 async fn at_the_fixtures(lifecycle: &str, checks: &mut Checks) {
     let connected = connect(
         lifecycle,
@@ -231,7 +231,7 @@ async fn says(client: &Client, tool: &str, arguments: Value, wanted: &str) -> Ou
 
 async fn progresses(client: &mut Client) -> Outcome {
     client.call("test_tool_with_progress", json!({})).await?;
-    // Every one of them came before the result, but another task hands them on.
+    // Every one of them came before the result, but another task delivers them.
     let mut heard = Vec::new();
     while heard.len() < 3 {
         heard.push(client.progress.recv().await.unwrap_or(f64::NAN));
@@ -247,7 +247,7 @@ fn shell() -> &'static str {
     }
 }
 
-/// The arguments, with the container where there is one.
+/// Returns the arguments, with the container if there is one.
 fn inside(container: &str, mut arguments: Value) -> Value {
     if !container.is_empty() {
         arguments["container"] = json!(container);

@@ -1,6 +1,6 @@
 //! pmcp as its documentation shows it: handlers, its own HTTP. `gatewren-bench-pmcp PORT`
 //!
-//! Without sessions, so that replies are JSON: with them it answers with event streams, which take longer.
+//! Without sessions, so that replies are JSON: with sessions it responds with event streams, which are slower.
 
 use std::process::Stdio;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! rmcp as its documentation shows it: macros, Streamable HTTP, axum. `gatewren-bench-rmcp PORT`
 //!
-//! Replies are JSON without sessions, packets go at once, and one handler with its tools is made at the start and
-//! cloned: the quickest form of it that was found. Its defaults are several times slower.
+//! Replies are JSON without sessions, packets are sent at once (no delay), and one handler with its tools is made at
+//! the start and cloned: the fastest configuration that was found. The defaults are several times slower.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};

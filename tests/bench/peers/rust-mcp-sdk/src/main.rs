@@ -1,6 +1,6 @@
 //! rust-mcp-sdk as its documentation shows it: macros, its axum server. `gatewren-bench-rust-mcp-sdk PORT`
 //!
-//! With JSON replies, which are its quicker form. It speaks 2026-07-28 alone.
+//! With JSON replies, its faster form. It supports only 2026-07-28.
 
 use std::process::Stdio;
 use std::sync::Arc;
