@@ -12,7 +12,7 @@ use crate::support::request::Request;
 use crate::support::server::{Directory, Server, has_sqlite3, server, shared};
 use crate::support::stream::Stream;
 
-/// A time in which a notification would have come.
+/// Time enough for a notification to arrive.
 const QUIET: Duration = Duration::from_millis(1500);
 
 const REVISION: &str = "gatewren/revision";

@@ -30,7 +30,7 @@ fn schema(database: &Connection) -> BTreeMap<String, String> {
     rows.map(|(name, sql)| (name, words(sql))).collect()
 }
 
-/// Runs an example as a shell script whose first argument is the database.
+/// Runs an example as a shell script with the database as its first argument.
 fn run(server: &Server, script: &str) {
     let database = server.text("state_db");
     let directory = Path::new(database).parent().unwrap();

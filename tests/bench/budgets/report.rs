@@ -11,7 +11,8 @@ use crate::share::Share;
 
 /// Compares or accepts the counts.
 ///
-/// # Errors When one of the paths has become too expensive; its lines have been printed.
+/// # Errors
+/// When one of the paths has become too expensive; its lines have been printed.
 pub fn report(args: &Args, shares: &[Share]) -> Result<String, Error> {
     if args.common.json {
         return Ok(serde_json::to_string(shares)?);

@@ -1,7 +1,7 @@
-//! The anchor: hyper alone. It reads a request's body, without parsing it, and responds with a fixed one.
+//! The anchor: plain hyper. It reads a request's body, without parsing it, and responds with a fixed one.
 //!
-//! A GET opens a stream of events. Each line on standard input, such as `280 10`, is the size of an event and the
-//! number of streams that get it, the oldest first.
+//! A GET opens a stream of events. Each line on standard input, such as `280 10`, makes it send an event: the first
+//! number is the size, the second the number of streams that get it, the oldest first.
 
 use std::convert::Infallible;
 use std::io::{BufRead as _, Write as _, stdin, stdout};

@@ -134,8 +134,8 @@ pub fn with_time_enough<T>(
     done.unwrap_or_else(|| panic!("it was not under way within any of {times:?}"))
 }
 
-/// Installs a program from another process. A descriptor that this process writes with would be inherited by every
-/// child that another test starts at that moment, and a file open for writing cannot be executed.
+/// Installs a program from another process. A file that is open for writing cannot be executed. A descriptor that
+/// this process writes with would be inherited by every child that another test starts at that moment.
 pub fn install_program(from: &Path, to: &Path) {
     let mut install = Command::new("install");
     let installed = install.args(["-m", "755"]).args([from, to]).status();
