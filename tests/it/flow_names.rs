@@ -1,4 +1,4 @@
-//! A server accepts its host's names and addresses, also after they change; and which IPv6 addresses share a limit.
+//! A server accepts its host's names and addresses, also after they change; an IPv6 network counts as one client.
 
 use std::net::{IpAddr, TcpStream};
 

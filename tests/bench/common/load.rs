@@ -13,10 +13,10 @@ use super::wire::{Head, INITIALIZE, INITIALIZED, Judge, Question, Repeated, Wire
 /// Calls on each connection before the clock starts; fewer if they take longer than [`WARM_UP_TIME`].
 const WARM_UP: usize = 20;
 
-/// The maximum time of warming up after the first call.
+/// The time limit of warming up one connection; it makes one call at least.
 const WARM_UP_TIME: Duration = Duration::from_millis(100);
 
-/// The maximum time of warming up all connections: some servers close a connection that was idle for five seconds.
+/// The time limit of warming up all connections: some servers close a connection that was idle for five seconds.
 const ALL_WARM: Duration = Duration::from_secs(2);
 
 /// A server and its question.

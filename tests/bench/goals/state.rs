@@ -1,4 +1,4 @@
-//! W2, W9: reads of documents, and the variation of many reads a second over time.
+//! W2, W9: reads of documents, and the sustained rate of many reads a second.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::reads;
 /// Connections that read at the same time.
 const CONNECTIONS: u32 = 64;
 
-/// The number of samples over which a rate must hold to be sustained.
+/// The number of samples of the sustained rate.
 const SUSTAINED: u32 = 10;
 
 /// A number in the state.
