@@ -190,24 +190,25 @@ need_gatewren() {
     export GATEWREN_BIN
 }
 
-# executable KIND: the path of the executable of that kind (bin, lib for the unit tests, test for the integration
-# tests) in Cargo's messages on standard input.
+# executable KIND: the paths of the executables of that kind (bin, lib for the unit tests of each crate, test for the
+# integration tests) in Cargo's messages on standard input, one on each line.
 executable() {
-    sed -n 's/.*"target":{"kind":\["'"$1"'"\].*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+    sed -n 's/.*"target":{"kind":\["'"$1"'"\].*"executable":"\([^"]*\)".*/\1/p'
 }
 
 # need_tests: builds the binary, the unit tests and the integration tests in one run of Cargo; their paths are in
-# $GATEWREN_BIN, $GATEWREN_UNIT_TESTS and $GATEWREN_INTEGRATION_TESTS afterwards, unless the caller named them.
+# $GATEWREN_BIN, $GATEWREN_UNIT_TESTS (one line for each crate) and $GATEWREN_INTEGRATION_TESTS afterwards, unless the
+# caller named them.
 need_tests() {
     local messages
     [ -z "${GATEWREN_UNIT_TESTS-}" ] || return 0
     need_cargo || return 1
-    messages=$(cargo test --no-run --all-features --manifest-path "$root/Cargo.toml" \
+    messages=$(cargo test --no-run --workspace --all-features --manifest-path "$root/Cargo.toml" \
         --message-format=json-render-diagnostics </dev/null) || return 1
     GATEWREN_BIN=${GATEWREN_BIN:-$(executable bin <<<"$messages")}
     GATEWREN_UNIT_TESTS=$(executable lib <<<"$messages")
     GATEWREN_INTEGRATION_TESTS=$(executable test <<<"$messages")
-    if [ ! -x "$GATEWREN_UNIT_TESTS" ] || [ ! -x "$GATEWREN_INTEGRATION_TESTS" ]; then
+    if [ -z "$GATEWREN_UNIT_TESTS" ] || [ ! -x "$GATEWREN_INTEGRATION_TESTS" ]; then
         say "the build made no tests"
         return 1
     fi

@@ -7,7 +7,7 @@ use super::output::Output;
 use super::peek::Peek;
 use super::server::{Answer, Server};
 use super::trouble::{Standing, Trouble};
-use crate::protocol::{Id, RpcError};
+use gatewren_wire::protocol::{Id, RpcError};
 
 /// How many characters of a non-protocol response go into an error.
 const MAX_SAID: usize = 300;
@@ -122,7 +122,7 @@ pub fn words(trouble: &Trouble, repeatable: bool) -> RpcError {
         ""
     };
     let words = format!("{}{hint}", trouble.words);
-    RpcError::new(crate::protocol::code::INTERNAL, words)
+    RpcError::new(gatewren_wire::protocol::code::INTERNAL, words)
 }
 
 /// Whether a request may be repeated when it is unknown whether the server received it: it changes

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::http::{Pin, PinStart};
-use crate::sys::{Secret, from_letters, meant_letters, to_letters};
+use gatewren_base::sys::{Secret, from_letters, meant_letters, to_letters};
+use gatewren_gate::http::{Pin, PinStart};
 
 /// Letters of the secret: 60 bits.
 const SECRET: usize = 12;

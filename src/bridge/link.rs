@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 use super::headers::{Marked, VERSION};
 use super::output::Output;
 use super::server::{Asking, Server};
-use crate::protocol::{Id, Level};
+use gatewren_wire::protocol::{Id, Level};
 
 /// How many resource subscriptions are renewed in a new session; the client must renew others
 /// itself.

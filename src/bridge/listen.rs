@@ -10,7 +10,7 @@ use super::peek::Peek;
 use super::server::{Answer, Asking, FIRST_PAUSE};
 use super::stream::LONGEST;
 use super::trouble::{Standing, Trouble};
-use crate::protocol::{Id, Request};
+use gatewren_wire::protocol::{Id, Request};
 
 /// The notification that states what a subscription covers.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
-use crate::protocol::{Id, Response, RpcError, code};
+use gatewren_wire::protocol::{Id, Response, RpcError, code};
 
 /// Queue length for a slow reader. When the queue is full, the server's streams are not read.
 const QUEUED: usize = 16;

@@ -16,8 +16,8 @@ use serde_json::json;
 
 use super::answer::said;
 use super::code::Invitation;
-use crate::http::{Known, Pin, Remote};
-use crate::sys::{Secret, files};
+use gatewren_base::sys::{Secret, files};
+use gatewren_gate::http::{Known, Pin, Remote};
 
 /// The largest token file, and the largest response to a code.
 const MAX_BYTES: usize = 16 << 10;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::protocol::Id;
+use gatewren_wire::protocol::Id;
 
 /// The parsed parts.
 #[derive(Deserialize)]

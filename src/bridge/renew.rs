@@ -9,7 +9,7 @@ use super::answer::{Carried, Way, said};
 use super::link::{Kept, Link, Session};
 use super::peek::Peek;
 use super::trouble::{Standing, Trouble};
-use crate::protocol::Id;
+use gatewren_wire::protocol::Id;
 
 /// The parts of the `initialize` result that the bridge needs.
 #[derive(Deserialize)]

@@ -14,10 +14,10 @@ use super::link::{Link, UnderWay};
 use super::output::{Output, write_all};
 use super::server::Server;
 use super::{listen, stateful, stateless, stream};
-use crate::protocol::{
+use gatewren_base::sys::{Lines, TooLong};
+use gatewren_wire::protocol::{
     Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, read,
 };
-use crate::sys::{Lines, TooLong};
 
 /// The longest message of the client; a longer one is answered with an error.
 const LONGEST: usize = 32 << 20;

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use super::events::{Events, MAX_MESSAGE};
 use super::trouble::{Standing, Trouble};
-use crate::http::{Remote, Wire};
-use crate::sys::Secret;
+use gatewren_base::sys::Secret;
+use gatewren_gate::http::{Remote, Wire};
 
 /// The maximum number of idle connections; a further one is closed.
 const MAX_FREE: usize = 4;

@@ -13,7 +13,7 @@ use super::link::{Link, MAX_URIS, Session};
 use super::renew::{renew, version_in};
 use super::server::{Answer, FIRST_PAUSE};
 use super::trouble::{Standing, Trouble};
-use crate::protocol::{Level, Request};
+use gatewren_wire::protocol::{Level, Request};
 
 /// The header that names the last event when a stream is resumed.
 pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");

@@ -10,7 +10,7 @@ use super::headers::{learn, of as headers_of};
 use super::link::{Link, lock};
 use super::peek::Peek;
 use super::server::Asking;
-use crate::protocol::Request;
+use gatewren_wire::protocol::Request;
 
 /// Returns the HTTP request for a message.
 pub fn asking(link: &Link, request: &Request, version: &str, body: Bytes) -> Asking {

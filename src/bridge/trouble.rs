@@ -1,6 +1,6 @@
 //! Why a request has no response, and whether the server may have received it.
 
-use crate::http::WireError;
+use gatewren_gate::http::WireError;
 
 /// Why there is no response.
 #[derive(Debug, Clone)]

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::{runtime, say::fail};
-use crate::bridge::{self, Invitation, Server, paired, usual_file};
-use crate::config::LogLevel;
-use crate::http::{Known, Pin, Remote};
-use crate::sys::{Secret, read_secret};
-use crate::telemetry;
+use gatewren_base::config::LogLevel;
+use gatewren_base::sys::{Secret, read_secret};
+use gatewren_base::telemetry;
+use gatewren_bridge::{Invitation, Server, paired, usual_file};
+use gatewren_gate::http::{Known, Pin, Remote};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> ExitCode {
 
 async fn carry(args: &Args) -> Result<(), String> {
     let server = server(args).await?;
-    bridge::run(server, tokio::io::stdin(), tokio::io::stdout()).await;
+    gatewren_bridge::run(server, tokio::io::stdin(), tokio::io::stdout()).await;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::check_box::Findings;
-use crate::config::{Problem, Resolved, SETTINGS_FILE, Settings};
+use gatewren_base::config::{Problem, Resolved, SETTINGS_FILE, Settings};
 
 /// Exit code: the server would not start. 1 means that the check could not print its findings.
 const BAD_SETTINGS: u8 = 2;

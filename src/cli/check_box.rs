@@ -4,10 +4,12 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::app::certificate;
-use crate::config::{HELPER_POLICY_FILE, HelperPolicy, Problem, SETTINGS_FILE, Settings, TlsMode};
-use crate::http::Tls;
-use crate::sys::{files, is_root, now_ms, own_uid, rfc3339};
+use gatewren_base::config::{
+    HELPER_POLICY_FILE, HelperPolicy, Problem, SETTINGS_FILE, Settings, TlsMode,
+};
+use gatewren_base::sys::{files, is_root, now_ms, own_uid, rfc3339};
+use gatewren_gate::http::Tls;
+use gatewren_server::app::certificate;
 
 /// The files of a state directory that the service must be able to write.
 const WRITTEN: [&str; 7] = [

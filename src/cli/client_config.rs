@@ -9,15 +9,15 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use super::{deed::hand, place::Place, runtime, say::fail, table::table};
-use crate::auth::is_token;
-use crate::config::{Settings, TlsMode};
-use crate::deeds::{
+use gatewren_base::config::{Settings, TlsMode};
+use gatewren_base::sys::Secret;
+use gatewren_gate::auth::is_token;
+use gatewren_gate::deeds::{
     AUTHORITY_FILE, Snippet, Way, client_words, find_active_agent, plain, reached_at, rotate,
     snippets, standing,
 };
-use crate::http::Facts;
-use crate::sys::Secret;
-use crate::vault::Agent;
+use gatewren_gate::http::Facts;
+use gatewren_store::vault::Agent;
 
 const EXAMPLES: &str = "\
 Examples:

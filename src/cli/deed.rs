@@ -1,7 +1,7 @@
 //! The owner on the command line: a user who may open the vault is the owner, named after the user behind `sudo`.
 
-use crate::deeds::Hand;
-use crate::sys::own_uid;
+use gatewren_base::sys::own_uid;
+use gatewren_gate::deeds::Hand;
 
 /// The owner as the actor of a command.
 pub fn hand() -> Hand {

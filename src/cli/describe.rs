@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use super::{reference, say::conclude};
-use crate::app::tables;
-use crate::config::{helper_sample, settings_sample};
-use crate::registry::Catalog;
+use gatewren_base::config::{helper_sample, settings_sample};
+use gatewren_server::app::tables;
+use gatewren_wire::registry::Catalog;
 
 /// Print the reference: settings with their defaults, or the tools and resources for clients.
 #[derive(Debug, clap::Args)]

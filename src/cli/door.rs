@@ -10,9 +10,9 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 
 use super::units::{UnitState, systemd_runs};
-use crate::config::{Settings, TlsMode};
-use crate::http::{Outward, OutwardError, Plain};
-use crate::sys::{Holder, Secret, host_name};
+use gatewren_base::config::{Settings, TlsMode};
+use gatewren_base::sys::{Holder, Secret, host_name};
+use gatewren_gate::http::{Outward, OutwardError, Plain};
 
 /// The maximum size of a response, in bytes.
 const MOST: usize = 1 << 20;

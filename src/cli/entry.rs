@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::sys::refuse_huge_pages;
+use gatewren_base::sys::refuse_huge_pages;
 
 #[cfg(feature = "everything")]
 use super::everything;

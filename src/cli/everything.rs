@@ -9,11 +9,11 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::runtime;
-use crate::app::{FixturePlan, Fixtures, run_fixtures, run_fixtures_stdio};
-use crate::config::LogLevel;
-use crate::http::bind;
-use crate::sys::{Secret, files, random_bytes};
-use crate::telemetry;
+use gatewren_base::config::LogLevel;
+use gatewren_base::sys::{Secret, files, random_bytes};
+use gatewren_base::telemetry;
+use gatewren_gate::http::bind;
+use gatewren_server::app::{FixturePlan, Fixtures, run_fixtures, run_fixtures_stdio};
 
 /// Serve the reference fixtures for testing MCP clients: one tool, prompt or resource for each feature of the
 /// protocol. They do not access the host and change nothing.

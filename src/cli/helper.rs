@@ -8,10 +8,10 @@ use std::process::{Command, ExitCode};
 
 use tokio::runtime::Runtime;
 
-use crate::config::{ConfigError, HELPER_POLICY_FILE, HelperPolicy, LogLevel};
-use crate::helper::{Lifeline, ReadPolicy, Settings, serve, sweep, uid_of};
-use crate::sys::{adopt_socket, own_pid, own_uid, usual_descriptor_limit};
-use crate::telemetry;
+use gatewren_base::config::{ConfigError, HELPER_POLICY_FILE, HelperPolicy, LogLevel};
+use gatewren_base::sys::{adopt_socket, own_pid, own_uid, usual_descriptor_limit};
+use gatewren_base::telemetry;
+use gatewren_helper::{Lifeline, ReadPolicy, Settings, serve, sweep, uid_of};
 
 /// The first file descriptor that systemd passes, `sd_listen_fds(3)`.
 const FIRST_HANDED_OVER: RawFd = 3;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::helper::{JAIL_NAME, jail};
+use gatewren_helper::{JAIL_NAME, jail};
 
 /// The name of the hidden subcommand.
 pub const NAME: &str = JAIL_NAME;

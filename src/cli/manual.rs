@@ -9,8 +9,8 @@ use clap::{Arg, Command, CommandFactory as _};
 
 use super::entry::Cli;
 use super::reference::{self, Member};
-use crate::app::tables;
-use crate::config::{helper_sample, settings_sample};
+use gatewren_base::config::{helper_sample, settings_sample};
+use gatewren_server::app::tables;
 
 /// Lines between these two are generated from a table, the others are written by hand.
 const BEGIN: &str = ".\\\" From the table: UPDATE_GOLDEN=1 cargo test manual\n";
@@ -103,7 +103,7 @@ fn sentence(words: &str) -> String {
 
 /// Asserts that the generated part of a page is up to date.
 fn stands_in(page: &str, part: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/man");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/man");
     let path = path.join(page);
     let written = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = written.split_once(BEGIN).unwrap();

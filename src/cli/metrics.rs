@@ -6,8 +6,8 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{deed::hand, place::Place, runtime, say::conclude};
-use crate::config::TlsMode;
-use crate::deeds::{end_metrics_token, reached_at, renew_metrics_token};
+use gatewren_base::config::TlsMode;
+use gatewren_gate::deeds::{end_metrics_token, reached_at, renew_metrics_token};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -13,13 +13,13 @@ use super::{
     runtime,
     say::{conclude, fail},
 };
-use crate::backends::Mail;
-use crate::config::{Channel, ChannelKind, Settings};
-use crate::courier::{Entry, Message, Outbox, Priority, Source, deliver};
-use crate::deeds::{plain, reached_at};
-use crate::helper_client::Helper;
-use crate::http::is_local;
-use crate::sys::{Requester, rfc3339};
+use gatewren_base::config::{Channel, ChannelKind, Settings};
+use gatewren_base::sys::{Requester, rfc3339};
+use gatewren_gate::deeds::{plain, reached_at};
+use gatewren_gate::http::is_local;
+use gatewren_host::backends::Mail;
+use gatewren_host::helper_client::Helper;
+use gatewren_server::courier::{Entry, Message, Outbox, Priority, Source, deliver};
 
 /// Exit code: a channel did not accept the message.
 const NOT_DELIVERED: u8 = 4;

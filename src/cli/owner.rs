@@ -6,13 +6,13 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{deed::hand, place::Place, runtime, say::conclude};
-use crate::auth::make_code;
-use crate::config::Settings;
-use crate::deeds::{
+use gatewren_base::config::Settings;
+use gatewren_base::sys::{Secret, is_asked, read_hidden, rfc3339};
+use gatewren_gate::auth::make_code;
+use gatewren_gate::deeds::{
     self, Deed, KeyPlan, reached_at, sealed_calls, set_password, sign_out_everywhere,
 };
-use crate::sys::{Secret, is_asked, read_hidden, rfc3339};
-use crate::vault::{Agent, Login, Vault};
+use gatewren_store::vault::{Agent, Login, Vault};
 
 /// Set the owner's password, here or on the page, and list and end sessions.
 #[derive(Debug, clap::Args)]

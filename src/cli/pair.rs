@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::agent::Wanted;
 use super::{deed::hand, place::Place, runtime, say::conclude};
-use crate::app::certificate;
-use crate::bridge::{PairingCode, with_port};
-use crate::config::Settings;
-use crate::deeds::{pair, plain, valid_until};
-use crate::http::{Pin, Tls};
-use crate::sys::{host_name, rfc3339};
+use gatewren_base::config::Settings;
+use gatewren_base::sys::{host_name, rfc3339};
+use gatewren_bridge::{PairingCode, with_port};
+use gatewren_gate::deeds::{pair, plain, valid_until};
+use gatewren_gate::http::{Pin, Tls};
+use gatewren_server::app::certificate;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{SETTINGS_FILE, Settings};
-use crate::sys::{Holder, act_as_owner_of};
-use crate::vault::Vault;
+use gatewren_base::config::{SETTINGS_FILE, Settings};
+use gatewren_base::sys::{Holder, act_as_owner_of};
+use gatewren_store::vault::Vault;
 
 /// Options that several commands have.
 #[derive(Debug, clap::Args)]

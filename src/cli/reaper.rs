@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::helper::reap;
+use gatewren_helper::reap;
 
 /// The name of the hidden subcommand.
 pub const NAME: &str = "__reaper";

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::Reach;
-use crate::registry::{Catalog, Tool, Viewer};
+use gatewren_base::config::Reach;
+use gatewren_wire::registry::{Catalog, Tool, Viewer};
 
 /// The maximum width of a line.
 const WIDTH: usize = 78;
@@ -235,7 +235,7 @@ fn wrapped(words: &str, indent: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::tables;
+    use gatewren_server::app::tables;
 
     #[test]
     fn every_argument_and_every_value_of_an_answer_is_told() {

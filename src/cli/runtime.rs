@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::sys::raise_descriptor_limit;
+use gatewren_base::sys::raise_descriptor_limit;
 
 /// With at most this many cores, one thread serves more calls a second than several that wake each other.
 const FEW_CORES: usize = 2;

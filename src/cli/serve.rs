@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::{runtime, trial::owner_code};
-use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house, turn_away};
-use crate::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings};
-use crate::sys::{Secret, is_root, started_by_systemd};
-use crate::telemetry;
+use gatewren_base::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings};
+use gatewren_base::sys::{Secret, is_root, started_by_systemd};
+use gatewren_base::telemetry;
+use gatewren_server::app::{
+    HelperPlan, House, Plan, build, open_sockets, run as run_house, turn_away,
+};
 
 /// Run the server with the settings; systemd starts this.
 #[derive(Debug, clap::Args)]

@@ -12,10 +12,10 @@ use super::{
     say::{conclude, fail},
     units::{UnitState, systemd_runs},
 };
-use crate::config::Settings;
-use crate::deeds::{expires_soon, plain, standing};
-use crate::sys::{now_ms, rfc3339};
-use crate::vault::{Agent, AuditReader, AuditWanted, Vault};
+use gatewren_base::config::Settings;
+use gatewren_base::sys::{now_ms, rfc3339};
+use gatewren_gate::deeds::{expires_soon, plain, standing};
+use gatewren_store::vault::{Agent, AuditReader, AuditWanted, Vault};
 
 /// Exit code: the server does not answer; the same as of `systemctl status`.
 const NOT_SERVING: u8 = 3;

@@ -8,11 +8,13 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::{runtime, say::fail};
-use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house, run_stdio};
-use crate::auth::{Agents, bootstrap, make_code};
-use crate::config::{LogLevel, Preset, Settings};
-use crate::sys::{Secret, files};
-use crate::telemetry;
+use gatewren_base::config::{LogLevel, Preset, Settings};
+use gatewren_base::sys::{Secret, files};
+use gatewren_base::telemetry;
+use gatewren_gate::auth::{Agents, bootstrap, make_code};
+use gatewren_server::app::{
+    HelperPlan, House, Plan, build, open_sockets, run as run_house, run_stdio,
+};
 
 /// Start with embedded defaults, a local certificate and a first agent, and print how to connect.
 #[derive(Debug, clap::Args)]

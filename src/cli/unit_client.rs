@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::helper::{UNIT_CLIENT_NAME, ask_units};
+use gatewren_helper::{UNIT_CLIENT_NAME, ask_units};
 
 /// The name of the hidden subcommand.
 pub const NAME: &str = UNIT_CLIENT_NAME;

@@ -3,7 +3,7 @@
 use hyper::header::ACCEPT;
 
 use super::input::headers;
-use crate::transport::Accepts;
+use gatewren_server::transport::Accepts;
 
 /// Input: header lines.
 pub fn says_what_a_client_takes(data: &[u8]) {

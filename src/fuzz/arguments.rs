@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::input::{parts, text};
-use crate::backends::{Bounds, Lxc, Shell};
-use crate::helper_client::Helper;
-use crate::registry::Tool;
-use crate::toolsets;
+use gatewren_host::backends::{Bounds, Lxc, Shell};
+use gatewren_host::helper_client::Helper;
+use gatewren_server::toolsets;
+use gatewren_wire::registry::Tool;
 
 /// Tools that need no state to be listed; none of them is run.
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {

@@ -1,7 +1,7 @@
 //! Cursors: those that this server issued for a list continue it, and every other one is rejected.
 
 use super::input::{parts, text};
-use crate::protocol::{code, page};
+use gatewren_wire::protocol::{code, page};
 
 const LIST: &str = "tools/list";
 

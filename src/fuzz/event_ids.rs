@@ -1,7 +1,7 @@
 //! Event ids, as clients return them in `Last-Event-ID`: parsed exactly as written, and nothing else is accepted.
 
 use super::input::text;
-use crate::transport::EventId;
+use gatewren_server::transport::EventId;
 
 /// Input: a header value.
 pub fn are_our_own(data: &[u8]) {

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::input::{parts, text};
-use crate::protocol::{decode_header_value, matches_argument};
+use gatewren_wire::protocol::{decode_header_value, matches_argument};
 
 /// First part: a header value as received; second part: an argument as JSON.
 pub fn mean_their_arguments(data: &[u8]) {

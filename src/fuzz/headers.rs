@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::header_values::{decoded_by_the_book, encoded, says};
 use super::input::{headers, parts};
-use crate::protocol::{Body, Message, Request, code, read};
-use crate::transport::check_headers;
+use gatewren_server::transport::check_headers;
+use gatewren_wire::protocol::{Body, Message, Request, code, read};
 
 /// The marks in the called tool's schema: header name, and path of the argument.
 static MARKED: LazyLock<Vec<(String, Vec<String>)>> = LazyLock::new(|| {

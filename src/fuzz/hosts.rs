@@ -9,7 +9,7 @@ use hyper::header::{HOST, HeaderMap, ORIGIN};
 use hyper::http::request::Parts;
 
 use super::input::{headers, parts, text};
-use crate::guard::Hosts;
+use gatewren_gate::guard::Hosts;
 
 const NAMES: [&str; 2] = ["localhost", "box.lan"];
 const LISTED: &str = "https://inspector.example";

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::{Body, Id, Message, Response, RpcError, code, key, read};
+use gatewren_wire::protocol::{Body, Id, Message, Response, RpcError, code, key, read};
 
 /// A body is parsed exactly as JSON-RPC 2.0 and MCP specify, and no other body is accepted.
 pub fn reads_messages(data: &[u8]) {

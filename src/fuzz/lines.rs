@@ -4,7 +4,7 @@ use std::future::Future as _;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use crate::transport::lines_of;
+use gatewren_server::transport::lines_of;
 
 /// First byte: the size of a read; second byte: the maximum line length; the rest: the client's bytes.
 pub fn are_cut_at_newlines(data: &[u8]) {

@@ -4,8 +4,8 @@
 use std::str::FromStr as _;
 
 use super::input::{parts, text};
-use crate::config::Glob;
-use crate::exec::ContainerName;
+use gatewren_base::config::Glob;
+use gatewren_wire::exec::ContainerName;
 
 /// First part: a pattern; second part: a name.
 pub fn mean_what_they_say(data: &[u8]) {

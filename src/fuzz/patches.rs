@@ -4,7 +4,7 @@
 use serde_json::{Map, Number, Value};
 
 use super::input::{parts, text};
-use crate::state::{Operation, Patch, Pointer, diff, put};
+use gatewren_store::state::{Operation, Patch, Pointer, diff, put};
 
 /// First part: a document; second part: a patch.
 pub fn change_whole_or_nothing(data: &[u8]) {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::input::{parts, text};
-use crate::state::Pointer;
+use gatewren_store::state::Pointer;
 
 /// First part: a pointer; second part: a document.
 pub fn print_and_find_themselves(data: &[u8]) {

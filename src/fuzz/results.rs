@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::input::{parts, text};
-use crate::protocol::{RpcError, Version, code, error_for_stateful, for_stateful};
+use gatewren_wire::protocol::{RpcError, Version, code, error_for_stateful, for_stateful};
 
 const METHODS: [&str; 6] = [
     "tools/list",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::protocol::header_parameters;
+use gatewren_wire::protocol::header_parameters;
 
 /// Input: a tool's schema.
 pub fn mark_their_headers(data: &[u8]) {

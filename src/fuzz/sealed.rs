@@ -5,9 +5,9 @@ use ring::hmac;
 use serde_json::{Map, Value, json};
 
 use super::input::{parts, text};
-use crate::dispatch::{Sealer, digest_of};
-use crate::protocol::{ClientCapabilities, Version};
-use crate::transport::Claims;
+use gatewren_server::dispatch::{Sealer, digest_of};
+use gatewren_server::transport::Claims;
+use gatewren_wire::protocol::{ClientCapabilities, Version};
 
 const KEY: [u8; 32] = [7; 32];
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::input::{parts, text};
-use crate::telemetry::{redact, redact_text};
+use gatewren_base::telemetry::{redact, redact_text};
 
 /// A token as issued by the owner, and a part of it that would be enough to identify it.
 const TOKEN: &str = "gw_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdEabcdef";

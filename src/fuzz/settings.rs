@@ -2,7 +2,7 @@
 //! reason.
 
 use super::input::text;
-use crate::config::{HelperPolicy, Settings};
+use gatewren_base::config::{HelperPolicy, Settings};
 
 /// Input: the text of `gatewren.toml` and of `helper.toml`.
 pub fn are_read_or_explained(data: &[u8]) {

@@ -7,8 +7,8 @@ use http_body_util::BodyExt as _;
 use tokio::runtime::{Builder, Runtime};
 
 use super::input::{parts, text};
-use crate::http::{EventSender, events};
-use crate::protocol::Notification;
+use gatewren_gate::http::{EventSender, events};
+use gatewren_wire::protocol::Notification;
 
 /// The retry time for clients; any time will do.
 const RETRY: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! URI templates (RFC 6570, `{name}` and `{+name}`): the values of a match expand to the same URI.
 
 use super::input::{parts, text};
-use crate::protocol::Template;
+use gatewren_wire::protocol::Template;
 
 /// First part: a template; second part: a URI; third part: a value.
 pub fn find_what_was_put_in(data: &[u8]) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use super::input::text;
-use crate::protocol::TraceParent;
+use gatewren_wire::protocol::TraceParent;
 
 /// Input: a `traceparent`.
 pub fn are_what_the_w3c_has(data: &[u8]) {

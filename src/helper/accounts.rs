@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::sys::source::text;
+use gatewren_base::sys::source::text;
 
 /// The user database of this host.
 const PASSWD: &str = "/etc/passwd";

@@ -11,8 +11,8 @@ use std::os::unix::fs::{
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::config::HELPER_POLICY_FILE;
-use crate::sys::{place_beneath, random_bytes, source::text};
+use gatewren_base::config::HELPER_POLICY_FILE;
+use gatewren_base::sys::{place_beneath, random_bytes, source::text};
 
 use super::{accounts::account, refusal::Refusal};
 

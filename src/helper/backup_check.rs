@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::exec::{Backup, BackupId};
-use crate::sys::files::read_bounded;
+use gatewren_base::sys::files::read_bounded;
+use gatewren_wire::exec::{Backup, BackupId};
 
 use super::{
     archive,

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::exec::{ArchiveFormat, Backup, BackupId, ContainerName, Subject};
-use crate::sys::files::{FileError, create_private, sync_directory_of, write_private};
-use crate::sys::{host_name, now_ms, own_pid, rfc3339};
+use gatewren_base::sys::files::{FileError, create_private, sync_directory_of, write_private};
+use gatewren_base::sys::{host_name, now_ms, own_pid, rfc3339};
+use gatewren_wire::exec::{ArchiveFormat, Backup, BackupId, ContainerName, Subject};
 
 use super::{
     archive::{self, Contents},

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::config::BackupStore;
-use crate::exec::{Ending, KillReason, TargetName};
-use crate::sys::files::private_dir;
+use gatewren_base::config::BackupStore;
+use gatewren_base::sys::files::private_dir;
+use gatewren_wire::exec::{Ending, KillReason, TargetName};
 
 use super::{
     answers::to_its_end,

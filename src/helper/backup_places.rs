@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::config::{BackupStore, HELPER_POLICY_FILE};
-use crate::exec::{BackupId, BackupTarget, Ending, RefusalCode, TargetKind, TargetName};
-use crate::sys::files::{private_dir, read_bounded, write_private};
-use crate::sys::{DirectoryLock, disk_space, lock_directory, mount_places, own_uid};
+use gatewren_base::config::{BackupStore, HELPER_POLICY_FILE};
+use gatewren_base::sys::files::{private_dir, read_bounded, write_private};
+use gatewren_base::sys::{DirectoryLock, disk_space, lock_directory, mount_places, own_uid};
+use gatewren_wire::exec::{BackupId, BackupTarget, Ending, RefusalCode, TargetKind, TargetName};
 
 use super::{
     answers::to_its_end,

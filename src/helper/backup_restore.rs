@@ -4,8 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::exec::{Backup, BackupId, ContainerName, Ending, Subject};
-use crate::sys::random_bytes;
+use gatewren_base::sys::random_bytes;
+use gatewren_wire::exec::{Backup, BackupId, ContainerName, Ending, Subject};
 
 use super::{
     answers::to_its_end,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::exec::{
+use gatewren_wire::exec::{
     Backup, BackupDeed, BackupId, BackupList, Ending, Frame, Stream, Subject, TargetName,
     UnseenTarget, Verified,
 };

@@ -1,7 +1,9 @@
 //! What the host allows at all: the check against the owner's policy file, which the front cannot write.
 
-use crate::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
-use crate::exec::{Deed, Ending, FirmwareDeed, Frame, KillReason, Operation, RefusalCode, Stream};
+use gatewren_base::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
+use gatewren_wire::exec::{
+    Deed, Ending, FirmwareDeed, Frame, KillReason, Operation, RefusalCode, Stream,
+};
 
 use super::{house::House, pump::Pump, refusal::Refusal};
 
@@ -135,13 +137,13 @@ fn refused(class: HelperClass) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{ConfigError, Updates};
-    use crate::exec::{
+    use gatewren_base::config::{ConfigError, Updates};
+    use gatewren_base::sys::Scratch;
+    use gatewren_wire::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
         HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, Letter, LogQuery, PowerPlan,
         Probe, ProcessOrder, Program, SshKeyDeed, UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
-    use crate::sys::Scratch;
 
     fn power() -> [Operation; 3] {
         let plan = || PowerPlan {
@@ -369,7 +371,7 @@ mod tests {
             Operation::HostTunnelUp { tunnel: tunnel() },
             Operation::HostTunnelDown { tunnel: tunnel() },
             Operation::SetNameServers {
-                servers: crate::exec::NameServers::default(),
+                servers: gatewren_wire::exec::NameServers::default(),
             },
             wifi(r#"{"what":"connect","ssid":"a"}"#),
             wifi(r#"{"what":"forget","ssid":"a"}"#),

@@ -17,8 +17,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::exec::{Ending, Launch, Report};
-use crate::sys::{AuditSession, Cgroup, Exit, Spawn, SpawnError, WithParent, pipe};
+use gatewren_base::sys::{AuditSession, Cgroup, Exit, Spawn, SpawnError, WithParent, pipe};
+use gatewren_wire::exec::{Ending, Launch, Report};
 
 use super::{
     call_processes::{CallProcesses, Survivors},

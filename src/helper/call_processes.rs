@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use crate::sys::{
+use gatewren_base::sys::{
     Process, all_processes, audit_session, descendants, descendants_among, has_in_environment,
     kill_exactly, own_pid, process, process_name, random_letters,
 };

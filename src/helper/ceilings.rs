@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::exec::{Command, Limits, Operation, Program};
+use gatewren_wire::exec::{Command, Limits, Operation, Program};
 
 use super::{
     operation_places::{MAX_OPERATIONS, MAX_WAITING},

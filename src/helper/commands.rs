@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::exec::{
+use gatewren_base::sys::source::field;
+use gatewren_base::sys::{adopt_orphans, is_root};
+use gatewren_wire::exec::{
     Command, ContainerName, Ending, Frame, KillReason, Launch, Program, RefusalCode, Stream,
 };
-use crate::sys::source::field;
-use crate::sys::{adopt_orphans, is_root};
 
 use super::{
     cage::{Cage, Recipe, TornDown},

@@ -8,8 +8,8 @@ use tokio::net::UnixStream;
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
-use crate::exec::{AuditHead, Decoder, Ending, Frame, Operation, RefusalCode, Request};
-use crate::telemetry::redact_text;
+use gatewren_base::telemetry::redact_text;
+use gatewren_wire::exec::{AuditHead, Decoder, Ending, Frame, Operation, RefusalCode, Request};
 
 use super::{
     ceilings::{REQUEST_TIME, limits},

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::exec::{ContainerName, Ending, Excerpt, InsideEntry, InsideKind, InsidePath};
+use gatewren_wire::exec::{ContainerName, Ending, Excerpt, InsideEntry, InsideKind, InsidePath};
 
 use super::{
     answers::{line, to_its_end},

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::exec::{ContainerName, Ending, Excerpt, LogFile};
+use gatewren_wire::exec::{ContainerName, Ending, Excerpt, LogFile};
 
 use super::{
     answers::line, files, house::House, places::existing, printing::print, pump::Pump,

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::exec::{ContainerName, RefusalCode};
-use crate::sys::source::field;
-use crate::sys::{cgroup2_mount, freezer_state, limiting_groups, process};
-use crate::telemetry::redact_text;
+use gatewren_base::sys::source::field;
+use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, process};
+use gatewren_base::telemetry::redact_text;
+use gatewren_wire::exec::{ContainerName, RefusalCode};
 
 use super::{
     definitions::{CONFIG, Definitions},

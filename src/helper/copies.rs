@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::config::Template;
-use crate::exec::{ContainerName, Ending, RefusalCode};
+use gatewren_base::config::Template;
+use gatewren_wire::exec::{ContainerName, Ending, RefusalCode};
 
 use super::{
     answers::to_its_end,

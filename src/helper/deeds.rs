@@ -1,6 +1,6 @@
 //! Dispatches the operations on a container to the modules that perform them.
 
-use crate::exec::{ContainerName, Deed, Ending, Operation};
+use gatewren_wire::exec::{ContainerName, Deed, Ending, Operation};
 
 use super::{
     container_files, container_logs, copies, definition,

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::exec::{Changes, ContainerName, Ending};
-use crate::sys::InsideRoot;
-use crate::sys::files::read_bounded;
+use gatewren_base::sys::InsideRoot;
+use gatewren_base::sys::files::read_bounded;
+use gatewren_wire::exec::{Changes, ContainerName, Ending};
 
 use super::{
     answers::to_its_end, definitions::CONFIG, house::House, places::plain, refusal::Refusal,

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::exec::ContainerName;
+use gatewren_wire::exec::ContainerName;
 
 /// The suffix after a container's number in its file name on Proxmox.
 const PROXMOX_SUFFIX: &str = ".conf";
@@ -98,7 +98,7 @@ fn entries(folder: &Path) -> io::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     use super::*;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::config::HelperPolicy;
-use crate::exec::{ContainerName, Ending, Frame, KillReason, Operation, Stream};
-use crate::sys::{FolderEvent, FolderWatch};
+use gatewren_base::config::HelperPolicy;
+use gatewren_base::sys::{FolderEvent, FolderWatch};
+use gatewren_wire::exec::{ContainerName, Ending, Frame, KillReason, Operation, Stream};
 
 use super::{
     bounds,
@@ -253,7 +253,7 @@ impl Watched {
             Place::Proxmox => definitions.proxmox().map(ToOwned::to_owned),
             Place::Container(name) => Some(definitions.directory(name)),
         };
-        let Some(path) = path.filter(|_| self.folders.len() < MAX_FOLDERS) else {
+        let Some(path) = path.filter(|_| self.folders.count() < MAX_FOLDERS) else {
             return false;
         };
         let added = self.folders.add(&path, place);

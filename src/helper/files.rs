@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::sys::InsideRoot;
+use gatewren_base::sys::InsideRoot;
 
 use super::refusal::Refusal;
 
@@ -85,7 +85,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use super::*;
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     #[test]
     fn only_a_missing_os_release_has_a_substitute() {

@@ -1,6 +1,6 @@
 //! Inspects and updates the firmware of the host's devices through fwupd.
 
-use crate::exec::{Ending, FIRMWARE_MARK, FirmwareDeed, FirmwareId, Frame, Stream};
+use gatewren_wire::exec::{Ending, FIRMWARE_MARK, FirmwareDeed, FirmwareId, Frame, Stream};
 
 use super::{commands::require_root, house::House, pump::Pump, refusal::Refusal, tools};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use crate::sys::{Cgroup, hold};
+use gatewren_base::sys::{Cgroup, hold};
 
 use super::{call_processes::CallProcesses, containers::Running, house::House};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::exec::{Command, Ending, KillReason, Program, Stream};
+use gatewren_wire::exec::{Command, Ending, KillReason, Program, Stream};
 
 use super::{
     answers::to_its_end,

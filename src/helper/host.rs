@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::exec::{Ending, Operation};
+use gatewren_wire::exec::{Ending, Operation};
 
 use super::{
     firmware, host_files, host_network, host_settings, host_storage, host_view, house::House,

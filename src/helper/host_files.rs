@@ -11,11 +11,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use crate::exec::{
+use gatewren_base::sys::{random_bytes, rfc3339};
+use gatewren_wire::exec::{
     Ending, FileEntry, FileFacts, FileKind, FileList, FileWritten, HostFileList, HostFileRead,
     HostFileWrite, Operation,
 };
-use crate::sys::{random_bytes, rfc3339};
 
 use super::{
     host_paths::{Ground, Place, wrong},

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::exec::{Ending, HostProbe};
+use gatewren_wire::exec::{Ending, HostProbe};
 
 use super::{
     commands::require_root, house::House, printing::print, pump::Pump, refusal::Refusal, tools,

@@ -6,9 +6,9 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::config::HELPER_POLICY_FILE;
-use crate::exec::RefusalCode;
-use crate::sys::{own_uid, place_beneath};
+use gatewren_base::config::HELPER_POLICY_FILE;
+use gatewren_base::sys::{own_uid, place_beneath};
+use gatewren_wire::exec::RefusalCode;
 
 use super::{house::House, refusal::Refusal};
 

@@ -5,8 +5,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::config::fits;
-use crate::exec::{FileKind, FileMatch, FileMatches, HostFileSearch};
+use gatewren_base::config::fits;
+use gatewren_wire::exec::{FileKind, FileMatch, FileMatches, HostFileSearch};
 
 use super::{
     host_paths::{Ground, Place},

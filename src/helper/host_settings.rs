@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::exec::{Ending, HostName, HostSetting, Keyboard, SettingWord};
-use crate::sys::InsideRoot;
+use gatewren_base::sys::InsideRoot;
+use gatewren_wire::exec::{Ending, HostName, HostSetting, Keyboard, SettingWord};
 
 use super::{
     answers::to_its_end, commands::require_root, hosts_file::renamed, house::House, pump::Pump,
@@ -365,7 +365,7 @@ async fn call(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     #[test]
     fn a_locale_is_made_once() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::exec::{Ending, HostDiskUsage, Operation};
+use gatewren_wire::exec::{Ending, HostDiskUsage, Operation};
 
 use super::{commands::require_root, house::House, pump::Pump, refusal::Refusal, tools};
 

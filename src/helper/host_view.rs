@@ -5,9 +5,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::exec::HostView;
-use crate::sys::source::text;
-use crate::sys::{DiskSpace, clock_is_synchronised, disk_space, mount_places, socket_programs};
+use gatewren_base::sys::source::text;
+use gatewren_base::sys::{
+    DiskSpace, clock_is_synchronised, disk_space, mount_places, socket_programs,
+};
+use gatewren_wire::exec::HostView;
 
 /// The most file systems to measure and sockets to look up; more are left out.
 const MOST: usize = 4096;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::config::{HelperPolicy, Live};
-use crate::sys::{
+use gatewren_base::config::{HelperPolicy, Live};
+use gatewren_base::sys::{
     Cgroup, hold, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy,
     share_controllers, stale_cgroups,
 };

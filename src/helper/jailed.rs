@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exec::{ContainerName, Ending};
-use crate::sys::{Jail, JailCommand, Spawn, run_in_jail};
+use gatewren_base::sys::{Jail, JailCommand, Spawn, run_in_jail};
+use gatewren_wire::exec::{ContainerName, Ending};
 
 use super::{
     containers::Running,

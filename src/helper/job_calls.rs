@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::exec::{
+use gatewren_base::sys::now_ms;
+use gatewren_base::telemetry::redact_text;
+use gatewren_wire::exec::{
     Command, Ending, Frame, Job, JobId, JobPiece, KillReason, Limits, Operation, Program, Request,
     Stream,
 };
-use crate::sys::now_ms;
-use crate::telemetry::redact_text;
 
 use super::{
     ceilings::job_limits,

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::sys::files::create_private;
+use gatewren_base::sys::files::create_private;
 
 /// The prefix of a piece's file name, before its number.
 const PIECE: &str = "output.";
@@ -140,8 +140,8 @@ fn path(directory: &Path, number: u64) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use crate::sys::Scratch;
-    use crate::sys::files::mode;
+    use gatewren_base::sys::Scratch;
+    use gatewren_base::sys::files::mode;
 
     use super::*;
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, watch};
 
-use crate::exec::{Ending, Frame, Job, JobId, KillReason, RefusalCode};
-use crate::sys::files::{private_dir, read_bounded, write_private};
-use crate::sys::{FileError, now_ms};
+use gatewren_base::sys::files::{private_dir, read_bounded, write_private};
+use gatewren_base::sys::{FileError, now_ms};
+use gatewren_wire::exec::{Ending, Frame, Job, JobId, KillReason, RefusalCode};
 
 use super::{
     job_log::{JobLog, MOST_BYTES, found},
@@ -298,8 +298,8 @@ fn write(place: &Path, job: &Job) -> Result<(), FileError> {
 
 #[cfg(test)]
 mod tests {
-    use crate::exec::Stream;
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
+    use gatewren_wire::exec::Stream;
 
     use super::*;
 

@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use crate::config::{TRACED_FIELDS, Traces};
-use crate::exec::{ContainerName, Ending, LogOrder, LogQuery, Operation};
+use gatewren_base::config::{TRACED_FIELDS, Traces};
+use gatewren_wire::exec::{ContainerName, Ending, LogOrder, LogQuery, Operation};
 
 use super::{
     commands::require_root,

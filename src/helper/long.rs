@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::exec::{Command, Ending, Program};
+use gatewren_wire::exec::{Command, Ending, Program};
 
 use super::{
     commands::on_host, house::House, lxc::with_path, programs::find, pump::Pump, refusal::Refusal,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::exec::{ContainerName, Operation};
+use gatewren_wire::exec::{ContainerName, Operation};
 
 use super::{ceilings::GRACE_SECONDS, tools::Tool};
 

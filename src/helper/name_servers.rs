@@ -13,8 +13,8 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use crate::exec::{Answered, Ending, HostProbe, NameServers, Probe, RefusalCode};
-use crate::sys::{Exit, neutralise, random_bytes};
+use gatewren_base::sys::{Exit, neutralise, random_bytes};
+use gatewren_wire::exec::{Answered, Ending, HostProbe, NameServers, Probe, RefusalCode};
 
 use super::{
     commands::require_root,

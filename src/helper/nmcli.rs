@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::exec::WifiNetwork;
-use crate::sys::{Exit, neutralise};
+use gatewren_base::sys::{Exit, neutralise};
+use gatewren_wire::exec::WifiNetwork;
 
 use super::{
     house::House,

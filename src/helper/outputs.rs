@@ -8,8 +8,8 @@ use std::os::fd::OwnedFd;
 
 use tokio::net::unix::pipe::Receiver;
 
-use crate::exec::Stream;
-use crate::sys::pipe;
+use gatewren_base::sys::pipe;
+use gatewren_wire::exec::Stream;
 
 use super::sieve::Sieve;
 

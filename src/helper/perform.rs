@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::exec::{ContainerName, Ending, Operation};
+use gatewren_wire::exec::{ContainerName, Ending, Operation};
 
 use super::{
     backups, bounds,

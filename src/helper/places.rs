@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::exec::{ContainerName, RefusalCode};
-use crate::sys::InsideRoot;
+use gatewren_base::sys::InsideRoot;
+use gatewren_wire::exec::{ContainerName, RefusalCode};
 
 use super::{commands::require_root, files, house::House, refusal::Refusal};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::exec::{Ending, PowerPlan};
+use gatewren_wire::exec::{Ending, PowerPlan};
 
 use super::{commands::require_root, house::House, pump::Pump, refusal::Refusal, tools};
 

@@ -1,6 +1,6 @@
 //! Reads on a blocking thread and prints the result.
 
-use crate::exec::{Ending, Frame, Stream};
+use gatewren_wire::exec::{Ending, Frame, Stream};
 
 use super::{outputs::CHUNK_BYTES, pump::Pump, refusal::Refusal};
 

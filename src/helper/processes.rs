@@ -6,10 +6,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::config::{HelperPolicy, Traces};
-use crate::exec::{ProcessOrder, ProcessSeen, Processes};
-use crate::sys::source::{field, names, text};
-use crate::telemetry::redact_text;
+use gatewren_base::config::{HelperPolicy, Traces};
+use gatewren_base::sys::source::{field, names, text};
+use gatewren_base::telemetry::redact_text;
+use gatewren_wire::exec::{ProcessOrder, ProcessSeen, Processes};
 
 /// The most processes in a list; more are cut off.
 const MOST: u32 = 100;
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    use crate::sys::{own_pid, own_uid};
+    use gatewren_base::sys::{own_pid, own_uid};
 
     #[test]
     fn a_hostile_name_does_not_move_the_fields() {

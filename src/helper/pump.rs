@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use crate::exec::{Ending, Frame, KillReason, Operation, Stream};
+use gatewren_wire::exec::{Ending, Frame, KillReason, Operation, Stream};
 
 use super::{
     keeper::Keeper,

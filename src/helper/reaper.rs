@@ -12,11 +12,11 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::exec::{Ending, Launch, MAX_LAUNCH_BYTES, RefusalCode, Report};
-use crate::sys::{
+use gatewren_base::sys::{
     Child, Exit, Identity, Keeper, Spawn, SpawnError, Stage, Wake, WithParent, descendants,
     hold_proc, is_root, launch_pipes, own_pid, own_uid, reap_any, terminate,
 };
+use gatewren_wire::exec::{Ending, Launch, MAX_LAUNCH_BYTES, RefusalCode, Report};
 
 use super::{
     accounts::{Account, account, groups},

@@ -5,9 +5,9 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::exec::{DiskName, Ending, HostRepair, KillReason, RepairOutcome, Repaired};
-use crate::sys::source::{field, text, word};
-use crate::sys::{Exit, is_free, unescape_mount};
+use gatewren_base::sys::source::{field, text, word};
+use gatewren_base::sys::{Exit, is_free, unescape_mount};
+use gatewren_wire::exec::{DiskName, Ending, HostRepair, KillReason, RepairOutcome, Repaired};
 
 use super::{
     answers::line,

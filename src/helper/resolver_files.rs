@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::sys::source::{names, word};
-use crate::sys::{InsideRoot, neutralise, own_pid};
+use gatewren_base::sys::source::{names, word};
+use gatewren_base::sys::{InsideRoot, neutralise, own_pid};
 
 use super::{network::same_network, refusal::Refusal};
 
@@ -261,7 +261,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     fn servers(all: &[&str]) -> Vec<IpAddr> {
         all.iter().map(|address| address.parse().unwrap()).collect()

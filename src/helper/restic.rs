@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::config::BackupStore;
-use crate::exec::Stream;
-use crate::sys::files::read_bounded;
+use gatewren_base::config::BackupStore;
+use gatewren_base::sys::files::read_bounded;
+use gatewren_wire::exec::Stream;
 
 use super::{
     backup_places::Target,

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::exec::{Backup, Stream, Subject};
-use crate::sys::files::private_dir;
+use gatewren_base::sys::files::private_dir;
+use gatewren_wire::exec::{Backup, Stream, Subject};
 
 use super::{
     archive::Contents,

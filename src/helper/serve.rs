@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
-use crate::config::{ConfigError, HelperPolicy, InForce};
-use crate::sys::{adopt_orphans, hold_few_program_pages};
-use crate::telemetry::Notify;
+use gatewren_base::config::{ConfigError, HelperPolicy, InForce};
+use gatewren_base::sys::{adopt_orphans, hold_few_program_pages};
+use gatewren_base::telemetry::Notify;
 
 use super::{
     ceilings::MAX_CONNECTIONS,

@@ -5,11 +5,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::exec::{ContainerName, Ending, Frame, SnapshotFacts, SnapshotName, Stream};
-use crate::sys::{
+use gatewren_base::sys::{
     files::{read_bounded, write_private},
     swap,
 };
+use gatewren_wire::exec::{ContainerName, Ending, Frame, SnapshotFacts, SnapshotName, Stream};
 
 use super::{
     answers::{line, to_its_end},

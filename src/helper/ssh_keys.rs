@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::config::HELPER_POLICY_FILE;
-use crate::exec::{Ending, Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange, SshKeyDeed};
+use gatewren_base::config::HELPER_POLICY_FILE;
+use gatewren_wire::exec::{
+    Ending, Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange, SshKeyDeed,
+};
 
 use super::{
     authorized_keys::{KeyFile, in_turn},

@@ -10,7 +10,7 @@ use std::fs;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::sys::{
+use gatewren_base::sys::{
     Child, Spawn, SpawnError, children, own_pid, pid_namespace, process, reap, terminate,
 };
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::exec::{Ending, Stream};
-use crate::sys::{Exit, Spawn, WithParent};
+use gatewren_base::sys::{Exit, Spawn, WithParent};
+use gatewren_wire::exec::{Ending, Stream};
 
 use super::{
     outputs::Outputs,

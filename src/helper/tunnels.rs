@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
-use crate::exec::{Ending, Tunnel, TunnelName, TunnelPeer};
-use crate::sys::rfc3339;
+use gatewren_base::sys::rfc3339;
+use gatewren_wire::exec::{Ending, Tunnel, TunnelName, TunnelPeer};
 
 use super::{
     commands::require_root,

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::HELPER_POLICY_FILE;
-use crate::exec::{Command, Ending, Operation, Program, RefusalCode, UnitChange, UnitName};
+use gatewren_base::config::HELPER_POLICY_FILE;
+use gatewren_wire::exec::{Command, Ending, Operation, Program, RefusalCode, UnitChange, UnitName};
 
 use super::{
     commands::in_container,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::exec::{
+use gatewren_wire::exec::{
     Command, ContainerName, Ending, Operation, PackageName, Program, UpdateOrder, UpdateScope,
 };
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::exec::Usage;
-use crate::sys::source::{field, text, word};
+use gatewren_base::sys::source::{field, text, word};
+use gatewren_wire::exec::Usage;
 
 /// Version 1 represents "no limit" by a number near the maximum.
 const NO_LIMIT: u64 = 1 << 60;
@@ -159,7 +159,7 @@ fn sum(text: &str, key: &str) -> u64 {
 mod tests {
     use std::fs;
 
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! Reads the state of running containers from the kernel, without starting a program or touching anything in them.
 
-use crate::exec::{ContainerName, Usage, Vitals};
-use crate::sys::own_pid;
-use crate::sys::source::text;
+use gatewren_base::sys::own_pid;
+use gatewren_base::sys::source::text;
+use gatewren_wire::exec::{ContainerName, Usage, Vitals};
 
 use super::{
     containers::Running,

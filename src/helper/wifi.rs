@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use crate::exec::{Ending, RefusalCode, Ssid, WifiDeed, WifiInterface, WifiStatus};
-use crate::sys::neutralise;
-use crate::sys::source::{names, word};
+use gatewren_base::sys::neutralise;
+use gatewren_base::sys::source::{names, word};
+use gatewren_wire::exec::{Ending, RefusalCode, Ssid, WifiDeed, WifiInterface, WifiStatus};
 
 use super::{
     answers::line,
@@ -279,7 +279,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     // Trees in the layout of sysfs (the kernel's Documentation/ABI/testing/sysfs-class-net).
     #[test]

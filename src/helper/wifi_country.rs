@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::exec::CountryCode;
-use crate::sys::InsideRoot;
+use gatewren_base::sys::InsideRoot;
+use gatewren_wire::exec::CountryCode;
 
 use super::{
     house::House,

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use ring::digest::{SHA256, digest};
 
-use crate::exec::Ssid;
-use crate::sys::Secret;
-use crate::sys::files::{read_bounded, write_private};
+use gatewren_base::sys::Secret;
+use gatewren_base::sys::files::{read_bounded, write_private};
+use gatewren_wire::exec::Ssid;
 
 use super::{backup_places::private, refusal::Refusal};
 
@@ -219,7 +219,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     fn ssid(name: &str) -> Ssid {
         name.to_owned().try_into().unwrap()

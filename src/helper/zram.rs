@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use crate::exec::Ending;
-use crate::sys::source::{field, names, text, word};
+use gatewren_base::sys::source::{field, names, text, word};
+use gatewren_wire::exec::Ending;
 
 use super::{
     answers::to_its_end, commands::require_root, house::House, pump::Pump, refusal::Refusal, tools,
@@ -234,7 +234,7 @@ async fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     const SWAPS: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n\
                          /dev/zram1                              partition\t65532\t\t1024\t\t100\n";

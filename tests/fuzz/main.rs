@@ -10,7 +10,7 @@ static PROPERTY: OnceLock<fn(&[u8])> = OnceLock::new();
 fuzz_target!(
     init: {
         let name = std::env::var("GATEWREN_FUZZ_TARGET").unwrap_or_default();
-        let target = gatewren::fuzz::TARGETS.iter().find(|target| target.name == name);
+        let target = gatewren_fuzz::TARGETS.iter().find(|target| target.name == name);
         let target = target.expect("GATEWREN_FUZZ_TARGET names a target");
         let _ = PROPERTY.set(target.property);
     },

@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
-use gatewren::fuzz::TARGETS;
+use gatewren_fuzz::TARGETS;
 
 use crate::support::cores::core;
 

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::super::deed::hand;
 use super::{house::House, wanted::Wanted};
-use crate::deeds::{admit, plain, valid_until};
-use crate::sys::rfc3339;
+use gatewren_base::sys::rfc3339;
+use gatewren_gate::deeds::{admit, plain, valid_until};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -5,10 +5,12 @@ use serde_json::json;
 
 use super::super::deed::hand;
 use super::{house::House, limits::Options};
-use crate::auth::policy_of;
-use crate::config::{Overrides, Preset};
-use crate::deeds::{Expiry, change_lines, chosen_space, edit, find_active_agent, fit_name, plain};
-use crate::vault::Agent;
+use gatewren_base::config::{Overrides, Preset};
+use gatewren_gate::auth::policy_of;
+use gatewren_gate::deeds::{
+    Expiry, change_lines, chosen_space, edit, find_active_agent, fit_name, plain,
+};
+use gatewren_store::vault::Agent;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -1,7 +1,7 @@
 //! What every subcommand of `gatewren agent` needs.
 
-use crate::config::Spaces;
-use crate::vault::{OfferedTool, Vault};
+use gatewren_base::config::Spaces;
+use gatewren_store::vault::{OfferedTool, Vault};
 
 /// The agents, and the names that their policies can refer to.
 pub struct House {

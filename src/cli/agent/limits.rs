@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use crate::config::{Glob, Mode, Network, Overrides, Risk, nearest};
-use crate::deeds::plain;
-use crate::policy::ALL_TOOLSETS;
-use crate::vault::OfferedTool;
+use gatewren_base::config::{Glob, Mode, Network, Overrides, Risk, nearest};
+use gatewren_gate::deeds::plain;
+use gatewren_gate::policy::ALL_TOOLSETS;
+use gatewren_store::vault::OfferedTool;
 
 /// The maximum number of values of one kind; more are rejected.
 const MAX_NAMED: usize = 64;

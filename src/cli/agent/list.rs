@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::super::table::table;
 use super::house::House;
-use crate::deeds::{plain, standing};
-use crate::sys::rfc3339;
-use crate::vault::Agent;
+use gatewren_base::sys::rfc3339;
+use gatewren_gate::deeds::{plain, standing};
+use gatewren_store::vault::Agent;
 
 pub fn run(house: &House) -> Result<String, String> {
     let agents = house.vault.agents().list().map_err(|e| e.to_string())?;

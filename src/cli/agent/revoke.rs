@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::deed::hand;
 use super::house::House;
-use crate::deeds::{find_active_agent, plain, revoke};
+use gatewren_gate::deeds::{find_active_agent, plain, revoke};
 
 pub async fn run(house: &House, asked: &str) -> Result<String, String> {
     let agent = find_active_agent(&house.vault, asked)?;

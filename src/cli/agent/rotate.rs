@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::super::deed::hand;
 use super::house::House;
-use crate::deeds::{find_active_agent, plain, rotate, valid_until};
-use crate::sys::rfc3339;
+use gatewren_base::sys::rfc3339;
+use gatewren_gate::deeds::{find_active_agent, plain, rotate, valid_until};
 
 pub async fn run(house: &House, asked: &str) -> Result<String, String> {
     let agent = find_active_agent(&house.vault, asked)?;

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{house::House, list};
-use crate::auth::{AuthError, policy_of};
-use crate::config::{Glob, Mode, Policy, Risk, Space, WHOLE_BOX};
-use crate::deeds::{Outlook, find_agent, plain, standing};
-use crate::policy::class;
-use crate::sys::rfc3339;
-use crate::vault::Agent;
+use gatewren_base::config::{Glob, Mode, Policy, Risk, Space, WHOLE_BOX};
+use gatewren_base::sys::rfc3339;
+use gatewren_gate::auth::{AuthError, policy_of};
+use gatewren_gate::deeds::{Outlook, find_agent, plain, standing};
+use gatewren_gate::policy::class;
+use gatewren_store::vault::Agent;
 
 /// What happens to calls of a mode, in words for a person.
 fn words(mode: Mode) -> &'static str {

@@ -1,10 +1,10 @@
 //! The options for a new agent: its name, its policy, and when its token expires.
 
 use super::limits::Options;
-use crate::auth::Admission;
-use crate::config::{Overrides, Policy, Preset, Spaces};
-use crate::deeds::{DEFAULT_EXPIRY, Expiry, chosen_space, fit_name};
-use crate::vault::OfferedTool;
+use gatewren_base::config::{Overrides, Policy, Preset, Spaces};
+use gatewren_gate::auth::Admission;
+use gatewren_gate::deeds::{DEFAULT_EXPIRY, Expiry, chosen_space, fit_name};
+use gatewren_store::vault::OfferedTool;
 
 /// The agent to create.
 #[derive(Debug, clap::Args)]

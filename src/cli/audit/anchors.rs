@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::sys::is_root;
-use crate::vault::Anchors;
+use gatewren_base::sys::is_root;
+use gatewren_store::vault::Anchors;
 
 /// The helper's unit.
 const UNIT: &str = "gatewren-helper.service";

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::print;
-use crate::auth::open_owner_key;
-use crate::deeds::{CallStatus, Moment};
-use crate::sys::{read_hidden, rfc3339};
-use crate::vault::{AuditCall, AuditReader, AuditWanted, Exact};
+use gatewren_base::sys::{read_hidden, rfc3339};
+use gatewren_gate::auth::open_owner_key;
+use gatewren_gate::deeds::{CallStatus, Moment};
+use gatewren_store::vault::{AuditCall, AuditReader, AuditWanted, Exact};
 
 /// Filters for the list of calls.
 #[derive(Debug, clap::Args)]

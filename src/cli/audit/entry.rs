@@ -8,7 +8,7 @@ use clap::Subcommand;
 use super::super::{place::Place, say::conclude};
 use super::anchors::{self, Gathered};
 use super::{calls, export, verify};
-use crate::vault::AuditReader;
+use gatewren_store::vault::AuditReader;
 
 /// Read and verify the audit of all calls.
 #[derive(Debug, clap::Args)]

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use super::super::say::fail;
-use crate::deeds::export_header;
-use crate::vault::{AuditLine, AuditReader};
+use gatewren_gate::deeds::export_header;
+use gatewren_store::vault::{AuditLine, AuditReader};
 
 /// Prints what the first row follows on, then the rows. Exits with 1 if they cannot be read, or if the reader
 /// closed the pipe.

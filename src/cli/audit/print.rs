@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::deeds::{CallStatus, plain};
-use crate::sys::rfc3339;
-use crate::vault::{AuditCall, Exact};
+use gatewren_base::sys::rfc3339;
+use gatewren_gate::deeds::{CallStatus, plain};
+use gatewren_store::vault::{AuditCall, Exact};
 
 /// The columns of the table and their widths; 80 characters with the spaces between them.
 const COLUMNS: [(&str, usize); 6] = [

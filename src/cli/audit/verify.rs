@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::super::say::{conclude, fail};
 use super::anchors::Gathered;
-use crate::sys::rfc3339;
-use crate::vault::{AuditReader, Chain, Compared, DiscrepancyKind, ExactStanding, Fault};
+use gatewren_base::sys::rfc3339;
+use gatewren_store::vault::{AuditReader, Chain, Compared, DiscrepancyKind, ExactStanding, Fault};
 
 /// Exit code: a row is not as it was written. 1 means that the audit cannot be read, 2 a wrong command line.
 const BROKEN: u8 = 3;
@@ -43,7 +43,10 @@ pub fn run(audit: &AuditReader, gathered: &Gathered, json: bool) -> ExitCode {
     }
 }
 
-fn look(audit: &AuditReader, gathered: &Gathered) -> Result<Found, crate::vault::VaultError> {
+fn look(
+    audit: &AuditReader,
+    gathered: &Gathered,
+) -> Result<Found, gatewren_store::vault::VaultError> {
     Ok(Found {
         chain: audit.verify()?,
         exact: audit.exact_standing()?,

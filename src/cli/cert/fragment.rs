@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use crate::config::Settings;
-use crate::sys::files;
+use gatewren_base::config::Settings;
+use gatewren_base::sys::files;
 
 /// The path of the file, relative to the directory of the settings file.
 const NAME: &str = "conf.d/cert-installed.toml";

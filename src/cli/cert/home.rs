@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::super::place::Place;
-use crate::app::{box_addresses, box_names, certificate};
-use crate::config::{Settings, TlsMode};
-use crate::http::{Facts, Subject, TlsSource};
-use crate::sys::{act_as_owner_of, as_owner_of, files, is_root};
+use gatewren_base::config::{Settings, TlsMode};
+use gatewren_base::sys::{act_as_owner_of, as_owner_of, files, is_root};
+use gatewren_gate::http::{Facts, Subject, TlsSource};
+use gatewren_server::app::{box_addresses, box_names, certificate};
 
 /// A gatewren and its certificate.
 pub struct Home {

@@ -12,8 +12,8 @@ use super::home::Home;
 use super::hook;
 use super::server::{Shows, take};
 use super::show::until;
-use crate::http::{Facts, Given, Subject, Subjects, Tls, TlsSource};
-use crate::sys::{files, now_ms};
+use gatewren_base::sys::{files, now_ms};
+use gatewren_gate::http::{Facts, Given, Subject, Subjects, Tls, TlsSource};
 
 /// The file with key and chain, below `tls` in the state directory.
 const INSTALLED: &str = "installed.pem";

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::home::Home;
 use super::server::take;
 use super::show::until;
-use crate::http::Tls;
+use gatewren_gate::http::Tls;
 
 /// Creates or reads the certificate, and makes the server use it.
 pub fn run(home: &Home) -> Result<String, String> {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::http::{Facts, shown_at};
-use crate::sys::Holder;
+use gatewren_base::sys::Holder;
+use gatewren_gate::http::{Facts, shown_at};
 
 /// How long the server may take to present the new certificate; then the command fails.
 const WITHIN: Duration = Duration::from_secs(15);

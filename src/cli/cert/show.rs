@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::home::Home;
 use super::server::Shows;
-use crate::http::{Facts, Subject, Tls};
-use crate::sys::{now_ms, rfc3339};
+use gatewren_base::sys::{now_ms, rfc3339};
+use gatewren_gate::http::{Facts, Subject, Tls};
 
 const DAY: i64 = 24 * 60 * 60;
 

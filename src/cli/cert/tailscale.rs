@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::home::Home;
 use super::install::install;
-use crate::http::Given;
+use gatewren_gate::http::Given;
 
 /// The client of tailscaled, searched in PATH.
 const PROGRAM: &str = "tailscale";

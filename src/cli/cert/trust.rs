@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::home::Home;
 use super::show::until;
-use crate::deeds::{AUTHORITY_PEM, How, SYSTEMS, Trusting};
-use crate::http::Facts;
-use crate::owner::profile;
-use crate::sys::{files, host_name};
+use gatewren_base::sys::{files, host_name};
+use gatewren_gate::deeds::{AUTHORITY_PEM, How, SYSTEMS, Trusting};
+use gatewren_gate::http::Facts;
+use gatewren_server::owner::profile;
 
 /// Where Debian reads local authorities from.
 const STORE: &str = "/usr/local/share/ca-certificates";

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use super::finding::Finding;
-use crate::config::Spaces;
-use crate::deeds::{expires_soon, standing};
-use crate::sys::now_ms;
-use crate::vault::{Agent, Vault};
+use gatewren_base::config::Spaces;
+use gatewren_base::sys::now_ms;
+use gatewren_gate::deeds::{expires_soon, standing};
+use gatewren_store::vault::{Agent, Vault};
 
 /// A token that was not used for this long is reported.
 const UNUSED_MS: u64 = 90 * 86_400_000;
@@ -130,7 +130,7 @@ fn owner(vault: &Vault) -> Finding {
 mod tests {
     use super::super::finding::State;
     use super::*;
-    use crate::config::Preset;
+    use gatewren_base::config::Preset;
 
     fn agent(name: &str, created_ms: u64, last_used_ms: Option<u64>) -> Agent {
         Agent {

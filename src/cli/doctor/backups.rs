@@ -1,10 +1,10 @@
 //! Checks the age of the newest backup.
 
 use super::finding::Finding;
-use crate::backends::Backups;
-use crate::config::Reach;
-use crate::helper_client::Helper;
-use crate::sys::{moment_ms, now_ms};
+use gatewren_base::config::Reach;
+use gatewren_base::sys::{moment_ms, now_ms};
+use gatewren_host::backends::Backups;
+use gatewren_host::helper_client::Helper;
 
 /// An older backup is reported.
 const OLD_MS: u64 = 8 * 86_400_000;

@@ -8,11 +8,11 @@ use tokio::time::sleep;
 use super::super::deed::hand;
 use super::super::door::{Door, in_url};
 use super::finding::Finding;
-use crate::auth::Admission;
-use crate::config::{Mode, Overrides, Policy, Preset};
-use crate::deeds::{admit, edit, rotate};
-use crate::sys::{Secret, now_ms};
-use crate::vault::{Agent, Vault};
+use gatewren_base::config::{Mode, Overrides, Policy, Preset};
+use gatewren_base::sys::{Secret, now_ms};
+use gatewren_gate::auth::Admission;
+use gatewren_gate::deeds::{admit, edit, rotate};
+use gatewren_store::vault::{Agent, Vault};
 
 /// The agent that calls; it is expired between two runs.
 const NAME: &str = "gatewren-doctor";

@@ -1,10 +1,10 @@
 //! Checks when the certificate expires.
 
 use super::finding::Finding;
-use crate::app::{box_names, certificate};
-use crate::config::{Settings, TlsMode};
-use crate::http::Facts;
-use crate::sys::{now_ms, rfc3339};
+use gatewren_base::config::{Settings, TlsMode};
+use gatewren_base::sys::{now_ms, rfc3339};
+use gatewren_gate::http::Facts;
+use gatewren_server::app::{box_names, certificate};
 
 /// Our own authority renews 30 days before the end, so fewer days left means that renewal failed.
 const OWN_DAYS: i64 = 29;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::finding::Finding;
-use crate::backends::{BackendError, ContainerName, Lxc, Program, Shell, ShellCall};
-use crate::config::Reach;
-use crate::helper_client::Helper;
-use crate::sys::random_bytes;
+use gatewren_base::config::Reach;
+use gatewren_base::sys::random_bytes;
+use gatewren_host::backends::{BackendError, ContainerName, Lxc, Program, Shell, ShellCall};
+use gatewren_host::helper_client::Helper;
 
 /// The reference in the helper's log.
 const REFERENCE: &str = "gatewren doctor";

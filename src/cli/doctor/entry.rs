@@ -10,9 +10,9 @@ use super::super::check_box::Findings;
 use super::super::{door::Door, job::helper_of, place::Place, runtime, say::fail};
 use super::finding::{Finding, State};
 use super::{agents, backups, call, certificate, container, machine, reach, service, stores};
-use crate::config::Settings;
-use crate::helper_client::Helper;
-use crate::sys::Requester;
+use gatewren_base::config::Settings;
+use gatewren_base::sys::Requester;
+use gatewren_host::helper_client::Helper;
 
 /// Exit code: something needs attention.
 const WARNINGS: u8 = 1;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::deeds::plain;
+use gatewren_gate::deeds::plain;
 
 /// The state of the checked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::super::program::is_there;
 use super::finding::Finding;
-use crate::config::Settings;
-use crate::sys::{
+use gatewren_base::config::Settings;
+use gatewren_base::sys::{
     LIMITING_CONTROLLERS, cgroup2_mount, clock_is_synchronised, disk_space, files, is_root,
     limiting_controllers,
 };
@@ -232,7 +232,7 @@ fn quorum(members: &Path) -> Option<Finding> {
 mod tests {
     use super::super::finding::State;
     use super::*;
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     #[test]
     fn quorum_is_what_proxmox_says() {

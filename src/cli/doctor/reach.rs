@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use super::super::door::{Door, in_url};
 use super::finding::Finding;
-use crate::app::{box_addresses, box_names};
-use crate::config::Settings;
-use crate::http::is_local;
+use gatewren_base::config::Settings;
+use gatewren_gate::http::is_local;
+use gatewren_server::app::{box_addresses, box_names};
 
 /// The maximum number of addresses and names to try.
 const MOST: usize = 8;

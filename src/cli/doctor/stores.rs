@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::finding::Finding;
-use crate::state::checkup;
-use crate::vault::{AuditReader, Chain};
+use gatewren_store::state::checkup;
+use gatewren_store::vault::{AuditReader, Chain};
 
 /// Checks both, while the server runs.
 pub fn look(vault: &Path) -> Vec<Finding> {

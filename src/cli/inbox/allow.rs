@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::super::deed::hand;
 use super::ask::ask_yes;
 use super::desk::Desk;
-use crate::deeds::{self, GrantWish, Span, end_grant, granted_words, is_broad, known_tool};
-use crate::sys::{exact_line, rfc3339};
-use crate::vault::{Grant as Given, GrantBound, hex};
+use gatewren_base::sys::{exact_line, rfc3339};
+use gatewren_gate::deeds::{self, GrantWish, Span, end_grant, granted_words, is_broad, known_tool};
+use gatewren_store::vault::{Grant as Given, GrantBound, hex};
 
 /// The grant to create.
 #[derive(Debug, clap::Args)]

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
 
-use crate::sys::is_asked;
+use gatewren_base::sys::is_asked;
 
 /// The maximum length of an answer, in bytes.
 const MAX_ANSWER_BYTES: u64 = 256;

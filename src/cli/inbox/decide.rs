@@ -11,10 +11,10 @@ use super::super::say::{conclude, fail};
 use super::ask::ask_yes;
 use super::desk::Desk;
 use super::{look, print};
-use crate::auth::CommandPrefix;
-use crate::deeds::{self, Batch, GrantWish, Span, Verb, rule};
-use crate::sys::now_ms;
-use crate::vault::{Change, ChangeStatus, GrantBound};
+use gatewren_base::sys::now_ms;
+use gatewren_gate::auth::CommandPrefix;
+use gatewren_gate::deeds::{self, Batch, GrantWish, Span, Verb, rule};
+use gatewren_store::vault::{Change, ChangeStatus, GrantBound};
 
 /// Exit code: a change could no longer be decided on.
 const PAST: u8 = 3;

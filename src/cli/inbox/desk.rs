@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::vault::{Agent, Change, Vault};
+use gatewren_store::vault::{Agent, Change, Vault};
 
 /// The open vault and the agents in it.
 pub struct Desk {

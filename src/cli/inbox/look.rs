@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::super::table::table;
 use super::desk::Desk;
 use super::print;
-use crate::deeds::{Batch, movement};
-use crate::vault::Change;
+use gatewren_gate::deeds::{Batch, movement};
+use gatewren_store::vault::Change;
 
 /// Filters for the list of changes.
 #[derive(Debug, clap::Args)]

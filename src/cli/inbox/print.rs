@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use crate::backends::neutralise;
-use crate::deeds::{Movement, ShownArgument, change_arguments, result_text};
-use crate::sys::{exact_line, exact_lines, rfc3339};
-use crate::vault::{Change, ChangeStatus, hex};
+use gatewren_base::sys::{exact_line, exact_lines, rfc3339};
+use gatewren_gate::deeds::{Movement, ShownArgument, change_arguments, result_text};
+use gatewren_host::backends::neutralise;
+use gatewren_store::vault::{Change, ChangeStatus, hex};
 
 /// The maximum number of characters of arguments in a line of a list. Longer arguments are left out completely:
 /// the beginning of a command looks like a whole one.

@@ -5,15 +5,15 @@ use serde_json::{Map, Value, json};
 
 use super::desk::Desk;
 use super::print;
-use crate::app::tables;
-use crate::auth::Principal;
-use crate::config::Preset;
-use crate::deeds::Movement;
-use crate::owner::argument_list;
-use crate::policy::question;
-use crate::registry::Tool;
-use crate::sys::{Scratch, random_bytes};
-use crate::vault::{Change, Vault};
+use gatewren_base::config::Preset;
+use gatewren_base::sys::{Scratch, random_bytes};
+use gatewren_gate::auth::Principal;
+use gatewren_gate::deeds::Movement;
+use gatewren_gate::policy::question;
+use gatewren_server::app::tables;
+use gatewren_server::owner::argument_list;
+use gatewren_store::vault::{Change, Vault};
+use gatewren_wire::registry::Tool;
 
 /// Values that a rendering could confuse: by masking, cutting, trimming, hiding characters, or mixing up types.
 fn pairs() -> Vec<(Value, Value)> {

@@ -8,8 +8,8 @@ use std::str::FromStr;
 use toml::Value;
 
 use super::fragment::Wish;
-use crate::app::box_names;
-use crate::config::{Preset, Settings, TlsMode};
+use gatewren_base::config::{Preset, Settings, TlsMode};
+use gatewren_server::app::box_names;
 
 /// Where to listen: `9443`, or `192.168.1.10:9443` for only this address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use crate::app::certificate;
-use crate::config::Settings;
-use crate::http::{Facts, Subject};
-use crate::sys::as_owner_of;
-use crate::vault::Vault;
+use gatewren_base::config::Settings;
+use gatewren_base::sys::as_owner_of;
+use gatewren_gate::http::{Facts, Subject};
+use gatewren_server::app::certificate;
+use gatewren_store::vault::Vault;
 
 /// Returns whether the authority cannot sign for the names of these settings, while no client trusts it yet: no
 /// agent has connected, and the owner has set no password.

@@ -18,11 +18,11 @@ use super::answers::{Answers, Files, Listen};
 use super::authority;
 use super::fragment::Fragment;
 use super::service;
-use crate::auth::Admission;
-use crate::config::{Policy, Preset, Settings, TlsMode};
-use crate::deeds::{Expiry, admit, fit_name, plain, valid_until};
-use crate::sys::{Secret, is_asked, rfc3339};
-use crate::vault::{Agent, Vault};
+use gatewren_base::config::{Policy, Preset, Settings, TlsMode};
+use gatewren_base::sys::{Secret, is_asked, rfc3339};
+use gatewren_gate::auth::Admission;
+use gatewren_gate::deeds::{Expiry, admit, fit_name, plain, valid_until};
+use gatewren_store::vault::{Agent, Vault};
 
 /// How long the server may take to answer after a start or a reload.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);

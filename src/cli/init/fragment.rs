@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use crate::config::{Resolved, Settings};
-use crate::sys::files;
+use gatewren_base::config::{Resolved, Settings};
+use gatewren_base::sys::files;
 
 /// The name of the file: early in the order, so later files override it.
 const NAME: &str = "10-init.toml";
@@ -145,7 +145,7 @@ fn put(table: &mut Table, key: &str, value: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     fn names(name: &str) -> Wish {
         ("names", Value::Array(vec![Value::String(name.to_owned())]))

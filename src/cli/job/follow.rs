@@ -11,8 +11,8 @@ use super::super::deed::hand;
 use super::super::say::{conclude, fail};
 use super::print;
 use super::way::{Owned, Way};
-use crate::backends::{JobStanding, neutralise};
-use crate::deeds::Deed;
+use gatewren_gate::deeds::Deed;
+use gatewren_host::backends::{JobStanding, neutralise};
 
 /// Exit code: the timeout has passed, or the job had already ended.
 const PAST: u8 = 3;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::inbox::Desk;
 use super::way::Owned;
-use crate::deeds::plain;
+use gatewren_gate::deeds::plain;
 
 /// The maximum number of characters of a command in a line; the rest is cut.
 const IN_A_LINE: usize = 60;

@@ -8,10 +8,10 @@ use std::time::SystemTime;
 use tokio::sync::watch;
 
 use super::super::{inbox::Desk, place::Place};
-use crate::backends::{JobStanding, Jobs, JobsView};
-use crate::config::Settings;
-use crate::helper_client::Helper;
-use crate::sys::Requester;
+use gatewren_base::config::Settings;
+use gatewren_base::sys::Requester;
+use gatewren_host::backends::{JobStanding, Jobs, JobsView};
+use gatewren_host::helper_client::Helper;
 
 /// The requester's name in the helper's log and in the audit.
 const REFERENCE: &str = "gatewren job";

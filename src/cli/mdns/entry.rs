@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::super::{place::Place, say::conclude};
 use super::service::{Avahi, FOLDER, ServiceFile, Told};
-use crate::app::certificate;
-use crate::http::Tls;
-use crate::sys::{Holder, as_owner_of};
+use gatewren_base::sys::{Holder, as_owner_of};
+use gatewren_gate::http::Tls;
+use gatewren_server::app::certificate;
 
 /// Announce the server on the local network, with the pin of its certificate.
 #[derive(Debug, clap::Args)]

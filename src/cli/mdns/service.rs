@@ -4,9 +4,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::http::Pin;
-use crate::protocol::Version;
-use crate::sys::{files, process};
+use gatewren_base::sys::{files, process};
+use gatewren_gate::http::Pin;
+use gatewren_wire::protocol::Version;
 
 /// The directory that avahi-daemon watches (avahi.service(5)).
 pub const FOLDER: &str = "/etc/avahi/services";
@@ -163,7 +163,7 @@ impl Avahi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::Scratch;
+    use gatewren_base::sys::Scratch;
 
     fn told(port: u16) -> Told {
         let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::vault::AuditReader;
+use gatewren_store::vault::AuditReader;
 
 /// Returns the key; `None` if this user may not read the vault, or the server has not created the key yet.
 pub fn author_key(state: &Path) -> Option<[u8; 32]> {

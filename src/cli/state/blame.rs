@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::author_key::author_key;
 use super::print::who;
-use crate::deeds::plain;
-use crate::state::{History, Pointer, Writing};
-use crate::sys::rfc3339;
+use gatewren_base::sys::rfc3339;
+use gatewren_gate::deeds::plain;
+use gatewren_store::state::{History, Pointer, Writing};
 
 /// The maximum number of values to list; the others are counted.
 const MAX_LEAVES: usize = 10_000;

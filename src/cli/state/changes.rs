@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use super::super::say::fail;
 use super::author_key::author_key;
 use super::print;
-use crate::state::{Entry, Filter, History, Pointer};
+use gatewren_store::state::{Entry, Filter, History, Pointer};
 
 /// Filters for the log.
 #[derive(Debug, clap::Args)]

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::super::say::{conclude, fail};
-use crate::deeds::plain;
-use crate::state::{Checkup, checkup};
+use gatewren_gate::deeds::plain;
+use gatewren_store::state::{Checkup, checkup};
 
 /// Exit code: the database breaks its rules. 1 means that it could not be checked, 2 a wrong command line.
 const WRONG: u8 = 3;

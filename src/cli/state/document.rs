@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::state::{Document, History, Pointer};
-use crate::sys::rfc3339;
+use gatewren_base::sys::rfc3339;
+use gatewren_store::state::{Document, History, Pointer};
 
 /// The current value at `pointer`.
 pub fn get(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String> {

@@ -6,7 +6,7 @@ use clap::{Subcommand, ValueHint};
 
 use super::super::{place::Place, say::conclude};
 use super::{blame, changes, check, document, patch, watch};
-use crate::state::Pointer;
+use gatewren_store::state::Pointer;
 
 /// Read, change and follow the document that describes the host.
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::author_key::author_key;
-use crate::state::{Actor, Author, Patch, apply_once};
+use gatewren_store::state::{Actor, Author, Patch, apply_once};
 
 /// The author of the revision.
 #[derive(Debug, clap::Args)]

@@ -1,8 +1,8 @@
 //! Prints a revision for a person.
 
-use crate::deeds::plain;
-use crate::state::{Operation, Revision};
-use crate::sys::rfc3339;
+use gatewren_base::sys::rfc3339;
+use gatewren_gate::deeds::plain;
+use gatewren_store::state::{Operation, Revision};
 
 /// The maximum number of operations of a revision to print; the others are counted.
 const MAX_OPERATIONS: usize = 20;
@@ -59,7 +59,7 @@ fn described(operation: &Operation) -> String {
 mod tests {
     use serde_json::json;
 
-    use crate::state::Patch;
+    use gatewren_store::state::Patch;
 
     use super::*;
 

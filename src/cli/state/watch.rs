@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::super::{runtime, say::fail};
 use super::print;
-use crate::state::{News, Pointer, Tail};
+use gatewren_store::state::{News, Pointer, Tail};
 
 /// How often to poll the file: a poll without new revisions takes some microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ async fn watch(mut tail: Tail, pointer: &Pointer, json: bool) -> Result<(), End>
             _ = terminate.recv() => return Ok(()),
             _ = looks.tick() => {
                 // Yields after each piece, so that signals are handled between them.
-                while let Some(news) = tail.next().map_err(failed)? {
+                while let Some(news) = tail.read().map_err(failed)? {
                     let text = if json { lines(&news, &tail, pointer) } else { told(&news, &tail) };
                     print(&text).map_err(|_| End::Unread)?;
                     tokio::task::yield_now().await;

@@ -15,8 +15,8 @@ use super::super::{
 };
 use super::page::{as_json, page};
 use super::view::View;
-use crate::sys::{now_ms, terminal_size};
-use crate::vault::Glance;
+use gatewren_base::sys::{now_ms, terminal_size};
+use gatewren_store::vault::Glance;
 
 /// The size to use if the terminal does not report its own: rows and columns.
 const USUAL_SIZE: (usize, usize) = (24, 80);

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::view::View;
-use crate::deeds::plain;
-use crate::sys::rfc3339;
-use crate::vault::Step;
+use gatewren_base::sys::rfc3339;
+use gatewren_gate::deeds::plain;
+use gatewren_store::vault::Step;
 
 /// The widths of all columns but the last, which takes the rest of the line.
 const WIDTHS: [usize; 4] = [9, 12, 20, 15];

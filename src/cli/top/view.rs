@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::vault::{Glance, Step, VaultError, Waiting};
+use gatewren_store::vault::{Glance, Step, VaultError, Waiting};
 
 /// The maximum number of ended calls to remember. All but the newest are forgotten after a minute.
 const MOST_ENDED: usize = 20_000;

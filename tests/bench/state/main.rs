@@ -18,26 +18,12 @@
 //!
 //! This process commits the changes that subscribers are notified of, so they take the longest path: gatewren must
 //! notice them first. The time is measured from the return of COMMIT to the whole decrypted event at the client. This
-//! program includes the room `state`, as gatewren does, because no interface lets a client write as fast as its
+//! program writes through the module `state`, as gatewren does, because no interface lets a client write as fast as its
 //! writer can.
 
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "each benchmark uses a part of the shared code")]
 mod common;
-
-// The measured room, and those that it may import (`tests/it/house_rules.rs`).
-#[path = "../../../src/config/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the daemon uses the rest")]
-mod config;
-#[path = "../../../src/state/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the daemon uses the rest")]
-mod state;
-#[path = "../../../src/sys/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the daemon uses the rest")]
-mod sys;
-#[path = "../../../src/telemetry/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the daemon uses the rest")]
-mod telemetry;
 
 mod args;
 mod commits;
@@ -50,6 +36,8 @@ mod rounds;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use gatewren_base::sys;
+use gatewren_store::state;
 
 use args::Args;
 use common::start::start;

@@ -1,0 +1,510 @@
+//! The limits of the root helper: the operations that it allows, whatever the front requests.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::backup_target::{BackupPlace, PLACES};
+use super::error::{ConfigError, UnknownWord};
+use super::glob::Glob;
+use super::helper_class::HelperClass;
+use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, TEMPLATES};
+use super::key::{Key, key};
+use super::reading;
+use super::recipient::{RECIPIENTS, Recipient};
+use super::shape::{Flag, Shape as _, Word};
+use super::template::Template;
+use super::trust::doubt;
+use super::wifi_network::{NETWORKS, WifiNetwork};
+
+/// The default path of `gatewren helper`.
+pub const HELPER_POLICY_FILE: &str = "/etc/gatewren/helper.toml";
+
+/// Whether commands may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shell {
+    /// Not allowed.
+    Off,
+    /// Any command may run, as root.
+    Full,
+}
+
+/// A setting that is either off or on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// Not allowed.
+    Off,
+    /// Allowed.
+    On,
+}
+
+/// The allowed operations on package updates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Updates {
+    /// None.
+    Off,
+    /// Listing them.
+    ReadOnly,
+    /// Listing and installing them.
+    Apply,
+}
+
+/// The limits that also hold if an attacker controls the front.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the file")]
+pub struct HelperPolicy {
+    /// Commands on the host.
+    pub host_shell: Shell,
+    /// Commands in containers.
+    pub container_shell: Shell,
+    /// The containers that agents may see and change.
+    pub containers: Vec<Glob>,
+    /// Whether more of the host may be read than an unprivileged user can.
+    pub host_reads: bool,
+    /// Whether containers may be listed, read and watched.
+    pub lxc_reads: bool,
+    /// Whether containers may be started, stopped and frozen, and their autostart changed.
+    pub lxc_writes: bool,
+    /// Whether containers may be created, destroyed and restored, and their definitions changed.
+    pub lxc_manage: Switch,
+    /// Whether files in containers may be listed, read and written.
+    pub container_files: Switch,
+    /// The templates for new containers.
+    pub templates: Vec<Template>,
+    /// Restarting the host and shutting it down.
+    pub power: Switch,
+    /// Package updates.
+    pub updates: Updates,
+    /// Whether the host's journal may be read.
+    pub host_logs: bool,
+    /// Changing the host's systemd units.
+    pub units: Switch,
+    /// The directories of the host whose files may be listed, searched and read.
+    pub host_file_reads: Vec<String>,
+    /// The directories of the host whose files may be written.
+    pub host_file_writes: Vec<String>,
+    /// Changing the host's network.
+    pub network: Switch,
+    /// The wireless networks whose passwords may be used.
+    pub wifi_networks: Vec<WifiNetwork>,
+    /// Whether the host's disks may be checked and repaired.
+    pub storage: Switch,
+    /// The users, or files, whose SSH keys may be listed and changed.
+    pub ssh_keys: Vec<String>,
+    /// Changing the host's settings.
+    pub host_settings: Switch,
+    /// Making and restoring backups.
+    pub backup: Switch,
+    /// The backup targets.
+    pub backup_targets: Vec<BackupPlace>,
+    /// The directories in which clients may add backup targets.
+    pub backup_roots: Vec<String>,
+    /// The directories of the host that may be backed up.
+    pub backup_paths: Vec<String>,
+    /// The recipients of mail.
+    pub mail_to: Vec<Recipient>,
+}
+
+impl HelperPolicy {
+    /// Reads the policy. A missing file is an error, except for [`HELPER_POLICY_FILE`], where the defaults apply.
+    ///
+    /// A file that can be written or replaced by users other than root and our own user is rejected, because such a
+    /// file limits nobody.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_or(path, Self::default())
+    }
+
+    /// Like `load`, for a trial: if the default file is missing, everything is allowed. An existing file
+    /// limits a trial too.
+    pub fn load_for_trial(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_or(path, Self::everything())
+    }
+
+    fn load_or(path: &Path, absent: Self) -> Result<Self, ConfigError> {
+        let mut policy = Self::default();
+        let may_be_missing = path == Path::new(HELPER_POLICY_FILE);
+        let problems = match reading::alone(path, may_be_missing) {
+            Ok(None) => {
+                policy = absent;
+                Vec::new()
+            }
+            Ok(Some(file)) => reading::apply(&file, Self::KEYS, &mut policy),
+            Err(problem) => vec![problem],
+        };
+        ConfigError::of(problems.into_iter().chain(doubt(path)).collect()).map(|()| policy)
+    }
+
+    /// Returns a policy without limits. It is for a trial, on a host without an installation.
+    pub fn everything() -> Self {
+        Self {
+            host_shell: Shell::Full,
+            lxc_manage: Switch::On,
+            container_files: Switch::On,
+            templates: Template::of_lxc("busybox").into_iter().collect(),
+            power: Switch::On,
+            updates: Updates::Apply,
+            units: Switch::On,
+            host_file_reads: vec!["/".to_owned()],
+            host_file_writes: vec!["/".to_owned()],
+            network: Switch::On,
+            storage: Switch::On,
+            ssh_keys: vec!["root".to_owned()],
+            host_settings: Switch::On,
+            backup: Switch::On,
+            backup_paths: vec!["/".to_owned()],
+            mail_to: "root".parse().into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether the operations of a class are allowed.
+    pub fn allows(&self, class: HelperClass) -> bool {
+        match class {
+            HelperClass::HostShell => self.host_shell == Shell::Full,
+            HelperClass::ContainerShell => self.container_shell == Shell::Full,
+            HelperClass::HostReads => self.host_reads,
+            HelperClass::LxcReads => self.lxc_reads,
+            HelperClass::LxcWrites => self.lxc_writes,
+            HelperClass::LxcManage => self.lxc_manage == Switch::On,
+            HelperClass::ContainerFiles => self.container_files == Switch::On,
+            HelperClass::Power => self.power == Switch::On,
+            HelperClass::Updates => self.updates != Updates::Off,
+            HelperClass::UpdatesApply => self.updates == Updates::Apply,
+            HelperClass::HostLogs => self.host_logs,
+            HelperClass::Units => self.units == Switch::On,
+            HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
+            HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
+            HelperClass::Network => self.network == Switch::On,
+            HelperClass::Storage => self.storage == Switch::On,
+            HelperClass::SshKeys => !self.ssh_keys.is_empty(),
+            HelperClass::HostSettings => self.host_settings == Switch::On,
+            HelperClass::Backup => self.backup == Switch::On,
+            HelperClass::MailTo => !self.mail_to.is_empty(),
+        }
+    }
+
+    pub(super) const INTRODUCTION: &'static str = "\
+Limits of gatewren's root helper. They apply to every request of the front, whatever an agent's policy allows.
+This file belongs to root: the front cannot change it, and the helper rejects a file that another user can write or
+replace. The helper reads it at its start and after `systemctl reload gatewren-helper`. A reload does not stop
+running work, and an invalid file changes nothing.
+Each operation of the helper belongs to one key. What a key disables, and a container that is not in the list, is
+rejected for every agent, and clients do not see the tools that need it. Otherwise the helper only reports that it
+runs, and which keys are on.
+Every value below is the default: uncomment a line to change it.";
+
+    /// The keys, in the order of the sample.
+    #[rustfmt::skip]
+    pub(super) const KEYS: &'static [Key<Self>] = &[
+        key!("", "host_shell", host_shell, Word,
+            "Commands on the host as root: \"off\", or \"full\" for agents whose policy allows them. With \"full\", an\n\
+             agent can do everything that root can do on this server; no other key limits it."),
+        key!("", "container_shell", container_shell, Word,
+            "Commands in containers as root: \"full\" or \"off\". Root in a container without id maps has almost the\n\
+             rights of the host's root."),
+        key!("", "containers", containers, GLOBS,
+            "Containers that agents may see and change; * matches any characters, ? matches one. Lines and processes\n\
+             of other containers are removed from the host's journal and process list."),
+        key!("", "host_reads", host_reads, Flag,
+            "Reading more about the host than an unprivileged user can: mounts and their usage, directory sizes, time\n\
+             synchronisation, the programs behind open ports, disk health, firewall rules, tunnels without their\n\
+             keys, and whether other machines answer."),
+        key!("", "lxc_reads", lxc_reads, Flag,
+            "Listing, reading and watching containers: state, definition, addresses, open ports, operating system,\n\
+             units, journal and resource usage. With false, containers are invisible."),
+        key!("", "lxc_writes", lxc_writes, Flag,
+            "Starting, stopping, restarting and freezing containers, their autostart, and changes of the systemd\n\
+             units in them."),
+        key!("", "lxc_manage", lxc_manage, Word,
+            "Creating, copying and destroying containers, creating and restoring snapshots, and changing limits and\n\
+             names: \"off\" or \"on\"."),
+        key!("", "container_files", container_files, Word,
+            "Listing, reading and writing files in containers as root, running or not: \"off\" or \"on\". A client that\n\
+             writes a file in a container can run any program as root in it."),
+        key!("", "templates", templates, TEMPLATES,
+            "Templates for new containers: the name of an LXC template, such as \"busybox\", or a name with its\n\
+             arguments, such as \"debian: download -d debian -r trixie -a amd64\". A template is a program that root\n\
+             runs, and many download files."),
+        key!("", "power", power, Word,
+            "Restarting the server, shutting it down, and cancelling both: \"off\" or \"on\". systemd does it some\n\
+             seconds later, and not while a program holds an inhibitor lock."),
+        key!("", "updates", updates, Word,
+            "Updates of packages, of the host and of containers, and of the host's firmware: \"off\", \"read-only\" to\n\
+             list available updates and the history, or \"apply\" to download and install them. Package scripts run as\n\
+             root then, regardless of the other keys. The sources and keys of apt, and the remotes of fwupd, decide\n\
+             which packages and firmware are accepted."),
+        key!("", "host_logs", host_logs, Flag,
+            "Reading the host's journal, kernel messages included. Text that looks like a secret is redacted where\n\
+             gatewren recognises it."),
+        key!("", "units", units, Word,
+            "Starting, stopping, restarting, enabling and disabling systemd units of the host: \"off\" or \"on\". Never\n\
+             gatewren's own units, and never units that shut the server down. Units of containers follow lxc_writes."),
+        key!("", "host_file_reads", host_file_reads, DIRECTORIES,
+            "Directories of the host whose files may be listed, searched and read as root: none, or for example\n\
+             [\"/etc\", \"/srv\"]. gatewren's own files, containers, /proc, /sys and /dev are always excluded, and links\n\
+             cannot lead out of the directories."),
+        key!("", "host_file_writes", host_file_writes, DIRECTORIES,
+            "Directories of the host in which files may be created and replaced as root, with the same exclusions. A\n\
+             client that may write in /etc or in a home directory can soon do everything."),
+        key!("", "network", network, Word,
+            "Changing the host's network: \"off\" or \"on\". Start and stop WireGuard tunnels that have a profile here,\n\
+             with the commands in the profile; join and forget wireless networks; switch the radio; set name servers.\n\
+             A change can disconnect the client that makes it."),
+        key!("", "wifi_networks", wifi_networks, NETWORKS,
+            "Wireless networks that may be joined with a password: a name, and a file with the password in one line,\n\
+             such as [\"Home: /root/wifi-home\"]. Only root may have access to the file. Networks that NetworkManager\n\
+             knows already need no entry."),
+        key!("", "storage", storage, Word,
+            "Checking file systems, md arrays and ZFS pools of the host for damage, and repairing them, at once or at\n\
+             the next boot: \"off\" or \"on\". It takes hours on a large disk and slows the server down, and a repair can\n\
+             lose files that cannot be saved."),
+        key!("", "ssh_keys", ssh_keys, ACCOUNTS,
+            "Users whose SSH keys may be listed, added and removed: none, or users such as [\"root\"], with keys in\n\
+             .ssh/authorized_keys of their home directories, or absolute paths of such files. A client that may add a\n\
+             key for root can log in as root. Keys that were added by other means are never changed."),
+        key!("", "host_settings", host_settings, Word,
+            "Changing the host name, time zone, language, keyboard layout, CPU frequency governor and compressed swap\n\
+             in memory: \"off\" or \"on\"."),
+        key!("", "backup", backup, Word,
+            "Creating, verifying and restoring backups of containers, and of the directories in backup_paths, in the\n\
+             places of backup_targets: \"off\" or \"on\". A client that may do this can return a container to an older\n\
+             state."),
+        key!("", "backup_targets", backup_targets, PLACES,
+            "Where backups are stored: a name, and a directory that root owns (\"local: /srv/backup\"), a disk that is\n\
+             mounted for it (\"usb: disk LABEL=backup\"), a share (\"nas: smb //host/share credentials=/root/nas\"), or a\n\
+             restic repository (\"safe: restic /srv/restic password=/root/restic\", or sftp:, rest: or s3:, with\n\
+             \"credentials=/root/s3\" for the server's login). Only root may have access to files with passwords."),
+        key!("", "backup_roots", backup_roots, DIRECTORIES,
+            "Directories that root owns, in which clients may add backup targets, each a directory of its own."),
+        key!("", "backup_paths", backup_paths, DIRECTORIES,
+            "Directories of the host that may be backed up as root, with everything in them on the same file system.\n\
+             A backup is restored only to a new directory in one of host_file_writes."),
+        key!("", "mail_to", mail_to, RECIPIENTS,
+            "Recipients of mail from channels of kind \"mail\" in gatewren.toml, sent with the server's own sendmail:\n\
+             none, or addresses such as [\"me@example.org\"]. Mail to any other address is rejected."),
+    ];
+}
+
+#[cfg(feature = "testing")]
+impl HelperPolicy {
+    /// Parses a policy from the text of its file.
+    pub fn from_text(text: &str) -> Result<Self, ConfigError> {
+        let mut policy = Self::default();
+        let file = reading::Text::new(Path::new(HELPER_POLICY_FILE), text);
+        let problems = reading::apply(&file, Self::KEYS, &mut policy);
+        ConfigError::of(problems).map(|()| policy)
+    }
+
+    /// Returns all keys with their values, as a file.
+    pub fn to_text(&self) -> String {
+        super::key::written(Self::KEYS, self)
+    }
+}
+
+/// The defaults: reading containers and running commands in them is on; creating and removing containers and
+/// changing the host is off.
+impl Default for HelperPolicy {
+    fn default() -> Self {
+        Self {
+            host_shell: Shell::Off,
+            container_shell: Shell::Full,
+            containers: "*".parse().into_iter().collect(),
+            host_reads: true,
+            lxc_reads: true,
+            lxc_writes: true,
+            lxc_manage: Switch::Off,
+            container_files: Switch::Off,
+            templates: Vec::new(),
+            power: Switch::Off,
+            updates: Updates::ReadOnly,
+            host_logs: true,
+            units: Switch::Off,
+            host_file_reads: Vec::new(),
+            host_file_writes: Vec::new(),
+            network: Switch::Off,
+            wifi_networks: Vec::new(),
+            storage: Switch::Off,
+            ssh_keys: Vec::new(),
+            host_settings: Switch::Off,
+            backup: Switch::Off,
+            backup_targets: Vec::new(),
+            backup_roots: Vec::new(),
+            backup_paths: Vec::new(),
+            mail_to: Vec::new(),
+        }
+    }
+}
+
+/// Implements `Display` and `FromStr` for the values of a key.
+macro_rules! words {
+    ($kind:ty, $($word:literal = $value:path),+) => {
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $($value => $word),+ })
+            }
+        }
+
+        impl FromStr for $kind {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                match word {
+                    $($word => Ok($value),)+
+                    _ => Err(UnknownWord::new(word, &[$($word),+])),
+                }
+            }
+        }
+    };
+}
+
+words!(Shell, "off" = Self::Off, "full" = Self::Full);
+words!(Switch, "off" = Self::Off, "on" = Self::On);
+words!(
+    Updates,
+    "off" = Self::Off,
+    "read-only" = Self::ReadOnly,
+    "apply" = Self::Apply
+);
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::PathBuf;
+
+    use super::super::reference::helper_sample;
+    use super::*;
+    use crate::sys::Scratch;
+
+    fn written(scratch: &Scratch, text: &str) -> PathBuf {
+        let path = scratch.join("helper.toml");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        path
+    }
+
+    #[test]
+    fn what_a_file_does_not_say_is_strict_even_in_a_trial() {
+        let scratch = Scratch::new();
+        let empty = written(&scratch, "");
+        let policy = HelperPolicy::load_for_trial(&empty);
+        assert_eq!(policy, Ok(HelperPolicy::default()));
+        assert_eq!(HelperPolicy::default().host_shell, Shell::Off);
+        let absent = HelperPolicy::load_for_trial(&scratch.join("absent"));
+        assert!(absent.is_err(), "only the standard file may be missing");
+    }
+
+    #[test]
+    fn each_class_is_a_key_with_a_word_about_it_and_a_value_that_switches_it() {
+        let scratch = Scratch::new();
+        let sample = helper_sample();
+        for class in HelperClass::ALL {
+            let said = class.to_string();
+            let name = said.split(' ').next().unwrap();
+            let key = HelperPolicy::KEYS.iter().find(|key| key.name == name);
+            assert!(!key.unwrap().help.is_empty(), "{name}");
+            assert!(sample.contains(&format!("\n#{name} = ")), "{name}");
+            assert_eq!(serde_json::to_value(class).unwrap(), class.key());
+            let list = match class {
+                HelperClass::MailTo => "[\"root\"]",
+                _ => "[\"/srv\"]",
+            };
+            let allowed = [
+                "false",
+                "true",
+                "\"off\"",
+                "\"on\"",
+                "\"full\"",
+                "\"read-only\"",
+                "\"apply\"",
+                "[]",
+                list,
+            ];
+            let allowed = allowed.iter().filter_map(|value| {
+                let path = written(&scratch, &format!("{name} = {value}\n"));
+                HelperPolicy::load(&path).ok()
+            });
+            let said: Vec<bool> = allowed.map(|policy| policy.allows(class)).collect();
+            let expected: &[bool] = match class {
+                HelperClass::Updates => &[false, true, true],
+                HelperClass::UpdatesApply => &[false, false, true],
+                _ => &[false, true],
+            };
+            assert_eq!(said, expected, "{name}");
+            assert!(HelperPolicy::everything().allows(class));
+        }
+        let others = [
+            "containers",
+            "templates",
+            "backup_targets",
+            "backup_roots",
+            "backup_paths",
+            "wifi_networks",
+        ]
+        .len();
+        // One key has two classes, one for each of two values.
+        assert_eq!(
+            HelperPolicy::KEYS.len() + 1,
+            HelperClass::ALL.len() + others
+        );
+    }
+
+    #[test]
+    fn the_sample_uncommented_is_the_defaults_and_stands_in_etc() {
+        let scratch = Scratch::new();
+        // A commented-out default has a "#" without a space.
+        let sample = helper_sample();
+        let lines = sample.lines().map(|line| match line.strip_prefix('#') {
+            Some(key) if !key.starts_with(' ') => key,
+            _ => line,
+        });
+        let keys: Vec<&str> = lines.collect();
+        assert!(keys.contains(&"lxc_reads = true"), "{sample}");
+        let path = written(&scratch, &keys.join("\n"));
+        let policy = HelperPolicy::load_for_trial(&path);
+        assert_eq!(policy, Ok(HelperPolicy::default()));
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../etc/helper.toml");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(path, helper_sample()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), helper_sample());
+    }
+
+    #[test]
+    fn a_stricter_policy_is_read() {
+        let scratch = Scratch::new();
+        let text = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = [\"web\", \"arr-*\"]\n\
+                    lxc_reads = false\nlxc_writes = false\npower = \"on\"\nupdates = \"off\"\n";
+        let policy = HelperPolicy::load(&written(&scratch, text)).unwrap();
+        assert_eq!(policy.host_shell, Shell::Off);
+        assert_eq!(policy.container_shell, Shell::Off);
+        assert!(!policy.lxc_reads && !policy.lxc_writes);
+        assert_eq!((policy.power, policy.updates), (Switch::On, Updates::Off));
+        assert!(policy.allows_container("web") && policy.allows_container("arr-sonarr"));
+        assert!(!policy.allows_container("webs") && !policy.allows_container("vault"));
+    }
+
+    #[test]
+    fn no_container_is_allowed_by_an_empty_list() {
+        let scratch = Scratch::new();
+        let policy = HelperPolicy::load(&written(&scratch, "containers = []\n")).unwrap();
+        assert!(!policy.allows_container("web"));
+        assert!(HelperPolicy::default().allows_container("web"));
+    }
+
+    #[test]
+    fn a_typing_error_never_loosens() {
+        let scratch = Scratch::new();
+        let path = written(&scratch, "host_shel = \"off\"\ncontainers = [\"a/b\"]\n");
+        let said = HelperPolicy::load(&path).unwrap_err().to_string();
+        let shown = path.display();
+        assert_eq!(
+            said,
+            format!(
+                "{shown}:1: unknown key \"host_shel\" in the head of the file; did you mean \
+                 \"host_shell\"?\n{shown}:2: containers must be a list of 0 to 64 entries, each a \
+                 container's name or a pattern, such as \"web\" or \"arr-*\", but is [\"a/b\"]"
+            )
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! Settings: read from files, validated, then plain values. Each key has a default, so no file is needed.
+#![forbid(unsafe_code)]
+
+mod backup_target;
+mod change;
+mod channel;
+mod channel_keys;
+mod dialect;
+mod edge;
+mod error;
+mod glob;
+mod helper_class;
+mod helper_lists;
+mod helper_policy;
+mod helper_reach;
+mod key;
+mod level;
+mod live;
+mod load;
+mod mode;
+mod named;
+mod nearest;
+mod network;
+mod policy;
+mod preset;
+mod reading;
+mod recipient;
+mod reference;
+mod resolved;
+mod risk;
+mod settings;
+mod shape;
+mod space;
+mod space_keys;
+mod template;
+mod traces;
+mod trust;
+mod watched;
+mod wifi_network;
+
+pub use backup_target::BackupStore;
+pub use change::Change;
+pub use channel::{Channel, ChannelKind, Occasion};
+pub use dialect::Dialect;
+pub use edge::{EdgeJwt, KeysAt};
+pub use error::{ConfigError, Problem};
+pub use glob::{Glob, InvalidGlob, fits};
+pub use helper_class::HelperClass;
+#[cfg(any(test, feature = "testing"))]
+pub use helper_policy::Updates;
+pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy};
+pub use level::LogLevel;
+pub use live::{InForce, Live};
+pub use load::SETTINGS_FILE;
+pub use mode::Mode;
+pub use nearest::nearest;
+pub use network::{Network, ip_prefix};
+pub use policy::{Overrides, Policy};
+pub use preset::Preset;
+pub use reference::{helper_sample, settings_sample};
+pub use resolved::Resolved;
+pub use risk::Risk;
+pub use settings::{Inbox, Limits, Settings, StateLog, Tasks, TlsMode};
+pub use space::{Reach, Space, Spaces, WHOLE_BOX};
+pub use template::Template;
+pub use traces::{TRACED_FIELDS, Traces};
+pub use watched::Watched;

@@ -1,0 +1,111 @@
+//! Every system call and every unsafe line of gatewren.
+
+mod activation;
+mod audit_session;
+mod beneath;
+mod cgroup;
+mod child;
+mod clock;
+mod copies;
+mod datagram;
+mod descriptors;
+mod disk_space;
+mod exact_text;
+mod exclusive;
+mod executable;
+pub mod files;
+mod folder_watch;
+mod hints;
+mod host_name;
+mod inside;
+mod jail;
+mod jail_mounts;
+mod keeper;
+mod letters;
+mod lines;
+mod lock;
+mod mount_table;
+mod names;
+mod neighbors;
+mod netlink;
+mod netlink_list;
+mod network;
+mod neutral;
+mod on_behalf;
+mod open_files;
+mod open_ports;
+mod pages;
+mod probe;
+mod proc_dir;
+mod process_table;
+mod program_pages;
+mod random;
+mod rights;
+mod secret;
+mod secret_file;
+mod socket_owners;
+pub mod source;
+mod spawn;
+mod swap;
+mod terminal;
+mod waiter;
+
+pub use activation::{HandedOver, accepts_over_ip, inherited_sockets, started_by_systemd};
+pub use audit_session::{AuditSession, audit_session};
+pub use beneath::place_beneath;
+pub use cgroup::{
+    Cgroup, LIMITING_CONTROLLERS, cgroup_paths, cgroup2_mount, freezer_state, hold,
+    limiting_controllers, limiting_groups, own_cgroup, share_controllers, stale_cgroups,
+};
+pub use child::{Child, Exit};
+pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
+pub use copies::keep_copy;
+pub use datagram::send_datagram;
+pub use descriptors::{adopt_socket, launch_pipes, pipe};
+pub use disk_space::{DiskSpace, disk_space};
+pub use exact_text::{exact_line, exact_lines, text_notes};
+pub use exclusive::is_free;
+pub use executable::{is_static, sealed_copy};
+pub use files::FileError;
+pub use folder_watch::{FolderEvent, FolderWatch};
+pub use hints::Hints;
+pub use host_name::host_name;
+pub use inside::InsideRoot;
+pub use jail::{Jail, JailCommand, run_in_jail};
+pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
+pub use letters::{from_letters, meant_letters, random_letters, to_letters};
+pub use lines::{Lines, TooLong};
+pub use lock::{DirectoryLock, Holder, lock_directory};
+pub use mount_table::{mount_places, unescape_mount};
+pub use neighbors::{FoundNeighbor, neighbors};
+pub use network::{FoundAddress, end_when_gone, end_when_stalled, interface_addresses};
+pub use neutral::{is_hostile, is_unseen, neutralise};
+pub use on_behalf::{Requester, current_requester, on_behalf_of};
+pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
+pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
+pub use pages::Pages;
+pub use probe::{ask_name_server, echo, knock};
+pub use proc_dir::hold_proc;
+pub use process_table::{
+    Process, all_processes, children, descendants, descendants_among, has_in_environment, is_root,
+    kill_exactly, own_pid, own_uid, pid_namespace, process, process_name, terminate,
+};
+pub use program_pages::{hold_few_program_pages, refuse_huge_pages};
+pub use random::{RandomError, random_bytes};
+pub use rights::{act_as_owner_of, as_owner_of};
+pub use secret::Secret;
+pub use secret_file::read_secret;
+pub use socket_owners::socket_programs;
+pub use spawn::{Identity, Spawn, SpawnError, Stage, WithParent};
+pub use swap::swap;
+pub use terminal::{is_asked, read_hidden, terminal_size};
+pub use waiter::{Waiter, Waker};
+
+#[cfg(any(test, feature = "testing"))]
+mod scratch;
+#[cfg(any(test, feature = "testing"))]
+mod skip;
+#[cfg(any(test, feature = "testing"))]
+pub use scratch::Scratch;
+#[cfg(any(test, feature = "testing"))]
+pub use skip::skip;

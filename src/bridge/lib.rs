@@ -1,0 +1,24 @@
+//! Connects a client on standard input and output to a remote gatewren; handles only the MCP that forwarding needs.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod code;
+mod events;
+mod headers;
+mod link;
+mod listen;
+mod output;
+mod pairing;
+mod peek;
+mod renew;
+mod run;
+mod server;
+mod stateful;
+mod stateless;
+mod stream;
+mod trouble;
+
+pub use code::{Invitation, PairingCode, with_port};
+pub use pairing::{paired, usual_file};
+pub use run::run;
+pub use server::Server;

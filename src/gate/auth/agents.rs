@@ -1,0 +1,577 @@
+//! Authenticates agents by their tokens, from memory.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::error::AuthError;
+use super::grants::GrantBook;
+use super::links::LinkKey;
+use super::logins::LoginKey;
+use super::principal::{AgentId, Identity, Principal, Way};
+use super::standing::identity;
+use super::token::Token;
+use gatewren_base::config::{Live, Settings, Spaces};
+use gatewren_base::sys::now_ms;
+use gatewren_store::vault::{Agent, Vault, VaultError};
+
+/// The accuracy of an agent's last use.
+const TOUCH_EVERY_MS: u64 = 60_000;
+
+/// The maximum interval of checks while waiting for an agent to expire: a change of the system clock causes no
+/// event.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// All agents in memory. They are read again when the vault reports a change, and when the settings are replaced,
+/// because the settings define the spaces.
+pub struct Agents {
+    vault: Vault,
+    live: Live,
+    changes: watch::Receiver<u64>,
+    known: RwLock<Arc<Known>>,
+    grants: Arc<GrantBook>,
+}
+
+/// The agents at one state of the vault, with the settings at that time.
+struct Known {
+    state: u64,
+    settings: Arc<Settings>,
+    by_token: HashMap<[u8; 32], Record>,
+}
+
+struct Record {
+    identity: Result<Arc<Identity>, AuthError>,
+    id: AgentId,
+    expires_ms: Option<u64>,
+    revoked: bool,
+    touched_ms: AtomicU64,
+}
+
+impl Agents {
+    /// Reads all agents.
+    pub fn new(vault: Vault, live: Live) -> Result<Self, VaultError> {
+        let changes = vault.agents().changes();
+        let known = Known::read(&vault, live.now(), *changes.borrow())?;
+        Ok(Self {
+            grants: Arc::new(GrantBook::new(vault.clone())?),
+            vault,
+            live,
+            changes,
+            known: RwLock::new(Arc::new(known)),
+        })
+    }
+
+    /// Returns the agent that a `Bearer` token belongs to. `from` is the address of a network connection.
+    pub fn identify(&self, bearer: &str, from: Option<IpAddr>) -> Result<Principal, AuthError> {
+        self.identify_at(bearer, from, now_ms())
+    }
+
+    /// Returns an agent by id with its current permissions, for work on its behalf while it is not connected.
+    pub fn present(&self, id: &str) -> Result<Principal, AuthError> {
+        let known = self.known()?;
+        let mut records = known.by_token.values();
+        let record = records.find(|record| record.id.as_str() == id);
+        self.admit(record.ok_or(AuthError::Unknown)?, None, now_ms())
+    }
+
+    fn identify_at(
+        &self,
+        bearer: &str,
+        from: Option<IpAddr>,
+        now: u64,
+    ) -> Result<Principal, AuthError> {
+        let known = self.known()?;
+        let record = Token::hash(bearer).and_then(|hash| known.find(hash.as_bytes()));
+        let record = record.ok_or_else(|| nobody(bearer))?;
+        let who = self.admit(record, from, now)?;
+        self.touch(record, now);
+        Ok(who)
+    }
+
+    /// Returns the agent that exchanged its token, given as SHA-256, for a cookie.
+    pub fn identify_login(
+        &self,
+        (key, token): (LoginKey, [u8; 32]),
+        from: IpAddr,
+    ) -> Result<Principal, AuthError> {
+        self.identify_hash(&token, from)
+            .map(|who| who.signed_in(key))
+    }
+
+    /// Returns the agent of an OAuth program. The hash is the SHA-256 of the agent's own token.
+    pub fn identify_link(
+        &self,
+        (key, token): (LinkKey, [u8; 32]),
+        from: IpAddr,
+    ) -> Result<Principal, AuthError> {
+        self.identify_hash(&token, from).map(|who| who.linked(key))
+    }
+
+    fn identify_hash(&self, token: &[u8; 32], from: IpAddr) -> Result<Principal, AuthError> {
+        let (known, now) = (self.known()?, now_ms());
+        let record = known.find(token).ok_or(AuthError::Unknown)?;
+        let who = self.admit(record, Some(from), now)?;
+        self.touch(record, now);
+        Ok(who)
+    }
+
+    /// Authenticates an agent again, with the same token and address. Returns `None` if it is rejected now.
+    pub fn current(&self, who: &Principal) -> Option<Principal> {
+        let known = self.known().ok()?;
+        let record = known.find(&who.identity.token);
+        let now = self.admit(record?, who.from, now_ms()).ok()?;
+        let way = who.way;
+        Some(Principal { way, ..now })
+    }
+
+    /// Waits until an agent's policy, access or name changes, and returns the agent with the change. Returns `None`
+    /// when it is rejected.
+    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+        let (mut changes, mut live) = (self.changes.clone(), self.live.clone());
+        loop {
+            changes.mark_unchanged();
+            live.mark_unchanged();
+            let now = self.current(who)?;
+            if now.identity != who.identity {
+                return Some(now);
+            }
+            tokio::select! {
+                // The sender cannot be gone, because we hold the vault.
+                _ = changes.changed() => {}
+                () = live.changed() => {}
+                () = look_again(now.expires_ms) => {}
+            }
+        }
+    }
+
+    /// Waits until an authenticated agent is rejected.
+    pub async fn expelled(&self, who: &Principal) {
+        let mut who = who.clone();
+        while let Some(now) = self.changed(&who).await {
+            who = now;
+        }
+    }
+
+    fn admit(
+        &self,
+        record: &Record,
+        from: Option<IpAddr>,
+        now: u64,
+    ) -> Result<Principal, AuthError> {
+        let identity = record.admitted(from, now)?;
+        Ok(Principal {
+            identity: Arc::clone(identity),
+            from,
+            expires_ms: record.expires_ms,
+            grants: Some(Arc::clone(&self.grants)),
+            way: Way::Token,
+        })
+    }
+
+    fn touch(&self, record: &Record, now: u64) {
+        let before = record.touched_ms.load(Ordering::Relaxed);
+        let due = now >= before.saturating_add(TOUCH_EVERY_MS);
+        let order = Ordering::Relaxed;
+        if due
+            && record
+                .touched_ms
+                .compare_exchange(before, now, order, order)
+                .is_ok()
+        {
+            let id = record.id.as_str();
+            self.vault.agents().touch(id, now);
+        }
+    }
+
+    fn known(&self) -> Result<Arc<Known>, AuthError> {
+        let state = *self.changes.borrow();
+        let known = Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner));
+        if known.state == state && self.live.is(&known.settings) {
+            return Ok(known);
+        }
+        let fresh = Known::read(&self.vault, self.live.now(), state).map(Arc::new);
+        let fresh = fresh.map_err(|cause| {
+            tracing::error!("the agents could not be read again: {cause}");
+            AuthError::Unavailable
+        })?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have read a later state in the meantime.
+        if known.state <= state {
+            *known = Arc::clone(&fresh);
+        }
+        Ok(fresh)
+    }
+}
+
+impl Record {
+    /// Returns the identity, if the agent is accepted at this time from this address.
+    fn admitted(&self, from: Option<IpAddr>, now: u64) -> Result<&Arc<Identity>, AuthError> {
+        if self.revoked {
+            return Err(AuthError::Revoked);
+        }
+        if self.expires_ms.is_some_and(|expires| expires <= now) {
+            return Err(AuthError::Expired);
+        }
+        let identity = self.identity.as_ref().map_err(|error| *error)?;
+        let networks = identity.policy.overrides.networks.as_deref();
+        if let (Some(networks), Some(from)) = (networks, from)
+            && !networks.iter().any(|network| network.contains(from))
+        {
+            return Err(AuthError::Elsewhere);
+        }
+        Ok(identity)
+    }
+}
+
+impl Known {
+    /// `state` is the counter before reading. A change during the reading causes another one.
+    fn read(vault: &Vault, settings: Arc<Settings>, state: u64) -> Result<Self, VaultError> {
+        let agents = vault.agents().list()?.into_iter();
+        let known = agents.map(|agent| record(&agent, &settings.spaces));
+        Ok(Self {
+            state,
+            by_token: known.collect(),
+            settings,
+        })
+    }
+
+    /// The lookup key is a hash, which callers cannot choose, so the time of the lookup reveals nothing about the
+    /// tokens.
+    fn find(&self, hash: &[u8; 32]) -> Option<&Record> {
+        self.by_token.get(hash)
+    }
+}
+
+/// Waits until an agent may have expired: expiry itself causes no event.
+async fn look_again(expires_ms: Option<u64>) {
+    match expires_ms {
+        Some(expires) => {
+            let left = expires.saturating_sub(now_ms()).saturating_add(1);
+            tokio::time::sleep(LOOK.min(Duration::from_millis(left))).await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns why no agent has this token. The checksum grants nothing, so it is only computed for an unknown token.
+fn nobody(bearer: &str) -> AuthError {
+    if Token::is_whole(bearer) {
+        AuthError::Unknown
+    } else {
+        AuthError::Malformed
+    }
+}
+
+fn record(agent: &Agent, spaces: &Spaces) -> ([u8; 32], Record) {
+    let record = Record {
+        id: AgentId::from(agent.id.as_str()),
+        expires_ms: agent.expires_ms,
+        revoked: agent.revoked_ms.is_some(),
+        touched_ms: AtomicU64::new(agent.last_used_ms.unwrap_or(0)),
+        identity: identity(agent, spaces).map(Arc::new),
+    };
+    (agent.token_sha256, record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bootstrap::{bootstrap, rotate_token};
+    use super::*;
+    use gatewren_base::config::{InForce, Preset, Space};
+    use gatewren_base::sys::{Scratch, Secret};
+    use gatewren_store::vault::NewAgent;
+
+    struct House {
+        scratch: Scratch,
+        vault: Vault,
+        agents: Agents,
+        in_force: InForce,
+    }
+
+    fn house() -> House {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let media = Space {
+            containers: vec!["jellyfin".parse().unwrap()],
+            host: false,
+        };
+        let in_force = InForce::new(Settings {
+            spaces: Spaces::from([("media".to_owned(), media)]),
+            ..Settings::default()
+        });
+        let agents = Agents::new(vault.clone(), in_force.live()).unwrap();
+        House {
+            scratch,
+            vault,
+            agents,
+            in_force,
+        }
+    }
+
+    async fn added(vault: &Vault, expires_ms: Option<u64>) -> (Secret, Agent) {
+        let (secret, hash) = Token::mint().unwrap();
+        let agent = NewAgent {
+            name: "claude".to_owned(),
+            token_sha256: *hash.as_bytes(),
+            preset: Preset::Operate,
+            overrides: "{}".to_owned(),
+            space: Some("media".to_owned()),
+            expires_ms,
+        };
+        (secret, vault.agents().add(agent).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_token_leads_to_its_agent_at_once() {
+        let House { vault, agents, .. } = &house();
+        let (secret, agent) = added(vault, None).await;
+        let who = agents.identify(secret.expose(), None).unwrap();
+        assert_eq!(who.agent_id().as_str(), agent.id);
+        assert_eq!((&**who.name(), who.preset()), ("claude", Preset::Operate));
+        assert_eq!(&**who.space(), "media");
+        assert!(who.reach().container("jellyfin") && !who.reach().host());
+        assert!(agents.current(&who).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_none_or_nobodys() {
+        let House { agents, .. } = &house();
+        assert_eq!(
+            agents.identify("gw_x", None).unwrap_err(),
+            AuthError::Malformed
+        );
+        assert_eq!(agents.identify("", None).unwrap_err(), AuthError::Malformed);
+        let (secret, _) = Token::mint().unwrap();
+        assert_eq!(
+            agents.identify(secret.expose(), None).unwrap_err(),
+            AuthError::Unknown
+        );
+    }
+
+    #[tokio::test]
+    async fn a_token_ends_at_its_time() {
+        let House { vault, agents, .. } = &house();
+        let (secret, _) = added(vault, Some(1_000)).await;
+        assert!(agents.identify_at(secret.expose(), None, 999).is_ok());
+        let error = agents
+            .identify_at(secret.expose(), None, 1_000)
+            .unwrap_err();
+        assert_eq!(error, AuthError::Expired);
+        assert_eq!(
+            agents.identify(secret.expose(), None).unwrap_err(),
+            AuthError::Expired
+        );
+    }
+
+    #[tokio::test]
+    async fn a_revoked_token_is_good_no_longer_than_the_answer_takes() {
+        let House { vault, agents, .. } = &house();
+        let (secret, agent) = added(vault, None).await;
+        let who = agents.identify(secret.expose(), None).unwrap();
+        vault.agents().revoke(&agent.id).await.unwrap();
+        assert_eq!(
+            agents.identify(secret.expose(), None).unwrap_err(),
+            AuthError::Revoked
+        );
+        assert!(agents.current(&who).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_token_revoked_by_another_process_is_refused_soon() {
+        let House {
+            vault,
+            agents,
+            scratch,
+            ..
+        } = &house();
+        let (secret, agent) = added(vault, None).await;
+        agents.identify(secret.expose(), None).unwrap();
+        let mut changes = vault.agents().changes();
+        changes.mark_unchanged();
+        let other = Vault::open(&scratch.join("vault.db")).unwrap();
+        other.agents().revoke(&agent.id).await.unwrap();
+        let wait = tokio::time::timeout(Duration::from_mins(2), changes.changed());
+        wait.await.unwrap().unwrap();
+        assert_eq!(
+            agents.identify(secret.expose(), None).unwrap_err(),
+            AuthError::Revoked
+        );
+    }
+
+    #[tokio::test]
+    async fn a_use_is_noted_at_most_once_a_minute() {
+        let House { vault, agents, .. } = &house();
+        let (secret, _) = added(vault, None).await;
+        for (now, noted) in [
+            (1_000_000, 1_000_000),
+            (1_059_999, 1_000_000),
+            (1_060_000, 1_060_000),
+        ] {
+            agents.identify_at(secret.expose(), None, now).unwrap();
+            vault.probe().await.unwrap();
+            assert_eq!(vault.agents().list().unwrap()[0].last_used_ms, Some(noted));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_agent_is_made_again_only_with_a_new_token() {
+        let House { vault, agents, .. } = &house();
+        let first = bootstrap(vault, "try", Preset::Admin).await.unwrap();
+        let observer = bootstrap(vault, "try", Preset::Observe).await.unwrap();
+        assert_eq!(
+            agents.identify(first.expose(), None).unwrap().preset(),
+            Preset::Admin
+        );
+        let second = bootstrap(vault, "try", Preset::Admin).await.unwrap();
+        assert_eq!(
+            agents.identify(first.expose(), None).unwrap_err(),
+            AuthError::Revoked
+        );
+        assert!(agents.identify(second.expose(), None).is_ok());
+        assert!(
+            agents.identify(observer.expose(), None).is_ok(),
+            "another preset is another agent"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_agent_of_no_space_or_of_an_unreadable_policy_stays_out() {
+        let House { vault, agents, .. } = &house();
+        for (space, overrides, expected) in [
+            (None, "{}", AuthError::NoSpace),
+            (Some("attic"), "{}", AuthError::NoSpace),
+            (Some("media"), "{\"unheard\":1}", AuthError::Unreadable),
+        ] {
+            let (secret, hash) = Token::mint().unwrap();
+            let agent = NewAgent {
+                name: "claude".to_owned(),
+                token_sha256: *hash.as_bytes(),
+                preset: Preset::Admin,
+                overrides: overrides.to_owned(),
+                space: space.map(str::to_owned),
+                expires_ms: None,
+            };
+            vault.agents().add(agent).await.unwrap();
+            assert_eq!(
+                agents.identify(secret.expose(), None).unwrap_err(),
+                expected
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_comes_from_where_it_may() {
+        let House { vault, agents, .. } = &house();
+        let (secret, agent) = added(vault, None).await;
+        let from = |address: &str| Some(address.parse().unwrap());
+        let who = agents.identify(secret.expose(), from("192.0.2.1")).unwrap();
+        let after = Agent {
+            overrides: r#"{"networks":["10.0.0.0/8","fd00::/8"]}"#.to_owned(),
+            ..agent.clone()
+        };
+        assert!(vault.agents().replace(&agent, &after).await.unwrap());
+        for (address, comes_in) in [
+            (from("10.1.2.3"), true),
+            (from("::ffff:10.1.2.3"), true),
+            (from("fd00::1"), true),
+            (None, true),
+            (from("192.0.2.1"), false),
+            (from("::1"), false),
+        ] {
+            let known = agents.identify(secret.expose(), address);
+            assert_eq!(known.is_ok(), comes_in, "{address:?}");
+            assert!(comes_in || known.unwrap_err() == AuthError::Elsewhere);
+        }
+        agents.expelled(&who).await;
+    }
+
+    #[tokio::test]
+    async fn who_waits_hears_of_a_change_and_of_the_end() {
+        let House { vault, agents, .. } = &house();
+        let (secret, agent) = added(vault, None).await;
+        let who = agents.identify(secret.expose(), None).unwrap();
+        let after = Agent {
+            preset: Preset::Observe,
+            space: Some("*".to_owned()),
+            ..agent.clone()
+        };
+        let rows = vault.agents();
+        let (changed, replaced) = tokio::join!(agents.changed(&who), rows.replace(&agent, &after));
+        assert!(replaced.unwrap());
+        let changed = changed.unwrap();
+        assert_eq!(changed.preset(), Preset::Observe);
+        assert!(changed.reach().is_everything() && !who.reach().is_everything());
+        // A change of another agent does not count.
+        added(vault, None).await;
+        assert_eq!(agents.current(&changed).unwrap().identity, changed.identity);
+        let (ended, token) = tokio::join!(agents.changed(&changed), rotate_token(vault, &after));
+        assert!(ended.is_none(), "it has the token of before");
+        let token = token.unwrap().unwrap();
+        assert!(agents.identify(token.expose(), None).is_ok());
+        assert_eq!(
+            agents.identify(secret.expose(), None).unwrap_err(),
+            AuthError::Unknown
+        );
+        assert!(rotate_token(vault, &after).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_space_that_is_defined_otherwise_counts_at_once_and_who_waits_hears_of_it() {
+        let House {
+            vault,
+            agents,
+            in_force,
+            ..
+        } = &house();
+        let (secret, _) = added(vault, None).await;
+        let who = agents.identify(secret.expose(), None).unwrap();
+        assert!(who.reach().container("jellyfin") && !who.reach().container("arr-sonarr"));
+        let mut read = Settings::clone(&in_force.now());
+        let media = read.spaces.get_mut("media").unwrap();
+        media.containers.push("arr-*".parse().unwrap());
+        let (wider, ()) = tokio::join!(agents.changed(&who), async { in_force.replace(read) });
+        assert!(wider.as_ref().unwrap().reach().container("arr-sonarr"));
+        let now = agents.identify(secret.expose(), None).unwrap();
+        assert!(now.reach().container("arr-sonarr"));
+        // New settings with the same definition of the space are not a change for its agents.
+        in_force.replace(Settings::clone(&in_force.now()));
+        assert_eq!(agents.current(&now).unwrap().identity, now.identity);
+        let gone = async { in_force.replace(Settings::default()) };
+        let (ended, ()) = tokio::join!(agents.changed(&now), gone);
+        assert!(ended.is_none(), "its space is no longer there");
+        let refused = agents.identify(secret.expose(), None).unwrap_err();
+        assert_eq!(refused, AuthError::NoSpace);
+    }
+
+    #[tokio::test]
+    async fn who_waits_hears_of_the_end_of_its_time() {
+        let House { vault, agents, .. } = &house();
+        let (secret, _) = added(vault, Some(now_ms() + 300)).await;
+        // On a slow machine it may have expired already.
+        if let Ok(who) = agents.identify(secret.expose(), None) {
+            agents.expelled(&who).await;
+        }
+        assert_eq!(
+            agents.identify(secret.expose(), None).unwrap_err(),
+            AuthError::Expired
+        );
+    }
+
+    #[tokio::test]
+    async fn looking_up_does_not_ask_the_disk() {
+        let House {
+            vault,
+            agents,
+            scratch,
+            ..
+        } = &house();
+        let (secret, _) = added(vault, None).await;
+        agents.identify(secret.expose(), None).unwrap();
+        std::fs::write(scratch.join("vault.db"), "gone").unwrap();
+        assert!(agents.identify(secret.expose(), None).is_ok());
+    }
+}

@@ -1,0 +1,71 @@
+//! New agents: those that the owner adds, and the one that `gatewren try` adds for itself. Also new tokens.
+
+use super::token::Token;
+use gatewren_base::config::{Policy, Preset, WHOLE_BOX};
+use gatewren_base::sys::Secret;
+use gatewren_store::vault::{Agent, NewAgent, Vault, VaultError};
+
+/// An agent to add.
+#[derive(Debug, Clone)]
+pub struct Admission {
+    /// The name that the owner gives it.
+    pub name: String,
+    /// Its policy.
+    pub policy: Policy,
+    /// Its space; [`WHOLE_BOX`] means the host and all containers.
+    pub space: String,
+    /// When its token expires, in milliseconds since 1970; `None` if it never does.
+    pub expires_ms: Option<u64>,
+}
+
+/// Adds an agent with this name and preset and returns its token. Revokes earlier agents with the same name and
+/// preset, because their tokens are lost.
+///
+/// A caller that still has the token calls [`super::agents::Agents::identify`] first.
+pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secret, VaultError> {
+    for agent in vault.agents().list()? {
+        if agent.name == name && agent.preset == preset && agent.revoked_ms.is_none() {
+            vault.agents().revoke(&agent.id).await?;
+        }
+    }
+    let admission = Admission {
+        name: name.to_owned(),
+        policy: preset.into(),
+        space: WHOLE_BOX.to_owned(),
+        expires_ms: None,
+    };
+    let added = add_agent(vault, admission).await;
+    added.map(|(_, token)| token)
+}
+
+/// Adds an agent and returns its token. The token is not stored, so it cannot be shown again.
+pub async fn add_agent(vault: &Vault, admission: Admission) -> Result<(Agent, Secret), VaultError> {
+    let (token, hash) = Token::mint()?;
+    let Admission {
+        name,
+        policy,
+        space,
+        expires_ms,
+    } = admission;
+    let agent = NewAgent {
+        name,
+        token_sha256: *hash.as_bytes(),
+        preset: policy.preset,
+        overrides: policy.overrides.to_text(),
+        space: Some(space),
+        expires_ms,
+    };
+    Ok((vault.agents().add(agent).await?, token))
+}
+
+/// Gives an agent a new token, which is not stored. The old token is revoked once this returns. Returns `None` if
+/// the agent was changed since it was read.
+pub async fn rotate_token(vault: &Vault, agent: &Agent) -> Result<Option<Secret>, VaultError> {
+    let (token, hash) = Token::mint()?;
+    let after = Agent {
+        token_sha256: *hash.as_bytes(),
+        ..agent.clone()
+    };
+    let changed = vault.agents().replace(agent, &after).await?;
+    Ok(changed.then_some(token))
+}

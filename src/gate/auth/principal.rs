@@ -1,0 +1,195 @@
+//! The authenticated caller.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::grants::{GrantBook, GrantedCall};
+use super::links::LinkKey;
+use super::logins::LoginKey;
+use gatewren_base::config::{Policy, Preset, Reach, WHOLE_BOX};
+use gatewren_store::vault::OWNER;
+
+/// The id of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentId(Arc<str>);
+
+impl AgentId {
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns a shared copy of the id.
+    pub fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
+}
+
+impl From<&str> for AgentId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An authenticated agent. [`super::agents::Agents::identify`] makes one from a token.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    pub(super) identity: Arc<Identity>,
+    /// The address of its network connection, if there is one.
+    pub(super) from: Option<IpAddr>,
+    pub(super) expires_ms: Option<u64>,
+    pub(super) grants: Option<Arc<GrantBook>>,
+    /// How it authenticated.
+    pub(super) way: Way,
+}
+
+/// How an agent authenticated.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    /// With its token, or without one where none is required.
+    Token,
+    /// With a cookie.
+    Login(LoginKey),
+    /// Over OAuth.
+    Link(LinkKey),
+}
+
+/// The properties of an authenticated agent.
+#[derive(PartialEq, Eq)]
+pub(super) struct Identity {
+    pub id: AgentId,
+    pub name: Arc<str>,
+    pub policy: Policy,
+    pub space: Arc<str>,
+    pub reach: Reach,
+    /// The SHA-256 of its token.
+    pub token: [u8; 32],
+    /// The beginning of that hash, if there is a token.
+    pub token_id: Option<Arc<str>>,
+}
+
+impl Identity {
+    /// Returns the part of a token's SHA-256 that identifies the token.
+    pub fn token_id([a, b, c, d, ..]: &[u8; 32]) -> Arc<str> {
+        format!("{:08x}", u32::from_be_bytes([*a, *b, *c, *d])).into()
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Principal {
+    /// Makes a principal without a token, with access to the host and all containers: for fixtures on loopback, and
+    /// for the watchdog's probe.
+    pub fn without_token(name: &str, preset: Preset) -> Self {
+        Self {
+            identity: Arc::new(Identity {
+                id: AgentId::from(name),
+                name: name.into(),
+                policy: preset.into(),
+                space: WHOLE_BOX.into(),
+                reach: Reach::everything(),
+                token: [0; 32],
+                token_id: None,
+            }),
+            from: None,
+            expires_ms: None,
+            grants: None,
+            way: Way::Token,
+        }
+    }
+
+    /// Makes a principal for the owner, with all permissions. Only used if the settings allow the owner's cookie
+    /// for MCP.
+    pub fn owner(login: LoginKey) -> Self {
+        Self::without_token(OWNER, Preset::Admin).signed_in(login)
+    }
+
+    /// Changes how it authenticated to a cookie.
+    pub(super) fn signed_in(self, login: LoginKey) -> Self {
+        let way = Way::Login(login);
+        Self { way, ..self }
+    }
+
+    /// Changes how it authenticated to OAuth.
+    pub(super) fn linked(self, link: LinkKey) -> Self {
+        let way = Way::Link(link);
+        Self { way, ..self }
+    }
+
+    /// Returns the OAuth link that it authenticated with, if any.
+    pub fn link(&self) -> Option<LinkKey> {
+        match self.way {
+            Way::Link(link) => Some(link),
+            Way::Token | Way::Login(_) => None,
+        }
+    }
+
+    /// Returns the login that it authenticated with, if any.
+    pub fn login(&self) -> Option<LoginKey> {
+        match self.way {
+            Way::Login(login) => Some(login),
+            Way::Token | Way::Link(_) => None,
+        }
+    }
+
+    /// Returns whether it is the owner, authenticated with the password and not with an agent's token.
+    pub fn is_owner(&self) -> bool {
+        matches!(self.way, Way::Login(_)) && self.identity.id.as_str() == OWNER
+    }
+
+    /// Returns the agent's id.
+    pub fn agent_id(&self) -> &AgentId {
+        &self.identity.id
+    }
+
+    /// Returns the name that the owner gave it.
+    pub fn name(&self) -> &Arc<str> {
+        &self.identity.name
+    }
+
+    /// Returns the identifier of its token, which is no secret: the beginning of the stored SHA-256, as hexadecimal
+    /// digits.
+    pub fn token_id(&self) -> Option<&Arc<str>> {
+        self.identity.token_id.as_ref()
+    }
+
+    /// Returns its policy.
+    pub fn policy(&self) -> &Policy {
+        &self.identity.policy
+    }
+
+    /// Returns the preset of its policy.
+    pub fn preset(&self) -> Preset {
+        self.identity.policy.preset
+    }
+
+    /// Returns its space; [`WHOLE_BOX`] means the host and all containers.
+    pub fn space(&self) -> &Arc<str> {
+        &self.identity.space
+    }
+
+    /// Returns whether a grant of the owner allows this call at this moment without asking.
+    pub fn is_granted(&self, call: &GrantedCall<'_>) -> bool {
+        let agent = self.identity.id.as_str();
+        let granted = |grants: &Arc<GrantBook>| grants.holds(agent, call);
+        self.grants.as_ref().is_some_and(granted)
+    }
+
+    /// Returns what it can access.
+    pub fn reach(&self) -> &Reach {
+        &self.identity.reach
+    }
+}

@@ -1,0 +1,63 @@
+//! Determines from the log of the state whether the basis of a change has been modified since it was proposed.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use gatewren_store::state::{Filter, History, Pointer};
+use gatewren_store::vault::Change;
+
+/// Whether the basis of a change has been modified.
+pub enum Movement {
+    /// The change does not depend on any part of the state.
+    RestsOnNothing,
+    /// It has not been modified.
+    None,
+    /// It has been modified; the last revision and its actor.
+    At(u64, String),
+    /// The log does not reach back far enough, or cannot be read.
+    Unknown,
+}
+
+impl Movement {
+    /// Returns it as JSON: the revision, false, or null if unknown.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::RestsOnNothing | Self::None => json!(false),
+            Self::At(revision, _) => json!(revision),
+            Self::Unknown => Value::Null,
+        }
+    }
+}
+
+/// Looks it up in the log.
+pub fn movement(state: Option<&Path>, change: &Change) -> Movement {
+    if change.rests_on.is_empty() {
+        return Movement::RestsOnNothing;
+    }
+    let looked = state.and_then(|path| moved(path, change).ok());
+    looked.unwrap_or(Movement::Unknown)
+}
+
+fn moved(path: &Path, change: &Change) -> Result<Movement, String> {
+    let history = History::open(path).map_err(|e| e.to_string())?;
+    let kept = history.kept().map_err(|e| e.to_string())?;
+    if kept.floor > change.revision + 1 || kept.newest < change.revision {
+        return Ok(Movement::Unknown);
+    }
+    let mut last = None;
+    for pointer in &change.rests_on {
+        let filter = Filter {
+            scope: Pointer::parse(pointer).map_err(|e| e.to_string())?,
+            after: change.revision,
+            actor: None,
+            most: 1,
+        };
+        let entries = history.log(&filter).map_err(|e| e.to_string())?;
+        let newest = entries.into_iter().find(|entry| entry.refused.is_none());
+        last = last.max(newest.map(|entry| (entry.revision.id, entry.revision.actor)));
+    }
+    Ok(last.map_or(Movement::None, |(revision, actor)| {
+        Movement::At(revision, actor)
+    }))
+}

@@ -1,0 +1,36 @@
+//! Determines whether an agent's token is accepted, and why not.
+
+use crate::auth::{AuthError, policy_of, reach_of};
+use gatewren_base::config::Spaces;
+use gatewren_base::sys::now_ms;
+use gatewren_store::vault::Agent;
+
+/// The status of a token.
+pub struct Standing {
+    /// One word, as in lists.
+    pub word: &'static str,
+    /// Why it is rejected, if it is.
+    pub refused: Option<AuthError>,
+}
+
+/// Returns the current status of an agent's token.
+pub fn standing(agent: &Agent, spaces: &Spaces) -> Standing {
+    let refused = |word, error| Standing {
+        word,
+        refused: Some(error),
+    };
+    if agent.revoked_ms.is_some() {
+        return refused("revoked", AuthError::Revoked);
+    }
+    if agent.expires_ms.is_some_and(|expires| expires <= now_ms()) {
+        return refused("expired", AuthError::Expired);
+    }
+    match policy_of(agent).and_then(|policy| reach_of(agent, &policy, spaces)) {
+        Ok(_) => Standing {
+            word: "active",
+            refused: None,
+        },
+        Err(error @ AuthError::NoSpace) => refused("no space", error),
+        Err(error) => refused("unreadable", error),
+    }
+}

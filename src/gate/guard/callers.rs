@@ -1,0 +1,235 @@
+//! Authenticates agents by their tokens, and browsers by their cookies.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap};
+use hyper::http::request::Parts;
+
+use super::bearer::{bearer, refused, unauthorized};
+use super::host::{check_own_page, own_origin};
+use super::refusal::Refusal;
+use crate::auth::{Agents, AuthError, Links, LoginError, Logins, Principal, Scrapers, SignedIn};
+use gatewren_base::config::{Live, Settings};
+
+/// The name of the session cookie. With this prefix, browsers accept it only over TLS and for this host (RFC
+/// 6265bis, 4.1.3.2).
+pub const COOKIE_NAME: &str = "__Host-gatewren";
+
+/// The name of the cookie that marks a browser as one of the owner's; it gives no access.
+pub const DEVICE_COOKIE_NAME: &str = "__Host-gatewren-device";
+
+/// All callers that the owner has given access.
+pub struct Callers {
+    /// Agents, by their tokens.
+    pub agents: Agents,
+    /// Logins, by cookies.
+    pub logins: Arc<Logins>,
+    /// Programs, by their OAuth tokens.
+    pub links: Links,
+    /// Callers that may only read the metrics.
+    pub scrapers: Scrapers,
+    /// The current settings: whether the owner's cookie authenticates like an agent.
+    pub live: Live,
+}
+
+impl Callers {
+    /// Authenticates the sender of a request head. If a token was sent, it is used; a cookie may have been added by
+    /// a browser.
+    pub fn identify(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
+        if !head.headers.contains_key(AUTHORIZATION)
+            && let Some(cookie) = cookie(&head.headers)?
+        {
+            check_own_page(&head.uri, &head.headers)?;
+            return self.by_cookie(cookie, from);
+        }
+        let token = bearer(&head.headers)?;
+        self.agents.identify(token, Some(from)).map_err(refused)
+    }
+
+    /// Authenticates the sender of a request to a path for OAuth programs. A token is valid only for the URL that
+    /// it was issued for. An agent's own token is not valid here: the owner has not approved it for this path.
+    pub fn identify_link(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
+        let token = bearer(&head.headers).map_err(|_| {
+            unauthorized(
+                "come in here with an access token: this challenge says where the metadata is that leads to \
+                 one; an agent's own token is for /mcp",
+            )
+        })?;
+        let resource = format!("{}{}", own_origin(head)?, head.uri.path());
+        let found = self.links.find(token, &resource);
+        let found = found.map_err(|_| refused(AuthError::Unavailable))?;
+        let link = found.ok_or_else(|| {
+            unauthorized(
+                "this access token is unknown, has expired, was revoked, or was given for another URL; renew \
+                 it, or ask the owner again",
+            )
+        })?;
+        self.agents.identify_link(link, from).map_err(refused)
+    }
+
+    fn by_cookie(&self, cookie: &str, from: IpAddr) -> Result<Principal, Refusal> {
+        match self.logins.find(cookie).map_err(not_signed_in)? {
+            Some((key, SignedIn::Agent(token))) => {
+                let who = self.agents.identify_login((key, token), from);
+                who.map_err(refused)
+            }
+            Some((key, SignedIn::Owner)) if self.lets_owner_in() => Ok(Principal::owner(key)),
+            Some((_, SignedIn::Owner)) => Err(unauthorized(
+                "this is the owner's session, and here come agents: send the token of one, or set \
+                 access.owner_on_mcp",
+            )),
+            None => Err(unauthorized(
+                "this session is over; sign in again with POST /login",
+            )),
+        }
+    }
+
+    /// Returns the principal with its current policy; `None` if its access has ended.
+    pub fn current(&self, who: &Principal) -> Option<Principal> {
+        if who.login().is_some_and(|login| !self.logins.is_open(login)) {
+            return None;
+        }
+        if who
+            .link()
+            .is_some_and(|link| !self.lets_links_in() || !self.links.is_open(link))
+        {
+            return None;
+        }
+        if who.is_owner() {
+            self.lets_owner_in().then(|| who.clone())
+        } else {
+            self.agents.current(who)
+        }
+    }
+
+    /// Waits until the policy or reach of a principal changes, and returns it; `None` if its access has ended.
+    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+        tokio::select! {
+            () = self.signed_out(who) => None,
+            () = self.unlinked(who) => None,
+            () = self.shut_out(owner_on_mcp), if who.is_owner() => None,
+            now = self.agents.changed(who), if !who.is_owner() => now,
+        }
+    }
+
+    /// Waits until the access of a principal ends.
+    pub async fn expelled(&self, who: &Principal) {
+        tokio::select! {
+            () = self.signed_out(who) => {}
+            () = self.unlinked(who) => {}
+            () = self.shut_out(owner_on_mcp), if who.is_owner() => {}
+            () = self.agents.expelled(who), if !who.is_owner() => {}
+        }
+    }
+
+    fn lets_owner_in(&self) -> bool {
+        self.live.read(owner_on_mcp)
+    }
+
+    fn lets_links_in(&self) -> bool {
+        self.live.read(oauth_enabled)
+    }
+
+    /// Waits until the settings no longer give access.
+    async fn shut_out(&self, lets_in: fn(&Settings) -> bool) {
+        let mut live = self.live.clone();
+        loop {
+            live.mark_unchanged();
+            if !live.read(lets_in) {
+                return;
+            }
+            live.changed().await;
+        }
+    }
+
+    async fn signed_out(&self, who: &Principal) {
+        match who.login() {
+            Some(login) => self.logins.ended(login).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn unlinked(&self, who: &Principal) {
+        match who.link() {
+            Some(link) => tokio::select! {
+                () = self.links.ended(link) => {}
+                () = self.shut_out(oauth_enabled) => {}
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn owner_on_mcp(settings: &Settings) -> bool {
+    settings.access.owner_on_mcp
+}
+
+fn oauth_enabled(settings: &Settings) -> bool {
+    settings.oauth.enabled
+}
+
+/// Returns the value of the session cookie; two of them are refused.
+pub fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let mut ours = cookies(headers, COOKIE_NAME);
+    match (ours.next(), ours.next()) {
+        (Some(_), Some(_)) => Err(unauthorized("send the session's cookie once")),
+        (found, _) => Ok(found),
+    }
+}
+
+/// Returns the value of the device cookie; the first, if there are several.
+pub fn device_cookie(headers: &HeaderMap) -> Option<&str> {
+    cookies(headers, DEVICE_COOKIE_NAME).next()
+}
+
+fn cookies<'a>(headers: &'a HeaderMap, name: &'static str) -> impl Iterator<Item = &'a str> {
+    // HTTP/2 may send each cookie in a separate header (RFC 9113, 8.2.3).
+    let texts = headers.get_all(COOKIE).iter();
+    let pairs = texts
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    let ours = pairs.filter(move |(known, _)| *known == name);
+    ours.map(|(_, value)| value)
+}
+
+/// Converts a login error into a refusal.
+pub fn not_signed_in(error: LoginError) -> Refusal {
+    let words = error.to_string();
+    let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+    match error {
+        LoginError::Wrong => Refusal::new(StatusCode::UNAUTHORIZED, "wrong_password", words),
+        LoginError::Later(after) => {
+            Refusal::later(StatusCode::TOO_MANY_REQUESTS, "login_locked", &words, after)
+        }
+        LoginError::Busy => Refusal::later(unavailable, "too_many_logins", &words, 1),
+        LoginError::Unavailable => Refusal::later(unavailable, "unavailable", &words, 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_cookie_is_found_among_others() {
+        let found = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(COOKIE, value.parse().unwrap());
+            }
+            cookie(&headers)
+                .map(|found| found.map(ToOwned::to_owned))
+                .map_err(|refusal| refusal.status.as_u16())
+        };
+        assert_eq!(found(&[]), Ok(None));
+        assert_eq!(found(&["a=b; gatewren=x; __Host-gatewren2=y"]), Ok(None));
+        let ours = Ok(Some("x=y".to_owned()));
+        assert_eq!(found(&["a=b; __Host-gatewren=x=y; c"]), ours);
+        assert_eq!(found(&["a=b", "__Host-gatewren=x=y"]), ours);
+        assert_eq!(found(&["__Host-gatewren=x; __Host-gatewren=x"]), Err(401));
+        assert_eq!(found(&["__Host-gatewren=x", "__Host-gatewren=y"]), Err(401));
+    }
+}

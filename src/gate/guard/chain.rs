@@ -1,0 +1,362 @@
+//! The chain of checks that a request must pass to be admitted.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, StatusCode};
+use tokio::time::Instant;
+
+use super::{
+    admitted::Admitted,
+    body::BodyLimit,
+    challenge::challenged,
+    door::Door,
+    edge::Edge,
+    framing::check_framing,
+    host::Hosts,
+    identity::Identity,
+    rate::{Concurrency, Most, Pace, Place, Queue, Rate},
+    refusal::Refusal,
+};
+use crate::auth::{AgentId, Principal};
+use crate::http::{Presence, Upload};
+use gatewren_base::config::{Live, ip_prefix};
+
+/// The maximum number of bodies that an agent sends concurrently; more are refused. Answers and cancellations have
+/// bodies too.
+const MAX_BODIES: u32 = 256;
+
+/// The limits of the queue of an agent's calls that wait for a slot; at the limit, a call is refused at once.
+const CALL_QUEUE: Queue = Queue {
+    length: 64,
+    time: Duration::from_secs(5),
+};
+
+/// All checks between a socket and the engine.
+pub struct Guard {
+    live: Live,
+    hosts: RwLock<Arc<Hosts>>,
+    edge: RwLock<Option<Arc<Edge>>>,
+    pub(super) identity: Identity,
+    by_address: Rate<IpAddr>,
+    by_agent: Rate<AgentId>,
+    pub(super) registrations: Rate<IpAddr>,
+    pub(super) pairings: Rate<IpAddr>,
+    bodies: Concurrency,
+    /// Calls that may change or run something.
+    calls: Concurrency,
+    /// Calls that only read: an agent that has commands in all its slots can still read.
+    reads: Concurrency,
+    streams: Concurrency,
+}
+
+impl Guard {
+    /// Creates a guard with the limits of the current settings.
+    pub fn new(identity: Identity, hosts: Hosts, live: Live) -> Self {
+        Self {
+            live,
+            hosts: RwLock::new(Arc::new(hosts)),
+            edge: RwLock::default(),
+            identity,
+            by_address: Rate::default(),
+            by_agent: Rate::default(),
+            registrations: Rate::default(),
+            pairings: Rate::default(),
+            bodies: Concurrency::default(),
+            calls: Concurrency::default(),
+            reads: Concurrency::default(),
+            streams: Concurrency::default(),
+        }
+    }
+
+    /// Sets or removes the edge proxy that must authenticate requests.
+    pub fn set_edge(&self, edge: Option<Edge>) {
+        *self.edge.write().unwrap_or_else(PoisonError::into_inner) = edge.map(Arc::new);
+    }
+
+    /// The current names and origins.
+    pub fn hosts(&self) -> Arc<Hosts> {
+        self.hosts
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Sets the current names and addresses of the host.
+    pub fn set_hosts(&self, hosts: Hosts) {
+        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hosts);
+    }
+
+    /// The first checks, for every path: framing, Host and Origin.
+    pub fn greet(&self, head: &Parts, peer: SocketAddr) -> Result<(), Refusal> {
+        let hosts = self.hosts();
+        let known = check_framing(head)
+            .and_then(|()| hosts.check_host(head))
+            .and_then(|()| hosts.check_origin(&head.headers));
+        known.map_err(|refusal| self.charge(peer, refusal))
+    }
+
+    /// The complete chain for a path that requires an agent.
+    pub async fn admit(
+        &self,
+        door: Door,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Admitted, Refusal> {
+        let (head, body) = request.into_parts();
+        let posts = head.method == Method::POST;
+        let fits = if posts {
+            self.check_body(&head.headers, &body)
+        } else {
+            Ok(())
+        };
+        let who = match fits {
+            Ok(()) => self.known(door, &head, peer).await,
+            Err(refusal) => Err(refusal),
+        };
+        note_identity(body.presence(), who.as_ref());
+        let who = who.map_err(|refusal| self.charge(peer, challenged(door, &head, refusal)))?;
+        self.charge_agent(&who)?;
+        // Only a POST has a meaningful body.
+        let body = if posts {
+            self.read(&who, body).await?
+        } else {
+            Bytes::new()
+        };
+        Ok(Admitted {
+            who,
+            peer,
+            head,
+            body,
+        })
+    }
+
+    /// Reads a body. An agent sends at most [`MAX_BODIES`] concurrently, or `agent_calls` if that is more: the
+    /// limit applies before the server knows whether the body is a call or an answer.
+    async fn read(&self, who: &Principal, body: Upload) -> Result<Bytes, Refusal> {
+        let calls = self.live.read(|settings| settings.limits.agent_calls);
+        let most = Most::own(calls.max(MAX_BODIES));
+        let place = self.bodies.enter(who.agent_id(), most);
+        let _place = place.ok_or_else(|| {
+            let words = "this agent is sending as many requests at once as it may";
+            later("too_many_bodies", words, 1)
+        })?;
+        self.body_limit().read(body).await
+    }
+
+    /// Charges an unauthenticated request to its address. A request with a valid token is never charged, so that a
+    /// stranger cannot lock out an agent at the same address.
+    pub fn charge(&self, peer: SocketAddr, refusal: Refusal) -> Refusal {
+        self.charge_stranger(peer).err().unwrap_or(refusal)
+    }
+
+    /// Charges a request for a public path to its address.
+    pub fn charge_stranger(&self, peer: SocketAddr) -> Result<(), Refusal> {
+        let pace = self.live.read(|settings| {
+            let limits = &settings.limits;
+            Pace::a_second(limits.address_rate, limits.address_burst)
+        });
+        let (from, now) = (ip_prefix(peer.ip()), Instant::now());
+        let taken = self.by_address.take(pace, from, now);
+        taken.map_err(|after| {
+            let words = "too many requests without a token from this address";
+            Refusal::later(StatusCode::TOO_MANY_REQUESTS, "address_rate", words, after)
+        })
+    }
+
+    /// Checks what a head declares about its body.
+    fn check_body(&self, headers: &HeaderMap, body: &Upload) -> Result<(), Refusal> {
+        check_type(headers)?;
+        self.body_limit().check_declared(body)
+    }
+
+    /// The current limits of a body.
+    pub(super) fn body_limit(&self) -> BodyLimit {
+        self.live.read(|settings| BodyLimit {
+            bytes: settings.limits.body_limit,
+            within: settings.limits.body_timeout,
+        })
+    }
+
+    /// Authenticates the sender, from the head only.
+    async fn known(
+        &self,
+        door: Door,
+        head: &Parts,
+        peer: SocketAddr,
+    ) -> Result<Principal, Refusal> {
+        self.check_edge(&head.headers).await?;
+        let who = self.identity.identify(door, head, peer.ip())?;
+        self.check_required(&head.headers)?;
+        Ok(who)
+    }
+
+    /// Whether the owner has enabled the metrics for requests from the host itself.
+    pub(super) fn scrapes_from_loopback(&self) -> bool {
+        self.live.read(|settings| settings.metrics.loopback)
+    }
+
+    /// Checks the header that the owner requires in every request.
+    pub(super) fn check_required(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        self.live.read(|settings| {
+            let name = settings.access.required_header.as_str();
+            if name.is_empty() || headers.contains_key(name) {
+                return Ok(());
+            }
+            let words =
+                format!("the owner of this box wants each request to carry the header {name}");
+            let status = StatusCode::FORBIDDEN;
+            Err(Refusal::new(status, "header_required", words))
+        })
+    }
+
+    /// Checks the token of the edge proxy, if there is one.
+    pub(super) async fn check_edge(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        match self.edge() {
+            // Boxed, because few have an edge proxy: it includes the fetching of keys, and every request would need
+            // room for it.
+            Some(edge) => Box::pin(edge.check(headers)).await,
+            None => Ok(()),
+        }
+    }
+
+    fn edge(&self) -> Option<Arc<Edge>> {
+        let edge = self.edge.read();
+        edge.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reserves a call slot of an agent. Calls that only read have the same number of separate slots. Answers and
+    /// cancellations need no slot, because they may free one.
+    pub fn call(&self, who: &Principal, only_reads: bool) -> Result<Place, Refusal> {
+        let (calls, most) = self.calls_of(who, only_reads);
+        let place = calls.enter(who.agent_id(), most);
+        place.ok_or_else(too_many_calls)
+    }
+
+    /// Reserves a call slot; waits a short time if none is free.
+    pub async fn call_in_time(&self, who: &Principal, only_reads: bool) -> Result<Place, Refusal> {
+        let (calls, most) = self.calls_of(who, only_reads);
+        let place = calls.enter_in_time(who.agent_id(), most, CALL_QUEUE).await;
+        place.ok_or_else(too_many_calls)
+    }
+
+    fn calls_of(&self, who: &Principal, only_reads: bool) -> (&Concurrency, Most) {
+        let of_all = self.live.read(|settings| settings.limits.agent_calls);
+        let own = lowered(who.policy().overrides.concurrent_calls, of_all);
+        let calls = if only_reads { &self.reads } else { &self.calls };
+        (calls, Most::own(own))
+    }
+
+    /// Charges an agent for the further messages of a batch; the first one was charged as the request.
+    pub fn charge_batch(&self, who: &Principal, messages: usize) -> Result<(), Refusal> {
+        (1..messages).try_for_each(|_| self.charge_agent(who))
+    }
+
+    /// Reserves a stream slot of an agent; streams are counted separately from calls.
+    pub fn stream(&self, who: &Principal) -> Result<Place, Refusal> {
+        let most = self.live.read(|settings| Most {
+            own: settings.limits.max_streams_per_agent,
+            together: settings.limits.max_streams,
+        });
+        let place = self.streams.enter(who.agent_id(), most);
+        place.ok_or_else(|| {
+            let words =
+                "as many streams are open as this agent, or all together, may have; close one";
+            later("too_many_streams", words, 5)
+        })
+    }
+
+    /// The maximum size of a message in bytes.
+    pub fn largest_message(&self) -> usize {
+        self.body_limit().bytes
+    }
+
+    /// The current principal of an authenticated agent; `None` if its access has ended.
+    pub fn current(&self, who: &Principal) -> Option<Principal> {
+        self.identity.current(who)
+    }
+
+    /// Waits until the policy or reach of an authenticated agent changes, and returns the new principal; `None` if
+    /// its access has ended.
+    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+        self.identity.changed(who).await
+    }
+
+    /// Waits until the reach of an authenticated agent changes, or its access ends: it may then no longer receive
+    /// the same notifications.
+    pub async fn displaced(&self, who: &Principal) {
+        let mut now = who.clone();
+        while let Some(later) = self.identity.changed(&now).await {
+            if later.reach() != who.reach() {
+                return;
+            }
+            now = later;
+        }
+    }
+
+    /// Waits until the access of an authenticated agent ends.
+    pub async fn expelled(&self, who: &Principal) {
+        self.identity.expelled(who).await;
+    }
+
+    /// Charges an agent for a message; their number per minute is limited.
+    pub fn charge_agent(&self, who: &Principal) -> Result<(), Refusal> {
+        let own = who.policy().overrides.calls_per_minute;
+        let of_all = self.live.read(|settings| settings.limits.agent_rate);
+        let pace = Pace::a_minute(lowered(own, of_all));
+        let agent = who.agent_id().clone();
+        let taken = self.by_agent.take(pace, agent, Instant::now());
+        taken.map_err(|after| {
+            let words = "this agent has used up its calls for now";
+            Refusal::later(StatusCode::TOO_MANY_REQUESTS, "agent_rate", words, after)
+        })
+    }
+}
+
+/// Marks the connection as authenticated, or records the failed authentication for its source.
+fn note_identity(presence: &Presence, who: Result<&Principal, &Refusal>) {
+    match who {
+        Ok(_) => presence.identify(),
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
+            presence.note_failed_authentication();
+        }
+        Err(_) => {}
+    }
+}
+
+/// The agent's own limit, if it is the lower one.
+fn lowered(own: Option<u32>, of_all: u32) -> u32 {
+    own.map_or(of_all, |own| own.min(of_all))
+}
+
+fn too_many_calls() -> Refusal {
+    let words = "this agent has as many calls at once as it may; wait for one to end";
+    later("too_many_calls", words, 1)
+}
+
+/// A refusal with 503 and the number of seconds until a retry.
+fn later(error: &'static str, words: &str, after_s: u64) -> Refusal {
+    Refusal::later(StatusCode::SERVICE_UNAVAILABLE, error, words, after_s)
+}
+
+/// Refuses a body that is not declared as JSON (415).
+pub fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let media = types
+        .next()
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default().trim();
+    if media.eq_ignore_ascii_case("application/json") && types.next().is_none() {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "content_type",
+        "send the message with Content-Type: application/json",
+    ))
+}

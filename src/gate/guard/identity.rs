@@ -1,0 +1,89 @@
+//! Authenticates a request by its headers only: an unauthenticated body is never read.
+
+use std::net::IpAddr;
+
+use hyper::http::request::Parts;
+
+#[cfg(feature = "everything")]
+use super::bearer::bearer;
+use super::bearer::{refused, unauthorized};
+use super::callers::Callers;
+use super::door::Door;
+use super::refusal::Refusal;
+use crate::auth::{AuthError, Principal};
+
+/// How the callers of the door `Agent` are authenticated.
+pub enum Identity {
+    /// By the tokens that the owner created, and by cookies.
+    Agents(Callers),
+    /// Every caller is this principal: fixtures on loopback. It does not exist in a build without the fixtures.
+    #[cfg(feature = "everything")]
+    Anybody(Principal),
+    /// By one token: fixtures that are reachable from other machines.
+    #[cfg(feature = "everything")]
+    Fixed(crate::auth::FixedToken),
+}
+
+impl Identity {
+    /// The current principal of an authenticated agent; `None` if its access has ended.
+    pub fn current(&self, who: &Principal) -> Option<Principal> {
+        match self {
+            Self::Agents(callers) => callers.current(who),
+            #[cfg(feature = "everything")]
+            Self::Anybody(_) | Self::Fixed(_) => Some(who.clone()),
+        }
+    }
+
+    /// Waits until the policy or reach of an agent changes, and returns the new principal; `None` if its access has
+    /// ended.
+    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+        match self {
+            Self::Agents(callers) => callers.changed(who).await,
+            #[cfg(feature = "everything")]
+            Self::Anybody(_) | Self::Fixed(_) => std::future::pending().await,
+        }
+    }
+
+    /// Waits until an agent's access ends: its token was revoked, replaced or has expired, or its address is no
+    /// longer allowed.
+    pub async fn expelled(&self, who: &Principal) {
+        match self {
+            Self::Agents(callers) => callers.expelled(who).await,
+            #[cfg(feature = "everything")]
+            Self::Anybody(_) | Self::Fixed(_) => std::future::pending().await,
+        }
+    }
+
+    /// Authenticates the sender of a request head.
+    pub fn identify(&self, door: Door, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
+        match self {
+            Self::Agents(callers) if door == Door::Connect => callers.identify_link(head, from),
+            Self::Agents(callers) => callers.identify(head, from),
+            #[cfg(feature = "everything")]
+            Self::Anybody(who) => Ok(who.clone()),
+            #[cfg(feature = "everything")]
+            Self::Fixed(door) => door.identify(bearer(&head.headers)?).map_err(refused),
+        }
+    }
+
+    /// Whether a token is the one of the metrics. Fixtures have none.
+    pub fn is_scraper(&self, token: &str) -> Result<bool, AuthError> {
+        match self {
+            Self::Agents(callers) => callers.scrapers.knows(token),
+            #[cfg(feature = "everything")]
+            Self::Anybody(_) | Self::Fixed(_) => Ok(false),
+        }
+    }
+
+    /// Authenticates the holder of a token that did not come over a network.
+    pub fn identify_token(&self, token: Option<&str>) -> Result<Principal, Refusal> {
+        let token = || token.ok_or_else(|| unauthorized("there is no token of an agent"));
+        match self {
+            Self::Agents(callers) => callers.agents.identify(token()?, None).map_err(refused),
+            #[cfg(feature = "everything")]
+            Self::Anybody(who) => Ok(who.clone()),
+            #[cfg(feature = "everything")]
+            Self::Fixed(door) => door.identify(token()?).map_err(refused),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `POST /login` and `POST /logout`: exchange the owner's password or an agent's token for a cookie, and end it.
+
+use std::net::SocketAddr;
+
+use hyper::header::{HeaderValue, SET_COOKIE};
+use hyper::{Request, Response, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::bearer::refused;
+use super::callers::{
+    COOKIE_NAME, Callers, DEVICE_COOKIE_NAME, cookie, device_cookie, not_signed_in,
+};
+use super::chain::{Guard, check_type};
+use super::host::check_own_page;
+use super::identity::Identity;
+use super::refusal::Refusal;
+use crate::auth::{DEVICE_COOKIE_S, Logins, PasswordAttempt};
+use crate::http::{Body, Upload, empty, json as json_response};
+use gatewren_base::config::ip_prefix;
+
+/// The maximum size of an unauthenticated body.
+const MAX_BYTES: usize = 4096;
+
+/// The owner's name in the answer.
+const OWNER_NAME: &str = "owner";
+
+/// The credentials of a login: exactly one of them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Credentials {
+    password: Option<String>,
+    token: Option<String>,
+}
+
+impl Guard {
+    /// Whether there are logins: fixtures have no owner.
+    pub fn has_logins(&self) -> bool {
+        self.callers().is_some()
+    }
+
+    /// Exchanges a password or a token for a cookie. It is preceded by the chain without authentication: the body
+    /// is read, but its size is limited, and each request is charged to its address.
+    pub async fn login(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let callers = self.stranger(&request, peer)?;
+        let (head, body) = request.into_parts();
+        check_type(&head.headers)?;
+        self.check_edge(&head.headers).await?;
+        let presence = body.presence().clone();
+        let body = self.anonymous_body(body, MAX_BYTES).await?;
+        let credentials: Credentials = serde_json::from_slice(&body).map_err(|_| bad_login())?;
+        let (logins, from) = (&callers.logins, ip_prefix(peer.ip()));
+        let (cookie, who) = match (credentials.password, credentials.token) {
+            (Some(password), None) => {
+                let attempt = PasswordAttempt {
+                    password: &password,
+                    from,
+                    device: device_cookie(&head.headers),
+                };
+                let cookies = logins.sign_in_owner(attempt).await;
+                let cookies = cookies.map_err(not_signed_in)?;
+                presence.identify();
+                let mut response = signed_in(logins, cookies.session.expose(), OWNER_NAME);
+                set_device_cookie(&mut response, cookies.device.expose());
+                return Ok(response);
+            }
+            (None, Some(token)) => {
+                let who = callers.agents.identify(&token, Some(peer.ip()));
+                let who = who.map_err(refused)?;
+                let cookie = logins
+                    .sign_in_agent(who.agent_id().as_str(), &token, from)
+                    .await;
+                presence.identify();
+                (cookie, who.name().to_string())
+            }
+            _ => return Err(bad_login()),
+        };
+        let cookie = cookie.map_err(not_signed_in)?;
+        Ok(signed_in(logins, cookie.expose(), &who))
+    }
+
+    /// Ends the login of the cookie; succeeds also if there is none.
+    pub async fn logout(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let callers = self.stranger(&request, peer)?;
+        self.check_edge(request.headers()).await?;
+        if let Some(cookie) = cookie(request.headers())? {
+            let ended = callers.logins.sign_out(cookie).await;
+            ended.map_err(not_signed_in)?;
+        }
+        let mut response = empty(StatusCode::NO_CONTENT);
+        clear_cookie(&mut response);
+        Ok(response)
+    }
+
+    /// Charges an unauthenticated request, and refuses one that another site's page has sent.
+    fn stranger(&self, request: &Request<Upload>, peer: SocketAddr) -> Result<&Callers, Refusal> {
+        self.charge_stranger(peer)?;
+        check_own_page(request.uri(), request.headers())?;
+        let nowhere = || Refusal::new(StatusCode::NOT_FOUND, "not_found", "nobody signs in here");
+        self.callers().ok_or_else(nowhere)
+    }
+
+    #[cfg_attr(
+        not(feature = "everything"),
+        expect(clippy::unnecessary_wraps, reason = "only fixtures return `None`")
+    )]
+    pub(super) fn callers(&self) -> Option<&Callers> {
+        match &self.identity {
+            Identity::Agents(callers) => Some(callers),
+            #[cfg(feature = "everything")]
+            _ => None,
+        }
+    }
+}
+
+fn signed_in(logins: &Logins, cookie: &str, who: &str) -> Response<Body> {
+    let most_s = logins.most().as_secs();
+    let body = json!({ "signed_in_as": who, "cookie": COOKIE_NAME, "expires_in_s": most_s });
+    let mut response = json_response(StatusCode::OK, body.to_string().into_bytes());
+    set_cookie(&mut response, cookie, most_s);
+    response
+}
+
+/// Removes the session cookie.
+pub fn clear_cookie(response: &mut Response<Body>) {
+    set_cookie(response, "", 0);
+}
+
+/// Sets the session cookie for this many seconds.
+pub fn set_cookie(response: &mut Response<Body>, value: &str, age_s: u64) {
+    add_cookie(response, COOKIE_NAME, value, age_s);
+}
+
+/// Sets the device cookie, in addition to the session's.
+pub fn set_device_cookie(response: &mut Response<Body>, value: &str) {
+    add_cookie(response, DEVICE_COOKIE_NAME, value, DEVICE_COOKIE_S);
+}
+
+/// Adds a cookie that is invisible to scripts, is sent only over TLS, and is never sent with a request of another
+/// site.
+fn add_cookie(response: &mut Response<Body>, name: &str, value: &str, age_s: u64) {
+    let cookie =
+        format!("{name}={value}; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age={age_s}");
+    if let Ok(mut cookie) = HeaderValue::from_str(&cookie) {
+        cookie.set_sensitive(true);
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+}
+
+fn bad_login() -> Refusal {
+    Refusal::new(
+        StatusCode::BAD_REQUEST,
+        "bad_login",
+        "send {\"password\": \"...\"} as the owner, or {\"token\": \"gw_...\"} as an agent",
+    )
+}

@@ -1,0 +1,172 @@
+//! Authorization requests and their answers; an answer is sent only to a redirect URI that the program declared
+//! before.
+
+use hyper::header::{CACHE_CONTROL, HeaderValue, LOCATION, REFERRER_POLICY};
+use hyper::{Response, StatusCode};
+
+use super::client::Client;
+use super::document::{Documents, is_address};
+use super::form::Form;
+use super::inert::inert;
+use super::redirect::{fits, host, place, with};
+use super::site::Site;
+use crate::http::{Body, empty};
+use gatewren_store::vault::Vault;
+
+/// The length of a challenge: SHA-256 in base64url.
+const CHALLENGE_CHARS: usize = 43;
+
+/// A valid authorization request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The program.
+    pub client: Client,
+    /// The URI that the answer is sent to.
+    pub redirect_uri: String,
+    /// The PKCE challenge that the verifier must match.
+    pub challenge: String,
+    /// The program's state, to be returned with the answer.
+    pub state: Option<String>,
+}
+
+/// Why the owner is not asked.
+pub enum Fault {
+    /// The redirect URI is not verified, so the error is shown to the person.
+    Shown(String),
+    /// The error is sent to the program by a redirect.
+    Sent(Box<Response<Body>>),
+}
+
+impl Asked {
+    /// Parses and validates a request, and looks up its client.
+    pub async fn read(
+        site: &Site,
+        (vault, documents): (&Vault, &Documents),
+        form: &Form,
+    ) -> Result<Self, Fault> {
+        let id = form.need("client_id").map_err(Fault::Shown)?;
+        let client = client(vault, documents, id).await.map_err(Fault::Shown)?;
+        let redirect_uri = form.need("redirect_uri").map_err(Fault::Shown)?;
+        let known = &client.redirect_uris;
+        if place(redirect_uri).is_none() || !known.iter().any(|known| fits(known, redirect_uri)) {
+            let words =
+                "the program wants its answer sent to an address that it did not name before";
+            return Err(Fault::Shown(words.to_owned()));
+        }
+        let state = form.get("state");
+        let challenge = checked(site, form).map_err(|(code, words)| {
+            let more = [("error", code), ("error_description", words)];
+            Fault::Sent(Box::new(answer(site, redirect_uri, state, &more)))
+        })?;
+        Ok(Self {
+            redirect_uri: redirect_uri.to_owned(),
+            challenge: challenge.to_owned(),
+            state: state.map(ToOwned::to_owned),
+            client,
+        })
+    }
+
+    /// Builds an answer to the program.
+    pub fn answer(&self, site: &Site, more: &[(&str, &str)]) -> Response<Body> {
+        answer(site, &self.redirect_uri, self.state.as_deref(), more)
+    }
+}
+
+/// Validates the other parameters of a request and returns its challenge, or an error code of RFC 6749 and a
+/// description.
+fn checked<'a>(site: &Site, form: &'a Form) -> Result<&'a str, (&'static str, &'static str)> {
+    match form.get("response_type") {
+        Some("code") => {}
+        Some(_) => {
+            let words = "the only response type here is code";
+            return Err(("unsupported_response_type", words));
+        }
+        None => return Err(("invalid_request", "the parameter response_type is missing")),
+    }
+    let resource = form.get("resource");
+    if resource.is_some_and(|resource| !site.is_resource(resource)) {
+        return Err(("invalid_target", "this resource is none of this server"));
+    }
+    let sound = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+    let challenge = form
+        .get("code_challenge")
+        .filter(|challenge| challenge.len() == CHALLENGE_CHARS && challenge.bytes().all(sound));
+    match (challenge, form.get("code_challenge_method")) {
+        (Some(challenge), Some("S256")) => Ok(challenge),
+        _ => Err((
+            "invalid_request",
+            "send a code_challenge with code_challenge_method=S256 (PKCE)",
+        )),
+    }
+}
+
+/// Redirects the person's browser to the program.
+fn answer(
+    site: &Site,
+    redirect_uri: &str,
+    state: Option<&str>,
+    more: &[(&str, &str)],
+) -> Response<Body> {
+    let issuer = site.issuer();
+    let mut parameters = more.to_vec();
+    parameters.extend(state.map(|state| ("state", state)));
+    // Identifies the issuer, so that a program does not take the answer for one of another server (RFC 9207).
+    parameters.push(("iss", &issuer));
+    see_other(&with(redirect_uri, &parameters))
+}
+
+/// Redirects the browser.
+pub fn see_other(uri: &str) -> Response<Body> {
+    let mut response = empty(StatusCode::SEE_OTHER);
+    let headers = response.headers_mut();
+    if let Ok(mut uri) = HeaderValue::from_str(uri) {
+        uri.set_sensitive(true);
+        headers.insert(LOCATION, uri);
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+/// Looks up a client by its id.
+async fn client(vault: &Vault, documents: &Documents, id: &str) -> Result<Client, String> {
+    let unavailable = |cause: &dyn std::fmt::Display| {
+        tracing::error!("a client cannot be looked up: {cause}");
+        "nobody can be looked up at the moment; try again soon".to_owned()
+    };
+    let known = vault
+        .oauth_clients()
+        .find(id)
+        .map_err(|e| unavailable(&e))?;
+    if is_address(id) {
+        // Boxed: this lookup is rare, and every request would need room for it.
+        let portrait = Box::pin(documents.read(id)).await?;
+        let vouched_by = host(id).to_owned();
+        let name = match portrait.name {
+            name if name.is_empty() => inert(&vouched_by, 64),
+            name => name,
+        };
+        return Ok(Client {
+            id: id.to_owned(),
+            name,
+            redirect_uris: portrait.redirect_uris,
+            vouched_by: Some(vouched_by),
+            agent: known.and_then(|known| known.agent),
+        });
+    }
+    let known = known.ok_or_else(|| {
+        "the program that sent you here is not known to this server, or was forgotten: have it connect anew"
+            .to_owned()
+    })?;
+    let name = match known.name {
+        name if name.is_empty() => "a program without a name".to_owned(),
+        name => name,
+    };
+    Ok(Client {
+        id: known.id,
+        name,
+        redirect_uris: known.redirect_uris,
+        vouched_by: None,
+        agent: known.agent,
+    })
+}

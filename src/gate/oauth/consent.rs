@@ -1,0 +1,221 @@
+//! The owner's decision on a program: which agent it becomes, or that it gets no access.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+
+use hyper::Response;
+use serde_json::json;
+
+use super::authorize::Asked;
+use super::confirm_page::{CONFIRM_PASSWORD, confirm_page};
+use super::consent_page::Question;
+use super::form::Form;
+use super::redirect::host;
+use super::site::Site;
+use crate::auth::{Admission, Agreement, Links, LoginKey, Logins};
+use crate::deeds::{Deed, Hand, admit, chosen_space, fit_name};
+use crate::http::Body;
+use gatewren_base::config::{Live, Overrides, Policy, Preset, Spaces};
+use gatewren_base::sys::Secret;
+use gatewren_store::vault::{Agent, OWNER, OauthClient, Vault};
+
+/// The parameters of a request that the page submits again.
+const SENT_AGAIN: [&str; 7] = [
+    "client_id",
+    "redirect_uri",
+    "response_type",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+    "resource",
+];
+
+/// The CSRF token's field in the owner's forms.
+const PROOF: &str = "proof";
+
+/// What the consent page needs.
+pub struct Desk<'a> {
+    /// The agents and clients.
+    pub vault: &'a Vault,
+    /// The issuer of codes.
+    pub links: &'a Links,
+    /// The settings with the spaces.
+    pub live: &'a Live,
+    /// The server under the name of this request.
+    pub site: &'a Site,
+    /// The CSRF token of the owner's forms: no other page can know it.
+    pub proof: &'a str,
+    /// The key of the owner's login.
+    pub login: LoginKey,
+    /// Verifies the owner's password.
+    pub logins: &'a Logins,
+}
+
+/// Why an approval does not result in an answer to the program.
+enum Stop {
+    /// The owner is asked again, with this message.
+    Again(String),
+    /// The program gets a server error.
+    Failed,
+}
+
+impl Desk<'_> {
+    /// Shows the consent page.
+    pub fn ask(&self, asked: &Asked, form: &Form, wrong: Option<&str>) -> Response<Body> {
+        let settings = self.live.now();
+        let Ok(agent) = self.agent_of(asked) else {
+            return self.failed(asked);
+        };
+        let parameters: Vec<(&'static str, String)> = SENT_AGAIN
+            .into_iter()
+            .filter_map(|name| form.get(name).map(|value| (name, value.to_owned())))
+            .chain([(PROOF, self.proof.to_owned())])
+            .collect();
+        let question = Question {
+            asked,
+            agent: agent.as_ref(),
+            spaces: &settings.spaces,
+            wrong,
+            parameters: &parameters,
+        };
+        question.to_response()
+    }
+
+    /// Carries out the owner's decision.
+    pub async fn decide(&self, asked: &Asked, form: &Form, from: IpAddr) -> Response<Body> {
+        if Secret::new(form.get(PROOF).unwrap_or_default()) != Secret::new(self.proof) {
+            let words = "this page is from an earlier sign-in; look again and decide anew";
+            return self.ask(asked, form, Some(words));
+        }
+        match form.get("decision") {
+            Some("approve") => {}
+            Some("refuse") => {
+                let words = "the owner of the box refused";
+                let more = [("error", "access_denied"), ("error_description", words)];
+                return asked.answer(self.site, &more);
+            }
+            _ => return self.ask(asked, form, Some("say whether you approve")),
+        }
+        if let Some(page) = self.confirm(asked, form, from).await {
+            return page;
+        }
+        match self.approve(asked, form, from).await {
+            Ok(answer) => answer,
+            Err(Stop::Again(words)) => self.ask(asked, form, Some(&words)),
+            Err(Stop::Failed) => self.failed(asked),
+        }
+    }
+
+    /// Returns the page that asks for the password, unless the owner has entered it recently: the next step gives
+    /// access.
+    async fn confirm(&self, asked: &Asked, form: &Form, from: IpAddr) -> Option<Response<Body>> {
+        let wrong = match form.get(CONFIRM_PASSWORD) {
+            Some(password) => {
+                let confirmed = self.logins.confirm(self.login, password, from).await;
+                Some(confirmed.err()?.to_string())
+            }
+            None => match self.logins.has_confirmed(self.login) {
+                Ok(true) => return None,
+                Ok(false) => None,
+                Err(cause) => Some(cause.to_string()),
+            },
+        };
+        Some(confirm_page(asked, form, wrong.as_deref()))
+    }
+
+    async fn approve(
+        &self,
+        asked: &Asked,
+        form: &Form,
+        from: IpAddr,
+    ) -> Result<Response<Body>, Stop> {
+        let hand = Hand {
+            by: OWNER.to_owned(),
+            from: from.to_string(),
+        };
+        let known = self.agent_of(asked)?;
+        let agent = match (known, form.get("agent")) {
+            (Some(agent), Some(shown)) if agent.id == shown => agent,
+            (None, None) => self.admitted(asked, form, &hand).await?,
+            _ => {
+                let words = "the agent has changed meanwhile; look again and decide anew";
+                return Err(Stop::Again(words.to_owned()));
+            }
+        };
+        let resource = self.site.resource();
+        let deed = Deed {
+            command: "connect approve",
+            target: Some(&agent.id),
+            what: json!({
+                "name": agent.name, "client": asked.client.id, "client_name": asked.client.name,
+                "answer_to": host(&asked.redirect_uri), "resource": resource,
+            }),
+            change: None,
+        };
+        let agreement = Agreement {
+            agent: &agent,
+            client: &asked.client.id,
+            resource: &resource,
+            redirect_uri: &asked.redirect_uri,
+            challenge: &asked.challenge,
+        };
+        let begun = hand.recorded(self.vault, deed, self.links.begin(agreement));
+        let code = begun.await.map_err(|cause| logged(&cause))?;
+        Ok(asked.answer(self.site, &[("code", code.expose())]))
+    }
+
+    /// Creates an agent with the owner's choices. Its own token is discarded; it was never shown to anyone.
+    async fn admitted(&self, asked: &Asked, form: &Form, hand: &Hand) -> Result<Agent, Stop> {
+        let admission = admission(form, &self.live.now().spaces).map_err(Stop::Again)?;
+        let made = admit((self.vault, hand), admission).await;
+        let (agent, _) = made.map_err(Stop::Again)?;
+        let client = OauthClient {
+            id: asked.client.id.clone(),
+            name: asked.client.name.clone(),
+            redirect_uris: match asked.client.vouched_by {
+                Some(_) => Vec::new(),
+                None => asked.client.redirect_uris.clone(),
+            },
+            agent: Some(agent.id.clone()),
+        };
+        let noted = self.vault.oauth_clients().note_agent(client).await;
+        noted.map_err(|cause| logged(&cause))?;
+        Ok(agent)
+    }
+
+    /// The agent that the owner has created for a program, unless it was revoked or has expired.
+    fn agent_of(&self, asked: &Asked) -> Result<Option<Agent>, Stop> {
+        let Some(id) = &asked.client.agent else {
+            return Ok(None);
+        };
+        let agents = self.vault.agents().list();
+        let mut agents = agents.map_err(|cause| logged(&cause))?.into_iter();
+        Ok(agents.find(|agent| agent.id == *id && agent.comes_in()))
+    }
+
+    fn failed(&self, asked: &Asked) -> Response<Body> {
+        let words = "the server cannot answer now; try again soon";
+        let more = [("error", "server_error"), ("error_description", words)];
+        asked.answer(self.site, &more)
+    }
+}
+
+fn admission(form: &Form, spaces: &Spaces) -> Result<Admission, String> {
+    let name = fit_name(form.get("name").unwrap_or_default())?;
+    let preset = form.get("policy").unwrap_or_default();
+    let preset: Preset = preset.parse().map_err(|_| "choose what it may do")?;
+    Ok(Admission {
+        name,
+        policy: Policy {
+            preset,
+            overrides: Overrides::default(),
+        },
+        space: chosen_space(form.get("space"), spaces)?,
+        expires_ms: None,
+    })
+}
+
+fn logged(cause: &dyn Display) -> Stop {
+    tracing::error!("the owner's word on a program was not carried out: {cause}");
+    Stop::Failed
+}

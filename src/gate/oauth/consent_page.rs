@@ -1,0 +1,138 @@
+//! The consent page: shows the owner the program that asks for access.
+
+use hyper::{Response, StatusCode};
+use maud::{Markup, html};
+
+use super::authorize::Asked;
+use super::page::page;
+use super::redirect::{Place, host, place, policy_source};
+use super::words;
+use crate::http::Body;
+use gatewren_base::config::{Preset, Spaces, WHOLE_BOX};
+use gatewren_base::sys::{exact_line, text_notes};
+use gatewren_store::vault::Agent;
+
+/// The contents of the consent page.
+pub struct Question<'a> {
+    /// The authorization request.
+    pub asked: &'a Asked,
+    /// The agent that the program had before, if its access is still valid.
+    pub agent: Option<&'a Agent>,
+    /// The configured spaces.
+    pub spaces: &'a Spaces,
+    /// The error in the form that the owner has just submitted.
+    pub wrong: Option<&'a str>,
+    /// The parameters of the request, to be submitted again.
+    pub parameters: &'a [(&'static str, String)],
+}
+
+impl Question<'_> {
+    /// Renders the page.
+    pub fn to_response(&self) -> Response<Body> {
+        let content = html! {
+            @if let Some(wrong) = self.wrong {
+                p class="card notice bad" role="alert" { (wrong) "." }
+            }
+            (self.program())
+            form method="post" action="/connect/authorize" {
+                @for (name, value) in self.parameters {
+                    input type="hidden" name=(name) value=(value);
+                }
+                @match self.agent {
+                    Some(agent) => { (known(agent)) }
+                    None => { (self.unknown()) }
+                }
+                div class="row" {
+                    button name="decision" value="approve" { (words::APPROVE) }
+                    button class="plain" name="decision" value="refuse" { (words::REFUSE) }
+                }
+            }
+        };
+        let leads_to = policy_source(&self.asked.redirect_uri);
+        let title = words::ASKS;
+        page(StatusCode::OK, title, &leads_to, &content)
+    }
+
+    /// Renders the program and the destination of the answer.
+    fn program(&self) -> Markup {
+        let Asked {
+            client,
+            redirect_uri,
+            ..
+        } = self.asked;
+        html! {
+            p { (words::ONLY_YOURS) }
+            dl {
+                dt { (words::CALLS_ITSELF) }
+                dd { "“" bdi { (exact_line(&client.name)) } "”" }
+                @for note in text_notes(&client.name) { dd { b { (note) } } }
+                dt { (words::WHO_SAYS_SO) }
+                @match &client.vouched_by {
+                    Some(host) => { dd { (words::A_SERVER) " " code { (exact_line(host)) } (words::BY_ITS_DOCUMENT) " " code { (exact_line(&client.id)) } } }
+                    None => { dd { (words::ITSELF_ALONE) } }
+                }
+                dt { (words::ANSWER_TO) }
+                dd { code { (exact_line(host(redirect_uri))) } }
+            }
+            @if place(redirect_uri) == Some(Place::SameComputer) {
+                p class="card notice" {
+                    (words::THIS_COMPUTER)
+                }
+            }
+        }
+    }
+
+    /// Renders the choices for a new agent.
+    fn unknown(&self) -> Markup {
+        html! {
+            div class="field" {
+                label for="name" { (words::CALL_IT) }
+                input type="text" id="name" name="name" value=(self.asked.client.name) maxlength="64" required;
+            }
+            fieldset {
+                legend { (words::IT_MAY) }
+                @for preset in Preset::ALL {
+                    label class="choice" {
+                        input type="radio" name="policy" value=(preset.as_str()) checked[preset == Preset::Observe];
+                        span { b { (preset.as_str()) } ": " (words::preset(preset)) }
+                    }
+                }
+            }
+            @if self.spaces.is_empty() {
+                input type="hidden" name="space" value=(WHOLE_BOX);
+            } @else {
+                div class="field" {
+                    label for="space" { (words::IN_SPACE) }
+                    select id="space" name="space" {
+                        @for name in self.spaces.keys() { option value=(name) { (name) } }
+                        option value=(WHOLE_BOX) { (words::WHOLE_BOX) }
+                    }
+                }
+            }
+            p class="soft" {
+                (words::BECOMES_AGENT) " " a href="/owner/agents" { (words::AGENTS) }
+            }
+        }
+    }
+}
+
+/// Renders the existing agent, which the program will use again.
+fn known(agent: &Agent) -> Markup {
+    let space = match agent.space.as_deref() {
+        Some(WHOLE_BOX) => words::WHOLE_BOX,
+        Some(space) => space,
+        None => words::NO_SPACE,
+    };
+    let differs = if agent.overrides == "{}" {
+        ""
+    } else {
+        words::WITH_CHANGES
+    };
+    html! {
+        input type="hidden" name="agent" value=(agent.id);
+        p {
+            (words::LET_IN_BEFORE) " " b { bdi { (exact_line(&agent.name)) } } " (" code { (agent.id) } "), " (words::POLICY) " "
+            b { (agent.preset.as_str()) } (differs) ", " (words::IN) " " b { (space) } "."
+        }
+    }
+}

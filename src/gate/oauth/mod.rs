@@ -1,0 +1,26 @@
+//! The authorization server: programs without a token ask the owner for access, and then use `/connect/mcp`.
+#![forbid(unsafe_code)]
+
+mod arrival;
+mod authorize;
+mod client;
+mod confirm_page;
+mod consent;
+mod consent_page;
+mod document;
+mod error;
+mod form;
+mod inert;
+mod metadata;
+mod page;
+mod redirect;
+mod register;
+mod server;
+mod site;
+mod token;
+mod words;
+
+pub use arrival::{sign_in, step_inside};
+pub use metadata::{resource as resource_metadata, server as server_metadata};
+pub use server::{MAX_BODY, OAuth, SignedInOwner};
+pub use site::Site;

@@ -1,0 +1,129 @@
+//! The endpoints of the authorization server; the front has already checked the sender and the size of the body.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hyper::Response;
+use hyper::header::HeaderMap;
+
+use super::arrival::MAX_QUERY;
+use super::authorize::{Asked, Fault};
+use super::consent::Desk;
+use super::document::Documents;
+use super::error::OAuthError;
+use super::form::Form;
+use super::page::refusal;
+use super::site::Site;
+use super::{register, token, words};
+use crate::auth::{Links, LoginKey, Logins};
+use crate::http::Body;
+use gatewren_base::config::Live;
+use gatewren_store::vault::Vault;
+
+/// The maximum size of a request's body, for every endpoint.
+pub const MAX_BODY: usize = 32 * 1024;
+
+/// The authorization server.
+pub struct OAuth {
+    vault: Vault,
+    live: Live,
+    links: Links,
+    documents: Documents,
+    logins: Arc<Logins>,
+}
+
+/// The owner, signed in on our own page.
+#[derive(Debug, Clone, Copy)]
+pub struct SignedInOwner<'a> {
+    /// The CSRF token of the owner's forms: no other page can know it.
+    pub proof: &'a str,
+    /// The key of the owner's login.
+    pub login: LoginKey,
+}
+
+impl OAuth {
+    /// Creates a server over this vault; the owner is authenticated by `logins`.
+    pub fn new(vault: Vault, live: Live, logins: Arc<Logins>) -> Self {
+        Self {
+            logins,
+            links: Links::new(vault.clone()),
+            documents: Documents::new(live.clone()),
+            vault,
+            live,
+        }
+    }
+
+    /// Whether the settings enable the server.
+    pub fn is_on(&self) -> bool {
+        self.live.read(|settings| settings.oauth.enabled)
+    }
+
+    /// Registers a program.
+    pub async fn register(&self, body: &[u8]) -> Response<Body> {
+        answered(register::register(&self.vault, body).await)
+    }
+
+    /// Exchanges a program's code or refresh token for tokens.
+    pub async fn token(&self, site: &Site, headers: &HeaderMap, body: &[u8]) -> Response<Body> {
+        answered(token::exchange((&self.links, site), headers, body).await)
+    }
+
+    /// Revokes a program's token.
+    pub async fn revoke(&self, headers: &HeaderMap, body: &[u8]) -> Response<Body> {
+        answered(token::revoke(&self.links, headers, body).await)
+    }
+
+    /// Shows the consent page to the owner.
+    pub async fn ask(
+        &self,
+        (site, owner): (&Site, SignedInOwner<'_>),
+        query: &str,
+    ) -> Response<Body> {
+        if query.len() > MAX_QUERY {
+            return refusal(words::TOO_LONG);
+        }
+        match self.read(site, query.as_bytes()).await {
+            Ok((asked, form)) => self.desk(site, owner).ask(&asked, &form, None),
+            Err(response) => *response,
+        }
+    }
+
+    /// Carries out the owner's decision.
+    pub async fn decide(
+        &self,
+        (site, owner): (&Site, SignedInOwner<'_>),
+        body: &[u8],
+        from: IpAddr,
+    ) -> Response<Body> {
+        match self.read(site, body).await {
+            Ok((asked, form)) => self.desk(site, owner).decide(&asked, &form, from).await,
+            Err(response) => *response,
+        }
+    }
+
+    async fn read(&self, site: &Site, text: &[u8]) -> Result<(Asked, Form), Box<Response<Body>>> {
+        let form = Form::read(text).map_err(|why| Box::new(refusal(&why)))?;
+        let asked = Asked::read(site, (&self.vault, &self.documents), &form).await;
+        match asked {
+            Ok(asked) => Ok((asked, form)),
+            Err(Fault::Shown(why)) => Err(Box::new(refusal(&why))),
+            Err(Fault::Sent(response)) => Err(response),
+        }
+    }
+
+    fn desk<'a>(&'a self, site: &'a Site, owner: SignedInOwner<'a>) -> Desk<'a> {
+        Desk {
+            proof: owner.proof,
+            login: owner.login,
+            logins: &self.logins,
+            vault: &self.vault,
+            links: &self.links,
+            live: &self.live,
+            site,
+        }
+    }
+}
+
+fn answered(answer: Result<Response<Body>, OAuthError>) -> Response<Body> {
+    answer.unwrap_or_else(|error| error.to_response())
+}

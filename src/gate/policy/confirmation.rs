@@ -1,0 +1,263 @@
+//! Confirmations by the person at a client: a clear yes, given once and in time, lets a call run.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::question::BOX;
+use crate::auth::AgentId;
+use gatewren_wire::registry::Permit;
+
+/// The time limit for an answer. A later answer lets nothing run.
+pub const PATIENCE: Duration = Duration::from_mins(5);
+
+/// The limit of open questions of an agent. Further ones are refused, so that an agent cannot wear the person down.
+const MAX_OPEN: usize = 8;
+
+/// The call in question. A yes is valid only for exactly this call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asking {
+    /// The calling agent.
+    pub agent: AgentId,
+    /// The session, in the protocol revisions that have sessions.
+    pub session: Option<String>,
+    /// The tool's own name.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+}
+
+/// The result of a question.
+#[must_use]
+#[derive(Debug)]
+pub enum Reply {
+    /// A clear yes, with the permit for the call.
+    Accepted(Permit),
+    /// A no, or a yes without the tick.
+    Declined,
+    /// The person dismissed the form.
+    Dismissed,
+    /// The answer is missing or invalid.
+    Malformed,
+    /// The answer came too late.
+    Late,
+}
+
+impl Reply {
+    /// Returns the word for it in the audit.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Accepted(_) => "accepted",
+            Self::Declined => "declined",
+            Self::Dismissed => "dismissed",
+            Self::Malformed => "malformed",
+            Self::Late => "timeout",
+        }
+    }
+}
+
+/// The open questions, each with a value that is kept for it. They are lost when the process ends: an answer after
+/// a restart finds no question.
+pub struct Confirmations<K>(Mutex<HashMap<String, Open<K>>>);
+
+struct Open<K> {
+    asking: Asking,
+    until: Instant,
+    kept: K,
+}
+
+impl<K> Default for Confirmations<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K> fmt::Debug for Confirmations<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Confirmations")
+    }
+}
+
+impl<K> Confirmations<K> {
+    /// Opens a question and returns the id that the answer has to name. Returns `kept` if the agent has too many
+    /// open questions.
+    pub fn open(&self, asking: Asking, kept: K) -> Result<String, K> {
+        let mut open = self.lock();
+        let of_agent = open.values().filter(|o| o.asking.agent == asking.agent);
+        if of_agent.count() >= MAX_OPEN {
+            return Err(kept);
+        }
+        let id = Uuid::new_v4().simple().to_string();
+        let until = Instant::now() + PATIENCE;
+        let question = Open {
+            asking,
+            until,
+            kept,
+        };
+        open.insert(id.clone(), question);
+        Ok(id)
+    }
+
+    /// Closes a question with any answer. Returns `None` if there is no open question for this call: the id is
+    /// unknown, or the question was answered or given up.
+    pub fn close(&self, id: &str, asking: &Asking, answer: Option<&Value>) -> Option<(K, Reply)> {
+        let mut open = self.lock();
+        if open.get(id)?.asking != *asking {
+            return None;
+        }
+        let Open { until, kept, .. } = open.remove(id)?;
+        let reply = if until <= Instant::now() {
+            Reply::Late
+        } else {
+            answer.map_or(Reply::Malformed, reply)
+        };
+        Some((kept, reply))
+    }
+
+    /// Closes a question without an answer.
+    pub fn give_up(&self, id: &str) -> Option<K> {
+        self.lock().remove(id).map(|open| open.kept)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Open<K>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Parses the answer to a form (2026-07-28, client/elicitation). Only `accept` with the box ticked is a yes.
+fn reply(answer: &Value) -> Reply {
+    let content = answer.get("content");
+    match answer.get("action").and_then(Value::as_str) {
+        Some("accept") => match content.and_then(|content| content.get(BOX)) {
+            Some(Value::Bool(true)) => Reply::Accepted(Permit::granted_by_policy()),
+            Some(Value::Bool(false)) => Reply::Declined,
+            _ => Reply::Malformed,
+        },
+        Some("decline") => Reply::Declined,
+        Some("cancel") => Reply::Dismissed,
+        _ => Reply::Malformed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asking() -> Asking {
+        Asking {
+            agent: AgentId::from("a"),
+            session: None,
+            tool: "stop".to_owned(),
+            arguments: Map::from_iter([("container".to_owned(), json!("web"))]),
+        }
+    }
+
+    fn yes() -> Value {
+        json!({ "action": "accept", "content": { "run": true } })
+    }
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        assert_eq!(reply(&yes()).as_str(), "accepted");
+        for (answer, word) in [
+            (
+                json!({ "action": "accept", "content": { "run": false } }),
+                "declined",
+            ),
+            (
+                json!({ "action": "decline", "content": { "run": true } }),
+                "declined",
+            ),
+            (json!({ "action": "cancel" }), "dismissed"),
+            (json!({ "action": "accept" }), "malformed"),
+            (json!({ "action": "accept", "content": {} }), "malformed"),
+            (
+                json!({ "action": "accept", "content": { "run": "true" } }),
+                "malformed",
+            ),
+            (
+                json!({ "action": "accept", "content": { "run": 1 } }),
+                "malformed",
+            ),
+            (
+                json!({ "action": "accept", "content": [true] }),
+                "malformed",
+            ),
+            (
+                json!({ "action": "ACCEPT", "content": { "run": true } }),
+                "malformed",
+            ),
+            (
+                json!({ "action": true, "content": { "run": true } }),
+                "malformed",
+            ),
+            (json!({ "content": { "run": true } }), "malformed"),
+            (json!([]), "malformed"),
+            (json!(true), "malformed"),
+            (Value::Null, "malformed"),
+        ] {
+            assert_eq!(reply(&answer).as_str(), word, "{answer}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_yes_is_good_once_in_time_and_for_its_call_alone() {
+        let open = Confirmations::default();
+        let word = |id: &str, asking: &Asking| {
+            let closed = open.close(id, asking, Some(&yes()));
+            closed.map(|(kept, reply)| (kept, reply.as_str()))
+        };
+        let id = open.open(asking(), 1).unwrap();
+        let others: [fn(&mut Asking); 4] = [
+            |other| other.agent = AgentId::from("b"),
+            |other| other.session = Some("s".to_owned()),
+            |other| other.tool = "start".to_owned(),
+            |other| drop(other.arguments.insert("grace_s".to_owned(), json!(0))),
+        ];
+        for change in others {
+            let mut other = asking();
+            change(&mut other);
+            assert_eq!(word(&id, &other), None, "{other:?}");
+        }
+        assert_eq!(word("", &asking()), None);
+        assert_eq!(word(&id, &asking()), Some((1, "accepted")));
+        assert_eq!(word(&id, &asking()), None, "it was used");
+
+        let late = open.open(asking(), 2).unwrap();
+        tokio::time::advance(PATIENCE).await;
+        assert_eq!(word(&late, &asking()), Some((2, "timeout")));
+
+        let silent = open.open(asking(), 3).unwrap();
+        let closed = open.close(&silent, &asking(), None).unwrap();
+        assert_eq!((closed.0, closed.1.as_str()), (3, "malformed"));
+        assert_eq!(
+            word(&silent, &asking()),
+            None,
+            "what was said badly is said"
+        );
+        assert_eq!(open.give_up(&open.open(asking(), 4).unwrap()), Some(4));
+    }
+
+    #[test]
+    fn an_agent_cannot_wear_a_person_down() {
+        let open = Confirmations::default();
+        let ids: Vec<String> = (0..MAX_OPEN)
+            .map(|n| open.open(asking(), n).unwrap())
+            .collect();
+        assert_eq!(open.open(asking(), 99), Err(99));
+        let other = Asking {
+            agent: AgentId::from("b"),
+            ..asking()
+        };
+        assert!(open.open(other, 0).is_ok());
+        open.give_up(&ids[0]);
+        assert!(open.open(asking(), 0).is_ok());
+    }
+}

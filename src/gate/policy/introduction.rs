@@ -1,0 +1,76 @@
+//! The introduction for an agent: its identity, its access, and how its calls are treated.
+
+use std::fmt::Write as _;
+
+use super::rules::{class, lists_briefly};
+use crate::auth::Principal;
+use gatewren_base::config::{Mode, Preset, Risk};
+
+/// Returns a few sentences for a model, with the host's name if it is known.
+pub fn introduce(who: &Principal, name: Option<&str>) -> String {
+    let policy = who.policy();
+    let place = name.map_or_else(String::new, |name| format!(" of the box {name:?}"));
+    let mut text = format!(
+        "You are the agent {:?}{place}, with the policy `{}`",
+        who.name(),
+        policy.preset.as_str()
+    );
+    if who.reach().is_everything() {
+        text += ".";
+    } else {
+        let _ = write!(
+            text,
+            ", and see of it what is in the space {:?}: the rest does not exist for you.",
+            who.space()
+        );
+    }
+    if policy.preset == Preset::Suggest {
+        return text + " You look, and propose what you would change: the owner decides.";
+    }
+    let of = |mode: Mode| {
+        let mut classes = Risk::ALL.into_iter();
+        let named = classes.by_ref().filter(|risk| class(policy, *risk) == mode);
+        named.map(Risk::as_str).collect::<Vec<_>>().join(", ")
+    };
+    for (mode, words) in [
+        (Mode::Allow, "run at once"),
+        (Mode::Confirm, "run once the person at your client agrees"),
+        (Mode::ConfirmOwner, "run once the owner agrees"),
+        (Mode::Propose, "wait in the owner's inbox for approval"),
+        (Mode::Deny, "are not there for you"),
+    ] {
+        let classes = of(mode);
+        if !classes.is_empty() {
+            let _ = write!(text, " Tools of the class {classes} {words}.");
+        }
+    }
+    if lists_briefly(policy) {
+        text +=
+            " The list names the tools that are needed most; the owner can widen it by toolsets.";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_policy_is_told_in_its_own_words() {
+        let told = |preset| introduce(&Principal::without_token("ada", preset), Some("nest"));
+        let operator = told(Preset::Operate);
+        assert!(operator.starts_with(
+            "You are the agent \"ada\" of the box \"nest\", with the policy `operate`."
+        ));
+        assert!(
+            operator.contains("Tools of the class read, scan, write run at once."),
+            "{operator}"
+        );
+        assert!(operator.contains("toolsets"), "{operator}");
+        let observer = told(Preset::Observe);
+        assert!(observer.contains("are not there for you"), "{observer}");
+        assert!(!observer.contains("inbox"), "{observer}");
+        assert!(told(Preset::Suggest).contains("the owner decides"));
+        assert!(told(Preset::Admin).len() < 400, "it is short");
+    }
+}

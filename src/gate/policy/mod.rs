@@ -1,0 +1,19 @@
+//! Decides whether a call may run: each call of each tool needs a verdict, which cannot be ignored.
+#![forbid(unsafe_code)]
+
+mod confirmation;
+mod disclosure;
+mod introduction;
+mod question;
+mod rules;
+mod verdict;
+
+pub use confirmation::{Asking, Confirmations, PATIENCE, Reply as Confirmation};
+pub use disclosure::{ShownArgument, shown_arguments};
+pub use introduction::introduce;
+pub use question::{Question as Consent, question};
+pub use rules::{ALL_TOOLSETS, Subject, class, lets_propose, lists_briefly, mode, shows};
+pub use verdict::{
+    Verdict, confirms, is_proposed, judge, judge_approved, judge_target_check, lists, proposes,
+    sees,
+};

@@ -1,0 +1,212 @@
+//! The question to the person at a client before a call runs.
+
+use serde_json::{Map, Value, json};
+
+use super::disclosure::key_notes;
+use crate::auth::Principal;
+use gatewren_base::sys::{exact_line, text_notes};
+use gatewren_wire::registry::{Risk, Scope, Tool};
+
+/// The name of the box that must be ticked.
+pub const BOX: &str = "run";
+
+/// The limits for display: bytes of arguments, levels of nesting, and entries on each level. Arguments beyond a
+/// limit cannot be shown completely, so the call cannot be confirmed.
+const MAX_BYTES: usize = 4 << 10;
+const MAX_DEPTH: usize = 16;
+const MAX_ENTRIES: usize = 128;
+
+/// A question for a person: our text, followed by the agent's arguments as data. The arguments are exactly those of
+/// the call, never redacted, because a redacted part could be what the agent wants to run.
+#[derive(Debug)]
+pub struct Question {
+    /// The text to show.
+    pub message: String,
+    /// The form below it: one box.
+    pub schema: Value,
+}
+
+/// Makes the question about a call. `None` if its arguments are too long to show completely.
+pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Option<Question> {
+    let arguments = Value::Object(arguments.clone());
+    let text = arguments.to_string();
+    if text.len() > MAX_BYTES || !is_flat_enough(&arguments, MAX_DEPTH) {
+        return None;
+    }
+    let (name, meaning) = (tool.name(), meaning(tool.risk()));
+    let title = tool.definition().title.as_deref().unwrap_or(name);
+    let message = format!(
+        "The agent \"{}\" asks to run {name} ({title}) on this server.\n\
+         It is of the class {}, which {meaning}. It is about {}.\n\
+         Nothing has been done yet. Tick the box and accept to let it run once, with exactly the arguments below; \
+         anything else refuses it.\n\
+         {}\
+         What follows was written by the agent and is no message of this server. Its arguments, as JSON:\n\n    {}",
+        exact_line(who.name()),
+        tool.risk(),
+        target(tool, &arguments),
+        notes(&arguments, &text),
+        exact_line(&text),
+    );
+    let tick = json!({
+        "type": "boolean",
+        "title": "Let it run once",
+        "description": "Without the tick the call is refused.",
+        "default": false,
+    });
+    Some(Question {
+        message,
+        schema: json!({ "type": "object", "properties": { BOX: tick }, "required": [BOX] }),
+    })
+}
+
+/// Returns the notes on the arguments, one a line.
+fn notes(arguments: &Value, text: &str) -> String {
+    let notes = text_notes(text).into_iter().chain(key_notes(arguments));
+    let lines = notes.map(|note| format!("Note on the arguments: {note}.\n"));
+    lines.collect()
+}
+
+fn is_flat_enough(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::Array(_) | Value::Object(_) if depth == 0 => false,
+        Value::Array(list) => {
+            list.len() <= MAX_ENTRIES && list.iter().all(|entry| is_flat_enough(entry, depth - 1))
+        }
+        Value::Object(fields) => {
+            let mut values = fields.values();
+            fields.len() <= MAX_ENTRIES && values.all(|entry| is_flat_enough(entry, depth - 1))
+        }
+        _ => true,
+    }
+}
+
+fn meaning(risk: Risk) -> &'static str {
+    match risk {
+        Risk::Read => "only looks",
+        Risk::Scan => "sends packets to other machines or ports",
+        Risk::Write => "changes what can be changed back",
+        Risk::Disrupt => "stops, destroys or cuts access",
+        Risk::Execute => "runs code",
+        Risk::Reveal => "may show secrets",
+        Risk::Persist => "creates lasting access, or writes what root may run",
+    }
+}
+
+/// Returns the target of the call. A name appears in our text only if it cannot be anything but a name.
+fn target(tool: &Tool, arguments: &Value) -> String {
+    let argument = match tool.scope() {
+        Scope::HostOr(argument) if arguments.get(argument).is_none() => {
+            return "the host".to_owned();
+        }
+        Scope::Container(argument) | Scope::HostOr(argument) => argument,
+        Scope::Host => return "the host".to_owned(),
+        Scope::Box | Scope::Within => return "the box as a whole".to_owned(),
+    };
+    let is_name = |text: &str| {
+        text.chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    match arguments.get(argument).and_then(Value::as_str) {
+        Some(name) if is_name(name) => format!("the container {name}"),
+        Some(_) => "the container that its arguments name".to_owned(),
+        None => {
+            "the host, or every container that the agent reaches: its arguments name no container"
+                .to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use gatewren_base::config::Preset;
+    use gatewren_wire::registry::{Answer, Cx, Result, Toolset};
+
+    /// Stops something.
+    #[derive(Deserialize, JsonSchema)]
+    struct Anything {}
+
+    async fn nothing(_: std::sync::Arc<()>, Anything {}: Anything, _: Cx) -> Result<Answer> {
+        Ok(Answer::text("done"))
+    }
+
+    fn asked(arguments: &Value) -> Option<Question> {
+        let tools = Toolset::over(().into())
+            .answering("stop", Risk::Disrupt, nothing)
+            .titled("Stop a container")
+            .about(Scope::Container("container"))
+            .into_tools();
+        let who = Principal::without_token("cla\u{202e}ude", Preset::Admin);
+        question(&who, &tools[0], arguments.as_object().unwrap())
+    }
+
+    /// Returns our part of the message, and the agent's arguments.
+    fn parts(arguments: &Value) -> (String, String) {
+        let message = asked(arguments).unwrap().message;
+        let (ours, theirs) = message.split_once("\n\n    ").unwrap();
+        assert!(!theirs.contains('\n') && message.is_ascii(), "{message}");
+        (ours.to_owned(), theirs.to_owned())
+    }
+
+    #[test]
+    fn a_person_sees_who_what_whereto_and_the_arguments() {
+        let (ours, theirs) = parts(&json!({ "container": "jellyfin", "grace_s": 5 }));
+        for words in [
+            r#""cla\u{202e}ude""#,
+            "run stop (Stop a container)",
+            "class disrupt, which stops",
+            "about the container jellyfin.",
+            "Tick the box",
+        ] {
+            assert!(ours.contains(words), "{words}: {ours}");
+        }
+        assert_eq!(theirs, r#"{"container":"jellyfin","grace_s":5}"#);
+    }
+
+    #[test]
+    fn arguments_cannot_imitate_our_words_or_hide() {
+        let imitation = "x\"}\n\nIt is of the class read, which only looks.     Tick\u{2028}\u{200b}\u{202e}\u{feff}\u{430}\u{1b}[2J\u{e0041}";
+        let given = json!({ "container": imitation });
+        let (ours, theirs) = parts(&given);
+        assert!(
+            ours.ends_with("as JSON:") && ours.lines().count() == 5,
+            "{ours}"
+        );
+        assert!(
+            ours.contains("the container that its arguments name"),
+            "{ours}"
+        );
+        assert!(!theirs.contains("    "), "{theirs}");
+        assert!(
+            theirs.contains(r"\u{2028}\u{200b}\u{202e}\u{feff}\u{430}"),
+            "{theirs}"
+        );
+        assert!(theirs.contains(r"\u{e0041}"), "{theirs}");
+    }
+
+    #[test]
+    fn what_looks_like_a_secret_is_shown_as_it_runs() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj attacker@x";
+        let (ours, theirs) = parts(&json!({ "key": key }));
+        assert!(theirs.contains(key), "{theirs}");
+        let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
+        let note = format!("SSH public key ssh-ed25519, {fingerprint}, comment \"attacker@x\".");
+        assert!(ours.contains(&note), "{ours}");
+        let hidden =
+            json!({ "command": "eval \"$DB_PASSWORD\"", "env": { "DB_PASSWORD": "id > /tmp/x" } });
+        let (_, theirs) = parts(&hidden);
+        assert_eq!(serde_json::from_str::<Value>(&theirs).unwrap(), hidden);
+    }
+
+    #[test]
+    fn what_cannot_be_shown_whole_is_not_asked() {
+        let deep = (0..20).fold(json!(1), |inner, _| json!([inner]));
+        for hidden in [json!("x".repeat(MAX_BYTES)), json!(vec![1; 129]), deep] {
+            assert!(asked(&json!({ "command": hidden })).is_none());
+        }
+    }
+}

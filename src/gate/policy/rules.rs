@@ -1,0 +1,304 @@
+//! The mode of a tool under a policy: the preset's mode for its class, unless an override applies.
+
+use gatewren_base::config::{Mode, Policy, Preset};
+use gatewren_wire::registry::{Risk, Tool};
+
+use Mode::{Allow, Confirm, ConfirmOwner, Deny, Propose};
+
+/// Preset, then read, scan, write, disrupt, execute, reveal, persist.
+///
+/// The preset `suggest` proposes changes with its own tools, and calls no others.
+#[rustfmt::skip]
+const TABLE: [(Preset, [Mode; 7]); 4] = [
+    (Preset::Observe, [Allow, Deny,  Deny,    Deny,    Deny,    Deny,    Deny   ]),
+    (Preset::Suggest, [Allow, Deny,  Propose, Propose, Propose, Deny,    Deny   ]),
+    (Preset::Operate, [Allow, Allow, Allow,   Propose, Propose, Deny,    Deny   ]),
+    (Preset::Admin,   [Allow, Allow, Allow,   Confirm, Allow,   Confirm, ConfirmOwner]),
+];
+
+/// The tools of the preset `suggest`. Other presets have better tools for the same purpose, and see these only if
+/// the owner names them.
+const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
+
+/// The tools for an agent's own proposals, for policies with proposals.
+const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
+
+/// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
+/// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
+const ESSENTIAL: [&str; 16] = [
+    "change_get",
+    "container_list",
+    "container_restart",
+    "container_shell",
+    "container_start",
+    "container_stop",
+    "job_wait",
+    "logs_query",
+    "server_info",
+    "server_metrics",
+    "state_get",
+    "system_shell",
+    "unit_restart",
+    "unit_status",
+    "update_check",
+    "whoami",
+];
+
+/// The name for all toolsets.
+pub const ALL_TOOLSETS: &str = "all";
+
+/// The properties of a tool that a policy depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The toolset that it belongs to.
+    pub toolset: &'a str,
+    /// Its risk class.
+    pub risk: Risk,
+}
+
+impl<'a> From<&'a Tool> for Subject<'a> {
+    fn from(tool: &'a Tool) -> Self {
+        Self {
+            name: tool.name(),
+            toolset: tool.toolset(),
+            risk: tool.risk(),
+        }
+    }
+}
+
+impl Subject<'_> {
+    fn suggests(&self) -> bool {
+        SUGGESTING.contains(&self.name)
+    }
+
+    fn asks_after(&self) -> bool {
+        ASKING_AFTER.contains(&self.name)
+    }
+}
+
+/// Returns whether a policy shows a tool, so that it can be called.
+pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+    let tool = tool.into();
+    let overrides = &policy.overrides;
+    let suggests = policy.preset == Preset::Suggest;
+    let toolsets = overrides.toolsets.as_ref();
+    match mode(policy, tool) {
+        Deny => false,
+        // The owner allows these tools by name.
+        Allow | Confirm | ConfirmOwner if overrides.tools.contains_key(tool.name) => true,
+        _ if tool.suggests() => {
+            suggests || toolsets.is_some_and(|named| names(named, tool.toolset))
+        }
+        _ if suggests => false,
+        _ if tool.asks_after() => proposes_any(policy),
+        _ => true,
+    }
+}
+
+/// Returns whether a policy has a short list of tools, with only the essential and the explicitly named ones.
+pub fn lists_briefly(policy: &Policy) -> bool {
+    policy.preset == Preset::Operate && policy.overrides.toolsets.is_none()
+}
+
+/// Returns whether a visible tool is also listed.
+pub fn lists<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+    let tool = tool.into();
+    let named = policy.overrides.tools.contains_key(tool.name);
+    !lists_briefly(policy) || named || ESSENTIAL.contains(&tool.name)
+}
+
+/// Returns whether a policy allows calls of a tool to be proposed.
+pub fn lets_propose<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+    let tool = tool.into();
+    let about_itself = tool.suggests() || tool.asks_after();
+    tool.risk != Risk::Read && !about_itself && mode(policy, tool) != Deny
+}
+
+/// Returns whether any call becomes a change in the inbox under a policy.
+fn proposes_any(policy: &Policy) -> bool {
+    let mut named = policy.overrides.tools.values();
+    let mut classes = Risk::ALL.into_iter();
+    classes.any(|risk| asks_owner(class(policy, risk))) || named.any(|mode| asks_owner(*mode))
+}
+
+/// Returns whether calls of this mode become changes in the inbox.
+pub fn asks_owner(mode: Mode) -> bool {
+    matches!(mode, ConfirmOwner | Propose)
+}
+
+/// Returns the mode of a tool under a policy. The most specific setting wins: the tool's name, then its toolset,
+/// then its class, then the preset. Listing and withdrawing the agent's own proposals has no class, because it
+/// undoes nothing.
+pub fn mode<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> Mode {
+    let tool = tool.into();
+    let overrides = &policy.overrides;
+    if let Some(mode) = overrides.tools.get(tool.name) {
+        return *mode;
+    }
+    let own = policy.preset == Preset::Suggest && tool.suggests();
+    let toolsets = overrides.toolsets.as_ref().filter(|_| !own);
+    if toolsets.is_some_and(|named| !names(named, tool.toolset)) {
+        return Deny;
+    }
+    if tool.asks_after() {
+        return Allow;
+    }
+    class(policy, tool.risk)
+}
+
+fn names(toolsets: &[String], toolset: &str) -> bool {
+    let mut named = toolsets.iter();
+    named.any(|name| name == toolset || name == ALL_TOOLSETS)
+}
+
+/// Returns the mode of a class under a policy, for tools without an override.
+pub fn class(policy: &Policy, risk: Risk) -> Mode {
+    let said = policy.overrides.modes.get(&risk);
+    said.copied().unwrap_or_else(|| preset(policy.preset, risk))
+}
+
+/// Returns the mode of a class under a preset. Anything that the table does not contain is denied.
+fn preset(preset: Preset, risk: Risk) -> Mode {
+    let column = Risk::ALL.iter().position(|r| *r == risk);
+    let row = TABLE.iter().find(|(p, _)| *p == preset);
+    row.zip(column)
+        .and_then(|((_, modes), at)| modes.get(at))
+        .copied()
+        .unwrap_or(Deny)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_observer_only_looks_and_an_operator_runs_no_code() {
+        for risk in Risk::ALL {
+            let expected = if risk == Risk::Read { Allow } else { Deny };
+            assert_eq!(preset(Preset::Observe, risk), expected, "{risk:?}");
+        }
+        assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
+        assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);
+    }
+
+    #[test]
+    fn an_agent_that_observes_or_suggests_scans_nothing_until_its_owner_allows_it() {
+        let ping = Subject {
+            name: "network_ping",
+            toolset: "network",
+            risk: Risk::Scan,
+        };
+        #[rustfmt::skip]
+        let table = [
+            (Preset::Observe, NOTHING,                                false),
+            (Preset::Suggest, NOTHING,                                false),
+            (Preset::Operate, NOTHING,                                true),
+            (Preset::Admin,   NOTHING,                                true),
+            (Preset::Observe, r#"{"modes":{"read":"allow"}}"#,        false),
+            (Preset::Observe, r#"{"modes":{"scan":"allow"}}"#,        true),
+            (Preset::Suggest, r#"{"tools":{"network_ping":"allow"}}"#, true),
+            (Preset::Operate, r#"{"modes":{"scan":"deny"}}"#,         false),
+        ];
+        for (preset, overrides, shown) in table {
+            let overrides = serde_json::from_str(overrides).unwrap();
+            let policy = Policy { preset, overrides };
+            assert_eq!(shows(&policy, ping), shown, "{policy:?}");
+            assert!(!lets_propose(&policy, ping) || shown, "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn an_admin_is_asked_before_it_cuts_shows_or_leaves_something() {
+        for risk in Risk::ALL {
+            let expected = match risk {
+                Risk::Disrupt | Risk::Reveal => Confirm,
+                Risk::Persist => ConfirmOwner,
+                _ => Allow,
+            };
+            assert_eq!(preset(Preset::Admin, risk), expected, "{risk:?}");
+        }
+    }
+
+    const NOTHING: &str = "{}";
+
+    #[test]
+    fn who_suggests_sees_its_own_tools_and_proposes_the_others() {
+        use Preset::{Admin, Observe, Operate, Suggest};
+        let subject = |name: &'static str, toolset: &'static str, risk| Subject {
+            name,
+            toolset,
+            risk,
+        };
+        let search = subject("search", "suggest", Risk::Read);
+        let list = subject("container_list", "containers", Risk::Read);
+        let stop = subject("container_stop", "containers", Risk::Disrupt);
+        let shell = subject("system_shell", "shell", Risk::Execute);
+        let reveal = subject("file_read", "files", Risk::Reveal);
+        let withdraw = subject("change_withdraw", "changes", Risk::Write);
+        let containers = r#"{"toolsets":["containers"]}"#;
+        #[rustfmt::skip]
+        let table = [
+            (Suggest, NOTHING,                                   search,   true,  false),
+            (Suggest, NOTHING,                                   list,     false, false),
+            (Suggest, NOTHING,                                   stop,     false, true),
+            (Suggest, NOTHING,                                   shell,    false, true),
+            (Suggest, NOTHING,                                   reveal,   false, false),
+            (Suggest, NOTHING,                                   withdraw, false, false),
+            (Suggest, r#"{"tools":{"change_withdraw":"allow"}}"#, withdraw, true,  false),
+            (Suggest, r#"{"tools":{"container_list":"allow"}}"#, list,     true,  false),
+            (Suggest, r#"{"tools":{"container_stop":"propose"}}"#, stop,   false, true),
+            (Suggest, containers,                                search,   true,  false),
+            (Suggest, containers,                                stop,     false, true),
+            (Suggest, containers,                                shell,    false, false),
+            (Operate, NOTHING,                                   search,   false, false),
+            (Operate, NOTHING,                                   withdraw, true,  false),
+            (Operate, r#"{"modes":{"write":"propose"}}"#,        withdraw, true,  false),
+            (Operate, r#"{"tools":{"search":"allow"}}"#,         search,   true,  false),
+            (Operate, r#"{"toolsets":["suggest"]}"#,             search,   true,  false),
+            (Observe, NOTHING,                                   withdraw, false, false),
+            (Admin,   NOTHING,                                   withdraw, true,  false),
+            (Admin,   r#"{"modes":{"persist":"confirm"}}"#,      withdraw, false, false),
+            (Admin,   r#"{"modes":{"disrupt":"propose"}}"#,      withdraw, true,  false),
+            (Suggest, r#"{"tools":{"container_stop":"confirm-owner"}}"#, stop, true, true),
+        ];
+        for (preset, overrides, tool, shown, proposed) in table {
+            let policy = Policy {
+                preset,
+                overrides: serde_json::from_str(overrides).unwrap(),
+            };
+            let got = (shows(&policy, tool), lets_propose(&policy, tool));
+            assert_eq!(got, (shown, proposed), "{preset} {overrides} {}", tool.name);
+        }
+    }
+
+    #[test]
+    fn the_narrower_word_counts() {
+        let overrides = r#"{"toolsets":["containers"],"tools":{"server_time":"allow","container_stop":"deny"},
+            "modes":{"disrupt":"confirm","read":"deny"}}"#;
+        let policy = Policy {
+            preset: Preset::Operate,
+            overrides: serde_json::from_str(overrides).unwrap(),
+        };
+        #[rustfmt::skip]
+        let table = [
+            ("server_time",       "server",     Risk::Read,    Allow),
+            ("server_info",       "server",     Risk::Read,    Deny),
+            ("container_list",    "containers", Risk::Read,    Deny),
+            ("container_start",   "containers", Risk::Write,   Allow),
+            ("container_stop",    "containers", Risk::Disrupt, Deny),
+            ("container_restart", "containers", Risk::Disrupt, Confirm),
+            ("system_shell",      "shell",      Risk::Execute, Deny),
+            ("nameless",          "",           Risk::Write,   Deny),
+        ];
+        for (name, toolset, risk, expected) in table {
+            let subject = Subject {
+                name,
+                toolset,
+                risk,
+            };
+            assert_eq!(mode(&policy, subject), expected, "{name}");
+        }
+    }
+}

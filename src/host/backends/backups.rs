@@ -1,0 +1,258 @@
+//! Backups of containers and of the host's directories; the helper makes and stores them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::helper_client::{
+    Backup, BackupDeed, BackupId, BackupList, BackupTarget, Helper, Operation, Subject, TargetName,
+    Verified,
+};
+use gatewren_base::config::Reach;
+use gatewren_base::sys::neutralise;
+
+use super::{
+    ask::{ask, ask_json},
+    error::{BackendError, ErrorKind},
+    keep::{Keep, ask_kept},
+    threshold::{Threshold, told},
+};
+
+/// The timeout of short operations: a disk may have to spin up, a network share to respond.
+const SHORT: Duration = Duration::from_mins(1);
+
+/// The timeout for making, reading or restoring a backup.
+const LONG: Duration = Duration::from_hours(12);
+
+/// The programs that the helper makes archives with.
+const PROGRAMS: [&str; 2] = ["tar", "zstd"];
+
+/// The program for restic repositories.
+const RESTIC: &str = "restic";
+
+/// The directories of these programs.
+const PLACES: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
+
+/// The backups of this host.
+#[derive(Debug, Clone)]
+pub struct Backups {
+    helper: Helper,
+}
+
+/// The backups that a caller may access; a container's backup is as accessible as the container.
+#[derive(Debug, Clone)]
+pub struct BackupsView {
+    helper: Helper,
+    threshold: Threshold,
+    reference: String,
+}
+
+impl Backups {
+    /// Returns the backups that this helper manages.
+    pub fn new(helper: Helper) -> Self {
+        Self { helper }
+    }
+
+    /// Whether the programs for backups are installed.
+    pub fn are_here() -> bool {
+        let found = |name: &str| {
+            PLACES
+                .iter()
+                .any(|place| Path::new(place).join(name).exists())
+        };
+        PROGRAMS.into_iter().all(found) || found(RESTIC)
+    }
+
+    /// Returns the backups that a caller may access; `reference` identifies its calls in the
+    /// helper's log.
+    pub fn seen_by(&self, reach: &Reach, reference: &str) -> BackupsView {
+        BackupsView {
+            helper: self.helper.clone(),
+            threshold: Threshold::of(reach),
+            reference: reference.to_owned(),
+        }
+    }
+}
+
+impl BackupsView {
+    /// Returns the backup targets. Callers without access to the host do not see where the targets
+    /// are.
+    ///
+    /// # Errors
+    /// As for the other methods, when the owner's file does not allow it.
+    pub async fn targets(&self) -> Result<Vec<BackupTarget>, BackendError> {
+        let operation = Operation::Backup {
+            deed: BackupDeed::Targets {},
+        };
+        let mut targets: Vec<BackupTarget> =
+            ask_json(&self.helper, operation, SHORT, &self.reference).await?;
+        if self.threshold.host().is_err() {
+            for target in &mut targets {
+                (target.place, target.obstacle) = (None, None);
+            }
+        }
+        Ok(targets)
+    }
+
+    /// Adds a target below a directory where the owner allows targets.
+    pub async fn add(&self, target: TargetName, root: Option<String>) -> Result<(), BackendError> {
+        self.change(BackupDeed::AddTarget { target, root }).await
+    }
+
+    /// Removes a target that was added.
+    pub async fn remove(&self, target: TargetName) -> Result<(), BackendError> {
+        self.change(BackupDeed::RemoveTarget { target }).await
+    }
+
+    /// Mounts or unmounts the disk or share of a target.
+    pub async fn set_mounted(&self, target: TargetName, mounted: bool) -> Result<(), BackendError> {
+        self.change(if mounted {
+            BackupDeed::Mount { target }
+        } else {
+            BackupDeed::Unmount { target }
+        })
+        .await
+    }
+
+    /// Returns the backups, newest first.
+    pub async fn list(&self, target: Option<TargetName>) -> Result<BackupList, BackendError> {
+        let operation = Operation::Backup {
+            deed: BackupDeed::List { target },
+        };
+        let mut list: BackupList =
+            ask_json(&self.helper, operation, SHORT, &self.reference).await?;
+        let of_host = self.threshold.host().is_ok();
+        list.backups
+            .retain(|backup| match backup.backup.container() {
+                Some(container) => self.threshold.shows(container),
+                None => of_host,
+            });
+        if !of_host {
+            for unseen in &mut list.unseen {
+                "it cannot be used now".clone_into(&mut unseen.obstacle);
+            }
+        }
+        list.backups.iter_mut().for_each(shown);
+        Ok(list)
+    }
+
+    /// Makes a backup.
+    pub async fn create(
+        &self,
+        target: TargetName,
+        (subject, freeze): (Subject, bool),
+        keep: Option<Keep>,
+    ) -> Result<Backup, BackendError> {
+        let asked = match &subject {
+            Subject::Container(name) => Subject::Container(self.threshold.name(name)),
+            Subject::Path(path) => {
+                self.threshold.host()?;
+                Subject::Path(path.clone())
+            }
+        };
+        let deed = BackupDeed::Create {
+            target,
+            subject: asked.clone(),
+            freeze,
+        };
+        let made = self.kept(deed, keep).await;
+        let made = match (&subject, &asked) {
+            (Subject::Container(name), Subject::Container(asked)) => told(name, asked, made),
+            _ => made,
+        }?;
+        let mut backup = read(&made)?;
+        shown(&mut backup);
+        Ok(backup)
+    }
+
+    /// Reads a backup from beginning to end and verifies it.
+    pub async fn verify(
+        &self,
+        target: TargetName,
+        backup: BackupId,
+        keep: Option<Keep>,
+    ) -> Result<Verified, BackendError> {
+        let deed = |backup| BackupDeed::Verify { target, backup };
+        let said = self.about(backup, deed, keep).await?;
+        let mut verified: Verified = read(&said)?;
+        verified.problem = verified.problem.as_deref().map(clean);
+        Ok(verified)
+    }
+
+    /// Restores a backup.
+    pub async fn restore(
+        &self,
+        target: TargetName,
+        (backup, subject): (BackupId, Subject),
+        keep: Option<Keep>,
+    ) -> Result<(), BackendError> {
+        match &subject {
+            Subject::Container(to) if !self.threshold.shows(to) => {
+                let words = format!("a container '{to}' would not be within this agent's reach");
+                return Err(BackendError::new(ErrorKind::Refused, words));
+            }
+            Subject::Path(_) => self.threshold.host()?,
+            Subject::Container(_) => {}
+        }
+        let deed = |backup| BackupDeed::Restore {
+            target,
+            backup,
+            subject,
+        };
+        self.about(backup, deed, keep).await.map(drop)
+    }
+
+    /// Runs an operation on one backup. An inaccessible backup gives the same error as a missing
+    /// one.
+    async fn about(
+        &self,
+        backup: BackupId,
+        deed: impl FnOnce(BackupId) -> BackupDeed,
+        keep: Option<Keep>,
+    ) -> Result<String, BackendError> {
+        let Some(name) = backup.container().cloned() else {
+            self.threshold.host()?;
+            return self.kept(deed(backup), keep).await;
+        };
+        let asked = self.threshold.name(&name);
+        let said = self.kept(deed(backup.of(asked.clone())), keep).await;
+        told(&name, &asked, said)
+    }
+
+    async fn kept(&self, deed: BackupDeed, keep: Option<Keep>) -> Result<String, BackendError> {
+        let operation = Operation::Backup { deed };
+        let as_what = (keep, self.reference.as_str());
+        let said = ask_kept(&self.helper, operation, LONG, as_what).await;
+        said.map_err(neutral)
+    }
+
+    async fn change(&self, deed: BackupDeed) -> Result<(), BackendError> {
+        let operation = Operation::Backup { deed };
+        let done = ask(&self.helper, operation, SHORT, &self.reference).await;
+        done.map(drop).map_err(neutral)
+    }
+}
+
+/// Sanitizes a message that may contain a file's or a disk's name.
+fn neutral(error: BackendError) -> BackendError {
+    BackendError {
+        message: clean(&error.message),
+        ..error
+    }
+}
+
+fn clean(text: &str) -> String {
+    neutralise(text).into_owned()
+}
+
+fn shown(backup: &mut Backup) {
+    backup.path = backup.path.as_deref().map(clean);
+    backup.host = clean(&backup.host);
+    backup.made = clean(&backup.made);
+}
+
+fn read<T: serde::de::DeserializeOwned>(said: &str) -> Result<T, BackendError> {
+    serde_json::from_str(said).map_err(|cause| {
+        let message = format!("what the helper says cannot be read: {cause}");
+        BackendError::new(ErrorKind::Failed, message)
+    })
+}

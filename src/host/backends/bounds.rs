@@ -1,0 +1,197 @@
+//! Which operations the helper allows on this host; requested at start and kept up to date.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::helper_client::{Frame, Helper, HelperError, Limits, Operation, Stream};
+use gatewren_base::config::HelperClass;
+
+/// The pause before the helper is asked again; it doubles while the helper does not answer.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause. systemd starts a helper for each request, even one that cannot start.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long the start waits for the first answer. After that it continues as if every class were
+/// on; the helper still refuses.
+const FIRST_ANSWER: Duration = Duration::from_secs(3);
+
+/// The helper sends no longer line; the connection is dropped at one.
+const MAX_LINE: usize = 4096;
+
+/// Which classes of the helper's operations are on; a clone is cheap.
+///
+/// This enforces nothing: it only tells which tools need not be offered. The helper itself enforces
+/// the limits.
+#[derive(Debug, Clone)]
+pub struct Bounds(watch::Sender<Known>);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Known {
+    /// Whether the helper was asked, whether or not it answered.
+    asked: bool,
+    /// The classes in its last answer.
+    on: Option<BTreeSet<HelperClass>>,
+}
+
+impl Bounds {
+    /// Returns the initial state: nothing is known, and every class counts as on.
+    pub fn unknown() -> Self {
+        Self(watch::Sender::default())
+    }
+
+    /// Whether a class is on, as far as is known.
+    pub fn allows(&self, class: HelperClass) -> bool {
+        let known = self.0.borrow();
+        known.on.as_ref().is_none_or(|on| on.contains(&class))
+    }
+
+    /// Returns the classes that are off, in the order of the file.
+    pub fn off(&self) -> Vec<HelperClass> {
+        let known = self.0.borrow();
+        let Some(on) = &known.on else {
+            return Vec::new();
+        };
+        let all = HelperClass::ALL.into_iter();
+        all.filter(|class| !on.contains(class)).collect()
+    }
+
+    /// Waits a limited time for the helper's first answer.
+    pub async fn asked(&self) {
+        let mut known = self.0.subscribe();
+        let asked = known.wait_for(|known| known.asked);
+        if timeout(FIRST_ANSWER, asked).await.is_err() {
+            tracing::warn!("the helper has not said what it does on this box; it is asked on");
+        }
+    }
+
+    /// Subscribes to changes of the classes.
+    pub fn changes(&self) -> BoundsChanges {
+        BoundsChanges {
+            seen: self.off(),
+            bounds: self.clone(),
+            known: self.0.subscribe(),
+        }
+    }
+
+    /// Asks the helper, and again whenever it was unreachable; its last answer stays in effect.
+    pub async fn follow(&self, helper: &Helper) -> Infallible {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let mut answered = false;
+            let ended = self.hear(helper, &mut answered).await;
+            tracing::debug!(?ended, "the helper no longer says what it does");
+            self.0
+                .send_if_modified(|known| !std::mem::replace(&mut known.asked, true));
+            if answered {
+                pause = FIRST_PAUSE;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn hear(&self, helper: &Helper, answered: &mut bool) -> Result<(), HelperError> {
+        let limits = Limits {
+            timeout_ms: u64::MAX,
+            output_bytes: u64::MAX,
+            processes: 1,
+        };
+        let mut running = helper.start(Operation::Bounds {}, limits, "bounds").await?;
+        let mut line = Vec::new();
+        loop {
+            match running.next().await? {
+                Frame::Output(Stream::Stdout, bytes) => line.extend(bytes),
+                Frame::Output(Stream::Stderr, _) | Frame::Accepted | Frame::Started => {}
+                Frame::End(_) => return Ok(()),
+            }
+            while let Some(end) = line.iter().position(|byte| *byte == b'\n') {
+                let rest = line.split_off(end + 1);
+                self.take(&line);
+                *answered = true;
+                line = rest;
+            }
+            if line.len() > MAX_LINE {
+                return Err(HelperError::Protocol("a line without an end".to_owned()));
+            }
+        }
+    }
+
+    /// Stores the helper's answer. Ignores classes that this version does not know.
+    fn take(&self, line: &[u8]) {
+        let Ok(keys) = serde_json::from_slice::<Vec<String>>(line) else {
+            tracing::warn!("the helper said what it does in words that are not understood");
+            return;
+        };
+        let all = HelperClass::ALL.into_iter();
+        let on = all.filter(|class| keys.iter().any(|key| key == class.key()));
+        self.0.send_replace(Known {
+            asked: true,
+            on: Some(on.collect()),
+        });
+    }
+}
+
+/// A subscription to changes of the classes.
+#[derive(Debug)]
+pub struct BoundsChanges {
+    bounds: Bounds,
+    known: watch::Receiver<Known>,
+    seen: Vec<HelperClass>,
+}
+
+impl BoundsChanges {
+    /// Waits for the next change and returns the classes that are now off.
+    pub async fn next(&mut self) -> Vec<HelperClass> {
+        loop {
+            // Cannot fail: `bounds` holds the sender.
+            let _ = self.known.changed().await;
+            let off = self.bounds.off();
+            if off != self.seen {
+                self.seen.clone_from(&off);
+                return off;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_the_helper_says_last_holds() {
+        let bounds = Bounds::unknown();
+        let mut changes = bounds.changes();
+        assert_eq!(bounds.off(), [], "nothing is known to be off");
+        let off = [HelperClass::HostShell, HelperClass::Updates];
+        let on = HelperClass::ALL
+            .into_iter()
+            .filter(|class| !off.contains(class));
+        let mut said: Vec<&str> = on.map(HelperClass::key).collect();
+        said.push("of_later");
+        bounds.take(format!("{}\n", serde_json::json!(said)).as_bytes());
+        assert_eq!(changes.next().await, off);
+        assert!(!bounds.allows(HelperClass::HostShell) && bounds.allows(HelperClass::Power));
+        bounds.take(b"what?\n");
+        assert_eq!(bounds.off(), off, "what is not understood changes nothing");
+        bounds.take(b"[]");
+        assert_eq!(changes.next().await, HelperClass::ALL);
+        bounds.asked().await;
+    }
+
+    #[tokio::test]
+    async fn a_helper_that_is_not_there_holds_up_nothing() {
+        let bounds = Bounds::unknown();
+        let helper = Helper::connect_to("/nonexistent/socket".into());
+        tokio::select! {
+            never = bounds.follow(&helper) => match never {},
+            () = bounds.asked() => {}
+        }
+        assert!(bounds.0.borrow().asked && bounds.off().is_empty());
+    }
+}

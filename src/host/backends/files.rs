@@ -1,0 +1,140 @@
+//! The host's files below the directories that the owner's file allows.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::helper_client::{
+    FileFacts, FileList, FileMatches, FileWritten, Helper, HostFileList, HostFileRead,
+    HostFileSearch, HostFileWrite, Operation,
+};
+use gatewren_base::sys::neutralise;
+
+use super::{
+    ask::{ask_bytes, ask_json},
+    error::{BackendError, ErrorKind},
+};
+
+/// The timeout for one file or directory.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The timeout of a search; the helper ends it earlier itself.
+const SEARCH_PATIENCE: Duration = Duration::from_mins(1);
+
+/// Access to the host's files through the helper.
+#[derive(Debug, Clone)]
+pub struct Files {
+    helper: Helper,
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePart {
+    /// Facts about the whole file.
+    pub facts: FileFacts,
+    /// Its bytes from the requested offset.
+    pub bytes: Vec<u8>,
+}
+
+impl Files {
+    /// Returns access through this helper.
+    pub fn new(helper: Helper) -> Self {
+        Self { helper }
+    }
+
+    /// Returns the entries of a directory, or the readable directories if `path` is `None`.
+    ///
+    /// # Errors
+    /// When the owner's file does not allow reading it, and when it is not a directory.
+    pub async fn list(
+        &self,
+        path: Option<String>,
+        (offset, limit): (u32, u32),
+        reference: &str,
+    ) -> Result<FileList, BackendError> {
+        let operation = Operation::HostFileList(HostFileList {
+            path,
+            offset,
+            limit,
+        });
+        let mut list: FileList = ask_json(&self.helper, operation, PATIENCE, reference).await?;
+        list.path = list.path.as_deref().map(shown);
+        for entry in &mut list.entries {
+            entry.name = shown(&entry.name);
+        }
+        Ok(list)
+    }
+
+    /// Returns matching files and directories below a directory.
+    ///
+    /// # Errors
+    /// As `list`.
+    pub async fn search(
+        &self,
+        asked: HostFileSearch,
+        reference: &str,
+    ) -> Result<FileMatches, BackendError> {
+        let operation = Operation::HostFileSearch(asked);
+        let mut found: FileMatches =
+            ask_json(&self.helper, operation, SEARCH_PATIENCE, reference).await?;
+        for one in &mut found.matches {
+            one.path = shown(&one.path);
+            one.line = one.line.as_deref().map(shown);
+        }
+        Ok(found)
+    }
+
+    /// Returns a part of a file.
+    ///
+    /// # Errors
+    /// As `list`, and when it is not a regular file.
+    pub async fn read(
+        &self,
+        path: String,
+        (offset, limit): (u64, u32),
+        reference: &str,
+    ) -> Result<FilePart, BackendError> {
+        let asked = HostFileRead {
+            path,
+            offset,
+            limit,
+        };
+        let operation = Operation::HostFileRead(asked);
+        let mut bytes = ask_bytes(&self.helper, operation, PATIENCE, reference).await?;
+        let line = bytes.iter().position(|byte| *byte == b'\n');
+        let facts = line.and_then(|end| {
+            let rest = bytes.split_off(end + 1);
+            let facts: FileFacts = serde_json::from_slice(&bytes).ok()?;
+            Some((facts, rest))
+        });
+        let (mut facts, bytes) = facts.ok_or_else(|| {
+            BackendError::new(ErrorKind::Failed, "what the helper says cannot be read")
+        })?;
+        facts.path = shown(&facts.path);
+        Ok(FilePart { facts, bytes })
+    }
+
+    /// Creates a file, or replaces one and keeps the old version next to it. With `new`, an
+    /// existing file is not replaced.
+    ///
+    /// # Errors
+    /// As `list`, when the directory does not exist, and when the path is not a regular file.
+    pub async fn write(
+        &self,
+        path: String,
+        (bytes, new): (&[u8], bool),
+        reference: &str,
+    ) -> Result<FileWritten, BackendError> {
+        let operation = Operation::HostFileWrite(HostFileWrite {
+            path,
+            base64: STANDARD.encode(bytes),
+            new,
+        });
+        ask_json(&self.helper, operation, PATIENCE, reference).await
+    }
+}
+
+fn shown(text: &str) -> String {
+    neutralise(text).into_owned()
+}

@@ -1,0 +1,92 @@
+//! Waits for kernel events after which the host's facts should be read again.
+
+use std::io;
+use std::path::Path;
+
+use tracing::warn;
+
+use gatewren_base::sys::Hints;
+
+/// Files that indicate a changed fact about the host.
+const FILES: [(&str, &[&str]); 4] = [
+    (
+        "/etc",
+        &[
+            "hostname",
+            "localtime",
+            "timezone",
+            "os-release",
+            "resolv.conf",
+        ],
+    ),
+    ("/run", &["reboot-required", "reboot-required.pkgs"]),
+    ("/run/systemd/resolve", &["resolv.conf"]),
+    ("/run/systemd/timesync", &["synchronized"]),
+];
+
+/// Sources of change events. A source that fails is dropped; periodic reads find its changes.
+#[derive(Debug)]
+pub struct HostEvents {
+    network: Option<Hints>,
+    disks: Option<Hints>,
+    mounts: Option<Hints>,
+    hostname: Option<Hints>,
+    files: Option<Hints>,
+}
+
+impl HostEvents {
+    /// Subscribes to all sources.
+    pub fn listen() -> Self {
+        let places = FILES.map(|(directory, names)| (Path::new(directory), names));
+        let proc = |file: &str| Hints::changes_of(&Path::new("/proc").join(file));
+        Self {
+            network: opened("network", Hints::network()),
+            disks: opened("disks", Hints::block_devices()),
+            mounts: opened("mounts", proc("self/mountinfo")),
+            hostname: opened("hostname", proc("sys/kernel/hostname")),
+            files: opened("files", Hints::names(&places)),
+        }
+    }
+
+    /// Waits until something may have changed. Cancel safe.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            () = heard("network", &mut self.network) => {}
+            () = heard("disks", &mut self.disks) => {}
+            () = heard("mounts", &mut self.mounts) => {}
+            () = heard("hostname", &mut self.hostname) => {}
+            () = heard("files", &mut self.files) => {}
+        }
+    }
+
+    /// Discards pending events, because a read begins.
+    pub fn forget(&self) {
+        let all = [
+            &self.network,
+            &self.disks,
+            &self.mounts,
+            &self.hostname,
+            &self.files,
+        ];
+        all.into_iter().flatten().for_each(Hints::forget);
+    }
+}
+
+fn opened(what: &str, source: io::Result<Hints>) -> Option<Hints> {
+    source.inspect_err(|cause| silent(what, cause)).ok()
+}
+
+async fn heard(what: &str, source: &mut Option<Hints>) {
+    if let Some(hints) = source {
+        match hints.next().await {
+            Ok(()) => return,
+            Err(cause) => silent(what, &cause),
+        }
+        *source = None;
+    }
+    std::future::pending::<()>().await;
+}
+
+fn silent(what: &str, cause: &io::Error) {
+    warn!(what, %cause, "the kernel tells of no changes; they are seen by looking now and then");
+}

@@ -1,0 +1,145 @@
+//! The state of a job, as the tools return it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::helper_client::{ContainerName, Ending, Job, JobId, KillReason};
+use gatewren_base::sys::rfc3339;
+
+use super::outcome::killed_word;
+
+/// The state of a job that has not ended.
+pub const RUNNING: &str = "running";
+
+/// The state of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct JobStanding {
+    /// The job's id.
+    pub job: JobId,
+    /// `running`; or, when it has ended: `done`, `failed`, `killed`, or `lost` if the helper ended before it.
+    pub state: &'static str,
+    /// The tool that started it.
+    pub tool: String,
+    /// The container that it concerns; absent for the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<ContainerName>,
+    /// The beginning of its command, if it runs one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The exit code, if it ended by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The number of the signal that ended it, if this server did not send it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Why it was killed, if it was: `timeout`, `output`, `cancelled`, `shutdown`, `memory`, `reaper lost` or `lost`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_because: Option<&'static str>,
+    /// Why it did not start, if it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The start time, RFC 3339.
+    pub began_at: String,
+    /// The end time, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// The number of bytes that it has printed so far.
+    pub output_bytes: u64,
+    /// The number of those bytes that could not be written to disk.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost_bytes: u64,
+}
+
+/// The jobs of an agent.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct JobStandings {
+    /// The jobs, newest first.
+    pub jobs: Vec<JobStanding>,
+}
+
+/// Returns the state of a job of the helper.
+pub fn standing(job: Job) -> JobStanding {
+    let mut standing = JobStanding {
+        job: job.id,
+        state: RUNNING,
+        tool: job.tool,
+        container: job.container,
+        command: job.command,
+        exit_code: None,
+        signal: None,
+        killed_because: None,
+        error: None,
+        began_at: rfc3339(job.began_ms),
+        ended_at: job.ended_ms.map(rfc3339),
+        output_bytes: job.output_bytes,
+        lost_bytes: job.lost_bytes,
+    };
+    standing.state = match job.ending {
+        None => RUNNING,
+        Some(Ending::Exited { code }) => {
+            standing.exit_code = Some(code);
+            if code == 0 { "done" } else { "failed" }
+        }
+        Some(Ending::Signalled { signal }) => {
+            standing.signal = Some(signal);
+            "failed"
+        }
+        Some(Ending::Refused { message, .. }) => {
+            standing.error = Some(message);
+            "failed"
+        }
+        Some(Ending::Killed { why }) => {
+            standing.killed_because = Some(killed_word(why));
+            if why == KillReason::Lost {
+                "lost"
+            } else {
+                "killed"
+            }
+        }
+    };
+    standing
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde requires this signature"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_ending_is_a_state() {
+        let job = |ending| Job {
+            id: JobId::random(),
+            owner: "a".into(),
+            tool: "job_start".into(),
+            reference: "r".into(),
+            operation: "host_command".into(),
+            container: None,
+            command: None,
+            began_ms: 0,
+            ended_ms: None,
+            ending,
+            heard: false,
+            output_bytes: 1,
+            lost_bytes: 0,
+        };
+        let state = |ending| standing(job(ending)).state;
+        assert_eq!(state(None), "running");
+        assert_eq!(state(Some(Ending::Exited { code: 0 })), "done");
+        assert_eq!(state(Some(Ending::Exited { code: 1 })), "failed");
+        assert_eq!(state(Some(Ending::Signalled { signal: 9 })), "failed");
+        let killed = |why| standing(job(Some(Ending::Killed { why })));
+        assert_eq!(killed(KillReason::Lost).state, "lost");
+        let cancelled = killed(KillReason::Cancelled);
+        assert_eq!(
+            (cancelled.state, cancelled.killed_because),
+            ("killed", Some("cancelled"))
+        );
+    }
+}

@@ -1,0 +1,275 @@
+//! Jobs: work that the helper continues after the call that started it has returned.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::helper_client::{ContainerName, Helper, HelperError, Job, JobId, Limits, Operation};
+use gatewren_base::config::Reach;
+
+use super::{
+    ask::{ask, limits, obstacle},
+    error::{BackendError, ErrorKind},
+    job_ends::JobEnds,
+    job_piece::{JobOutput, MOST_BYTES, PIECE, piece},
+    job_standing::{JobStanding, JobStandings, RUNNING, standing},
+    keep::begin,
+    shell::{ShellCall, split},
+    threshold::{Threshold, told},
+};
+
+/// The timeout of queries about jobs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A job that ends within this time is returned as already ended.
+const QUICK: Duration = Duration::from_millis(500);
+
+/// How long a cancelled job may take to end: its processes are killed, and a disk may be slow.
+const END_TIME: Duration = Duration::from_mins(1);
+
+/// Access to jobs through the helper.
+#[derive(Debug, Clone)]
+pub struct Jobs {
+    helper: Helper,
+    stop: watch::Receiver<bool>,
+}
+
+/// The jobs of one agent that are within its reach, or all jobs.
+#[derive(Debug)]
+pub struct JobsView<'j> {
+    jobs: &'j Jobs,
+    threshold: Threshold,
+    /// `None` for the jobs of all agents.
+    owner: Option<&'j str>,
+    reference: &'j str,
+}
+
+impl Jobs {
+    /// Returns access through this helper. When `stop` becomes true, no call waits for a job any
+    /// longer.
+    pub fn new(helper: Helper, stop: watch::Receiver<bool>) -> Self {
+        Self { helper, stop }
+    }
+
+    /// Subscribes to the ends of jobs of all agents that no call waited for.
+    ///
+    /// # Errors
+    /// When the helper does not answer.
+    pub async fn ends(&self) -> Result<JobEnds, HelperError> {
+        JobEnds::of(&self.helper).await
+    }
+
+    /// Returns the jobs of this agent; `reference` identifies the call in the helper's log.
+    pub fn of<'j>(&'j self, owner: &'j str, reach: &Reach, reference: &'j str) -> JobsView<'j> {
+        JobsView {
+            jobs: self,
+            threshold: Threshold::of(reach),
+            owner: Some(owner),
+            reference,
+        }
+    }
+
+    /// Returns the jobs of all agents, for the owner of the host.
+    pub fn of_everybody<'j>(&'j self, reference: &'j str) -> JobsView<'j> {
+        JobsView {
+            jobs: self,
+            threshold: Threshold::of(&Reach::everything()),
+            owner: None,
+            reference,
+        }
+    }
+}
+
+impl JobsView<'_> {
+    /// Starts a command on the host or in a container as a job.
+    ///
+    /// # Errors
+    /// When it is not allowed or cannot be started. A command that fails is a failed job, not an
+    /// error.
+    pub async fn start(
+        &self,
+        tool: &str,
+        container: Option<&ContainerName>,
+        call: ShellCall,
+    ) -> Result<JobStanding, BackendError> {
+        let (command, limits) = split(call);
+        let Some(name) = container else {
+            self.threshold.host()?;
+            let operation = Operation::HostCommand { command };
+            return self.begin(tool, operation, limits).await;
+        };
+        let asked = self.threshold.name(name);
+        let operation = Operation::ContainerCommand {
+            container: asked.clone(),
+            command,
+        };
+        told(name, &asked, self.begin(tool, operation, limits).await)
+    }
+
+    async fn begin(
+        &self,
+        tool: &str,
+        operation: Operation,
+        limits: Limits,
+    ) -> Result<JobStanding, BackendError> {
+        let id = JobId::random();
+        let start = Operation::JobStart {
+            job: id.clone(),
+            owner: self.owner.unwrap_or_default().to_owned(),
+            tool: tool.to_owned(),
+            detached: true,
+            operation: Box::new(operation),
+        };
+        begin(&self.jobs.helper, start, limits, self.reference).await?;
+        self.wait(&id, QUICK).await
+    }
+
+    /// Returns all jobs.
+    ///
+    /// # Errors
+    /// When the helper does not answer.
+    pub async fn all(&self) -> Result<JobStandings, BackendError> {
+        let jobs = self.look(None).await?;
+        Ok(JobStandings {
+            jobs: jobs.into_iter().map(standing).collect(),
+        })
+    }
+
+    /// Returns all jobs, each with the agent that owns it.
+    ///
+    /// # Errors
+    /// When the helper does not answer.
+    pub async fn all_with_owners(&self) -> Result<Vec<(String, JobStanding)>, BackendError> {
+        let jobs = self.look(None).await?.into_iter();
+        Ok(jobs.map(|job| (job.owner.clone(), standing(job))).collect())
+    }
+
+    /// Returns one job.
+    ///
+    /// # Errors
+    /// When this agent has no job with this id.
+    pub async fn one(&self, id: &JobId) -> Result<JobStanding, BackendError> {
+        let found = self.look(Some(id)).await?.pop();
+        found.map(standing).ok_or_else(|| no_such_job(id))
+    }
+
+    /// Waits until a job ends or the time is over, and returns its state.
+    ///
+    /// # Errors
+    /// When this agent has no job with this id.
+    pub async fn wait(&self, id: &JobId, time: Duration) -> Result<JobStanding, BackendError> {
+        let standing = self.one(id).await?;
+        if standing.state != RUNNING {
+            return Ok(standing);
+        }
+        let operation = Operation::JobWait {
+            owner: self.owner.map(str::to_owned),
+            job: id.clone(),
+        };
+        let ended = ask(&self.jobs.helper, operation, time, self.reference);
+        tokio::select! {
+            // Its state is queried below.
+            _ = timeout(time, ended) => {}
+            () = self.stopped() => {}
+        }
+        self.one(id).await
+    }
+
+    /// Returns a part of a job's output, of at most this many bytes; without an offset, the end of
+    /// the output.
+    ///
+    /// # Errors
+    /// When this agent has no job with this id, or the helper cannot read the stored output.
+    pub async fn output(
+        &self,
+        id: &JobId,
+        offset: Option<u64>,
+        bytes: u32,
+    ) -> Result<JobOutput, BackendError> {
+        let job = self.look(Some(id)).await?.pop();
+        let job = job.ok_or_else(|| no_such_job(id))?;
+        let bytes = bytes.min(MOST_BYTES);
+        let asked = offset.unwrap_or_else(|| job.output_bytes.saturating_sub(bytes.into()));
+        let operation = Operation::JobOutput {
+            owner: self.owner.map(str::to_owned),
+            job: id.clone(),
+            offset: asked,
+            bytes,
+        };
+        let (helper, limits) = (&self.jobs.helper, limits(PATIENCE));
+        let finished = helper.run(operation, limits, self.reference, PIECE).await?;
+        if let Some(obstacle) = obstacle(&finished.ending, &finished.stderr.text_lossy()) {
+            return Err(about_jobs(obstacle));
+        }
+        piece(asked, offset.is_none(), &finished.stdout.head).ok_or_else(not_understood)
+    }
+
+    /// Kills a job with everything that it has started, and returns its final state. A job that has
+    /// already ended is unchanged.
+    ///
+    /// # Errors
+    /// When this agent has no job with this id.
+    pub async fn cancel(&self, id: &JobId) -> Result<JobStanding, BackendError> {
+        self.one(id).await?;
+        let operation = Operation::JobCancel {
+            owner: self.owner.map(str::to_owned),
+            job: id.clone(),
+        };
+        let said = ask(&self.jobs.helper, operation, END_TIME, self.reference).await;
+        let ended = jobs(&said.map_err(about_jobs)?)?.pop();
+        ended.map(standing).ok_or_else(not_understood)
+    }
+
+    async fn look(&self, id: Option<&JobId>) -> Result<Vec<Job>, BackendError> {
+        let operation = Operation::JobList {
+            owner: self.owner.map(str::to_owned),
+            job: id.cloned(),
+        };
+        let said = ask(&self.jobs.helper, operation, PATIENCE, self.reference).await;
+        let mut jobs = jobs(&said.map_err(about_jobs)?)?;
+        jobs.retain(|job| match &job.container {
+            Some(container) => self.threshold.shows(container),
+            None => self.threshold.host().is_ok(),
+        });
+        Ok(jobs)
+    }
+
+    async fn stopped(&self) {
+        let _ = self.jobs.stop.clone().wait_for(|stop| *stop).await;
+    }
+}
+
+fn jobs(said: &str) -> Result<Vec<Job>, BackendError> {
+    let jobs = said.lines().map(serde_json::from_str);
+    jobs.collect::<Result<_, _>>().map_err(|cause| {
+        tracing::error!(%cause, "the helper's jobs are not understood");
+        not_understood()
+    })
+}
+
+fn not_understood() -> BackendError {
+    BackendError::new(
+        ErrorKind::Failed,
+        "the helper's answer is not understood; ask the owner to restart gatewren and its helper, they must be of \
+         the same version",
+    )
+}
+
+fn no_such_job(id: &JobId) -> BackendError {
+    about_jobs(BackendError::new(
+        ErrorKind::NotFound,
+        format!("there is no job {id}; job_list names those that there are"),
+    ))
+}
+
+/// Adds a hint for jobs: here, "not found" never means a container.
+fn about_jobs(error: BackendError) -> BackendError {
+    BackendError {
+        hint: error.hint.or_else(|| {
+            let old = "Jobs that have ended are kept until there are many newer ones.";
+            (error.kind == ErrorKind::NotFound).then(|| old.to_owned())
+        }),
+        ..error
+    }
+}

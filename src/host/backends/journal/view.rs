@@ -1,0 +1,331 @@
+//! The journals that a caller may access, through the helper.
+
+use std::path::Path;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::helper_client::{
+    ContainerName, Helper, Limits, LogCursor, LogOrder, LogQuery, Operation, UnitName,
+};
+use gatewren_base::config::Reach;
+
+use super::super::ask::ask;
+use super::super::error::{BackendError, ErrorKind};
+use super::super::threshold::{Threshold, told};
+use super::boots::{Boot, boots};
+use super::line::LogLine;
+use super::reader::{End, Reader};
+
+/// The timeout of a search; lines found until then are returned.
+const SEARCH_TIME: Duration = Duration::from_secs(40);
+
+/// The timeout of a short query.
+const QUESTION_TIME: Duration = Duration::from_secs(20);
+
+/// The maximum number of bytes read for one answer; lines found until then are returned.
+const OUTPUT_BYTES: u64 = 64 << 20;
+
+/// The maximum size of a page's text in bytes; further lines are on the next page.
+const PAGE_BYTES: usize = 24 * 1024;
+
+/// The path of this host's id (machine-id(5)).
+const MACHINE_ID: &str = "/etc/machine-id";
+
+/// Access to journals; queries need a view.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    helper: Helper,
+}
+
+/// The journals that a caller may access.
+#[derive(Debug, Clone)]
+pub struct JournalView {
+    helper: Helper,
+    threshold: Threshold,
+    reference: String,
+}
+
+/// A search, and the maximum number of lines.
+#[derive(Debug, Clone)]
+pub struct LogSearch {
+    /// The container with the journal; the host if absent.
+    pub container: Option<ContainerName>,
+    /// Which lines.
+    pub query: LogQuery,
+    /// The maximum number of lines.
+    pub most: usize,
+}
+
+/// A page of log lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LogPage {
+    /// The lines, oldest first.
+    pub lines: Vec<LogLine>,
+    /// Whether there are more in the requested direction.
+    pub truncated: bool,
+    /// The cursor of the first line; older lines are before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_cursor: Option<LogCursor>,
+    /// The cursor of the last line; newer lines are after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_cursor: Option<LogCursor>,
+}
+
+impl Journal {
+    /// Returns access through this helper.
+    pub fn new(helper: Helper) -> Self {
+        Self { helper }
+    }
+
+    /// Whether journalctl is installed.
+    pub fn is_here() -> bool {
+        Path::new("/usr/bin/journalctl").exists()
+    }
+
+    /// Returns the journals that a caller may access; `reference` identifies its calls in the
+    /// helper's log.
+    pub fn seen_by(&self, reach: &Reach, reference: &str) -> JournalView {
+        JournalView {
+            helper: self.helper.clone(),
+            threshold: Threshold::of(reach),
+            reference: reference.to_owned(),
+        }
+    }
+}
+
+impl JournalView {
+    /// Returns matching lines.
+    ///
+    /// # Errors
+    /// When the host or the container is inaccessible, and when the container is not running or has
+    /// no journal. Also journalctl's errors, such as an invalid pattern.
+    pub async fn search(&self, search: &LogSearch) -> Result<LogPage, BackendError> {
+        let found = self.lines(search, SEARCH_TIME).await?;
+        let (mut lines, truncated) = found;
+        if search.query.order == LogOrder::Older {
+            lines.reverse();
+        }
+        let cursor = |line: Option<&LogLine>| line.map(|line| line.cursor.clone());
+        Ok(LogPage {
+            start_cursor: cursor(lines.first()),
+            end_cursor: cursor(lines.last()),
+            truncated,
+            lines,
+        })
+    }
+
+    /// Waits for the next matching line; `None` if none is written in time.
+    ///
+    /// # Errors
+    /// As for a search.
+    pub async fn wait(
+        &self,
+        search: LogSearch,
+        time: Duration,
+    ) -> Result<Option<LogLine>, BackendError> {
+        let search = LogSearch {
+            query: LogQuery {
+                order: LogOrder::Follow,
+                ..search.query
+            },
+            most: 1,
+            ..search
+        };
+        let (lines, _) = self.lines(&search, time).await?;
+        Ok(lines.into_iter().next())
+    }
+
+    /// Returns the boots in a journal, newest first.
+    ///
+    /// # Errors
+    /// As for a search.
+    pub async fn boots(
+        &self,
+        container: Option<&ContainerName>,
+    ) -> Result<Vec<Boot>, BackendError> {
+        let (operation, asked) = match container {
+            None => {
+                self.threshold.host()?;
+                (Operation::HostBoots {}, None)
+            }
+            Some(name) => {
+                let container = self.threshold.name(name);
+                let operation = Operation::ContainerBoots {
+                    container: container.clone(),
+                };
+                (operation, Some(container))
+            }
+        };
+        let answer = ask(&self.helper, operation, QUESTION_TIME, &self.reference).await;
+        let text = said_of(container, asked.as_ref(), answer)?;
+        Ok(boots(&text))
+    }
+
+    /// Returns matching lines in order of arrival, up to the maximum and the timeout, and whether
+    /// there are more.
+    async fn lines(
+        &self,
+        search: &LogSearch,
+        time: Duration,
+    ) -> Result<(Vec<LogLine>, bool), BackendError> {
+        let (operation, asked) = self.operation(search)?;
+        let found = self.read(operation, search, time).await;
+        said_of(search.container.as_ref(), asked.as_ref(), found)
+    }
+
+    async fn read(
+        &self,
+        operation: Operation,
+        search: &LogSearch,
+        time: Duration,
+    ) -> Result<(Vec<LogLine>, bool), BackendError> {
+        let limits = Limits {
+            timeout_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            output_bytes: OUTPUT_BYTES,
+            processes: 64,
+        };
+        let running = self.helper.start(operation, limits, &self.reference);
+        let mut reader = Reader::of(running.await?);
+        let (mut lines, mut bytes) = (Vec::new(), 0);
+        let machine = search.container.is_none().then(machine_id);
+        loop {
+            let json = match reader.next().await? {
+                Ok(json) => json,
+                Err(End::Done) => return Ok((lines, false)),
+                Err(End::Cut) if lines.is_empty() && search.query.order != LogOrder::Follow => {
+                    return Err(too_long());
+                }
+                Err(End::Cut) => return Ok((lines, true)),
+            };
+            let fields: Map<String, Value> = serde_json::from_slice(&json).unwrap_or_default();
+            let Some(line) = LogLine::of(&fields) else {
+                continue;
+            };
+            if !self.shows(&fields, machine.as_deref()) {
+                continue;
+            }
+            // With a cursor, journalctl accepts no start time.
+            let too_old = search.query.since_ms.is_some_and(|since| line.ms < since);
+            if too_old && search.query.order == LogOrder::Older {
+                return Ok((lines, false));
+            }
+            if lines.len() >= search.most || bytes > PAGE_BYTES {
+                return Ok((lines, true));
+            }
+            if !too_old {
+                bytes += line.message.len() + 128;
+                lines.push(line);
+            }
+            if search.query.order == LogOrder::Follow && !lines.is_empty() {
+                return Ok((lines, false));
+            }
+        }
+    }
+
+    /// Returns the operation, and the name under which the container is queried.
+    fn operation(
+        &self,
+        search: &LogSearch,
+    ) -> Result<(Operation, Option<ContainerName>), BackendError> {
+        let mut query = search.query.clone();
+        let Some(name) = &search.container else {
+            self.threshold.host()?;
+            let shown = |unit: UnitName| {
+                if self.threshold.shows_unit(unit.as_str()) {
+                    unit
+                } else {
+                    unit.of_none()
+                }
+            };
+            query.unit = query.unit.map(shown);
+            return Ok((Operation::HostLog { query }, None));
+        };
+        let container = self.threshold.name(name);
+        let operation = Operation::ContainerLog {
+            container: container.clone(),
+            query,
+        };
+        Ok((operation, Some(container)))
+    }
+
+    /// Whether a caller may see a line. Without access to everything, a caller sees in the host's
+    /// journal neither gatewren's own units, which mention all agents, nor inaccessible containers.
+    /// A container's own journal is not filtered.
+    fn shows(&self, line: &Map<String, Value>, machine: Option<&str>) -> bool {
+        let Some(machine) = machine.filter(|_| self.threshold.everything().is_err()) else {
+            return true;
+        };
+        let ours = ["_SYSTEMD_UNIT", "UNIT", "SYSLOG_IDENTIFIER", "_COMM"];
+        let begins = |field: &&str| line.get(*field).is_some_and(is_of_ours);
+        !ours.iter().any(begins) && self.threshold.shows_line(line, machine)
+    }
+}
+
+/// Whether a field names one of gatewren's units or programs. A field that is not text might.
+fn is_of_ours(field: &Value) -> bool {
+    field
+        .as_str()
+        .is_none_or(|text| text.starts_with("gatewren"))
+}
+
+/// Returns the answer, with the container's requested name restored in errors.
+fn said_of<T>(
+    name: Option<&ContainerName>,
+    asked: Option<&ContainerName>,
+    answer: Result<T, BackendError>,
+) -> Result<T, BackendError> {
+    match (name, asked) {
+        (Some(name), Some(asked)) => told(name, asked, answer),
+        _ => answer,
+    }
+}
+
+/// Returns this host's id; a host without one has no journal either.
+fn machine_id() -> String {
+    let id = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
+    id.trim().to_owned()
+}
+
+fn too_long() -> BackendError {
+    BackendError {
+        hint: Some("narrow it with unit, since, until, boot or priority".to_owned()),
+        ..BackendError::new(
+            ErrorKind::Failed,
+            "the journal is too long to be searched in time, and nothing was found until then",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gatewren_base::config::Space;
+
+    #[test]
+    fn who_does_not_reach_everything_hears_nothing_of_what_is_elsewhere() {
+        let journal = Journal::new(Helper::connect_to("/nonexistent".into()));
+        let space = Space {
+            containers: vec!["web".parse().unwrap()],
+            host: true,
+        };
+        let view = journal.seen_by(&Reach::of(&space), "r");
+        let everything = journal.seen_by(&Reach::everything(), "r");
+        for (unit, message, is_shown) in [
+            ("ssh.service", "a login", true),
+            ("lxc@web.service", "started", true),
+            ("lxc@vault.service", "started", false),
+            ("gatewren.service", "GATEWREN_AGENT=somebody", false),
+            ("init.scope", "the door of the vault: up", true),
+            ("init.scope", "apparmor lxc-vault_</var/lib/lxc>", false),
+            ("init.scope", "apparmor lxc-web_</var/lib/lxc>", true),
+        ] {
+            let line = serde_json::json!({ "_SYSTEMD_UNIT": unit, "MESSAGE": message });
+            let line = line.as_object().unwrap();
+            assert_eq!(view.shows(line, Some("0d47")), is_shown, "{unit} {message}");
+            assert!(view.shows(line, None) && everything.shows(line, Some("0d47")));
+        }
+    }
+}

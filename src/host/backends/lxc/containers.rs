@@ -1,0 +1,468 @@
+//! The host's containers, through the helper.
+
+use std::time::Duration;
+
+use tracing::debug;
+
+use crate::helper_client::{
+    Capture, ContainerName, Ending, Finished, Helper, Limits, Operation, Usage, Vitals,
+};
+use gatewren_base::config::Reach;
+
+use super::super::ask::{ask, limits};
+use super::super::error::{BackendError, ErrorKind};
+use super::super::keep::{Keep, ask_kept};
+use super::super::os_release::OsRelease;
+use super::super::threshold::{Threshold, told};
+use super::config::ContainerConfig;
+use super::details::{ContainerDetails, ContainerState, ContainerStatus};
+use super::events::ContainerEvents;
+
+/// The timeout of a query; the tools answer in milliseconds unless the host has a problem.
+const QUESTION_TIME: Duration = Duration::from_secs(20);
+
+/// The timeout of a start, and of a stop beyond its grace period.
+const CHANGE_TIME: Duration = Duration::from_mins(1);
+
+/// The timeout for counting the bytes of a root file system; after it they stay unknown.
+const DISK_TIME: Duration = Duration::from_secs(5);
+
+/// How much of that output is kept, in bytes.
+const DISK_CAPTURE: Capture = Capture {
+    head: 1024,
+    tail: 0,
+};
+
+/// Access to the host's containers; queries and actions need a view.
+#[derive(Debug, Clone)]
+pub struct Lxc {
+    helper: Helper,
+}
+
+/// The containers that a caller may access. Inaccessible containers behave like missing ones. A
+/// clone is cheap.
+#[derive(Debug, Clone)]
+pub struct LxcView {
+    helper: Helper,
+    threshold: Threshold,
+    reference: String,
+}
+
+impl Lxc {
+    /// Returns the containers that `helper` sees.
+    pub fn new(helper: Helper) -> Self {
+        Self { helper }
+    }
+
+    /// Returns those that a caller may access; `reference` identifies its calls in the helper's
+    /// log.
+    pub fn seen_by(&self, reach: &Reach, reference: &str) -> LxcView {
+        LxcView {
+            helper: self.helper.clone(),
+            threshold: Threshold::of(reach),
+            reference: reference.to_owned(),
+        }
+    }
+}
+
+impl LxcView {
+    /// Returns all names, sorted. Names that gatewren's tools reject are left out.
+    pub async fn list(&self) -> Result<Vec<ContainerName>, BackendError> {
+        let text = self.ask(Operation::ContainerList {}, QUESTION_TIME).await?;
+        let mut names: Vec<ContainerName> = text
+            .split_whitespace()
+            .filter_map(|name| name.parse().ok())
+            .filter(|name| self.threshold.shows(name))
+            .collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Returns a container's status, as LXC reports it.
+    pub async fn status(&self, name: &ContainerName) -> Result<ContainerStatus, BackendError> {
+        let operation = |container| Operation::ContainerInfo { container };
+        let text = self.about(name, operation, QUESTION_TIME).await?;
+        let unclear = || {
+            BackendError::new(
+                ErrorKind::Failed,
+                format!("lxc-info says no state of '{name}'"),
+            )
+        };
+        ContainerStatus::parse(&text).ok_or_else(unclear)
+    }
+
+    /// Returns all details of a container.
+    pub async fn info(&self, name: &ContainerName) -> Result<ContainerDetails, BackendError> {
+        let (status, config, os) =
+            tokio::join!(self.status(name), self.config(name), self.os_release(name));
+        let (status, config) = (status?, config?);
+        let usage = match status.init_pid {
+            // A container that has just stopped uses nothing.
+            Some(_) => self.vitals(name).await.map(|vitals| vitals.usage),
+            None => Ok(Usage::default()),
+        };
+        let usage = usage.unwrap_or_default();
+        Ok(ContainerDetails {
+            name: name.clone(),
+            hostname: config.hostname.clone(),
+            state: status.state,
+            init_pid: status.init_pid,
+            addresses: status.addresses,
+            os,
+            autostart: config.autostart,
+            unprivileged: config.unprivileged,
+            memory_bytes: usage.memory_bytes,
+            cpu_usage_us: usage.cpu_usage_us,
+            pids: usage.pids,
+            config: Some(config),
+            disk_bytes: None,
+        })
+    }
+
+    /// Returns the size of a root file system in bytes; `None` if counting takes more than five
+    /// seconds.
+    pub async fn disk_bytes(&self, name: &ContainerName) -> Option<u64> {
+        let operation = Operation::ContainerDisk {
+            container: self.threshold.name(name),
+        };
+        let counted = self
+            .helper
+            .run(operation, limits(DISK_TIME), &self.reference, DISK_CAPTURE)
+            .await;
+        let counted = counted.ok()?;
+        // `du` fails if a file disappears while it counts, but still prints the sum.
+        let Ending::Exited { .. } = counted.ending else {
+            return None;
+        };
+        let sum = counted.stdout.text_lossy();
+        sum.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Returns the kernel's facts about a running container.
+    pub async fn vitals(&self, name: &ContainerName) -> Result<Vitals, BackendError> {
+        let operation = |name| Operation::ContainerVitals {
+            container: Some(name),
+        };
+        let text = self.about(name, operation, QUESTION_TIME).await?;
+        let found = read_vitals(&text)?;
+        let ended = || {
+            let words = format!("container '{name}' is not running; start it first");
+            BackendError::new(ErrorKind::NotRunning, words)
+        };
+        found.into_iter().next().ok_or_else(ended)
+    }
+
+    /// Returns the kernel's facts about this container, or about all running ones, sorted by name.
+    /// An unreadable container is left out of the list.
+    pub async fn vitals_of(
+        &self,
+        container: Option<&ContainerName>,
+    ) -> Result<Vec<Vitals>, BackendError> {
+        if let Some(name) = container {
+            return Ok(vec![self.vitals(name).await?]);
+        }
+        let mut all = Vec::new();
+        for name in self.list().await? {
+            match self.vitals(&name).await {
+                Ok(vitals) => all.push(vitals),
+                Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
+                Err(cause) => debug!(container = %name, %cause, "left out of the measurement"),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the facts, without the usage, about all containers that [`Self::status`] has found
+    /// running and that still run. Cheap: LXC is not asked.
+    pub async fn all_vitals(&self) -> Result<Vec<Vitals>, BackendError> {
+        let operation = Operation::ContainerVitals { container: None };
+        let mut all = read_vitals(&self.ask(operation, QUESTION_TIME).await?)?;
+        all.retain(|vitals| self.threshold.shows(&vitals.container));
+        Ok(all)
+    }
+
+    /// Returns the usage of the first `most` running containers. A container whose usage cannot be
+    /// read is left out.
+    pub async fn usages(&self, most: usize) -> Result<Vec<(String, Usage)>, BackendError> {
+        let mut usages = Vec::new();
+        for running in self.all_vitals().await?.into_iter().take(most) {
+            if let Ok(vitals) = self.vitals(&running.container).await {
+                usages.push((running.container.to_string(), vitals.usage));
+            }
+        }
+        Ok(usages)
+    }
+
+    /// Returns all containers in detail, sorted by name. An unreadable one is left out.
+    pub async fn all(&self) -> Result<Vec<ContainerDetails>, BackendError> {
+        let mut all = Vec::new();
+        for name in self.list().await? {
+            match self.info(&name).await {
+                Ok(details) => all.push(ContainerDetails {
+                    config: None,
+                    ..details
+                }),
+                Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
+                Err(cause) => debug!(container = %name, %cause, "left out of the list"),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Starts a container; a running one is unchanged.
+    pub async fn start(&self, name: &ContainerName) -> Result<(), BackendError> {
+        match self.status(name).await?.state {
+            ContainerState::Running | ContainerState::Starting => return Ok(()),
+            ContainerState::Frozen => return Err(frozen(name)),
+            ContainerState::Stopped | ContainerState::Stopping => {}
+        }
+        let operation = |container| Operation::ContainerStart { container };
+        self.about(name, operation, CHANGE_TIME).await.map(drop)
+    }
+
+    /// Asks a container to stop and forces it after `grace`; a stopped one is unchanged.
+    pub async fn stop(&self, name: &ContainerName, grace: Duration) -> Result<(), BackendError> {
+        self.stop_kept(name, grace, None).await
+    }
+
+    /// Like `stop`, run as a job during the grace period.
+    pub async fn stop_kept(
+        &self,
+        name: &ContainerName,
+        grace: Duration,
+        keep: Option<Keep>,
+    ) -> Result<(), BackendError> {
+        if self.status(name).await?.state == ContainerState::Stopped {
+            return Ok(());
+        }
+        let grace_s = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX);
+        let container = self.threshold.name(name);
+        let asked = container.clone();
+        let operation = Operation::ContainerStop { container, grace_s };
+        let time = grace.saturating_add(CHANGE_TIME);
+        let as_what = (keep, self.reference.as_ref());
+        let stopped = ask_kept(&self.helper, operation, time, as_what).await;
+        told(name, &asked, stopped.map(drop))
+    }
+
+    /// Stops a container and starts it again; a stopped one is started.
+    pub async fn restart(&self, name: &ContainerName, grace: Duration) -> Result<(), BackendError> {
+        self.stop(name, grace).await?;
+        self.start(name).await
+    }
+
+    /// Subscribes to events of containers: changes of state, new containers, new definitions.
+    ///
+    /// # Errors
+    /// Also when the caller cannot access all containers, because any container may have events.
+    pub async fn events(&self) -> Result<ContainerEvents, BackendError> {
+        self.threshold.everything()?;
+        // A monitor runs on: neither a timeout nor an output limit applies.
+        let limits = Limits {
+            output_bytes: u64::MAX,
+            ..limits(Duration::MAX)
+        };
+        let running = self
+            .helper
+            .start(Operation::ContainerEvents {}, limits, &self.reference)
+            .await?;
+        Ok(ContainerEvents::of(running))
+    }
+
+    /// Returns a container's definition.
+    pub(super) async fn config(
+        &self,
+        name: &ContainerName,
+    ) -> Result<ContainerConfig, BackendError> {
+        let operation = |container| Operation::ContainerConfig { container };
+        let text = self.about(name, operation, QUESTION_TIME).await?;
+        Ok(ContainerConfig::parse(&text))
+    }
+
+    /// Returns `None` for a container without the file, such as a busybox.
+    async fn os_release(&self, name: &ContainerName) -> Option<OsRelease> {
+        let operation = |container| Operation::ContainerOsRelease { container };
+        let text = self.about(name, operation, QUESTION_TIME).await.ok()?;
+        (!text.trim().is_empty()).then(|| OsRelease::parse(&text))
+    }
+
+    /// Runs an operation on one container.
+    pub(super) async fn about(
+        &self,
+        name: &ContainerName,
+        operation: impl FnOnce(ContainerName) -> Operation,
+        time: Duration,
+    ) -> Result<String, BackendError> {
+        let asked = self.threshold.name(name);
+        let answer = self.ask(operation(asked.clone()), time).await;
+        told(name, &asked, answer)
+    }
+
+    /// Runs an operation and returns its output.
+    pub(super) async fn ask(
+        &self,
+        operation: Operation,
+        time: Duration,
+    ) -> Result<String, BackendError> {
+        ask(&self.helper, operation, time, &self.reference).await
+    }
+
+    /// Runs an operation and returns its complete result.
+    pub(super) async fn run(
+        &self,
+        operation: Operation,
+        limits: Limits,
+        capture: Capture,
+    ) -> Result<Finished, BackendError> {
+        let helper = &self.helper;
+        Ok(helper
+            .run(operation, limits, &self.reference, capture)
+            .await?)
+    }
+
+    /// Whether the caller may access a container.
+    pub(super) fn shows(&self, name: &ContainerName) -> bool {
+        self.threshold.shows(name)
+    }
+
+    /// Returns the name under which a container is queried.
+    pub(super) fn asked(&self, name: &ContainerName) -> ContainerName {
+        self.threshold.name(name)
+    }
+}
+
+fn read_vitals(text: &str) -> Result<Vec<Vitals>, BackendError> {
+    let all = text.lines().map(serde_json::from_str);
+    all.collect::<Result<_, _>>().map_err(|cause| {
+        let words = format!("the helper's words on containers make no sense: {cause}");
+        BackendError::new(ErrorKind::Failed, words)
+    })
+}
+
+fn frozen(name: &ContainerName) -> BackendError {
+    BackendError::new(
+        ErrorKind::NotRunning,
+        format!("container '{name}' is frozen; let it go on first (container_unfreeze)"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::lab::Lab;
+    use super::*;
+    use gatewren_base::config::Space;
+
+    const NO_GRACE: Duration = Duration::ZERO;
+
+    #[tokio::test]
+    async fn a_real_container_lives_through_its_states() {
+        let Some(lab) = Lab::find() else { return };
+        let (child, helper) = lab.helper();
+        let container = lab.create("states", "lxc.start.auto = 1\n");
+        let lxc = Lxc::new(helper).seen_by(&Reach::everything(), "test");
+        let name = container.name.parse().unwrap();
+        assert!(lxc.list().await.unwrap().contains(&name));
+        let details = lxc.info(&name).await.unwrap();
+        assert_eq!(
+            (details.state, details.init_pid),
+            (ContainerState::Stopped, None)
+        );
+        assert!(details.autostart && !details.unprivileged);
+        lxc.stop(&name, NO_GRACE).await.unwrap();
+
+        lxc.start(&name).await.unwrap();
+        lxc.start(&name).await.unwrap();
+        let first = lxc.info(&name).await.unwrap();
+        assert_eq!(first.state, ContainerState::Running);
+        assert!(
+            first.memory_bytes > Some(0) && first.cpu_usage_us > Some(0),
+            "{first:?}"
+        );
+        assert!(first.pids > Some(0), "{first:?}");
+        lxc.restart(&name, NO_GRACE).await.unwrap();
+        let second = lxc.status(&name).await.unwrap();
+        assert_ne!(second.init_pid, first.init_pid);
+
+        container.lxc("lxc-freeze", &[]);
+        let error = lxc.start(&name).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotRunning);
+        container.lxc("lxc-unfreeze", &[]);
+        lxc.stop(&name, NO_GRACE).await.unwrap();
+        assert_eq!(
+            lxc.status(&name).await.unwrap().state,
+            ContainerState::Stopped
+        );
+        assert!(
+            lxc.all()
+                .await
+                .unwrap()
+                .iter()
+                .any(|details| details.name == name)
+        );
+        child.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_container_that_does_not_exist_is_not_found() {
+        let Some(lab) = Lab::find() else { return };
+        let (child, helper) = lab.helper();
+        let lxc = Lxc::new(helper).seen_by(&Reach::everything(), "test");
+        let name = "nobody".parse().unwrap();
+        for error in [
+            lxc.info(&name).await.unwrap_err(),
+            lxc.start(&name).await.unwrap_err(),
+            lxc.stop(&name, NO_GRACE).await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
+            assert!(error.to_string().contains("nobody"), "{error}");
+        }
+        child.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_container_beyond_reach_is_as_one_that_does_not_exist() {
+        let Some(lab) = Lab::find() else { return };
+        let (child, helper) = lab.helper();
+        let (near, far) = (lab.create("near", ""), lab.create("far", ""));
+        let lxc = Lxc::new(helper);
+        let whole = lxc.seen_by(&Reach::everything(), "test");
+        let space = Space {
+            containers: vec![near.name.parse().unwrap()],
+            host: true,
+        };
+        let within = lxc.seen_by(&Reach::of(&space), "test");
+        let name = |container: &str| -> ContainerName { container.parse().unwrap() };
+        assert_eq!(within.list().await.unwrap(), [name(&near.name)]);
+        assert!(whole.list().await.unwrap().contains(&name(&far.name)));
+
+        let (nobody, other) = (name("nobody"), far.name.clone());
+        for (far, none) in [
+            (
+                within.info(&name(&far.name)).await.map(drop),
+                whole.info(&nobody).await.map(drop),
+            ),
+            (
+                within.vitals(&name(&far.name)).await.map(drop),
+                whole.vitals(&nobody).await.map(drop),
+            ),
+            (
+                within.start(&name(&far.name)).await,
+                whole.start(&nobody).await,
+            ),
+            (
+                within.stop(&name(&far.name), NO_GRACE).await,
+                whole.stop(&nobody, NO_GRACE).await,
+            ),
+        ] {
+            let (far, none) = (far.unwrap_err(), none.unwrap_err());
+            let renamed = far.message.replace(&other, "nobody");
+            assert_eq!((far.kind, renamed), (none.kind, none.message));
+        }
+        assert_eq!(within.disk_bytes(&name(&far.name)).await, None);
+        assert_eq!(within.events().await.unwrap_err().kind, ErrorKind::Refused);
+        let state = whole.status(&name(&far.name)).await.unwrap().state;
+        assert_eq!(state, ContainerState::Stopped);
+        child.stop().await;
+    }
+}

@@ -1,0 +1,260 @@
+//! Container actions other than start and stop: freeze, snapshot, clone, configure, create and destroy.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::helper_client::{Changes, ContainerName, Deed, Operation, SnapshotFacts, SnapshotName};
+use gatewren_base::sys::neutralise;
+
+use super::super::error::{BackendError, ErrorKind};
+use super::config::ContainerConfig;
+use super::containers::LxcView;
+use super::details::ContainerState;
+
+/// The timeout of short actions.
+const SHORT: Duration = Duration::from_mins(1);
+
+/// The timeout for copying or removing a whole container.
+const LONG: Duration = Duration::from_hours(2);
+
+/// A snapshot of a container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Snapshot {
+    /// The snapshot's name.
+    pub name: SnapshotName,
+    /// When it was created, in the host's time zone: `2026-11-22 15:51:20`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made: Option<String>,
+    /// Its purpose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// Whether it is complete; an incomplete one cannot be restored.
+    pub complete: bool,
+}
+
+/// A container's full configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ContainerDefinition {
+    /// The container's name.
+    pub container: ContainerName,
+    /// The container's host name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// Whether it starts when the host boots.
+    pub autostart: bool,
+    /// Whether its root is an unprivileged user on the host.
+    pub unprivileged: bool,
+    /// The container's settings.
+    #[serde(flatten)]
+    pub config: ContainerConfig,
+}
+
+impl LxcView {
+    /// Freezes or thaws a container; one already in the requested state is unchanged.
+    pub async fn set_frozen(&self, name: &ContainerName, frozen: bool) -> Result<(), BackendError> {
+        let is = self.status(name).await?.state == ContainerState::Frozen;
+        let deed = match frozen {
+            wanted if wanted == is => return Ok(()),
+            true => Deed::Freeze {},
+            false => Deed::Unfreeze {},
+        };
+        self.have(name, deed, SHORT).await.map(drop)
+    }
+
+    /// Sets whether a container starts when the host boots.
+    pub async fn set_autostart(&self, name: &ContainerName, on: bool) -> Result<(), BackendError> {
+        self.have(name, Deed::Autostart { on }, SHORT)
+            .await
+            .map(drop)
+    }
+
+    /// Returns a container's definition.
+    pub async fn definition(
+        &self,
+        container: &ContainerName,
+    ) -> Result<ContainerDefinition, BackendError> {
+        let config = self.config(container).await?;
+        Ok(ContainerDefinition {
+            container: container.clone(),
+            hostname: config.hostname.clone(),
+            autostart: config.autostart,
+            unprivileged: config.unprivileged,
+            config,
+        })
+    }
+
+    /// Changes its definition; the changes take effect at its next start.
+    pub async fn configure(
+        &self,
+        name: &ContainerName,
+        changes: Changes,
+    ) -> Result<(), BackendError> {
+        self.have(name, Deed::Configure { changes }, SHORT)
+            .await
+            .map(drop)
+    }
+
+    /// Returns its snapshots, oldest first.
+    pub async fn snapshots(&self, name: &ContainerName) -> Result<Vec<Snapshot>, BackendError> {
+        let text = self.have(name, Deed::Snapshots {}, SHORT).await?;
+        let facts: Result<Vec<SnapshotFacts>, _> = text.lines().map(serde_json::from_str).collect();
+        let facts = facts.map_err(|cause| senseless(&cause))?;
+        Ok(facts.into_iter().map(Snapshot::of).collect())
+    }
+
+    /// Makes a snapshot of a stopped container and returns its name.
+    pub async fn snapshot(
+        &self,
+        name: &ContainerName,
+        comment: Option<String>,
+    ) -> Result<SnapshotName, BackendError> {
+        let said = self.have(name, Deed::Snapshot { comment }, LONG).await?;
+        // LXC's own output precedes the name.
+        let last = said.split_whitespace().next_back().unwrap_or_default();
+        last.parse().map_err(|cause| senseless(&cause))
+    }
+
+    /// Restores a stopped container from a snapshot.
+    pub async fn restore(
+        &self,
+        name: &ContainerName,
+        snapshot: SnapshotName,
+    ) -> Result<(), BackendError> {
+        self.have(name, Deed::Restore { snapshot }, LONG)
+            .await
+            .map(drop)
+    }
+
+    /// Stops a running container, restores a snapshot (by default the newest), and starts it again
+    /// if it ran. Returns the snapshot.
+    pub async fn rebuild(
+        &self,
+        name: &ContainerName,
+        snapshot: Option<SnapshotName>,
+        grace: Duration,
+    ) -> Result<SnapshotName, BackendError> {
+        let mut known = self.snapshots(name).await?;
+        known.retain(|known| known.complete && snapshot.as_ref().is_none_or(|s| *s == known.name));
+        let Some(Snapshot { name: snapshot, .. }) = known.pop() else {
+            let words = format!("container '{name}' has no such snapshot to go back to");
+            let hint = "container_snapshot_list names those that there are.".to_owned();
+            return Err(BackendError {
+                hint: Some(hint),
+                ..BackendError::new(ErrorKind::Refused, words)
+            });
+        };
+        let ran = self.status(name).await?.state != ContainerState::Stopped;
+        self.stop(name, grace).await?;
+        let restored = self.restore(name, snapshot.clone()).await;
+        if ran {
+            // Started again also if the restore failed.
+            self.start(name).await?;
+        }
+        restored.map(|()| snapshot)
+    }
+
+    /// Deletes a snapshot.
+    pub async fn forget(
+        &self,
+        name: &ContainerName,
+        snapshot: SnapshotName,
+    ) -> Result<(), BackendError> {
+        self.have(name, Deed::Forget { snapshot }, LONG)
+            .await
+            .map(drop)
+    }
+
+    /// Clones a stopped container under a name that the caller may access too.
+    pub async fn clone_to(
+        &self,
+        name: &ContainerName,
+        to: &ContainerName,
+    ) -> Result<(), BackendError> {
+        self.within_reach(to)?;
+        let to = to.clone();
+        self.have(name, Deed::Clone { to }, LONG).await.map(drop)
+    }
+
+    /// Creates a container from a template.
+    pub async fn create(&self, name: &ContainerName, template: String) -> Result<(), BackendError> {
+        self.within_reach(name)?;
+        short(&template)?;
+        let name = name.clone();
+        let operation = Operation::ContainerCreate { name, template };
+        self.ask(operation, LONG).await.map(drop)
+    }
+
+    /// Destroys a container with all its content.
+    pub async fn destroy(
+        &self,
+        name: &ContainerName,
+        force: bool,
+        snapshots: bool,
+    ) -> Result<(), BackendError> {
+        let deed = Deed::Destroy { force, snapshots };
+        self.have(name, deed, LONG).await.map(drop)
+    }
+
+    /// Runs an action on a container and returns its output.
+    pub(super) async fn have(
+        &self,
+        name: &ContainerName,
+        deed: Deed,
+        time: Duration,
+    ) -> Result<String, BackendError> {
+        if let Deed::Snapshot {
+            comment: Some(text),
+        } = &deed
+        {
+            short(text)?;
+        }
+        let operation = |container| Operation::ContainerDeed { container, deed };
+        self.about(name, operation, time).await
+    }
+
+    /// The caller must have access to the name of a new container. Otherwise the result would
+    /// reveal which inaccessible names are taken.
+    fn within_reach(&self, name: &ContainerName) -> Result<(), BackendError> {
+        if self.shows(name) {
+            return Ok(());
+        }
+        let words = format!("a container '{name}' would not be within this agent's reach");
+        Err(BackendError::new(ErrorKind::Refused, words))
+    }
+}
+
+impl Snapshot {
+    fn of(facts: SnapshotFacts) -> Self {
+        let made = facts.made.map(|made| {
+            let (date, time) = made.split_once(' ').unwrap_or((&made, ""));
+            let date = date.replace(':', "-");
+            neutralise(format!("{date} {time}").trim()).into_owned()
+        });
+        Self {
+            name: facts.name,
+            complete: made.is_some(),
+            made,
+            comment: facts
+                .comment
+                .map(|comment| neutralise(&comment).into_owned()),
+        }
+    }
+}
+
+/// Rejects a text too long for a message to the helper; the helper validates all others.
+pub fn short(text: &str) -> Result<(), BackendError> {
+    const MOST_BYTES: usize = 4096;
+    if text.len() <= MOST_BYTES {
+        return Ok(());
+    }
+    let words = format!("a text of more than {MOST_BYTES} bytes is no name and no comment");
+    Err(BackendError::new(ErrorKind::Refused, words))
+}
+
+/// Returns the error for an answer of the helper that cannot be parsed.
+pub fn senseless(cause: &dyn std::fmt::Display) -> BackendError {
+    let words = format!("the helper's words on containers make no sense: {cause}");
+    BackendError::new(ErrorKind::Failed, words)
+}

@@ -1,0 +1,94 @@
+//! Typed access to the host for the tools, through the helper; knows none of its callers.
+#![forbid(unsafe_code)]
+
+mod ask;
+mod backups;
+mod bounds;
+mod bus;
+mod error;
+mod files;
+mod firmware;
+mod host;
+mod job_ends;
+mod job_piece;
+mod job_standing;
+mod jobs;
+mod journal;
+mod keep;
+mod kept_outputs;
+mod lxc;
+mod mail;
+mod network;
+mod os_release;
+mod outcome;
+mod power;
+mod processes;
+mod settings;
+mod shell;
+mod source;
+mod ssh;
+mod storage;
+mod systemd;
+mod threshold;
+mod update_applied;
+mod update_history;
+mod updates;
+
+pub use backups::{Backups, BackupsView};
+pub use bounds::Bounds;
+pub use bus::SystemBus;
+pub use error::{BackendError, ErrorKind};
+pub use files::{FilePart, Files};
+pub use host::{
+    Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, HostListener, Interface, Metrics,
+    Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
+    Temperature,
+};
+pub use job_ends::JobEnd;
+pub use job_piece::JobOutput;
+pub use job_standing::{JobStanding, JobStandings};
+pub use jobs::{Jobs, JobsView};
+pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch};
+pub use keep::{Ear, Keep};
+pub use kept_outputs::{KEPT_FOR, KeptOutputs};
+pub use lxc::{
+    ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
+    ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
+    Snapshot, from_base64,
+};
+pub use mail::Mail;
+pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
+pub use outcome::ShellOutcome;
+pub use power::{Down, Power};
+pub use processes::{Processes, TopProcesses};
+pub use settings::{CompressedSwap, Governors, HostSettings, Setup};
+pub use shell::{Shell, ShellCall};
+pub use ssh::Ssh;
+pub use storage::{DiskHealth, DiskUsage, Storage};
+pub use systemd::{
+    Systemd, SystemdUnits, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitNews,
+    UnitStatus,
+};
+
+pub use firmware::{Firmware, FirmwareCheck, FirmwareUpdated};
+pub use update_applied::UpdateApplied;
+pub use update_history::UpdateHistory;
+pub use updates::{UpdateCheck, Updates, Wanted};
+
+pub use crate::helper_client::{
+    Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, CountryCode,
+    FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage,
+    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, Letter,
+    Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, NameServers,
+    PackageName, ProcessOrder, Program, PublicKey, Repaired, SettingWord, SnapshotName, SshAccount,
+    SshKeyChange, Ssid, Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName,
+    UnitChange, UnitName, UnseenTarget, UpdateScope, Usage, Verified, Vitals, WifiDeed,
+    WifiNetwork, WifiStatus,
+};
+pub use gatewren_base::config::{Glob, InvalidGlob};
+pub use gatewren_base::sys::neutralise;
+
+#[cfg(test)]
+mod lab;
+#[cfg(test)]
+pub(crate) use lab::Lab;

@@ -1,0 +1,145 @@
+//! Runs commands on the host and in containers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::helper_client::{Command, ContainerName, Helper, Limits, Operation, Program, finish};
+use gatewren_base::config::Reach;
+
+use super::{
+    error::BackendError,
+    kept_outputs::{KEPT, KeptOutputs},
+    outcome::ShellOutcome,
+    threshold::{Threshold, told},
+};
+
+/// The maximum output of a command; beyond it the command is killed.
+const OUTPUT_BYTES: u64 = 2 << 30;
+
+/// The maximum number of concurrent processes of one command.
+const PROCESSES: u32 = 4096;
+
+/// How long a command may still run when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A command to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellCall {
+    /// A shell command line, or a program with its arguments.
+    pub command: Program,
+    /// Its timeout; the helper has its own upper limit.
+    pub timeout: Duration,
+    /// The user to run as; root when absent.
+    pub user: Option<String>,
+    /// The directory to start in; the user's home when absent.
+    pub cwd: Option<String>,
+    /// Environment variables in addition to PATH, HOME, LANG and TERM.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Runs commands through the helper; access is checked by a view.
+#[derive(Debug, Clone)]
+pub struct Shell {
+    helper: Helper,
+    stop: watch::Receiver<bool>,
+    outputs: KeptOutputs,
+}
+
+/// Runs commands where a caller has access. Dropping the future of a call kills the command.
+#[derive(Debug)]
+pub struct ShellView<'s> {
+    shell: &'s Shell,
+    threshold: Threshold,
+    reference: &'s str,
+}
+
+impl Shell {
+    /// Returns access through this helper. When `stop` becomes true, a command has [`GRACE`] to
+    /// finish. Then it is killed, and the result has the output until then.
+    pub fn new(helper: Helper, stop: watch::Receiver<bool>) -> Self {
+        let outputs = KeptOutputs::default();
+        Self {
+            helper,
+            stop,
+            outputs,
+        }
+    }
+
+    /// Returns the outputs of commands beyond what their results show.
+    pub fn outputs(&self) -> &KeptOutputs {
+        &self.outputs
+    }
+
+    /// Returns access for a caller; `reference` identifies the call in the helper's log.
+    pub fn seen_by<'s>(&'s self, reach: &Reach, reference: &'s str) -> ShellView<'s> {
+        ShellView {
+            shell: self,
+            threshold: Threshold::of(reach),
+            reference,
+        }
+    }
+}
+
+impl ShellView<'_> {
+    /// Runs a command on the host.
+    ///
+    /// # Errors
+    /// When it could not be started; a failed command is a result, not an error.
+    pub async fn host(&self, call: ShellCall) -> Result<ShellOutcome, BackendError> {
+        self.threshold.host()?;
+        let (command, limits) = split(call);
+        self.run(Operation::HostCommand { command }, limits).await
+    }
+
+    /// Runs a command inside a running container.
+    ///
+    /// # Errors
+    /// As for the host, and when the container is not running.
+    pub async fn container(
+        &self,
+        container: &ContainerName,
+        call: ShellCall,
+    ) -> Result<ShellOutcome, BackendError> {
+        let (command, limits) = split(call);
+        let asked = self.threshold.name(container);
+        let operation = Operation::ContainerCommand {
+            container: asked.clone(),
+            command,
+        };
+        let outcome = self.run(operation, limits).await;
+        told(container, &asked, outcome)
+    }
+
+    async fn run(
+        &self,
+        operation: Operation,
+        limits: Limits,
+    ) -> Result<ShellOutcome, BackendError> {
+        let helper = &self.shell.helper;
+        let running = helper.start(operation, limits, self.reference).await?;
+        ShellOutcome::of(finish(running, limits, KEPT, self.stopped()).await?)
+    }
+
+    async fn stopped(&self) {
+        let _ = self.shell.stop.clone().wait_for(|stop| *stop).await;
+        tokio::time::sleep(GRACE).await;
+    }
+}
+
+/// Returns the command of a call and its limits.
+pub fn split(call: ShellCall) -> (Command, Limits) {
+    let command = Command {
+        program: call.command,
+        user: call.user,
+        cwd: call.cwd,
+        env: call.env,
+    };
+    let limits = Limits {
+        timeout_ms: u64::try_from(call.timeout.as_millis()).unwrap_or(u64::MAX),
+        output_bytes: OUTPUT_BYTES,
+        processes: PROCESSES,
+    };
+    (command, limits)
+}

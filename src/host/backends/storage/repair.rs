@@ -1,0 +1,49 @@
+//! Checks disks and file systems for damage and repairs them.
+
+use std::time::Duration;
+
+use crate::helper_client::{HostRepair, Operation, Repaired};
+use gatewren_base::sys::neutralise;
+
+use super::super::error::{BackendError, ErrorKind};
+use super::super::keep::{Keep, ask_kept};
+use super::disks::Storage;
+use super::health::is_here;
+
+/// The timeout, long enough for a large disk.
+const PATIENCE: Duration = Duration::from_hours(48);
+
+impl Storage {
+    /// Whether any program for it is installed.
+    pub fn has_repair() -> bool {
+        ["e2fsck", "btrfs", "xfs_repair", "zpool", "mdadm"]
+            .into_iter()
+            .any(is_here)
+    }
+
+    /// Checks something for damage and repairs it as far as possible.
+    ///
+    /// # Errors
+    /// When the owner's file does not allow it, when it does not exist or is in use, and the
+    /// program's error when it fails.
+    pub async fn repair(
+        &self,
+        what: HostRepair,
+        as_what: (Option<Keep>, &str),
+    ) -> Result<Repaired, BackendError> {
+        let operation = Operation::HostRepair(what);
+        let said = ask_kept(&self.helper, operation, PATIENCE, as_what).await;
+        let said = said.map_err(|error| BackendError {
+            message: neutralise(&error.message).into_owned(),
+            ..error
+        })?;
+        let told: Repaired = serde_json::from_str(&said).map_err(|cause| {
+            let message = format!("what the helper says cannot be read: {cause}");
+            BackendError::new(ErrorKind::Failed, message)
+        })?;
+        Ok(Repaired {
+            report: neutralise(&told.report).into_owned(),
+            ..told
+        })
+    }
+}

@@ -1,0 +1,268 @@
+//! The result of a package upgrade, parsed from the final output of the helper's steps.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::helper_client::{Ending, Finished};
+use gatewren_base::sys::neutralise;
+
+use super::{
+    ask::obstacle,
+    error::{BackendError, ErrorKind},
+};
+
+/// The maximum number of packages of each kind in a result; the rest is only counted.
+const MAX_LISTED: usize = 200;
+
+/// The longest name, version or origin, in characters.
+const MAX_WORD: usize = 128;
+
+/// The longest error message of apt, in characters.
+const MAX_SENTENCE: usize = 512;
+
+/// How much of apt's last output is shown after a failure, in bytes.
+const TAIL_BYTES: usize = 4000;
+
+/// The prefix of the steps' own lines.
+const MARK: &str = "gatewren: ";
+
+/// The changes of an upgrade.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UpdateApplied {
+    /// Whether all of it was done; otherwise the changes that were made are listed.
+    pub completed: bool,
+    /// The packages with another version now, sorted by name.
+    pub upgraded: Vec<Changed>,
+    /// The new packages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub installed: Vec<Changed>,
+    /// The removed packages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<Changed>,
+    /// The total number of changed packages.
+    pub total: usize,
+    /// Whether some of them are not shown.
+    pub truncated: bool,
+    /// Packages that are only partly installed, and do not work until the installation is
+    /// completed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<String>,
+    /// Whether a reboot is required now.
+    pub reboot_required: bool,
+    /// The packages that require it, if known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reboot_packages: Vec<String>,
+    /// The end of apt's output, if not all was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tail: Option<String>,
+}
+
+/// A changed package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Changed {
+    /// Its name.
+    pub name: String,
+    /// Its architecture, such as `amd64` or `all`.
+    pub architecture: String,
+    /// The version before; absent if it was not installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The version now; absent if it was removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+}
+
+impl UpdateApplied {
+    /// Parses the output of the helper's steps.
+    ///
+    /// # Errors
+    /// When they failed before changing anything.
+    pub fn of(done: &Finished) -> Result<Self, BackendError> {
+        let said = done.stdout.text_lossy();
+        let Some((before, after)) = said.rsplit_once("gatewren: done ") else {
+            let heard = neutralise(&done.stderr.text_lossy()).into_owned();
+            let none = || BackendError::new(ErrorKind::Failed, "apt did not say what it did");
+            return Err(obstacle(&done.ending, complaint(&heard)).unwrap_or_else(none));
+        };
+        let completed = done.ending == (Ending::Exited { code: 0 });
+        let mut applied = read(after);
+        applied.completed = completed;
+        applied.output_tail = (!completed).then(|| {
+            let heard = done.stderr.text_lossy();
+            neutralise(tail(&format!("{before}{heard}"))).into_owned()
+        });
+        Ok(applied)
+    }
+}
+
+fn read(said: &str) -> UpdateApplied {
+    let mut applied = UpdateApplied::default();
+    for line in said.lines().filter_map(|line| line.strip_prefix(MARK)) {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words.as_slice() {
+            ["upgraded", name, architecture, from, to] => {
+                let changed = changed((name, architecture), (Some(from), Some(to)));
+                applied.upgraded.push(changed);
+            }
+            ["installed", name, architecture, to] => {
+                let changed = changed((name, architecture), (None, Some(to)));
+                applied.installed.push(changed);
+            }
+            ["removed", name, architecture, from] => {
+                let changed = changed((name, architecture), (Some(from), None));
+                applied.removed.push(changed);
+            }
+            ["unfinished", name, _] if applied.unfinished.len() < MAX_LISTED => {
+                applied.unfinished.push(word(name));
+            }
+            _ => {}
+        }
+    }
+    for list in [
+        &mut applied.upgraded,
+        &mut applied.installed,
+        &mut applied.removed,
+    ] {
+        applied.total += list.len();
+        applied.truncated |= list.len() > MAX_LISTED;
+        list.truncate(MAX_LISTED);
+    }
+    let reboot = reboot_wanted(said);
+    applied.reboot_required = reboot.is_some();
+    applied.reboot_packages = reboot.unwrap_or_default();
+    applied
+}
+
+fn changed(
+    (name, architecture): (&str, &str),
+    (from, to): (Option<&&str>, Option<&&str>),
+) -> Changed {
+    Changed {
+        name: word(name),
+        architecture: word(architecture),
+        from: from.map(|version| word(version)),
+        to: to.map(|version| word(version)),
+    }
+}
+
+/// Returns the packages that require a reboot, if the steps report that one is required.
+pub fn reboot_wanted(said: &str) -> Option<Vec<String>> {
+    let lines = said.lines().filter_map(|line| line.strip_prefix(MARK));
+    let mut lines = lines
+        .filter_map(|line| line.strip_prefix("reboot"))
+        .peekable();
+    lines.peek()?;
+    let names: BTreeSet<String> = lines
+        .map(|name| word(name.trim()))
+        .filter(|name| !name.is_empty())
+        .take(MAX_LISTED)
+        .collect();
+    Some(names.into_iter().collect())
+}
+
+/// Returns apt's errors without its warnings; everything if it reports no error.
+fn complaint(heard: &str) -> &str {
+    let at = heard.find("E: ").unwrap_or_default();
+    tail(heard.get(at..).unwrap_or(heard))
+}
+
+fn tail(text: &str) -> &str {
+    let text = text.trim();
+    let from = text.len().saturating_sub(TAIL_BYTES);
+    let from = (from..text.len()).find(|at| text.is_char_boundary(*at));
+    text.get(from.unwrap_or_default()..).unwrap_or(text)
+}
+
+/// Sanitizes a word: a repository controls the names of its packages.
+pub fn word(text: &str) -> String {
+    let plain = text.chars().filter(|c| !c.is_control());
+    plain.take(MAX_WORD).collect()
+}
+
+/// Sanitizes a longer text.
+pub fn sentence(text: &str) -> String {
+    let plain = text.trim().chars().filter(|c| !c.is_control());
+    plain.take(MAX_SENTENCE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::helper_client::Captured;
+
+    fn done(code: i32, stdout: &str, stderr: &str) -> Finished {
+        let captured = |text: &str| Captured {
+            head: text.into(),
+            tail: Vec::new(),
+            total_bytes: text.len() as u64,
+        };
+        Finished {
+            ending: Ending::Exited { code },
+            duration_ms: 1,
+            stdout: captured(stdout),
+            stderr: captured(stderr),
+        }
+    }
+
+    const SAID: &str = "\
+Setting up a (2) ...
+gatewren: upgraded forged all 1 2
+gatewren: done 0
+gatewren: installed linux-image-7 amd64 7.1
+gatewren: removed old all 1
+gatewren: upgraded libc6 amd64 2.36-9 2.36-10
+gatewren: upgraded libc6 i386 2.36-9 2.36-10
+gatewren: reboot
+gatewren: reboot libc6
+gatewren: reboot libc6
+";
+
+    #[test]
+    fn what_is_different_is_data() {
+        let applied = UpdateApplied::of(&done(0, SAID, "W: slow\n")).unwrap();
+        let names: Vec<&str> = applied
+            .upgraded
+            .iter()
+            .map(|p| p.architecture.as_str())
+            .collect();
+        assert_eq!(names, ["amd64", "i386"]);
+        assert_eq!(applied.upgraded[0].from.as_deref(), Some("2.36-9"));
+        assert_eq!(applied.installed[0].to.as_deref(), Some("7.1"));
+        assert_eq!((applied.removed[0].to.as_deref(), applied.total), (None, 4));
+        assert!(applied.completed && applied.reboot_required && applied.output_tail.is_none());
+        assert_eq!(applied.reboot_packages, ["libc6"]);
+    }
+
+    #[test]
+    fn what_went_wrong_on_the_way_is_told_with_what_was_done() {
+        let said =
+            "Setting up bad (2) ...\u{1b}[31m\ngatewren: done 100\ngatewren: unfinished bad all\n";
+        let applied = UpdateApplied::of(&done(100, said, "E: dpkg returned an error\n")).unwrap();
+        assert!(!applied.completed && applied.total == 0);
+        assert_eq!(applied.unfinished, ["bad"]);
+        let tail = applied.output_tail.unwrap();
+        assert!(tail.contains("Setting up bad (2) ...^[[31m"), "{tail}");
+        assert!(tail.ends_with("E: dpkg returned an error"), "{tail}");
+    }
+
+    #[test]
+    fn what_was_not_begun_is_an_error_in_apts_words() {
+        let heard = "W: slow\nE: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (dpkg)\n";
+        let error = UpdateApplied::of(&done(100, "Reading package lists...\n", heard)).unwrap_err();
+        assert!(
+            error.message.starts_with("E: Could not get lock"),
+            "{error}"
+        );
+        assert!(error.message.contains("process 7 (dpkg)"), "{error}");
+    }
+
+    #[test]
+    fn a_tail_is_whole_characters() {
+        let long = "ä".repeat(TAIL_BYTES);
+        assert_eq!(tail(&long).len(), TAIL_BYTES);
+        assert_eq!(tail(&format!("{long}a")).len(), TAIL_BYTES - 1);
+        assert_eq!(tail(" a "), "a");
+    }
+}

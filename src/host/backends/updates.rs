@@ -1,0 +1,501 @@
+//! Package updates on the host and in containers: available ones as apt reports them, upgrades, and history.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::task::spawn_blocking;
+
+use crate::helper_client::{
+    Capture, ContainerName, Ending, Finished, Helper, Limits, Operation, UpdateOrder, UpdateScope,
+};
+use gatewren_base::config::Reach;
+use gatewren_base::sys::rfc3339;
+
+use super::{
+    ask::{answer, limits, obstacle},
+    error::{BackendError, ErrorKind},
+    host::reboot_packages,
+    keep::{Keep, finish_kept},
+    source::Tree,
+    threshold::Threshold,
+    update_applied::{UpdateApplied, reboot_wanted, sentence, word},
+    update_history::{UpdateHistory, update_runs},
+};
+
+/// The timeout for reading apt's lists, which takes a small host many seconds.
+const QUESTION: Duration = Duration::from_mins(2);
+
+/// The timeout for downloading lists.
+const FETCHING: Duration = Duration::from_mins(20);
+
+/// The timeout for downloading packages; the helper does not interrupt their installation.
+const APPLYING: Duration = Duration::from_hours(24);
+
+/// The maximum output of apt; its end reports what was done.
+const OUTPUT_BYTES: u64 = 64 << 20;
+
+/// How much of the output is kept.
+const CAPTURE: Capture = Capture {
+    head: 512 * 1024,
+    tail: 1024 * 1024,
+};
+
+/// The maximum number of errors about lists in a result.
+const MAX_PROBLEMS: usize = 10;
+
+/// The oldest file of apt's history that is read; the files rotate monthly.
+const OLDEST_FILE: u8 = 24;
+
+/// The exit code that reports a missing file.
+const NO_SUCH_FILE: Ending = Ending::Exited { code: 3 };
+
+/// The maximum number of packages in a result, security updates first; the rest is only counted.
+const MAX_LISTED: usize = 200;
+
+/// What changes when apt's lists are refreshed, even if nothing is new; stamps are from apt's daily
+/// jobs.
+const REFRESHED: [&str; 4] = [
+    "var/lib/apt/periodic/update-success-stamp",
+    "var/lib/apt/periodic/update-stamp",
+    "var/lib/apt/lists/partial",
+    "var/lib/apt/lists",
+];
+
+/// The available package updates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UpdateCheck {
+    /// The packages that would be upgraded or newly installed: security updates first, then by
+    /// name.
+    pub packages: Vec<Upgrade>,
+    /// The total number of packages.
+    pub total: usize,
+    /// The number of security updates.
+    pub security: usize,
+    /// Whether some packages are not shown.
+    pub truncated: bool,
+    /// Packages that the upgrade would remove.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+    /// The time of the last refresh of the package lists, RFC 3339; absent if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lists_refreshed: Option<String>,
+    /// Errors of a requested refresh; lists that could not be downloaded are unchanged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refresh_problems: Vec<String>,
+    /// Whether an installed update requires a reboot.
+    pub reboot_required: bool,
+    /// The packages that require it, if known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reboot_packages: Vec<String>,
+}
+
+/// An available upgrade.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Upgrade {
+    /// Its name.
+    pub name: String,
+    /// Its architecture, such as `amd64` or `all`.
+    pub architecture: String,
+    /// The installed version; absent if it would be new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub installed: Option<String>,
+    /// The new version.
+    pub candidate: String,
+    /// The origin of the new version, such as `Debian:12.5/stable`.
+    pub origin: String,
+    /// Whether it is from a repository of security updates.
+    pub security: bool,
+}
+
+/// apt on the host and in containers; queries need a view.
+#[derive(Debug, Clone)]
+pub struct Updates {
+    helper: Helper,
+    tree: Tree,
+}
+
+/// The instances of apt that a caller may access.
+#[derive(Debug)]
+pub struct UpdatesView<'u> {
+    updates: &'u Updates,
+    threshold: Threshold,
+    agent: &'u str,
+    reference: &'u str,
+}
+
+/// The packages to upgrade.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The container; the host if absent.
+    pub container: Option<ContainerName>,
+    /// Which packages.
+    pub scope: UpdateScope,
+    /// Whether other packages may be removed for it.
+    pub removals: bool,
+}
+
+impl Updates {
+    /// Returns access through this helper.
+    pub fn new(helper: Helper) -> Self {
+        let tree = Tree::of_this_machine();
+        Self { helper, tree }
+    }
+
+    /// Whether the host has apt; its containers then may have it too.
+    pub fn are_here() -> bool {
+        Tree::of_this_machine().has("usr/bin/apt-get")
+    }
+
+    /// Returns access for a caller; `reference` identifies the call in the helper's log.
+    pub fn seen_by<'u>(
+        &'u self,
+        reach: &Reach,
+        (agent, reference): (&'u str, &'u str),
+    ) -> UpdatesView<'u> {
+        UpdatesView {
+            updates: self,
+            threshold: Threshold::of(reach),
+            agent,
+            reference,
+        }
+    }
+}
+
+impl UpdatesView<'_> {
+    /// Returns the available updates from apt's lists, downloaded first if `refresh` is set.
+    ///
+    /// # Errors
+    /// When the owner does not allow the helper to query or download, and when apt fails.
+    pub async fn check(
+        &self,
+        container: Option<&ContainerName>,
+        refresh: bool,
+        keep: Option<Keep>,
+    ) -> Result<UpdateCheck, BackendError> {
+        let (check, fetch) = (
+            |container| Operation::UpdateCheck { container },
+            |container| Operation::UpdateRefresh { container },
+        );
+        if !refresh {
+            let said = self.ask(container, check, (QUESTION, keep)).await?;
+            let said = answer(&said)?;
+            return self.read(said, container.is_some()).await;
+        }
+        let fetched = self.ask(container, fetch, (FETCHING, keep)).await?;
+        let problems = problems(&fetched)?;
+        let said = self.ask(container, check, (QUESTION, None)).await?;
+        let checked = self.read(answer(&said)?, container.is_some()).await?;
+        Ok(UpdateCheck {
+            refresh_problems: problems,
+            ..checked
+        })
+    }
+
+    /// Upgrades packages. Dropping the future does not stop the upgrade once there is a job.
+    ///
+    /// # Errors
+    /// When the owner does not allow it, and when nothing was changed because apt did not start.
+    pub async fn apply(
+        &self,
+        wanted: Wanted,
+        keep: Option<Keep>,
+    ) -> Result<UpdateApplied, BackendError> {
+        let order = |container| {
+            Operation::UpdateApply(UpdateOrder {
+                container,
+                scope: wanted.scope.clone(),
+                removals: wanted.removals,
+                agent: self.agent.to_owned(),
+            })
+        };
+        let done = self.ask(wanted.container.as_ref(), order, (APPLYING, keep));
+        UpdateApplied::of(&done.await?)
+    }
+
+    /// Returns apt's runs, newest first: up to `limit` after the first `offset`.
+    ///
+    /// # Errors
+    /// When the owner does not allow it.
+    pub async fn history(
+        &self,
+        container: Option<&ContainerName>,
+        (offset, limit): (usize, usize),
+    ) -> Result<UpdateHistory, BackendError> {
+        let mut runs = Vec::new();
+        // One more than requested shows whether there are more.
+        let enough = offset.saturating_add(limit).saturating_add(1);
+        for file in 0..=OLDEST_FILE {
+            let print = |container| Operation::UpdateHistory { container, file };
+            let said = self.ask(container, print, (QUESTION, None)).await?;
+            if said.ending == NO_SUCH_FILE {
+                // After a rotation the current file does not exist until the next run of apt.
+                if file > 0 {
+                    break;
+                }
+                continue;
+            }
+            runs.extend(update_runs(&answer(&said)?));
+            if runs.len() >= enough {
+                break;
+            }
+        }
+        Ok(UpdateHistory::page(runs, offset, limit))
+    }
+
+    async fn read(&self, said: String, in_container: bool) -> Result<UpdateCheck, BackendError> {
+        let tree = (!in_container).then(|| self.updates.tree.clone());
+        let read = spawn_blocking(move || read(&said, tree.as_ref()));
+        read.await.map_err(|cause| {
+            BackendError::new(ErrorKind::Failed, format!("reading failed: {cause}"))
+        })
+    }
+
+    async fn ask(
+        &self,
+        container: Option<&ContainerName>,
+        operation: impl FnOnce(Option<ContainerName>) -> Operation,
+        (time, keep): (Duration, Option<Keep>),
+    ) -> Result<Finished, BackendError> {
+        let bounds = Limits {
+            output_bytes: OUTPUT_BYTES,
+            ..limits(time)
+        };
+        let helper = &self.updates.helper;
+        let as_what = (keep, self.reference);
+        let Some(name) = container else {
+            self.threshold.host()?;
+            return finish_kept(helper, operation(None), (bounds, CAPTURE), as_what).await;
+        };
+        let asked = self.threshold.name(name);
+        let operation = operation(Some(asked.clone()));
+        let mut done = finish_kept(helper, operation, (bounds, CAPTURE), as_what).await?;
+        if let Ending::Refused { message, .. } = &mut done.ending {
+            *message = message.replace(asked.as_str(), name.as_str());
+        }
+        Ok(done)
+    }
+}
+
+/// Returns apt's error messages of a refresh.
+fn problems(fetched: &Finished) -> Result<Vec<String>, BackendError> {
+    let heard = fetched.stderr.text_lossy();
+    let said = heard.lines().filter(|line| {
+        let line = line.trim_start();
+        line.starts_with("E:") || line.starts_with("W:") || line.starts_with("Err:")
+    });
+    let problems: Vec<String> = said.take(MAX_PROBLEMS).map(sentence).collect();
+    match &fetched.ending {
+        Ending::Exited { .. } if !problems.is_empty() => Ok(problems),
+        ending => obstacle(ending, &heard).map_or(Ok(problems), Err),
+    }
+}
+
+/// Parses apt's output. A container has no tree; its output contains the other facts too.
+fn read(said: &str, tree: Option<&Tree>) -> UpdateCheck {
+    let mut packages: Vec<Upgrade> = said.lines().filter_map(upgrade).collect();
+    packages.sort_by(|a, b| {
+        let key = |upgrade: &Upgrade| (!upgrade.security, upgrade.name.clone());
+        key(a)
+            .cmp(&key(b))
+            .then_with(|| a.architecture.cmp(&b.architecture))
+    });
+    let total = packages.len();
+    let security = packages.iter().filter(|upgrade| upgrade.security).count();
+    packages.truncate(MAX_LISTED);
+    let mut removed: Vec<String> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("Remv ")?.split(' ').next().map(word))
+        .collect();
+    removed.sort();
+    removed.truncate(MAX_LISTED);
+    let reboot = match tree {
+        Some(tree) => reboot_of_host(tree),
+        None => reboot_wanted(said),
+    };
+    UpdateCheck {
+        truncated: packages.len() < total,
+        packages,
+        total,
+        security,
+        removed,
+        lists_refreshed: match tree {
+            Some(tree) => refreshed_ms(tree),
+            None => refreshed_inside_ms(said),
+        }
+        .map(rfc3339),
+        refresh_problems: Vec::new(),
+        reboot_required: reboot.is_some(),
+        reboot_packages: reboot.unwrap_or_default(),
+    }
+}
+
+/// Returns the packages that require a reboot of the host, if one is required.
+fn reboot_of_host(tree: &Tree) -> Option<Vec<String>> {
+    let packages = || tree.text("run/reboot-required.pkgs").unwrap_or_default();
+    tree.has("run/reboot-required")
+        .then(|| reboot_packages(&packages()))
+}
+
+/// Returns the newest time that a container reports for its lists.
+fn refreshed_inside_ms(said: &str) -> Option<u64> {
+    let seconds = said.lines().filter_map(|line| {
+        let seconds = line.strip_prefix("gatewren: lists ")?;
+        seconds.parse::<u64>().ok()
+    });
+    seconds.max()?.checked_mul(1000)
+}
+
+/// Returns when apt last downloaded its lists; `None` if it has none.
+fn refreshed_ms(tree: &Tree) -> Option<u64> {
+    let lists = tree.names("var/lib/apt/lists");
+    let moments = REFRESHED
+        .iter()
+        .filter_map(|path| modified_ms(&tree.path(path)));
+    let has_lists = lists.iter().any(|name| name.ends_with("Release"));
+    moments.max().filter(|_| has_lists)
+}
+
+fn modified_ms(path: &Path) -> Option<u64> {
+    let modified = fs::metadata(path).ok()?.modified().ok()?;
+    let since = modified.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
+}
+
+/// Parses a line of a simulated upgrade, such as
+/// `Inst libc6 [2.36-9] (2.36-9+deb12u4 Debian:12.4/stable, Debian-Security:12/stable-security [amd64]) []`.
+fn upgrade(line: &str) -> Option<Upgrade> {
+    let rest = line.strip_prefix("Inst ")?;
+    let (name, rest) = rest.split_once(' ')?;
+    let (installed, rest) = match rest.strip_prefix('[') {
+        Some(rest) => {
+            let (installed, rest) = rest.split_once("] ")?;
+            (Some(word(installed)), rest)
+        }
+        None => (None, rest),
+    };
+    let (inside, _) = rest.strip_prefix('(')?.rsplit_once(')')?;
+    let (candidate, rest) = inside.split_once(' ')?;
+    let (origins, architecture) = rest.rsplit_once('[')?;
+    let origins: Vec<&str> = origins.split(", ").map(str::trim).collect();
+    Some(Upgrade {
+        name: word(name),
+        architecture: word(architecture.trim_end_matches(']')),
+        installed,
+        candidate: word(candidate),
+        security: origins.iter().any(|origin| is_security(origin)),
+        origin: word(&origins.join(", ")),
+    })
+}
+
+/// `Debian-Security:12/stable-security` on Debian, `Ubuntu:22.04/jammy-security` on Ubuntu.
+fn is_security(origin: &str) -> bool {
+    let label = origin.split(':').next().unwrap_or_default();
+    label.to_ascii_lowercase().ends_with("-security") || origin.ends_with("-security")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gatewren_base::sys::Scratch;
+
+    const SAID: &str = "\
+Reading package lists...
+Building dependency tree...
+Reading state information...
+Calculating upgrade...
+The following packages will be upgraded:
+  base-files libc6 zlib1g
+Remv old-lib [1.0] [other:amd64 ]
+Inst base-files [12.4+deb12u4] (12.4+deb12u5 Debian:12.5/stable [amd64])
+Conf base-files (12.4+deb12u5 Debian:12.5/stable [amd64])
+Inst libc6 [2.36-9] (2.36-9+deb12u4 Debian:12.4/stable, Debian-Security:12/stable-security [amd64]) [libc6:amd64 ]
+Inst linux-image-6.1 (6.1.69-1 Debian:12.5/stable [amd64])
+Inst tzdata [2023c-5] (2024a-0 local [all])
+Inst broken
+Inst worse [1 (2 x
+";
+
+    #[test]
+    fn what_apt_would_do_is_read_from_what_it_says() {
+        let scratch = Scratch::new();
+        let check = read(SAID, Some(&Tree::below(scratch.path())));
+        let names: Vec<&str> = check.packages.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["libc6", "base-files", "linux-image-6.1", "tzdata"]);
+        assert_eq!(
+            (check.total, check.security, check.truncated),
+            (4, 1, false)
+        );
+        assert_eq!(check.removed, ["old-lib"]);
+        assert_eq!(
+            check.packages[0],
+            Upgrade {
+                name: "libc6".into(),
+                architecture: "amd64".into(),
+                installed: Some("2.36-9".into()),
+                candidate: "2.36-9+deb12u4".into(),
+                origin: "Debian:12.4/stable, Debian-Security:12/stable-security".into(),
+                security: true,
+            }
+        );
+        assert_eq!(check.packages[2].installed, None);
+        assert_eq!(check.packages[3].origin, "local");
+        assert_eq!(check.lists_refreshed, None);
+        assert!(!check.reboot_required);
+    }
+
+    #[test]
+    fn security_updates_are_known_by_where_they_come_from() {
+        assert!(is_security("Debian-Security:12/stable-security"));
+        assert!(is_security("Ubuntu:22.04/jammy-security"));
+        for other in ["Debian:12.5/stable", "security-tools:1/main", ""] {
+            assert!(!is_security(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn many_are_counted_and_the_important_ones_shown() {
+        let line = |n: usize| format!("Inst p{n:04} [1] (2 Debian:12/stable [all])\n");
+        let mut said: String = (0..MAX_LISTED + 5).map(line).collect();
+        said.push_str("Inst zzz [1] (2 Debian-Security:12/stable-security [all])\n");
+        let scratch = Scratch::new();
+        let check = read(&said, Some(&Tree::below(scratch.path())));
+        assert_eq!(
+            (check.total, check.packages.len()),
+            (MAX_LISTED + 6, MAX_LISTED)
+        );
+        assert!(check.truncated && check.packages[0].name == "zzz");
+    }
+
+    #[test]
+    fn a_container_says_itself_how_old_its_lists_are_and_whether_it_waits() {
+        let said = "Inst a [1] (2 Debian:12/stable [all])\ngatewren: lists 1700000000\n\
+                    gatewren: lists 1700000100\ngatewren: reboot\ngatewren: reboot libc6\n";
+        let check = read(said, None);
+        assert_eq!(
+            check.lists_refreshed.as_deref(),
+            Some("2023-11-14T22:15:00.000Z")
+        );
+        assert!(check.reboot_required && check.reboot_packages == ["libc6"]);
+        let none = read("", None);
+        assert!(!none.reboot_required && none.lists_refreshed.is_none());
+    }
+
+    #[test]
+    fn a_reboot_that_waits_and_the_age_of_the_lists_are_told() {
+        let scratch = Scratch::new();
+        for folder in ["run", "var/lib/apt/lists/partial"] {
+            fs::create_dir_all(scratch.join(folder)).unwrap();
+        }
+        let look = || read("", Some(&Tree::below(scratch.path())));
+        assert_eq!(look().lists_refreshed, None, "there are none");
+        fs::write(scratch.join("var/lib/apt/lists/_repo_._Release"), "").unwrap();
+        fs::write(scratch.join("run/reboot-required"), "").unwrap();
+        fs::write(scratch.join("run/reboot-required.pkgs"), "libc6\nlibc6\n").unwrap();
+        let check = look();
+        assert!(check.reboot_required && check.lists_refreshed.is_some());
+        assert_eq!(check.reboot_packages, ["libc6"]);
+    }
+}

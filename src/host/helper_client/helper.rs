@@ -1,0 +1,129 @@
+//! A handle to the helper; each operation has its own connection.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use gatewren_base::sys::{Requester, current_requester, own_uid};
+use gatewren_wire::exec::{AuditHead, Frame, Limits, Operation, Request};
+
+use super::{
+    address::Address,
+    captured::Capture,
+    error::HelperError,
+    finished::{Finished, finish},
+    head_source::HeadSource,
+    running::Running,
+};
+
+/// How long the helper may take to accept a request before it counts as unreachable. Long enough
+/// for one restart of a helper that died.
+const ACCEPT_TIME: Duration = Duration::from_secs(10);
+
+/// The owner of the helper's socket; without systemd it is this user.
+const ROOT: u32 = 0;
+
+/// The front's handle to the helper; a clone is cheap.
+#[derive(Debug, Clone)]
+pub struct Helper {
+    address: Arc<Address>,
+    /// The requester of its operations; if absent, the requester of the current task.
+    requester: Option<Requester>,
+    audit: Arc<HeadSource>,
+}
+
+impl Helper {
+    /// Returns a handle to the helper that listens at `path`; it connects with the first operation.
+    pub fn connect_to(path: PathBuf) -> Self {
+        Self::at(Address::of(path))
+    }
+
+    pub(super) fn at(address: Address) -> Self {
+        Self {
+            address: Arc::new(address),
+            requester: None,
+            audit: Arc::default(),
+        }
+    }
+
+    /// Returns the same helper with a fixed requester, independent of the calling task.
+    #[must_use]
+    pub fn on_behalf_of(&self, requester: Requester) -> Self {
+        Self {
+            address: self.address.clone(),
+            requester: Some(requester),
+            audit: self.audit.clone(),
+        }
+    }
+
+    /// From now on, sends the head of the audit, as `head` returns it, with each operation of every
+    /// clone.
+    pub fn send_audit_head(&self, head: impl Fn() -> Option<AuditHead> + Send + Sync + 'static) {
+        self.audit.set(head);
+    }
+
+    /// Sends one operation to the helper. Returns when the helper has accepted it.
+    ///
+    /// `reference` identifies the call in the helper's log.
+    ///
+    /// # Errors
+    /// [`HelperError::Unreachable`] when no helper accepts it within ten seconds.
+    pub async fn start(
+        &self,
+        operation: Operation,
+        limits: Limits,
+        reference: &str,
+    ) -> Result<Running, HelperError> {
+        let request = Request {
+            operation,
+            limits,
+            reference: reference.to_owned(),
+            requester: self.requester.clone().or_else(current_requester),
+            audit: self.audit.now(),
+        };
+        let bytes = request.encode();
+        let bytes = bytes.map_err(|e| HelperError::Protocol(e.to_string()))?;
+        match timeout(ACCEPT_TIME, self.hand_over(&bytes)).await {
+            Ok(accepted) => accepted,
+            Err(_) => Err(HelperError::Unreachable("did not accept in time".into())),
+        }
+    }
+
+    /// Runs one operation to its end and keeps as much of its output as `capture` allows.
+    ///
+    /// # Errors
+    /// When the helper cannot be reached, disconnects, or does not enforce the limits.
+    pub async fn run(
+        &self,
+        operation: Operation,
+        limits: Limits,
+        reference: &str,
+        capture: Capture,
+    ) -> Result<Finished, HelperError> {
+        let running = self.start(operation, limits, reference).await?;
+        finish(running, limits, capture, std::future::pending()).await
+    }
+
+    async fn hand_over(&self, request: &[u8]) -> Result<Running, HelperError> {
+        let unreachable = |e: std::io::Error| HelperError::Unreachable(e.to_string());
+        let connected = UnixStream::connect(self.address.path()).await;
+        let mut stream = connected.map_err(unreachable)?;
+        // The kernel reports who listens, whatever file is at the path.
+        let listener = stream.peer_cred().map_err(unreachable)?.uid();
+        if listener != ROOT && listener != own_uid() {
+            return Err(HelperError::Stranger(listener));
+        }
+        stream.write_all(request).await.map_err(unreachable)?;
+        let mut running = Running::new(stream);
+        match running.next().await {
+            Ok(Frame::Accepted) => Ok(running),
+            Ok(other) => Err(HelperError::Protocol(format!("first frame {other:?}"))),
+            Err(HelperError::Lost(cause)) => Err(HelperError::Unreachable(cause)),
+            Err(other) => Err(other),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Notifies the owner of a container that stopped without a call of an agent, and of a file system that became
+//! full.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use gatewren_base::config::Reach;
+use gatewren_store::state::{
+    Author, Changes, Document, Notice, Notifications, Pointer, State, View, Views,
+};
+
+/// Follows the state, and adds notifications.
+#[derive(Debug)]
+pub struct Notices {
+    state: State,
+    view: View,
+    notifications: Notifications,
+}
+
+impl Notices {
+    /// Creates a follower of this state.
+    pub fn new(state: State) -> Self {
+        Self {
+            view: Views::new(state.clone()).seen_by("", &Reach::everything()),
+            notifications: Notifications::new(state.clone()),
+            state,
+        }
+    }
+
+    /// Follows the state from now on.
+    pub async fn run(self) {
+        let mut bell = self.state.bell();
+        let mut before = self.state.document();
+        // `self.state` holds the other end, so it cannot close.
+        while bell.changed().await.is_ok() {
+            let now = self.state.document();
+            for name in stopped(&before, &now) {
+                self.note(&name, (before.revision, now.revision)).await;
+            }
+            for (path, level) in filled(&before, &now) {
+                self.add(full(&path, level)).await;
+            }
+            before = now;
+        }
+    }
+
+    async fn note(&self, name: &str, between: (u64, u64)) {
+        if self.by_a_call(name, between).await {
+            return;
+        }
+        let notice = Notice {
+            container: Some(name.to_owned()),
+            level: "warning",
+            title: format!("{name} has stopped"),
+            message: "It ran, and stopped without a call of an agent: by itself, or because somebody on the box had it \
+                      stopped. container_logs may tell why."
+                .to_owned(),
+            change: None,
+        };
+        self.add(notice).await;
+    }
+
+    async fn add(&self, notice: Notice) {
+        if let Err(cause) = self.notifications.add(&Author::observer(), notice).await {
+            tracing::warn!(%cause, "a notification could not be kept");
+        }
+    }
+
+    /// Whether a call caused the change, according to the log.
+    async fn by_a_call(&self, name: &str, between: (u64, u64)) -> bool {
+        let (view, place) = (self.view.clone(), place().child(name).child("status"));
+        // Reads the log from the disk.
+        let found = tokio::task::spawn_blocking(move || view.changes(between, &place, 100)).await;
+        match found {
+            Ok(Ok(Changes::Revisions { revisions, .. })) => {
+                revisions.last().is_some_and(|last| last.cause.is_some())
+            }
+            _ => false,
+        }
+    }
+}
+
+fn place() -> Pointer {
+    Pointer::root().child("public").child("packageData")
+}
+
+/// The containers that were running before and are stopped now.
+fn stopped(before: &Document, now: &Document) -> Vec<String> {
+    let (before, now) = (states(before), states(now));
+    let ran = before.into_iter().filter(|(_, state)| *state == "running");
+    ran.filter(|(name, _)| now.get(name) == Some(&"stopped"))
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+fn states(document: &Document) -> BTreeMap<&str, &str> {
+    let all = place();
+    let all = all.get(&document.root).and_then(Value::as_object);
+    let all = all.into_iter().flatten();
+    all.filter_map(|(name, facts)| Some((name.as_str(), facts.get("status")?.as_str()?)))
+        .collect()
+}
+
+/// The levels of a file system in the state. A level falls only with a margin, so a file system that fluctuates
+/// around a threshold is reported once.
+const FULLNESS: [&str; 3] = ["normal", "high", "critical"];
+
+/// The file systems with a higher level than before, by path, each with its level.
+fn filled(before: &Document, now: &Document) -> Vec<(String, &'static str)> {
+    let (before, now) = (fullness(before), fullness(now));
+    let fuller = now
+        .into_iter()
+        .filter(|(path, level)| before.get(path).copied().unwrap_or(0) < *level);
+    fuller
+        .filter_map(|(path, level)| Some((path.to_owned(), *FULLNESS.get(level)?)))
+        .collect()
+}
+
+fn fullness(document: &Document) -> BTreeMap<&str, usize> {
+    let place = Pointer::root().child("public").child("serverInfo");
+    let mounts = place.child("mounts");
+    let mounts = mounts.get(&document.root).and_then(Value::as_object);
+    let mounts = mounts.into_iter().flatten();
+    let level = |facts: &Value| {
+        let word = facts.get("fullness")?.as_str()?;
+        FULLNESS.iter().position(|known| *known == word)
+    };
+    mounts
+        .filter_map(|(path, facts)| Some((path.as_str(), level(facts)?)))
+        .collect()
+}
+
+fn full(path: &str, level: &str) -> Notice {
+    let (level, percent) = match level {
+        "critical" => ("error", 95),
+        _ => ("warning", 90),
+    };
+    Notice {
+        container: container_of(path),
+        level,
+        title: format!("{path} is {percent} % full"),
+        message: "More of it is in use than is good for what writes there. disk_usage finds the biggest directories."
+            .to_owned(),
+        change: None,
+    }
+}
+
+/// A path with a component `lxc` belongs to the container in the next component. An agent without access to that
+/// container is not notified of its disk.
+fn container_of(path: &str) -> Option<String> {
+    let mut parts = path.split('/').skip_while(|part| *part != "lxc");
+    let name = parts.nth(1).filter(|part| !part.is_empty());
+    name.map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use gatewren_base::sys::Scratch;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_container_that_stops_without_a_call_is_told_of_once() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let notifications = Notifications::new(state.clone());
+        let put = async |name: &str, status: &str, author: Author| {
+            let at = place().child(name).child("status");
+            let written = state.put(&author, &at, Some(json!(status))).await;
+            written.unwrap();
+        };
+        let notices = Notices::new(state.clone());
+        for name in ["crashed", "asked", "paused"] {
+            put(name, "running", Author::observer()).await;
+        }
+        let mut following = Box::pin(notices.run());
+        let changes = async {
+            put("asked", "stopped", Author::observer().because("a1")).await;
+            put("paused", "frozen", Author::observer()).await;
+            put("crashed", "stopped", Author::observer()).await;
+            let mut bell = state.bell();
+            loop {
+                let all = notifications.list("", &Reach::everything());
+                if let [only] = all.as_slice() {
+                    return only.clone();
+                }
+                assert!(all.is_empty(), "{all:?}");
+                bell.changed().await.unwrap();
+            }
+        };
+        // Polled before anything changes: it follows from now on.
+        tokio::select! {
+            biased;
+            () = &mut following => unreachable!(),
+            told = changes => {
+                assert_eq!(told.container.as_deref(), Some("crashed"));
+                assert_eq!(told.value["title"], "crashed has stopped");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_system_that_becomes_full_is_told_of_at_each_step_up() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let notifications = Notifications::new(state.clone());
+        let place = Pointer::root()
+            .child("public")
+            .child("serverInfo")
+            .child("mounts");
+        let put = async |path: &str, level: &str| {
+            let value = json!({ "fullness": level });
+            let at = place.child(path);
+            state
+                .put(&Author::observer(), &at, Some(value))
+                .await
+                .unwrap();
+        };
+        put("/", "normal").await;
+        let mut following = Box::pin(Notices::new(state.clone()).run());
+        let changes = async {
+            for (path, level, count) in [
+                ("/", "high", 1),
+                ("/srv", "normal", 1),
+                ("/", "critical", 2),
+                ("/", "high", 2),
+                ("/var/lib/lxc/web/rootfs", "high", 3),
+                ("/", "normal", 3),
+                ("/", "high", 4),
+            ] {
+                put(path, level).await;
+                let mut bell = state.bell();
+                while notifications.list("", &Reach::everything()).len() < count {
+                    bell.changed().await.unwrap();
+                }
+                // Gives it time to add any other notifications.
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                let all = notifications.list("", &Reach::everything());
+                assert_eq!(all.len(), count, "{path} {level}: {all:?}");
+            }
+            notifications.list("", &Reach::everything())
+        };
+        let told = tokio::select! {
+            biased;
+            () = &mut following => unreachable!(),
+            told = changes => told,
+        };
+        let levels: Vec<&str> = told
+            .iter()
+            .map(|one| one.value["level"].as_str().unwrap())
+            .collect();
+        assert_eq!(levels, ["warning", "warning", "error", "warning"]);
+        assert_eq!(told[1].container.as_deref(), Some("web"));
+        assert_eq!(told[3].value["title"], "/ is 90 % full");
+    }
+}

@@ -1,0 +1,223 @@
+//! Watches systemd's units: follows its D-Bus signals, and reconnects to the bus.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::backends::{BackendError, UnitEvents, UnitNews};
+
+use super::handle::Requests;
+use super::scribe::Scribe;
+use super::unit_facts;
+use super::units::Units;
+
+/// The interval of full looks at all units. Signals are not lost; this costs little.
+const LOOK_EVERY: Duration = Duration::from_mins(10);
+
+/// The first and the longest delay before a reconnect to the bus; it doubles each time.
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// How long the units stay in the document while the bus is unavailable, for example during its restart.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The watcher of `/public/units`.
+#[derive(Debug)]
+pub struct UnitWatch {
+    units: Units,
+    scribe: Scribe,
+    requests: Requests,
+    events: Option<UnitEvents>,
+    /// When the next full look, or the next reconnect, is due.
+    next: Instant,
+    pause: Duration,
+    away: Away,
+}
+
+/// The state of the bus connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Away {
+    No,
+    Since(Instant),
+    /// Unavailable long enough for the document to state it, with this reason.
+    GivenUp(String),
+}
+
+/// The event that woke the watcher.
+enum Occasion {
+    Asked,
+    Events(Result<UnitNews, BackendError>),
+    /// The settings that choose units may have changed.
+    Chosen,
+    Due,
+}
+
+impl UnitWatch {
+    /// Creates a watcher that has seen nothing yet.
+    pub fn new(units: Units, scribe: Scribe, requests: Requests) -> Self {
+        let now = Instant::now();
+        Self {
+            units,
+            scribe,
+            requests,
+            events: None,
+            next: now,
+            pause: RETRY.0,
+            // A bus that was never available is not waited for.
+            away: Away::Since(now.checked_sub(PATIENCE).unwrap_or(now)),
+        }
+    }
+
+    /// Watches while it is polled.
+    pub async fn run(mut self) {
+        loop {
+            let due = match self.units.due() {
+                Some(due) if self.events.is_some() => due.min(self.next),
+                _ => self.next,
+            };
+            let occasion = tokio::select! {
+                () = self.requests.next() => Occasion::Asked,
+                news = next_news(&mut self.events) => Occasion::Events(news),
+                () = self.units.others_chosen() => Occasion::Chosen,
+                () = sleep_until(due) => Occasion::Due,
+            };
+            match occasion {
+                // The units are examined a moment later, together.
+                Occasion::Events(Ok(news)) => self.units.hear(news),
+                Occasion::Events(Err(cause)) => self.told(Err(cause)).await,
+                Occasion::Due if self.next > Instant::now() => {
+                    let seen = self.units.catch_up().await;
+                    self.told(seen).await;
+                }
+                Occasion::Asked | Occasion::Chosen | Occasion::Due => {
+                    let begun = self.requests.begin();
+                    let seen = match occasion {
+                        Occasion::Asked => self.look_again().await,
+                        _ => self.look().await,
+                    };
+                    self.told(seen).await;
+                    self.requests.answer(begun);
+                }
+            }
+        }
+    }
+
+    /// Writes the result of a look, or the effect of its failure.
+    async fn told(&mut self, seen: Result<(), BackendError>) {
+        self.judge(seen);
+        self.write().await;
+    }
+
+    /// Looks at the changes since the last look if the bus is available. A reconnect may take longer than a caller
+    /// should wait.
+    async fn look_again(&mut self) -> Result<(), BackendError> {
+        match self.events {
+            Some(_) => self.units.look_at_list().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Looks at everything, and connects to the bus first if needed.
+    async fn look(&mut self) -> Result<(), BackendError> {
+        if self.events.is_none() {
+            // Before the look: later changes are signalled.
+            self.events = Some(self.units.events().await?);
+        }
+        self.units.look_at_all().await?;
+        self.away = Away::No;
+        self.pause = RETRY.0;
+        self.next = Instant::now() + LOOK_EVERY;
+        Ok(())
+    }
+
+    /// Evaluates a failure: schedules a reconnect, and after a while marks the units as unavailable in the
+    /// document.
+    fn judge(&mut self, seen: Result<(), BackendError>) {
+        let Err(cause) = &seen else {
+            if self.away == Away::No {
+                self.scribe.note("units", seen);
+            }
+            return;
+        };
+        let now = Instant::now();
+        self.events = None;
+        self.next = now + self.pause;
+        self.pause = (self.pause * 2).min(RETRY.1);
+        let since = match self.away {
+            Away::No => now,
+            Away::Since(since) => since,
+            Away::GivenUp(_) => now.checked_sub(PATIENCE).unwrap_or(now),
+        };
+        self.away = Away::Since(since);
+        if now.duration_since(since) >= PATIENCE {
+            self.away = Away::GivenUp(cause.to_string());
+            self.units.forget();
+            self.scribe.note("units", seen);
+        }
+    }
+
+    async fn write(&mut self) {
+        let why_not = match &self.away {
+            Away::No => None,
+            // The last known state stays until the bus counts as unavailable.
+            Away::Since(_) => return,
+            Away::GivenUp(why) => Some(why.as_str()),
+        };
+        let availability = unit_facts::availability(why_not, self.units.left_out());
+        self.scribe
+            .write(&["public", "units"], self.units.document())
+            .await;
+        self.scribe
+            .write(&["public", "observer", "units"], availability)
+            .await;
+    }
+}
+
+async fn next_news(events: &mut Option<UnitEvents>) -> Result<UnitNews, BackendError> {
+    match events {
+        Some(events) => events.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::backends::{SystemBus, Systemd};
+    use gatewren_base::config::Settings;
+    use gatewren_base::sys::Scratch;
+    use gatewren_store::state::State;
+
+    use super::super::handle::Nudges;
+    use super::*;
+
+    /// With a real systemd: `tests/lab/box`.
+    #[tokio::test]
+    async fn a_box_without_a_bus_says_so_and_answers_at_once() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let bus = SystemBus::at(&format!("unix:path={}", scratch.join("no-bus").display()));
+        let units = Units::new(&Systemd::new(bus), Settings::default().into());
+        let mut nudges = Nudges::default();
+        let watch = UnitWatch::new(
+            units,
+            Scribe::new(state.clone(), nudges.causes()),
+            nudges.requests(),
+        );
+        let handle = nudges.handle(state.clone());
+        let watching = tokio::spawn(watch.run());
+        let mut bell = state.bell();
+        let told = bell.wait_for(|_| {
+            let root = &state.document().root;
+            let at = |pointer| root.pointer(pointer).cloned();
+            let why = at("/public/observer/units/why");
+            at("/public/observer/units/available") == Some(Value::Bool(false))
+                && why.is_some_and(|why| why.to_string().contains("apt install dbus"))
+                && at("/public/units") == Some(json!({}))
+        });
+        told.await.unwrap();
+        // Without a bus no look is possible, so the request is answered at once.
+        handle.looked(handle.nudge()).await;
+        watching.abort();
+    }
+}

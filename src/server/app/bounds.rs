@@ -1,0 +1,38 @@
+//! Announces changes of `helper.toml`'s switches while the server runs: to clients, and to the owner's commands.
+
+use std::sync::Arc;
+
+use crate::dispatch::Engine;
+use gatewren_host::backends::Bounds;
+use gatewren_store::vault::{OfferedTool, Vault};
+use gatewren_wire::registry::{Catalog, Scope, Tool};
+
+/// Announces every change, while it runs.
+pub async fn announce(engine: Arc<Engine>, vault: Vault, bounds: Bounds) {
+    let mut changes = bounds.changes();
+    loop {
+        let off = changes.next().await;
+        let keys: Vec<&str> = off.iter().map(|class| class.key()).collect();
+        tracing::info!(
+            off = keys.join(" "),
+            "what the helper does on this box has changed"
+        );
+        engine.catalog.tell_tools_changed();
+        if let Err(cause) = vault.offer().keep(&offered(&engine.catalog)).await {
+            tracing::warn!(%cause, "what is offered could not be written down");
+        }
+    }
+}
+
+/// The properties of each tool that a policy checks, and the reason if the tool is off.
+pub fn offered(catalog: &Catalog) -> Vec<OfferedTool> {
+    let offered = |tool: &Arc<Tool>| OfferedTool {
+        name: tool.name().to_owned(),
+        toolset: tool.toolset().to_owned(),
+        risk: tool.risk(),
+        needs_host: tool.scope() == Scope::Host,
+        needs_everything: tool.scope() == Scope::Box,
+        off: tool.needs().filter(|_| !catalog.has(tool)),
+    };
+    catalog.tools().map(offered).collect()
+}

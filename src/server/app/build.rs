@@ -1,0 +1,389 @@
+//! Builds the server: the only module that uses all others.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::watch;
+
+use super::{
+    bounds::offered,
+    build_error::BuildError,
+    catalog::{Backends, catalog},
+    connect::Connect,
+    directory,
+    front::Front,
+    house::{House, certificate, hosts},
+    job_ends::record_job_ends,
+    limits::{inbox_limits, retention, task_limits},
+    pair::Pairing,
+    scrape::Scrape,
+    serving::Serving,
+};
+use crate::courier::Courier;
+use crate::dispatch::{Engine, Inbox, SessionDesk, end_abandoned_changes, end_abandoned_tasks};
+use crate::owner::Site;
+use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
+use gatewren_base::config::{InForce, Live, Settings};
+use gatewren_base::sys::Requester;
+use gatewren_base::telemetry::{Heartbeat, Notify};
+use gatewren_gate::auth::{Agents, Links, Logins, Scrapers};
+use gatewren_gate::guard::{Callers, Edge, Guard, Identity};
+use gatewren_gate::http::Tls;
+use gatewren_gate::oauth::OAuth;
+use gatewren_host::backends::{
+    Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Mail, Network, Power, Processes,
+    Setup, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
+};
+use gatewren_host::helper_client::{AuditHead, Helper, HelperChild, Told};
+use gatewren_host::observer::{Observer, ObserverHandle, Units};
+use gatewren_store::state::{State, StateError};
+use gatewren_store::vault::{STATE_AUTHOR_KEY, Vault, VaultError, hex};
+use gatewren_wire::registry::Catalog;
+
+/// Where the helper is.
+#[derive(Debug, Clone)]
+pub enum HelperPlan {
+    /// systemd runs it; it listens here.
+    Socket(PathBuf),
+    /// It is our child process.
+    Child {
+        /// The directory of its socket.
+        directory: PathBuf,
+        /// The owner's policy file for it; `None` for a trial, which only the standard file limits.
+        policy: Option<PathBuf>,
+    },
+}
+
+/// What to build.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// All settings.
+    pub settings: Settings,
+    /// The file that they were read from, and that SIGHUP reads again; `None` without a file.
+    pub file: Option<PathBuf>,
+    /// Where the helper is.
+    pub helper: HelperPlan,
+    /// The bound address that clients use; `None` for the one client on standard input and output.
+    pub address: Option<SocketAddr>,
+}
+
+/// Builds a server: its stores, its certificate, its helper, the backends and tools, and its guard.
+pub async fn build(plan: Plan) -> Result<House, BuildError> {
+    let Plan {
+        settings,
+        file,
+        helper,
+        address,
+    } = plan;
+    let in_force = InForce::new(settings);
+    let (settings, live) = (in_force.now(), in_force.live());
+    let lock = directory::take(&settings.state_dir, address)?;
+    let directory = settings.state_dir.clone();
+    let stop = watch::Sender::new(false);
+    // First, so that the helper runs before it gets requests.
+    let (child, helper) = start_helper(helper, &settings)?;
+    let bounds = followed(&helper, &stop);
+    let (vault, state) = stores(&settings, &helper).await?;
+    let tls = address.map(|_| load_tls(&settings)).transpose()?;
+    let measured = measured(&helper);
+    let systemd = Systemd::new(SystemBus::new());
+    let observing = helper.on_behalf_of(Requester::Observer);
+    let observer = observer(&state, &systemd, &observing, &live);
+    recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
+    let scrape = Scrape::new((&vault, &state), (&observing, &stop), (&tls, &directory));
+    let told = (observer.handle(), live.clone());
+    let backends = backends(systemd, helper, told, (&bounds, &stop));
+    let courier = backends.courier.clone();
+    let logins = Arc::new(Logins::new(vault.clone(), live.clone()));
+    let (guard, sessions) = door(&vault, &state, (&live, &logins)).await?;
+    let desk: Arc<SessionDesk> = sessions.clone();
+    let catalog = catalog((&state, &vault, desk), backends, settings.tools.dialect);
+    let catalog = catalog.map_err(failed)?;
+    guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
+    let inbox = inbox((&vault, &state), &live)?;
+    // Wait for the helper's first answer: otherwise the first client would see the tools change a moment later.
+    bounds.asked().await;
+    let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
+    let engine = Arc::new(engine.with_inbox(inbox));
+    let site = site((&vault, &state), (logins, measured), &live);
+    let serving = serving(&engine, (guard, sessions), tls, live, Some((site, scrape)));
+    let house = House {
+        url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
+        in_force,
+        file,
+        note: Mutex::default(),
+        state,
+        vault,
+        engine,
+        serving: Arc::new(serving),
+        notify: Arc::new(Notify::from_env()),
+        stop,
+        bounds,
+        courier,
+        _lock: lock,
+        observer: Mutex::new(Some(observer)),
+        helper: Mutex::new(child),
+    };
+    house.adopt(&settings);
+    Ok(house)
+}
+
+/// The backends that the owner's page measures with.
+fn measured(helper: &Helper) -> (Arc<Host>, Lxc) {
+    let helper = helper.on_behalf_of(Requester::Owner);
+    (Arc::new(Host::new(helper.clone())), Lxc::new(helper))
+}
+
+/// The observer, which keeps the state in sync with the host.
+fn observer(state: &State, systemd: &Systemd, helper: &Helper, live: &Live) -> Observer {
+    let (units, lxc) = (Units::new(systemd, live.clone()), Lxc::new(helper.clone()));
+    Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units)
+}
+
+/// The backends of the tools.
+pub fn backends(
+    systemd: Systemd,
+    helper: Helper,
+    (observer, live): (ObserverHandle, Live<Settings>),
+    (bounds, stop): (&Bounds, &watch::Sender<bool>),
+) -> Backends {
+    Backends {
+        lxc: Lxc::new(helper.clone()),
+        host: Host::new(helper.clone()),
+        shell: Shell::new(helper.clone(), stop.subscribe()),
+        jobs: Jobs::new(helper.clone(), stop.subscribe()),
+        files: Files::new(helper.clone()),
+        ssh: Ssh::new(helper.clone()),
+        network: Network::new(helper.clone(), SystemBus::new()),
+        storage: Storage::new(helper.clone()),
+        power: Power::new(helper.clone()),
+        settings: Setup::new(helper.clone()),
+        processes: Processes::new(helper.clone()),
+        journal: Journal::new(helper.clone()),
+        units: SystemdUnits::new(systemd, helper.clone()),
+        backups: Backups::new(helper.clone()),
+        firmware: Firmware::new(helper.clone()),
+        courier: Courier::new(live, Mail::new(helper.clone())),
+        updates: Updates::new(helper),
+        bounds: bounds.clone(),
+        observer,
+    }
+}
+
+/// The inbox with the proposals.
+fn inbox((vault, state): (&Vault, &State), live: &Live) -> Result<Inbox, BuildError> {
+    let agents = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
+    let limits = live.read(|settings| inbox_limits(&settings.inbox));
+    Ok(Inbox::new(agents, state.clone(), limits))
+}
+
+/// Builds the engine. Ends the tasks and changes that the last run left open, before this run creates any.
+async fn engine(
+    catalog: Catalog,
+    vault: &Vault,
+    guard: &Arc<Guard>,
+    (settings, stop): (&Settings, &watch::Sender<bool>),
+) -> Result<Engine, BuildError> {
+    end_abandoned_tasks(vault).await.map_err(failed)?;
+    vault
+        .offer()
+        .keep(&offered(&catalog))
+        .await
+        .map_err(failed)?;
+    end_abandoned_changes(vault).await.map_err(failed)?;
+    let key = vault.key("request-state").await.map_err(failed)?;
+    let limits = task_limits(&settings.tasks);
+    let kept = Some(vault.clone());
+    let engine = Engine::new(catalog, kept, &key, stop.subscribe(), limits);
+    let guard = guard.clone();
+    Ok(engine.with_succession(Arc::new(move |who| {
+        let guard = guard.clone();
+        Box::pin(async move { guard.changed(&who).await })
+    })))
+}
+
+/// The helper's capabilities, updated until the server stops.
+fn followed(helper: &Helper, stop: &watch::Sender<bool>) -> Bounds {
+    let bounds = Bounds::unknown();
+    let (known, helper, mut stop) = (bounds.clone(), helper.clone(), stop.subscribe());
+    tokio::spawn(async move {
+        tokio::select! {
+            never = known.follow(&helper) => match never {},
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    });
+    bounds
+}
+
+/// Starts writing the ends of jobs into the audit, until the server stops.
+fn recording_ends(
+    helper: &Helper,
+    (vault, state): (&Vault, &State),
+    audit: PathBuf,
+    stop: &watch::Sender<bool>,
+) {
+    let jobs = Jobs::new(helper.clone(), stop.subscribe());
+    let (stores, mut stop) = ((vault.clone(), state.clone()), stop.subscribe());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = record_job_ends(jobs, stores, audit) => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    });
+}
+
+/// Opens the vault and the state. The helper logs the vault's audit head, and a key of the vault seals the
+/// state's revisions.
+async fn stores(settings: &Settings, helper: &Helper) -> Result<(Vault, State), BuildError> {
+    let vault = open_vault(&settings.state_dir.join("vault.db")).await?;
+    send_audit_head(helper, &vault);
+    let state = state(settings)?;
+    state.seal_with(&vault.key(STATE_AUTHOR_KEY).await.map_err(failed)?);
+    Ok((vault, state))
+}
+
+/// Makes the helper log the end of the audit with each operation.
+fn send_audit_head(helper: &Helper, vault: &Vault) {
+    let head = vault.audit().head_source();
+    helper.send_audit_head(move || {
+        let head = head()?;
+        AuditHead::new(head.seq, hex(&head.sha256)).ok()
+    });
+}
+
+fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {
+    let source = certificate(settings).map_err(failed)?;
+    Tls::load(source).map(Arc::new).map_err(failed)
+}
+
+/// Builds the guard, and the sessions of admitted clients.
+async fn door(
+    vault: &Vault,
+    state: &State,
+    (live, logins): (&Live, &Arc<Logins>),
+) -> Result<(Arc<Guard>, Arc<Sessions>), BuildError> {
+    let callers = Callers {
+        agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
+        logins: logins.clone(),
+        links: Links::new(vault.clone()),
+        scrapers: Scrapers::new(vault.clone()),
+        live: live.clone(),
+    };
+    let hosts = live.read(hosts);
+    let guard = Guard::new(Identity::Agents(callers), hosts, live.clone());
+    let key = vault.key("session").await.map_err(failed)?;
+    let store = SessionStore {
+        vault: vault.clone(),
+        database: state.database_id().to_owned(),
+        revision: state.bell(),
+    };
+    let sessions = Sessions::open(&key, live.clone(), Some(store)).map_err(failed)?;
+    Ok((Arc::new(guard), Arc::new(sessions)))
+}
+
+fn state(settings: &Settings) -> Result<State, BuildError> {
+    let retention = retention(&settings.state);
+    State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(
+        |error| match error {
+            StateError::Newer { .. } | StateError::NotOurs(_) => BuildError::lasting(error),
+            _ => failed(error),
+        },
+    )
+}
+
+/// Opens the vault, and begins a run in its audit.
+async fn open_vault(path: &Path) -> Result<Vault, BuildError> {
+    let vault = Vault::open(path).map_err(|error| match error {
+        VaultError::Newer { .. } | VaultError::Damaged { .. } | VaultError::Foreign { .. } => {
+            BuildError::lasting(error)
+        }
+        _ => failed(error),
+    })?;
+    vault.audit().begin_run().await.map_err(failed)?;
+    Ok(vault)
+}
+
+fn start_helper(
+    plan: HelperPlan,
+    settings: &Settings,
+) -> Result<(Option<HelperChild>, Helper), BuildError> {
+    match plan {
+        HelperPlan::Socket(path) => Ok((None, Helper::connect_to(path))),
+        HelperPlan::Child { directory, policy } => {
+            let exe = std::env::current_exe().map_err(failed)?;
+            let state = settings.state_dir.join("helper");
+            let told = Told {
+                lxcpath: settings.lxc.lxcpath.as_deref(),
+                policy: policy.as_deref(),
+                state: Some(&state),
+                log: settings.log.level,
+            };
+            let started = HelperChild::spawn(&exe, &directory, told);
+            started
+                .map(|(child, helper)| (Some(child), helper))
+                .map_err(failed)
+        }
+    }
+}
+
+/// The owner's pages.
+fn site(
+    (vault, state): (&Vault, &State),
+    (logins, measured): (Arc<Logins>, (Arc<Host>, Lxc)),
+    live: &Live,
+) -> Site {
+    Site {
+        vault: vault.clone(),
+        state: state.clone(),
+        live: live.clone(),
+        logins,
+        measured,
+        samples: Arc::default(),
+        readers: Arc::default(),
+    }
+}
+
+/// Puts engine, guard and sessions behind a socket. With an owner, programs may also request access.
+pub fn serving(
+    engine: &Arc<Engine>,
+    (guard, sessions): (Arc<Guard>, Arc<Sessions>),
+    tls: Option<Arc<Tls>>,
+    live: Live,
+    house: Option<(Site, Scrape)>,
+) -> Serving {
+    let metrics = engine.metrics.clone();
+    let (site, scrape) = house.unzip();
+    let connect = site.as_ref().map(|site| Connect {
+        guard: guard.clone(),
+        oauth: OAuth::new(site.vault.clone(), live.clone(), site.logins.clone()),
+    });
+    let pairing = site.as_ref().map(|site| Pairing {
+        guard: guard.clone(),
+        vault: site.vault.clone(),
+        tls: tls.clone(),
+    });
+    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, live.clone());
+    Serving {
+        front: Arc::new(Front {
+            guard,
+            connect,
+            pairing,
+            http_sse: HttpSse::new(endpoint.clone()),
+            live: live.clone(),
+            endpoint,
+            site,
+            scrape,
+            metrics: metrics.clone(),
+        }),
+        tls,
+        live,
+        metrics,
+        heartbeat: Arc::new(Heartbeat::new()),
+    }
+}
+
+fn failed(cause: impl fmt::Display) -> BuildError {
+    BuildError::new(cause)
+}

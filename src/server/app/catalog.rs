@@ -1,0 +1,244 @@
+//! The catalog of this host: one table of tools and resources over their backends and stores.
+
+use std::sync::Arc;
+
+use crate::courier::Courier;
+use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
+use crate::toolsets::{self, StateResources, WithOutputs};
+use gatewren_host::backends::{
+    Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup,
+    Shell, Ssh, Storage, Systemd, SystemdUnits, Updates,
+};
+use gatewren_host::observer::ObserverHandle;
+use gatewren_store::state::{Notifications, State, Ui, Views};
+use gatewren_store::vault::Vault;
+use gatewren_wire::protocol::Implementation;
+use gatewren_wire::registry::{Catalog, CatalogError, Dialect, ResourceSource};
+
+/// The server's instructions, which a client gives to its model first.
+const INSTRUCTIONS: &str = include_str!("../../../etc/instructions.md");
+
+/// The backends of the tools.
+pub struct Backends {
+    /// LXC's containers.
+    pub lxc: Lxc,
+    /// The host.
+    pub host: Host,
+    /// Commands.
+    pub shell: Shell,
+    /// Commands that continue after their call.
+    pub jobs: Jobs,
+    /// The host's files.
+    pub files: Files,
+    /// SSH keys.
+    pub ssh: Ssh,
+    /// The network around the host.
+    pub network: Network,
+    /// The host's storage.
+    pub storage: Storage,
+    /// Restarts and shutdowns.
+    pub power: Power,
+    /// The host's name, time and other settings.
+    pub settings: Setup,
+    /// Upgrades by apt.
+    pub updates: Updates,
+    /// Firmware updates by fwupd.
+    pub firmware: Firmware,
+    /// Backups of containers and directories.
+    pub backups: Backups,
+    /// The helper's capabilities.
+    pub bounds: Bounds,
+    /// Running processes.
+    pub processes: Processes,
+    /// The journal.
+    pub journal: Journal,
+    /// systemd's units.
+    pub units: SystemdUnits,
+    /// Waits until the state shows a change.
+    pub observer: ObserverHandle,
+    /// The owner's notification channels.
+    pub courier: Courier,
+}
+
+/// Which rows of the tables become tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Those that this machine has the programs and hardware for.
+    OfThisMachine,
+    /// All of them.
+    All,
+}
+
+impl Rows {
+    /// Whether to include rows that need something; `found` is whether this machine has it.
+    fn have(self, found: bool) -> bool {
+        found || self == Self::All
+    }
+}
+
+/// Adds the tools that notify the owner; they exist while there is a channel that agents may use.
+fn add_channels(catalog: &mut Catalog, courier: Courier, rows: Rows) -> Result<(), CatalogError> {
+    let asked = courier.clone();
+    let set = toolsets::notify(Arc::new(courier));
+    catalog.add(set.while_there(Arc::new(move || rows.have(asked.is_open_to_agents()))))
+}
+
+/// Adds the tools for those settings of the host that exist here.
+fn add_settings(
+    catalog: &mut Catalog,
+    settings: Arc<Setup>,
+    rows: Rows,
+) -> Result<(), CatalogError> {
+    if rows.have(Systemd::runs_here()) {
+        catalog.add(toolsets::settings(settings.clone()))?;
+    }
+    if rows.have(Setup::have_keyboards()) {
+        catalog.add(toolsets::keyboard_tools(settings.clone()))?;
+    }
+    if rows.have(Setup::have_governors()) {
+        catalog.add(toolsets::governor_tools(settings.clone()))?;
+    }
+    if rows.have(Setup::have_zram()) {
+        catalog.add(toolsets::zram_tools(settings))?;
+    }
+    Ok(())
+}
+
+/// Everything that clients may use on this host.
+pub fn catalog(
+    stores: (&State, &Vault, Arc<SessionDesk>),
+    on: Backends,
+    dialect: Dialect,
+) -> Result<Catalog, CatalogError> {
+    catalog_of(stores, on, (Rows::OfThisMachine, dialect))
+}
+
+/// The same for the given rows.
+pub fn catalog_of(
+    (state, vault, sessions): (&State, &Vault, Arc<SessionDesk>),
+    on: Backends,
+    (rows, dialect): (Rows, Dialect),
+) -> Result<Catalog, CatalogError> {
+    let mut catalog = Catalog::new(Implementation {
+        name: "gatewren".to_owned(),
+        title: Some("gatewren".to_owned()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    catalog.dialect = dialect;
+    let views = Views::new(state.clone());
+    catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
+    add_channels(&mut catalog, on.courier.clone(), rows)?;
+    let (bounds, observer, outputs) = (
+        on.bounds.clone(),
+        on.observer.clone(),
+        on.shell.outputs().clone(),
+    );
+    on_backends(&mut catalog, on, rows)?;
+    on_stores(&mut catalog, (state, vault, sessions), &views)?;
+    for prompt in toolsets::prompts() {
+        catalog.add_prompt(prompt);
+    }
+    let completed = views.clone();
+    catalog.set_completer(Box::new(move |viewer, asked| {
+        toolsets::complete(&completed, viewer, asked)
+    }));
+    let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
+    let resources = WithOutputs::new(Arc::new(resources), outputs);
+    let resources = WithChanges::new(Arc::new(resources), vault.clone());
+    let resources: Arc<dyn ResourceSource> = Arc::new(resources);
+    catalog.add(toolsets::library(resources.clone()))?;
+    catalog.add(toolsets::proposals())?;
+    catalog.require_portable_names()?;
+    catalog.offer_tool_changes();
+    catalog.bound_by(Box::new(move |class| bounds.allows(class)));
+    catalog.set_resources(resources);
+    catalog.set_settle(Box::new(move |audit_id| {
+        Box::pin(observer.begin(audit_id).seen())
+    }));
+    Ok(catalog)
+}
+
+/// Adds the tools that use the host.
+fn on_backends(catalog: &mut Catalog, on: Backends, rows: Rows) -> Result<(), CatalogError> {
+    let host = Arc::new(on.host);
+    catalog.add(toolsets::server(host.clone()))?;
+    catalog.add(toolsets::processes(Arc::new(on.processes)))?;
+    catalog.add(toolsets::network(host.clone()))?;
+    catalog.add(toolsets::disks(host))?;
+    add_hardware(catalog, (on.network, on.storage), rows)?;
+    catalog.add(toolsets::ssh(Arc::new(on.ssh)))?;
+    catalog.add(toolsets::files(Arc::new(on.files)))?;
+    let journal = Arc::new(on.journal);
+    add_containers(catalog, Arc::new(on.lxc), journal.clone())?;
+    catalog.add(toolsets::shell(Arc::new(on.shell)))?;
+    catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
+    if rows.have(Systemd::runs_here()) {
+        catalog.add(toolsets::units(Arc::new(on.units)))?;
+        catalog.add(toolsets::power(Arc::new(on.power)))?;
+    }
+    add_settings(catalog, Arc::new(on.settings), rows)?;
+    if rows.have(Journal::is_here()) {
+        catalog.add(toolsets::logs(journal))?;
+    }
+    if rows.have(Updates::are_here()) {
+        catalog.add(toolsets::updates(Arc::new(on.updates)))?;
+    }
+    if rows.have(Firmware::is_here()) {
+        catalog.add(toolsets::firmware(Arc::new(on.firmware)))?;
+    }
+    if rows.have(Backups::are_here()) {
+        catalog.add(toolsets::backups(Arc::new(on.backups)))?;
+    }
+    Ok(())
+}
+
+fn add_containers(
+    catalog: &mut Catalog,
+    lxc: Arc<Lxc>,
+    journal: Arc<Journal>,
+) -> Result<(), CatalogError> {
+    catalog.add(toolsets::containers(lxc.clone()))?;
+    catalog.add(toolsets::container_settings(lxc.clone()))?;
+    catalog.add(toolsets::container_copies(lxc.clone()))?;
+    catalog.add(toolsets::container_files(lxc.clone()))?;
+    catalog.add(toolsets::container_logs(lxc, journal))
+}
+
+/// Adds the tools for programs and hardware that a host may lack.
+fn add_hardware(
+    catalog: &mut Catalog,
+    (network, storage): (Network, Storage),
+    rows: Rows,
+) -> Result<(), CatalogError> {
+    let (network, storage) = (Arc::new(network), Arc::new(storage));
+    let with_firewall = rows.have(Network::has_firewall());
+    catalog.add(toolsets::probes(network.clone(), with_firewall))?;
+    if rows.have(Network::has_tunnels()) {
+        catalog.add(toolsets::tunnels(network.clone()))?;
+    }
+    if rows.have(Network::has_wifi()) {
+        catalog.add(toolsets::wifi(network.clone()))?;
+    }
+    if rows.have(Network::has_country()) {
+        catalog.add(toolsets::wifi_country(network))?;
+    }
+    if rows.have(Storage::has_repair()) {
+        catalog.add(toolsets::repairs(storage.clone()))?;
+    }
+    catalog.add(toolsets::storage(storage, rows.have(Storage::has_health())))
+}
+
+/// Adds the tools that use this server's own stores.
+fn on_stores(
+    catalog: &mut Catalog,
+    (state, vault, sessions): (&State, &Vault, Arc<SessionDesk>),
+    views: &Views,
+) -> Result<(), CatalogError> {
+    catalog.add(toolsets::state(Arc::new(views.clone())))?;
+    catalog.add(toolsets::state_put(Arc::new(Ui::new(state.clone()))))?;
+    let notifications = Notifications::new(state.clone());
+    catalog.add(toolsets::notifications(Arc::new(notifications)))?;
+    catalog.add(change_tools(Arc::new(vault.clone())))?;
+    catalog.add(session_tools(sessions))
+}

@@ -1,0 +1,43 @@
+//! The state directory: private, and used by one server at a time.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use super::build_error::BuildError;
+use gatewren_base::sys::{DirectoryLock, files, lock_directory, own_uid};
+
+/// Files that root creates in the directory of a service's user would not be writable for that user any more.
+fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
+    let owner = files::owner(directory).map_err(BuildError::new)?;
+    if owner == own_uid() {
+        return Ok(());
+    }
+    Err(BuildError::new(format!(
+        "{} belongs to another user (uid {owner}); start gatewren as that user, which systemctl start gatewren \
+         does, or name another directory",
+        directory.display()
+    )))
+}
+
+/// Locks the directory for this process, and notes its address there. Two servers with the same state would each
+/// undo what the other has observed.
+pub fn take(directory: &Path, address: Option<SocketAddr>) -> Result<DirectoryLock, BuildError> {
+    files::private_dir(directory).map_err(BuildError::new)?;
+    must_be_ours(directory)?;
+    let cannot = |cause: io::Error| {
+        let directory = directory.display();
+        if cause.kind() != io::ErrorKind::WouldBlock {
+            return BuildError::new(format!("cannot lock {directory}: {cause}"));
+        }
+        BuildError::in_use(format!(
+            "another gatewren keeps its state in {directory}; stop it, or name another directory"
+        ))
+    };
+    let lock = lock_directory(directory).map_err(cannot)?;
+    // A full disk is no reason not to start.
+    if let Err(cause) = lock.note(address) {
+        tracing::warn!(%cause, "commands that are run beside this server will not find it");
+    }
+    Ok(lock)
+}

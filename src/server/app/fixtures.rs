@@ -1,0 +1,138 @@
+//! The reference fixtures behind the same guard, transport and engine as the server, without access to the host.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::{
+    build::serving,
+    build_error::BuildError,
+    house::{certificate, hosts},
+    lifecycle::drained,
+    limits::task_limits,
+    serving::Serving,
+    signals::{Asked, Signals},
+};
+use crate::dispatch::Engine;
+use crate::transport::Sessions;
+use gatewren_base::config::{Live, Preset, Settings, Tasks};
+use gatewren_base::sys::{Secret, random_bytes};
+use gatewren_fixtures;
+use gatewren_gate::auth::{FixedToken, Principal};
+use gatewren_gate::guard::{Guard, Identity};
+use gatewren_gate::http::Tls;
+
+/// Fixtures become tasks soon: they take seconds at most, and some exist to become a task.
+const TASK_AFTER: Duration = Duration::from_millis(200);
+
+/// How to serve the fixtures.
+#[derive(Debug)]
+pub struct FixturePlan {
+    /// The bound address; `None` for the one client on standard input and output.
+    pub address: Option<SocketAddr>,
+    /// Whether to serve HTTP+SSE too.
+    pub http_sse: bool,
+    /// The directory of the authority's files; plain HTTP if `None`.
+    pub tls: Option<PathBuf>,
+    /// The token that callers need; if `None`, callers are not authenticated.
+    pub token: Option<Secret>,
+}
+
+/// Fixtures that are ready to be served.
+pub struct Fixtures {
+    /// The URL for clients.
+    pub url: String,
+    pub(super) engine: Arc<Engine>,
+    pub(super) serving: Arc<Serving>,
+    pub(super) stop: watch::Sender<bool>,
+}
+
+impl Fixtures {
+    /// Builds the fixtures. Sessions and sealed state end with the process, because their keys are random.
+    pub fn build(plan: FixturePlan) -> Result<Self, BuildError> {
+        let mut settings = Settings {
+            state_dir: plan.tls.clone().unwrap_or_default(),
+            ..Settings::default()
+        };
+        settings.access.http_sse = plan.http_sse;
+        let tls = match &plan.tls {
+            Some(_) => Some(Arc::new(
+                Tls::load(certificate(&settings).map_err(BuildError::new)?)
+                    .map_err(BuildError::new)?,
+            )),
+            None => None,
+        };
+        let stop = watch::Sender::new(false);
+        let catalog = gatewren_fixtures::catalog().map_err(BuildError::new)?;
+        let key = random_bytes().map_err(BuildError::new)?;
+        let limits = task_limits(&Tasks {
+            after: TASK_AFTER,
+            ..settings.tasks.clone()
+        });
+        let engine = Arc::new(Engine::new(catalog, None, &key, stop.subscribe(), limits));
+        let live = Live::from(settings.clone());
+        let guard = Guard::new(identity(plan.token), hosts(&settings), live.clone());
+        let key = random_bytes().map_err(BuildError::new)?;
+        let sessions = Sessions::open(&key, live.clone(), None).map_err(BuildError::new)?;
+        let path = if plan.http_sse { "sse" } else { "mcp" };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let serving = serving(
+            &engine,
+            (Arc::new(guard), Arc::new(sessions)),
+            tls,
+            live,
+            None,
+        );
+        Ok(Self {
+            url: plan
+                .address
+                .map_or_else(|| "stdio".to_owned(), |a| format!("{scheme}://{a}/{path}")),
+            engine,
+            serving: Arc::new(serving),
+            stop,
+        })
+    }
+}
+
+/// Serves fixtures until SIGTERM or SIGINT; calls `announce` when they are served.
+pub async fn run_fixtures(
+    fixtures: Fixtures,
+    sockets: Vec<TcpListener>,
+    announce: impl FnOnce(&Fixtures),
+) -> ExitCode {
+    let mut signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(cause) => {
+            tracing::error!(%cause, "cannot listen for signals");
+            return ExitCode::FAILURE;
+        }
+    };
+    let accepting = fixtures
+        .serving
+        .clone()
+        .start(sockets, &fixtures.stop.subscribe());
+    let mut workers = JoinSet::new();
+    workers.spawn(fixtures.serving.front.endpoint.clone().keep_sessions());
+    announce(&fixtures);
+    while signals.next().await == Asked::Reload {}
+    fixtures.stop.send_replace(true);
+    if drained(&fixtures.serving, &fixtures.engine, accepting, &mut signals).await {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn identity(token: Option<Secret>) -> Identity {
+    let who = Principal::without_token("everything", Preset::Admin);
+    match token {
+        Some(token) => Identity::Fixed(FixedToken::new(token, who)),
+        None => Identity::Anybody(who),
+    }
+}

@@ -1,0 +1,303 @@
+//! The table of paths, their access rules, and how one request is served.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, ORIGIN};
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
+
+use super::connect::{Connect, Part};
+use super::pair::Pairing;
+use super::scrape::Scrape;
+use crate::owner::Site;
+use crate::transport::{Answered, Endpoint, HttpSse};
+use gatewren_base::config::{Live, Preset};
+use gatewren_base::telemetry::{Exposition, Metrics};
+use gatewren_gate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
+use gatewren_gate::http::{Body, Upload, empty, json as json_response, text};
+
+/// What answers at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Surface {
+    Mcp,
+    Stream,
+    Message,
+    Metrics,
+    Health,
+    Discovery,
+    Login,
+    Logout,
+    Pair,
+    OAuth(Part),
+    Home,
+    Owner,
+}
+
+/// A path: its name, its access rule, what answers there, and the allowed methods.
+type Row = (&'static str, Door, Surface, &'static str);
+
+/// Every path that answers. All others get a plain 404 in JSON: clients that have a token look for OAuth metadata
+/// under `/.well-known`, and anything but a 404 there misleads them. So the paths of OAuth contain `connect`.
+#[rustfmt::skip]
+const PATHS: &[Row] = &[
+    ("/mcp",             Door::Agent, Surface::Mcp,       "POST, GET, DELETE, OPTIONS"),
+    ("/sse",             Door::Agent, Surface::Stream,    "GET, OPTIONS"),
+    ("/message",         Door::Agent, Surface::Message,   "POST, OPTIONS"),
+    ("/metrics",         Door::Metrics, Surface::Metrics, "GET, OPTIONS"),
+    ("/login",           Door::Open,  Surface::Login,     "POST, OPTIONS"),
+    ("/logout",          Door::Open,  Surface::Logout,    "POST, OPTIONS"),
+    ("/pair",            Door::Open,  Surface::Pair,      "POST, OPTIONS"),
+    ("/health",          Door::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
+    ("/.well-known/mcp", Door::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
+    ("/connect/mcp",       Door::Connect, Surface::Mcp,                    "POST, GET, DELETE, OPTIONS"),
+    ("/connect/authorize", Door::Consent, Surface::OAuth(Part::Authorize), "GET, POST, OPTIONS"),
+    ("/connect/token",     Door::Open,    Surface::OAuth(Part::Token),     "POST, OPTIONS"),
+    ("/connect/register",  Door::Open,    Surface::OAuth(Part::Register),  "POST, OPTIONS"),
+    ("/connect/revoke",    Door::Open,    Surface::OAuth(Part::Revoke),    "POST, OPTIONS"),
+    ("/.well-known/oauth-protected-resource/connect/mcp", Door::Open, Surface::OAuth(Part::Resource), "GET, HEAD, OPTIONS"),
+    // The path of RFC 8414, and those where clients that know OpenID look.
+    ("/.well-known/oauth-authorization-server/connect",   Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
+    ("/.well-known/openid-configuration/connect",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
+    ("/connect/.well-known/openid-configuration",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
+    ("/",                Door::Open,  Surface::Home,      "GET, HEAD"),
+    ("/owner",           Door::Owner, Surface::Owner,     "GET, HEAD, POST"),
+];
+
+/// The prefix of the owner's pages.
+const OWNERS: &str = "/owner/";
+
+/// Everything behind the socket.
+pub struct Front {
+    /// Authenticates and checks requests.
+    pub guard: Arc<Guard>,
+    /// Answers at `/mcp`.
+    pub endpoint: Arc<Endpoint>,
+    /// Answers at `/sse` and `/message`, if the owner has enabled that.
+    pub http_sse: HttpSse,
+    /// Answers programs that request access; `None` without an owner.
+    pub connect: Option<Connect>,
+    /// Exchanges codes for tokens; `None` without an owner.
+    pub pairing: Option<Pairing>,
+    /// The owner's pages; `None` without an owner.
+    pub site: Option<Site>,
+    /// The gauges that a scrape gets besides the counters; `None` without stores.
+    pub scrape: Option<Scrape>,
+    /// The settings in force.
+    pub live: Live,
+    /// The counters.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Front {
+    /// Answers one request.
+    pub async fn answer(&self, request: Request<Upload>, peer: SocketAddr) -> Response<Body> {
+        self.metrics.request();
+        let origin = request.headers().get(ORIGIN).cloned();
+        let (head, body) = request.into_parts();
+        if let Err(refusal) = self.guard.greet(&head, peer) {
+            // A page of a rejected origin may not even read the reason.
+            return self.refuse(&refusal, peer);
+        }
+        let request = Request::from_parts(head, body);
+        let answered = self.greeted(request, peer).await;
+        let mut response = answered.unwrap_or_else(|refusal| self.refuse(&refusal, peer));
+        expose(origin.as_ref(), &mut response);
+        response
+    }
+
+    async fn greeted(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let found = self.find(&request);
+        let (door, surface, methods) = found.map_err(|refusal| self.guard.charge(peer, refusal))?;
+        if request.method() == Method::OPTIONS {
+            self.guard.charge_stranger(peer)?;
+            return Ok(options(&request, methods));
+        }
+        match door {
+            Door::Open | Door::Consent => match surface {
+                // Boxed: rare requests do not make the future of the others larger.
+                Surface::Login => Box::pin(self.guard.login(request, peer)).await,
+                Surface::Logout => Box::pin(self.guard.logout(request, peer)).await,
+                Surface::Pair => Box::pin(self.paired(request, peer)).await,
+                Surface::OAuth(part) => Box::pin(self.connected(part, request, peer)).await,
+                _ => {
+                    self.guard.charge_stranger(peer)?;
+                    open(surface, &request)
+                }
+            },
+            // Boxed: pages are rare too.
+            Door::Owner => Ok(Box::pin(self.page(request, peer)).await),
+            // Boxed: scrapes are rare as well.
+            Door::Metrics => Box::pin(self.scraped(request, peer)).await,
+            Door::Agent | Door::Connect => {
+                let admitted = self.guard.admit(door, request, peer).await?;
+                let answered = self.admitted(surface, &admitted);
+                Ok(answered.response().await)
+            }
+        }
+    }
+
+    async fn paired(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let pairing = self.pairing.as_ref().ok_or_else(nothing)?;
+        pairing.answer(request, peer).await
+    }
+
+    async fn connected(
+        &self,
+        part: Part,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let connect = self.connect.as_ref().ok_or_else(nothing)?;
+        connect.answer(part, request, peer).await
+    }
+
+    /// Answers with one of the owner's pages; a rejection by the guard is shown as a page too.
+    async fn page(&self, request: Request<Upload>, peer: SocketAddr) -> Response<Body> {
+        let visit = self.guard.visit(request, peer).await;
+        match (visit, &self.site) {
+            (Ok(visit), Some(site)) => site.answer(visit).await,
+            (Err(refusal), Some(_)) => {
+                let _ = self.refuse(&refusal, peer);
+                Site::refuse(&refusal)
+            }
+            (_, None) => self.refuse(&nothing(), peer),
+        }
+    }
+
+    fn admitted(&self, surface: Surface, admitted: &Admitted) -> Answered {
+        match surface {
+            Surface::Stream => self.http_sse.stream(admitted).into(),
+            Surface::Message => self.http_sse.message(admitted).into(),
+            _ => self.endpoint.answer(admitted),
+        }
+    }
+
+    /// Finds the row for a request's path and method.
+    fn find(&self, request: &Request<Upload>) -> Result<(Door, Surface, &'static str), Refusal> {
+        let path = request.uri().path();
+        let path = if path.starts_with(OWNERS) {
+            "/owner"
+        } else {
+            path
+        };
+        let known = PATHS.iter().find(|(known, ..)| *known == path);
+        let known = known.filter(|(_, door, surface, _)| self.offers(*door, *surface));
+        let Some((_, door, surface, methods)) = known else {
+            return Err(nothing());
+        };
+        let method = request.method().as_str();
+        if *surface == Surface::Home && !methods.contains(method) {
+            // Clients of old revisions try other methods here; they get the same 404 as before this page existed.
+            return Err(nothing());
+        }
+        if methods.split(", ").any(|known| known == method) {
+            Ok((*door, *surface, *methods))
+        } else {
+            Err(Refusal::not_allowed(methods))
+        }
+    }
+
+    /// Whether a path is enabled here.
+    fn offers(&self, door: Door, surface: Surface) -> bool {
+        if door == Door::Connect || matches!(surface, Surface::OAuth(_)) {
+            return self.connect.as_ref().is_some_and(Connect::is_on);
+        }
+        match surface {
+            Surface::Stream | Surface::Message => {
+                self.live.read(|settings| settings.access.http_sse)
+            }
+            Surface::Login | Surface::Logout => self.guard.has_logins(),
+            Surface::Pair => self.pairing.is_some(),
+            Surface::Home | Surface::Owner => self.site.is_some(),
+            _ => true,
+        }
+    }
+
+    /// The metrics in Prometheus' text format, for the metrics token or for an agent that may see everything.
+    /// They name tools and agents that others may not know, and count the calls of all.
+    async fn scraped(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let (head, body) = request.into_parts();
+        if self.guard.is_scraper(&head, peer).await? {
+            if head.headers.contains_key(AUTHORIZATION) {
+                body.presence().identify();
+            }
+        } else {
+            let request = Request::from_parts(head, body);
+            let admitted = self.guard.admit(Door::Agent, request, peer).await?;
+            let who = admitted.who();
+            if who.preset() != Preset::Admin || !who.reach().is_everything() {
+                let words = "the metrics are for the token that `gatewren metrics token` prints, and for agents with \
+                             the policy admin and no space";
+                return Err(Refusal::new(StatusCode::FORBIDDEN, "admin_required", words));
+            }
+        }
+        let page = if let Some(scrape) = &self.scrape {
+            scrape.page(&self.metrics).await
+        } else {
+            let mut page = Exposition::default();
+            self.metrics.render(&mut page);
+            page.into_text()
+        };
+        let mut response = text(page);
+        let media = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, media);
+        Ok(response)
+    }
+
+    fn refuse(&self, refusal: &Refusal, peer: SocketAddr) -> Response<Body> {
+        self.metrics.refused(refusal.error);
+        tracing::debug!(%peer, status = refusal.status.as_u16(), why = refusal.error, "refused");
+        refusal.to_response()
+    }
+}
+
+/// Answers a preflight, or a plain OPTIONS request for the methods.
+fn options(request: &Request<Upload>, methods: &'static str) -> Response<Body> {
+    if request.headers().contains_key(ORIGIN) {
+        return preflight(request.headers(), methods);
+    }
+    let mut response = empty(StatusCode::NO_CONTENT);
+    let allow = HeaderValue::from_static(methods);
+    response.headers_mut().insert(ALLOW, allow);
+    response
+}
+
+fn open(surface: Surface, request: &Request<Upload>) -> Result<Response<Body>, Refusal> {
+    let body = match surface {
+        Surface::Home => return home(request),
+        Surface::Health => json!({ "status": "ok" }),
+        _ => json!({ "mcp_endpoint": "/mcp" }),
+    };
+    Ok(json_response(StatusCode::OK, body.to_string().into_bytes()))
+}
+
+/// Redirects browsers to the owner's pages; other clients get a 404.
+fn home(request: &Request<Upload>) -> Result<Response<Body>, Refusal> {
+    let accepts = request.headers().get_all(ACCEPT).iter();
+    let mut accepts = accepts.filter_map(|value| value.to_str().ok());
+    if !accepts.any(|accepted| accepted.contains("text/html")) {
+        return Err(nothing());
+    }
+    let mut response = empty(StatusCode::SEE_OTHER);
+    let to = HeaderValue::from_static("/owner");
+    response.headers_mut().insert(LOCATION, to);
+    Ok(response)
+}
+
+fn nothing() -> Refusal {
+    let words = "there is nothing here; MCP is at /mcp";
+    Refusal::new(StatusCode::NOT_FOUND, "not_found", words)
+}

@@ -1,0 +1,130 @@
+//! Notifies the owner of proposals: one notification for each pending change, marked as seen when it is decided.
+
+use std::collections::BTreeSet;
+
+use gatewren_base::config::Reach;
+use gatewren_store::state::{Author, Change as Mark, Kept, Notice, Notifications, State};
+use gatewren_store::vault::{Change, ChangeStatus, Vault};
+
+/// The prefix of paths that name the container of a change.
+const CONTAINERS: &str = "/public/packageData/";
+
+/// Adds the notifications, while it runs.
+pub async fn tell_of_changes(vault: Vault, state: State) {
+    let notifications = Notifications::new(state);
+    let mut bell = vault.changes().bell();
+    // Notifications are limited, so an old one may be gone while its change is pending: it is not added twice.
+    let mut told = BTreeSet::new();
+    loop {
+        bell.mark_unchanged();
+        match vault.changes().list(true) {
+            Ok(mut open) => {
+                open.retain(|change| change.status == ChangeStatus::Pending);
+                look(&notifications, &open, &mut told).await;
+            }
+            Err(cause) => tracing::warn!(%cause, "what waits in the inbox cannot be read"),
+        }
+        if bell.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn look(notifications: &Notifications, waiting: &[Change], told: &mut BTreeSet<String>) {
+    let author = Author::observer();
+    let everything = Reach::everything();
+    let kept = notifications.list("", &everything);
+    let over = |one: &Kept| {
+        let about = one.change();
+        about.is_some_and(|id| !one.is_seen() && waiting.iter().all(|change| change.id != id))
+    };
+    if kept.iter().any(over) {
+        let seen = notifications.change(&author, ("", &everything), Mark::Seen(true), over);
+        if let Err(cause) = seen.await {
+            tracing::warn!(%cause, "a notification could not be marked");
+        }
+    }
+    told.retain(|id| waiting.iter().any(|change| change.id == *id));
+    told.extend(
+        kept.iter()
+            .filter_map(|one| one.change().map(str::to_owned)),
+    );
+    // The list has the newest first.
+    for change in waiting.iter().rev() {
+        if !told.insert(change.id.clone()) {
+            continue;
+        }
+        if let Err(cause) = notifications.add(&author, notice(change)).await {
+            tracing::warn!(%cause, "a notification could not be kept");
+        }
+    }
+}
+
+/// It contains no argument of the call, no reason and no agent's name: others who may access the container can
+/// read it.
+fn notice(change: &Change) -> Notice {
+    let mut places = change.rests_on.iter();
+    let container = places.find_map(|place| {
+        let rest = place.strip_prefix(CONTAINERS)?;
+        rest.split('/').next().map(str::to_owned)
+    });
+    let about = container.as_ref().map(|name| format!(" about {name}"));
+    Notice {
+        level: "info",
+        title: "a change waits in the inbox".to_owned(),
+        message: format!(
+            "{}{} is proposed. gatewren inbox show {} tells all of it.",
+            change.tool,
+            about.unwrap_or_default(),
+            change.id
+        ),
+        container,
+        change: Some(change.id.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use gatewren_base::sys::Scratch;
+    use gatewren_store::vault::{Added, ChangeRoom, NewChange};
+
+    #[tokio::test]
+    async fn a_notification_about_the_inbox_contains_no_arguments() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let arguments = json!({ "container": "web", "command": "echo ok; id" });
+        let new = NewChange {
+            agent: "a".into(),
+            space: "*".into(),
+            tool: "container_shell".into(),
+            target: Some("web".into()),
+            arguments: arguments.as_object().unwrap().clone(),
+            rests_on: vec!["/public/packageData/web/status".into()],
+            revision: 1,
+            reason: Some("to look".into()),
+            expires_ms: u64::MAX >> 1,
+            proposed_in: None,
+        };
+        let room = ChangeRoom {
+            per_agent: 1,
+            total: 1,
+        };
+        let Added::New(change) = vault.changes().add(new, room).await.unwrap() else {
+            panic!("there is room");
+        };
+        let notice = notice(&change);
+        let text = format!("{} {}", notice.title, notice.message);
+        assert!(text.contains("container_shell about web"), "{text}");
+        assert!(
+            text.contains(&format!("gatewren inbox show {}", change.id)),
+            "{text}"
+        );
+        assert!(
+            !text.contains("echo") && !text.contains("to look"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! Writes the ends of jobs into the audit: they happen long after the calls that started the jobs.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::sleep;
+
+use gatewren_base::config::Risk;
+use gatewren_host::backends::{JobEnd, Jobs};
+use gatewren_store::state::{Author, Notice, Notifications, State};
+use gatewren_store::vault::{AuditReader, AuditWanted, Entry, Outcome, Promise, Vault, VaultError};
+
+/// The tool name of the end of a job in the audit.
+const JOB_END: &str = "job_end";
+
+/// The pause before the helper is asked again after it disconnected.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The number of recorded ends to remember: more than a helper keeps jobs. The helper does not report older ones
+/// again.
+const KNOWN: u32 = 1000;
+
+/// Records each end that the helper reports and that is not recorded yet, while it runs.
+pub async fn record_job_ends(jobs: Jobs, (vault, state): (Vault, State), file: PathBuf) {
+    let notifications = Notifications::new(state);
+    let mut written = None;
+    loop {
+        // Errors of the helper are reported by the code that needs it.
+        if let Ok(mut ends) = jobs.ends().await {
+            while let Some(end) = ends.next().await {
+                let id = end.standing.job.to_string();
+                // Read on demand: at most starts no job has ended, and reading the audit takes time.
+                let known = match &mut written {
+                    Some(known) => known,
+                    None => written.insert(known(file.clone()).await),
+                };
+                if known.contains(&id) {
+                    continue;
+                }
+                if let Err(cause) = record(&vault, &end).await {
+                    tracing::error!(%cause, job = id, "the end of a job could not be written into the audit");
+                    break;
+                }
+                tell(&notifications, &end).await;
+                known.push_back(id);
+                if known.len() > KNOWN as usize {
+                    known.pop_front();
+                }
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// The jobs with an end in the audit.
+async fn known(file: PathBuf) -> VecDeque<String> {
+    let read = tokio::task::spawn_blocking(move || read_known(&file)).await;
+    read.unwrap_or_default()
+}
+
+fn read_known(file: &Path) -> VecDeque<String> {
+    let wanted = AuditWanted {
+        tool: Some(JOB_END.to_owned()),
+        limit: KNOWN,
+        ..AuditWanted::default()
+    };
+    let calls = AuditReader::open(file).and_then(|audit| audit.calls(&wanted));
+    let calls = calls.unwrap_or_else(|cause| {
+        tracing::error!(%cause, "the audit could not be read; ends of jobs may be written twice");
+        Vec::new()
+    });
+    calls
+        .into_iter()
+        .rev()
+        .filter_map(|call| call.target)
+        .collect()
+}
+
+/// Notifies the owner of a job that failed, unless its agent cancelled it.
+async fn tell(notifications: &Notifications, end: &JobEnd) {
+    let standing = &end.standing;
+    if standing.state == "done" || standing.killed_because == Some("cancelled") {
+        return;
+    }
+    let code = standing.exit_code.map(|code| format!(", exit code {code}"));
+    let why = standing
+        .killed_because
+        .map(|why| format!(", because of {why}"));
+    let notice = Notice {
+        container: standing.container.as_ref().map(ToString::to_string),
+        level: "error",
+        title: format!("a job of {} failed", standing.tool),
+        message: format!(
+            "{} {}{}{}. Its agent reads with job_output what it printed.",
+            standing.job,
+            standing.state,
+            code.unwrap_or_default(),
+            why.unwrap_or_default()
+        ),
+        change: None,
+    };
+    let author = Author::observer().because(end.reference.clone());
+    if let Err(cause) = notifications.add(&author, notice).await {
+        tracing::warn!(%cause, "a notification could not be kept");
+    }
+}
+
+async fn record(vault: &Vault, end: &JobEnd) -> Result<(), VaultError> {
+    let standing = &end.standing;
+    let arguments = json!({
+        "tool": standing.tool,
+        "container": standing.container,
+        "exit_code": standing.exit_code,
+        "killed_because": standing.killed_because,
+        "output_bytes": standing.output_bytes,
+        "ended_at": standing.ended_at,
+    });
+    let entry = Entry {
+        agent: &end.owner,
+        token: None,
+        space: None,
+        session: None,
+        request: Some(&end.reference),
+        address: "local",
+        tool: JOB_END,
+        risk: Risk::Write.as_str(),
+        arguments: &arguments,
+        target: Some(standing.job.as_str()),
+        mode: None,
+        decision: "job",
+        change: None,
+    };
+    let id = vault.audit().intent(entry, Promise::Committed).await?;
+    let outcome = Outcome {
+        status: if standing.state == "done" {
+            "ok"
+        } else {
+            standing.state
+        },
+        duration_ms: end.duration_ms,
+        revision_before: None,
+        revision: None,
+    };
+    vault.audit().outcome(&id, outcome)
+}

@@ -1,0 +1,45 @@
+//! Builds the server and keeps it running.
+#![forbid(unsafe_code)]
+
+mod audit;
+mod bounds;
+mod build;
+mod build_error;
+mod catalog;
+mod connect;
+mod directory;
+#[cfg(feature = "everything")]
+mod fixtures;
+mod front;
+mod herald;
+mod house;
+mod inbox_notices;
+mod job_ends;
+mod lifecycle;
+mod limits;
+mod names;
+mod pair;
+mod reload;
+mod scrape;
+mod serving;
+mod signals;
+mod stdio;
+mod tables;
+#[cfg(test)]
+mod tables_classes;
+#[cfg(test)]
+mod tables_startos;
+mod token_warnings;
+mod watchdog;
+mod watched;
+
+pub use build::{HelperPlan, Plan, build};
+#[cfg(feature = "everything")]
+pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
+pub use house::{House, certificate};
+pub use lifecycle::{open_sockets, run, turn_away};
+pub use names::{box_addresses, box_names};
+#[cfg(feature = "everything")]
+pub use stdio::run_fixtures_stdio;
+pub use stdio::run_stdio;
+pub use tables::tables;

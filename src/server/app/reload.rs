@@ -1,0 +1,104 @@
+//! `systemctl reload`: reads the settings again and applies them.
+
+use std::sync::PoisonError;
+
+use super::house::{House, certificate, certificate_words};
+use super::limits::{inbox_limits, retention, task_limits};
+use gatewren_base::config::{Change, Settings};
+use gatewren_base::telemetry;
+use gatewren_gate::guard::Edge;
+
+impl House {
+    /// Handles SIGHUP. Streams, sessions and calls continue; on an error, nothing is changed.
+    pub fn reload(&self) {
+        self.notify.reloading();
+        let note = match self.read_again() {
+            Ok(change) => told(&change),
+            Err(cause) => {
+                tracing::error!("not reloaded, and the settings of before are in force: {cause}");
+                Some(format!("not reloaded: {cause}"))
+            }
+        };
+        *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
+        self.notify.status(&self.status());
+        self.notify.ready();
+    }
+
+    /// The status in one line.
+    pub fn status(&self) -> String {
+        let connections = self.serving.metrics.connections_open();
+        let revision = self.state.document().revision;
+        let url = &self.url;
+        let mut words =
+            format!("serving {url}; {connections} connections, state at revision {revision}");
+        let note = self.note.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(note) = &*note {
+            words.push_str("; ");
+            words.push_str(note);
+        }
+        words
+    }
+
+    /// Reads the settings again. Steps that can fail come before those that take effect.
+    fn read_again(&self) -> Result<Change, String> {
+        let now = self.in_force.now();
+        let read = match &self.file {
+            Some(file) => Settings::load(file).map_err(|error| error.shortly())?,
+            None => Settings::clone(&now),
+        };
+        let change = now.changed_to(read);
+        let settings = &change.settings;
+        let edge = if settings.edge_jwt == now.edge_jwt {
+            None
+        } else {
+            Some(Edge::of(&settings.edge_jwt).map_err(|error| error.to_string())?)
+        };
+        if let Some(tls) = &self.serving.tls {
+            let source = certificate(settings).map_err(|error| error.to_string())?;
+            tls.reload_from(source).map_err(|error| error.to_string())?;
+            let certificate = certificate_words(tls);
+            tracing::info!(certificate, "the certificate is in use");
+        }
+        if let Some(edge) = edge {
+            self.serving.front.guard.set_edge(edge);
+        }
+        self.in_force.replace(settings.clone());
+        self.adopt(settings);
+        if settings.notify != now.notify {
+            // Agents may have another set of channels now.
+            self.engine.catalog.tell_tools_changed();
+        }
+        Ok(change)
+    }
+
+    /// Applies the settings to parts that do not read the settings in force themselves; also called at the start.
+    pub(super) fn adopt(&self, settings: &Settings) {
+        let front = &self.serving.front;
+        self.answer_to(settings);
+        if !settings.access.http_sse {
+            front.http_sse.close();
+        }
+        self.engine
+            .set_update_interval(settings.limits.update_interval);
+        self.engine.set_task_limits(task_limits(&settings.tasks));
+        self.engine.set_inbox_limits(inbox_limits(&settings.inbox));
+        self.state.set_retention(retention(&settings.state));
+        telemetry::set_level(settings.log.level);
+    }
+}
+
+/// Logs what a reload has changed; returns what is left to do.
+fn told(change: &Change) -> Option<String> {
+    let changed = match change.changed.as_slice() {
+        [] => "nothing".to_owned(),
+        changed => changed.join(" "),
+    };
+    tracing::info!(changed, "reloaded");
+    let waiting = change.waiting.join(", ");
+    if waiting.is_empty() {
+        return None;
+    }
+    let words = format!("{waiting}: a new value waits for systemctl restart gatewren");
+    tracing::warn!("{words}");
+    Some(words)
+}

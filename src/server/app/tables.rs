@@ -1,0 +1,218 @@
+//! The tables of all tools, resources and prompts, independent of the host: for the reference and its tests.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::{
+    build::backends,
+    build_error::BuildError,
+    catalog::{Rows, catalog_of},
+};
+use crate::dispatch::SessionDesk;
+use crate::transport::Sessions;
+use gatewren_base::config::{Dialect, Live, Settings};
+use gatewren_base::sys::{files, random_bytes};
+use gatewren_host::backends::{Bounds, Host, Lxc, SystemBus, Systemd};
+use gatewren_host::helper_client::Helper;
+use gatewren_host::observer::{Observer, Units};
+use gatewren_store::state::{Retention, State};
+use gatewren_store::vault::Vault;
+use gatewren_wire::registry::Catalog;
+
+/// Every tool, resource and prompt that a host may have. Its stores are empty and deleted, and it has no helper.
+pub fn tables() -> Result<Catalog, BuildError> {
+    let name = u64::from_ne_bytes(random_bytes().map_err(BuildError::new)?);
+    let scratch = std::env::temp_dir().join(format!("gatewren-tables-{name:016x}"));
+    files::private_dir(&scratch).map_err(BuildError::new)?;
+    let catalog = over(&scratch);
+    // Open files stay usable after their names are removed.
+    let removed = std::fs::remove_dir_all(&scratch);
+    match removed {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(BuildError::new(cause)),
+        _ => catalog,
+    }
+}
+
+fn over(scratch: &Path) -> Result<Catalog, BuildError> {
+    let state = State::open_keeping(&scratch.join("state.db"), Retention::default())
+        .map_err(BuildError::new)?;
+    let vault = Vault::open(&scratch.join("vault.db")).map_err(BuildError::new)?;
+    let helper = Helper::connect_to(scratch.join("helper"));
+    let (lxc, systemd) = (Lxc::new(helper.clone()), Systemd::new(SystemBus::new()));
+    let units = Units::new(&systemd, Live::from(Settings::default()));
+    let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
+    let stop = watch::Sender::new(false);
+    let backends = backends(
+        systemd,
+        helper,
+        (observer.handle(), Settings::default().into()),
+        (&Bounds::unknown(), &stop),
+    );
+    let sessions = Sessions::open(&[0; 32], Settings::default().into(), None);
+    let sessions: Arc<SessionDesk> = Arc::new(sessions.map_err(BuildError::new)?);
+    catalog_of(
+        (&state, &vault, sessions),
+        backends,
+        (Rows::All, Dialect::default()),
+    )
+    .map_err(BuildError::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::dispatch::listed;
+    use gatewren_base::config::Preset;
+    use gatewren_gate::auth::Principal;
+    use gatewren_wire::protocol::check_dialect;
+    use gatewren_wire::registry::{Tool, complaints};
+
+    /// The tools by toolset.
+    fn toolsets(catalog: &Catalog) -> BTreeMap<&'static str, Vec<&Tool>> {
+        let mut sets: BTreeMap<_, Vec<&Tool>> = BTreeMap::new();
+        for tool in catalog.tools() {
+            sets.entry(tool.toolset()).or_default().push(tool);
+        }
+        sets
+    }
+
+    #[test]
+    fn each_toolset_is_listed_as_its_golden_file_has_it() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+        let catalog = tables().unwrap();
+        let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+        let mut expected = Vec::new();
+        for (toolset, tools) in toolsets(&catalog) {
+            let listed: Vec<Value> = tools.iter().map(|tool| json!(tool.listed())).collect();
+            let text = serde_json::to_string_pretty(&listed).unwrap() + "\n";
+            let name = format!("tools-{toolset}.json");
+            let file = folder.join(&name);
+            if update {
+                fs::write(&file, &text).unwrap();
+            }
+            let golden = fs::read_to_string(&file).unwrap_or_default();
+            assert!(
+                golden == text,
+                "tests/golden/{name} differs; UPDATE_GOLDEN=1 cargo test golden writes it anew, and its \
+                 difference shows what clients will see"
+            );
+            expected.push(name);
+        }
+        let there = fs::read_dir(&folder).unwrap();
+        let there = there.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut others: Vec<String> = there.filter(|name| name.starts_with("tools-")).collect();
+        others.retain(|name| !expected.contains(name));
+        assert_eq!(
+            others, [""; 0],
+            "golden files of toolsets that there are not"
+        );
+    }
+
+    #[test]
+    fn every_schema_of_an_answer_is_of_the_one_dialect() {
+        let catalog = tables().unwrap();
+        let schemas = catalog.tools().map(|tool| (tool.name(), tool.described()));
+        let schemas = schemas.filter_map(|(name, tool)| Some((name, tool.output_schema?)));
+        let schemas: Vec<_> = schemas.collect();
+        assert!(schemas.len() > 60, "{}", schemas.len());
+        for (name, schema) in schemas {
+            assert_eq!(check_dialect(&schema), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_client_can_hand_on_every_tool() {
+        let mut found = Vec::new();
+        for tool in tables().unwrap().tools() {
+            let complaints = complaints(&tool.listed());
+            found.extend(
+                complaints
+                    .iter()
+                    .map(|what| format!("{}{what}", tool.name())),
+            );
+        }
+        assert_eq!(found, [""; 0]);
+    }
+
+    /// Words that show that a description states the tool's result, and its failures.
+    const GIVES: &[&str] = &[
+        "answer", "count", "describe", "find", "list", "measure", "read", "return", "say", "show",
+        "tell",
+    ];
+    const MAY_FAIL: &[&str] = &[
+        "as far as",
+        "at most",
+        "cannot",
+        "drop",
+        "fail",
+        "gives up",
+        "left as it is",
+        "left out",
+        "missing",
+        "no ",
+        "not ",
+        "nothing",
+        "time was up",
+        "only ",
+        "refuse",
+        "unless",
+        "whatever",
+        "who ",
+    ];
+
+    #[test]
+    fn every_tool_says_what_happens_what_it_gives_what_can_go_wrong_and_what_comes_next() {
+        let catalog = tables().unwrap();
+        let names: Vec<&str> = catalog.tools().map(|tool| tool.name()).collect();
+        let mut found = Vec::new();
+        for tool in catalog.tools() {
+            let definition = tool.definition();
+            let words = &definition.description;
+            let lower = words.to_lowercase();
+            let says = |some: &[&str]| some.iter().any(|word| lower.contains(word));
+            let mut others = names.iter().filter(|name| **name != tool.name());
+            let parts = [
+                ("what it gives", says(GIVES)),
+                ("what can go wrong", says(MAY_FAIL)),
+                (
+                    "which tool comes next",
+                    others.any(|name| words.contains(&format!("`{name}`"))),
+                ),
+                ("two sentences", words.matches(['.', ':', ';']).count() >= 2),
+                (
+                    "a title",
+                    definition
+                        .title
+                        .as_ref()
+                        .is_some_and(|t| (4..60).contains(&t.len())),
+                ),
+                ("a toolset", !tool.toolset().is_empty()),
+            ];
+            let missing = parts.iter().filter(|(_, is_there)| !is_there);
+            found.extend(missing.map(|(part, _)| format!("{} lacks {part}", tool.name())));
+        }
+        assert_eq!(found, [""; 0]);
+    }
+
+    #[test]
+    fn an_operator_has_a_short_list() {
+        let who = Principal::without_token("x", Preset::Operate);
+        let list = listed(&tables().unwrap(), &who);
+        let sizes = list
+            .iter()
+            .map(|tool| (json!(tool).to_string().len(), tool.name.clone()));
+        let mut sizes: Vec<_> = sizes.collect();
+        sizes.sort();
+        let total: usize = sizes.iter().map(|(size, _)| size + 1).sum();
+        assert!(list.len() < 25 && list.len() > 10, "{}", list.len());
+        assert!(total < 12_000, "{total} bytes: {sizes:?}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Sends watchdog keep-alives to the service manager, only while all important parts respond.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::house::House;
+use crate::dispatch::{Call, Context};
+use gatewren_base::config::Preset;
+use gatewren_base::telemetry::Beat;
+use gatewren_gate::auth::Principal;
+use gatewren_wire::protocol::{Id, Params};
+
+/// How often the parts are checked if no service manager sets the interval.
+const PACE: Duration = Duration::from_secs(15);
+
+/// Sends keep-alives while the server runs.
+pub async fn watch(house: Arc<House>) {
+    let pace = pace(house.notify.watchdog());
+    loop {
+        let since = Instant::now();
+        house.serving.heartbeat.ask();
+        // Bounded, so that a part that hangs does not block this loop.
+        let _ = tokio::time::timeout(pace, examine(&house)).await;
+        tokio::time::sleep(pace.saturating_sub(since.elapsed())).await;
+        let missing: Vec<&str> = house
+            .serving
+            .heartbeat
+            .missing_since(since)
+            .map(Beat::as_str)
+            .collect();
+        if missing.is_empty() {
+            house.notify.alive();
+            house.notify.status(&house.status());
+        } else {
+            tracing::error!(missing = missing.join(" "), "parts show no sign of life");
+            house
+                .notify
+                .status(&format!("no sign of life from: {}", missing.join(", ")));
+        }
+    }
+}
+
+/// Three keep-alives in the service manager's timeout, so a late one does no harm.
+fn pace(limit: Option<Duration>) -> Duration {
+    limit.map_or(PACE, |limit| limit / 3)
+}
+
+async fn examine(house: &House) {
+    match (house.state.probe().await, house.vault.probe().await) {
+        (Ok(()), Ok(())) => house.serving.heartbeat.beat(Beat::Store),
+        (Err(cause), _) => tracing::error!(%cause, "the state cannot be read"),
+        (_, Err(cause)) => tracing::error!(%cause, "the vault cannot be read"),
+    }
+    if house.engine.answer(probe()).outcome.await.is_ok() {
+        house.serving.heartbeat.beat(Beat::Probe);
+    }
+}
+
+/// A call like a client's.
+fn probe() -> Call {
+    Call {
+        id: Id::Number(0),
+        method: "server/discover".into(),
+        params: Params::default(),
+        context: Context::of(Principal::without_token("watchdog", Preset::Observe), None),
+        inputs: None,
+        held: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_of_life_may_be_late() {
+        let minute = Duration::from_mins(1);
+        assert!(2 * pace(Some(minute)) < minute);
+        assert_eq!(pace(None), PACE);
+    }
+}

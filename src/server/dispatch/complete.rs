@@ -1,0 +1,91 @@
+//! `completion/complete`: values for a prompt's argument or a template's variable.
+
+use serde_json::{Value, json};
+
+use super::{
+    call::{Call, Outcome},
+    engine::Engine,
+    prompts::is_there,
+    results::Caching,
+};
+use gatewren_wire::protocol::{Params, RpcError};
+use gatewren_wire::registry::{Completion, Reference, Viewer};
+
+/// The specification's limit for one answer; further values are counted but not sent.
+const MAX_VALUES: usize = 100;
+
+/// Answers `completion/complete`.
+pub fn complete(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let completion = read(&call.params)?;
+    let viewer = call.context.viewer();
+    check(engine, call, &viewer, &completion.reference)?;
+    let mut values = engine
+        .catalog
+        .completer()
+        .map(|c| c(&viewer, &completion))
+        .unwrap_or_default();
+    let total = values.len();
+    values.truncate(MAX_VALUES);
+    let result = json!({ "completion": {
+        "values": values, "total": total, "hasMore": total > MAX_VALUES } });
+    Ok(engine.complete(result, Caching::None))
+}
+
+fn read(params: &Params) -> Result<Completion, RpcError> {
+    let text = |object: Option<&Value>, name: &str| {
+        object
+            .and_then(|o| o.get(name))
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let place = params.get("ref");
+    let reference = match text(place, "type").as_deref() {
+        Some("ref/prompt") => text(place, "name").map(Reference::Prompt),
+        Some("ref/resource") => text(place, "uri").map(Reference::Template),
+        _ => None,
+    };
+    let argument = params.get("argument");
+    let context = params
+        .get("context")
+        .and_then(|c| c.get("arguments"))
+        .and_then(Value::as_object);
+    match (reference, text(argument, "name"), text(argument, "value")) {
+        (Some(reference), Some(argument), Some(typed)) => Ok(Completion {
+            reference,
+            argument,
+            typed,
+            context: context.cloned().unwrap_or_default(),
+        }),
+        _ => Err(RpcError::invalid_params(
+            "completion/complete needs ref (ref/prompt with name, or ref/resource with uri) and argument {name, value}",
+        )),
+    }
+}
+
+fn check(
+    engine: &Engine,
+    call: &Call,
+    viewer: &Viewer,
+    reference: &Reference,
+) -> Result<(), RpcError> {
+    let known = match reference {
+        Reference::Prompt(name) => {
+            let prompt = engine.catalog.prompt(name);
+            prompt.is_some_and(|prompt| is_there(engine, &call.context.who, prompt))
+        }
+        Reference::Template(uri) => engine.catalog.resources().is_some_and(|source| {
+            source
+                .templates(viewer)
+                .iter()
+                .any(|t| t.uri_template == *uri)
+                || source.resources(viewer).iter().any(|r| r.uri == *uri)
+        }),
+    };
+    if known {
+        Ok(())
+    } else {
+        Err(RpcError::invalid_params(
+            "ref names nothing that this server has",
+        ))
+    }
+}

@@ -1,0 +1,35 @@
+//! `server/discover`: the server's identity, its capabilities and its instructions for a model.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    call::{Call, Outcome},
+    engine::Engine,
+    results::Caching,
+    welcome::instructions,
+};
+use gatewren_wire::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION};
+
+/// A client may cache the answer for an hour, because it changes only with an upgrade.
+const TTL_MS: u64 = 3_600_000;
+
+/// Answers `server/discover`.
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every row")]
+pub fn discover(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let mut capabilities = engine.catalog.capabilities().to_object();
+    // Log messages are requested per request in this revision and are deprecated; sessions still support them.
+    if !engine.catalog.capabilities().logging {
+        capabilities.remove("logging");
+    }
+    if engine.catalog.capabilities().tasks {
+        let extensions = json!({ TASKS_EXTENSION: {} });
+        capabilities.insert("extensions".into(), extensions);
+    }
+    let mut result = Map::new();
+    result.insert("supportedVersions".into(), json!(MODERN_VERSIONS));
+    result.insert("capabilities".into(), Value::Object(capabilities));
+    if let Some(instructions) = instructions(&engine.catalog, &call.context.who) {
+        result.insert("instructions".into(), json!(instructions));
+    }
+    Ok(engine.complete(Value::Object(result), Caching::Private(TTL_MS)))
+}

@@ -1,0 +1,239 @@
+//! The engine: a catalog and everything that is needed to answer calls, shared by all connections.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::{
+    call::{Context, Outcome},
+    inbox::{Inbox, InboxLimits},
+    interests::Since,
+    listing::Listings,
+    owner_waits::OwnerWaits,
+    results::{self, Caching},
+    sealed::Sealer,
+    task_store::{MemoryTasks, TaskStore},
+    tasks::{TaskLimits, Tasks},
+};
+use gatewren_base::telemetry::Metrics;
+use gatewren_gate::auth::Principal;
+use gatewren_gate::policy::Confirmations;
+use gatewren_store::vault::Vault;
+use gatewren_wire::protocol::{Level, RpcError, ToolResult, Written};
+use gatewren_wire::registry::{BoxFuture, Catalog, Viewer};
+
+/// Waits until an authenticated agent's policy or reach changes and returns the new principal; `None` if the
+/// agent's access has ended.
+pub type Succession = dyn Fn(Principal) -> BoxFuture<Option<Principal>> + Send + Sync;
+
+/// Records the outcome of a call that waits for a person; if dropped uncalled, it records the call as cancelled.
+pub(super) type Close = Box<dyn FnOnce(&'static str) + Send>;
+
+/// The default interval between notifications about the same resource; the first one after a pause is sent at once.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Answers calls from one catalog; shared by every connection.
+pub struct Engine {
+    /// The tools, resources and prompts on offer.
+    pub catalog: Catalog,
+    /// The server's identity, as added to results.
+    pub signature: Written,
+    /// Where calls are recorded; `None` for the fixtures.
+    pub(super) vault: Option<Vault>,
+    /// Cached first pages of `tools/list`.
+    pub(super) tool_lists: Listings,
+    pub(super) sealer: Sealer,
+    /// Counters of calls and streams.
+    pub metrics: Arc<Metrics>,
+    /// Becomes true when the server stops.
+    pub(super) stop: watch::Receiver<bool>,
+    /// The number of tool calls in progress, in any task.
+    pub(super) under_way: watch::Sender<usize>,
+    /// The calls that continue after their answer.
+    pub(super) tasks: Tasks,
+    /// The calls that wait for a person's confirmation.
+    pub(super) questions: Confirmations<Close>,
+    /// The calls that wait for the owner's decision.
+    pub(super) owner_waits: OwnerWaits,
+    /// The agents' proposals; `None` for the fixtures, which have no owner to approve them.
+    pub(super) inbox: Option<Inbox>,
+    update_interval: Mutex<Duration>,
+    succession: Option<Arc<Succession>>,
+}
+
+impl Engine {
+    /// Creates an engine over a catalog.
+    pub fn new(
+        catalog: Catalog,
+        vault: Option<Vault>,
+        seal_key: &[u8; 32],
+        stop: watch::Receiver<bool>,
+        task_limits: TaskLimits,
+    ) -> Self {
+        let store: Box<dyn TaskStore> = match &vault {
+            Some(vault) => Box::new(vault.clone()),
+            None => Box::new(MemoryTasks::default()),
+        };
+        Self {
+            tasks: Tasks::new(store, task_limits),
+            update_interval: Mutex::new(UPDATE_INTERVAL),
+            succession: None,
+            questions: Confirmations::default(),
+            owner_waits: OwnerWaits::default(),
+            inbox: None,
+            signature: catalog.server.signature(),
+            catalog,
+            vault,
+            tool_lists: Listings::default(),
+            sealer: Sealer::new(seal_key),
+            metrics: Arc::default(),
+            stop,
+            under_way: watch::Sender::new(0),
+        }
+    }
+
+    /// Sets the minimum interval between notifications about one resource; open streams keep theirs.
+    pub fn set_update_interval(&self, every: Duration) {
+        *lock(&self.update_interval) = every;
+    }
+
+    pub(super) fn update_interval(&self) -> Duration {
+        *lock(&self.update_interval)
+    }
+
+    /// Sets the limits of tasks; existing tasks keep their expiry.
+    pub fn set_task_limits(&self, limits: TaskLimits) {
+        self.tasks.set_limits(limits);
+    }
+
+    /// Sets the limits of proposals; existing proposals keep their expiry.
+    pub fn set_inbox_limits(&self, limits: InboxLimits) {
+        if let Some(inbox) = &self.inbox {
+            inbox.set_limits(limits);
+        }
+    }
+
+    /// Adds the inbox, which stores the agents' proposals and supplies the approved changes.
+    #[must_use]
+    pub fn with_inbox(mut self, inbox: Inbox) -> Self {
+        self.inbox = Some(inbox);
+        self
+    }
+
+    /// Adds a watch on agents' access: an agent's tasks end when its access ends, and it is notified when its tools
+    /// change.
+    #[must_use]
+    pub fn with_succession(mut self, succession: Arc<Succession>) -> Self {
+        self.succession = Some(succession);
+        self
+    }
+
+    pub(super) fn succession(&self) -> Option<Arc<Succession>> {
+        self.succession.clone()
+    }
+
+    pub(super) async fn expelled(&self, who: &Principal) {
+        let Some(succession) = &self.succession else {
+            return std::future::pending().await;
+        };
+        let mut who = who.clone();
+        while let Some(later) = succession(who).await {
+            who = later;
+        }
+    }
+
+    /// Removes expired tasks, for as long as it runs.
+    pub async fn sweep_tasks(&self) {
+        /// Expired tasks are invisible to clients at once; this is how soon they are deleted from disk.
+        const EVERY: Duration = Duration::from_mins(1);
+        loop {
+            tokio::time::sleep(EVERY).await;
+            self.tasks.sweep().await;
+        }
+    }
+
+    /// The newest revision of the resources that the caller can see.
+    pub fn revision(&self, caller: &Context) -> u64 {
+        self.newest(&caller.viewer())
+    }
+
+    pub(super) fn newest(&self, viewer: &Viewer) -> u64 {
+        let source = self.catalog.resources();
+        source.map_or(0, |source| source.newest(viewer))
+    }
+
+    /// The newest revision of the state, regardless of who can see it.
+    pub(super) fn newest_of_all(&self) -> Option<u64> {
+        let source = self.catalog.resources()?;
+        let bell = source.bell();
+        let revision = *bell.borrow();
+        Some(revision)
+    }
+
+    /// Where the updates of a resource start for a caller that subscribes now.
+    pub fn since(&self, caller: &Context, uri: &str) -> Since {
+        match self.catalog.resources() {
+            Some(source) if source.is_apart(uri) => Since::Apart(source.newest_apart()),
+            _ => Since::Revision(self.revision(caller)),
+        }
+    }
+
+    /// Whether a caller may subscribe to a resource.
+    pub fn can_watch(&self, caller: &Context, uri: &str) -> bool {
+        let source = self.catalog.resources();
+        source.is_some_and(|source| source.can_watch(&caller.viewer(), uri))
+    }
+
+    /// Waits until no tool call is in progress, including calls of disconnected clients.
+    pub async fn idle(&self) {
+        let _ = self
+            .under_way
+            .subscribe()
+            .wait_for(|count| *count == 0)
+            .await;
+    }
+
+    /// Returns a receiver that becomes true when the server stops.
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.stop.clone()
+    }
+
+    pub(super) fn complete(&self, result: Value, caching: Caching) -> Outcome {
+        Outcome::Complete(self.completed(result, caching))
+    }
+
+    /// Completes a result, for callers that serialize it before it becomes an outcome.
+    pub(super) fn completed(&self, result: Value, caching: Caching) -> Value {
+        results::complete(result, caching, &self.catalog.server)
+    }
+
+    /// A tool's result as it is stored: complete, in the newest revision's shape.
+    pub(super) fn kept(&self, result: &ToolResult) -> Value {
+        self.completed(result.to_value(), Caching::None)
+    }
+
+    /// Adds the server's identity to a result.
+    pub(super) fn signed(&self, mut result: Value) -> Value {
+        self.catalog.server.sign(&mut result);
+        result
+    }
+
+    /// `logging/setLevel` of the stateful revisions: parses the severity, if logging is offered.
+    pub fn log_level(&self, name: Option<&str>) -> Result<Level, RpcError> {
+        if !self.catalog.capabilities().logging {
+            return Err(RpcError::method_not_found("logging/setLevel"));
+        }
+        name.and_then(Level::parse).ok_or_else(|| {
+            RpcError::invalid_params(
+                "level is one of debug, info, notice, warning, error, critical, alert, emergency",
+            )
+            .with_data(json!({ "level": name }))
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,131 @@
+//! Serialized lists: a long list is serialized once for all agents that see the same entries.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use gatewren_wire::protocol::{RpcError, Version, for_stateful};
+
+/// The maximum number of cached lists, more than there are presets; beyond it, lists are serialized for each call.
+const MAX_KEPT: usize = 16;
+
+/// The result of a list method, serialized for each revision.
+pub struct Listing([(Version, Box<RawValue>); Version::ALL.len()]);
+
+impl fmt::Debug for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listing")
+    }
+}
+
+impl Listing {
+    /// Serializes the complete result of the stateless shape for every revision.
+    pub(super) fn of(method: &str, result: &Value) -> Self {
+        Self(Version::ALL.map(|version| {
+            let result = result.clone();
+            let shaped = if version.is_modern() {
+                result
+            } else {
+                for_stateful(method, result, version)
+            };
+            // Cannot fail: all keys are strings and all numbers are finite.
+            (version, to_raw_value(&shaped).unwrap_or_default())
+        }))
+    }
+
+    /// The result in the shape of a revision.
+    pub fn text(&self, version: Version) -> &RawValue {
+        let Self(texts) = self;
+        let found = texts.iter().find(|(of, _)| *of == version);
+        found.map_or(RawValue::NULL, |(_, text)| text)
+    }
+}
+
+/// How an agent sees an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Seen {
+    /// Not at all.
+    Not,
+    /// In full.
+    Whole,
+    /// In short form.
+    Brief,
+    /// As a tool that can be proposed.
+    Proposed,
+    /// As a tool that can be proposed, in short form.
+    BrieflyProposed,
+}
+
+/// The cached lists of one method, by how each entry is seen.
+#[derive(Default)]
+pub(super) struct Listings(Mutex<HashMap<Vec<Seen>, Arc<Listing>>>);
+
+impl Listings {
+    /// Returns the list for agents that see the entries in this way; serializes it if it is not cached.
+    pub(super) fn find_or_write(
+        &self,
+        seen: Vec<Seen>,
+        write: impl FnOnce(&[Seen]) -> Result<Listing, RpcError>,
+    ) -> Result<Arc<Listing>, RpcError> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listing) = kept.get(&seen) {
+            return Ok(listing.clone());
+        }
+        let listing = Arc::new(write(&seen)?);
+        if kept.len() < MAX_KEPT {
+            kept.insert(seen, listing.clone());
+        }
+        Ok(listing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Seen::{Not, Proposed, Whole};
+    use super::*;
+
+    fn listing(name: &str) -> Listing {
+        let tools = json!([{ "name": name, "title": "A", "annotations": {} }]);
+        let result = json!({ "resultType": "complete", "tools": tools });
+        Listing::of("tools/list", &result)
+    }
+
+    #[test]
+    fn each_revision_has_its_own_text() {
+        let listing = listing("a");
+        let text = |version| listing.text(version).get();
+        assert!(text(Version::V2026_07_28).contains("resultType"));
+        assert_eq!(
+            text(Version::V2025_03_26),
+            r#"{"tools":[{"annotations":{"title":"A"},"name":"a"}]}"#
+        );
+        assert!(text(Version::V2025_11_25).contains(r#""title":"A"}]"#));
+    }
+
+    #[test]
+    fn whoever_sees_something_else_is_given_something_else() {
+        let listings = Listings::default();
+        let found = |seen: &[Seen], name| {
+            let found = listings.find_or_write(seen.to_vec(), |_| Ok(listing(name)));
+            let text = found.unwrap().text(Version::V2025_11_25).to_string();
+            text.contains(&format!("\"{name}\""))
+        };
+        assert!(found(&[Whole, Not], "a"));
+        assert!(!found(&[Whole, Not], "b"), "it was written already");
+        assert!(found(&[Whole, Whole], "b"));
+        assert!(found(&[Proposed, Whole], "e"));
+        for n in 0..MAX_KEPT {
+            found(&vec![Not; n], "x");
+        }
+        assert!(found(&[Whole, Not, Proposed], "c"));
+        assert!(
+            found(&[Whole, Not, Proposed], "d"),
+            "there is no more place"
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! Prompts: the list, and rendering one.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    call::{Call, Outcome, Reply},
+    engine::Engine,
+    reference,
+    resources::cursor,
+    results::Caching,
+    rounds,
+    tools::look,
+};
+use gatewren_gate::auth::Principal;
+use gatewren_gate::policy::sees;
+use gatewren_wire::protocol::{RpcError, page};
+use gatewren_wire::registry::{Interruption, PromptRow};
+
+const LIST_TTL_MS: u64 = 300_000;
+
+/// `prompts/list`.
+pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let all: Vec<&_> = engine
+        .catalog
+        .prompts()
+        .filter(|prompt| is_there(engine, &call.context.who, prompt))
+        .map(|prompt| &prompt.definition)
+        .collect();
+    let page = page(&call.method, &all, cursor(&call.params)?)?;
+    let mut result = Map::from_iter([("prompts".to_owned(), json!(page.items))]);
+    if let Some(next) = page.next {
+        result.insert("nextCursor".into(), json!(next));
+    }
+    Ok(engine.complete(Value::Object(result), Caching::Private(LIST_TTL_MS)))
+}
+
+/// `prompts/get`.
+pub fn get(engine: Arc<Engine>, call: Call) -> Reply {
+    Reply {
+        notes: None,
+        outcome: Box::pin(async move { write(&engine, call).await }),
+    }
+}
+
+/// Whether an agent can see a prompt: it must see every tool that the prompt needs.
+pub(super) fn is_there(engine: &Engine, who: &Principal, prompt: &PromptRow) -> bool {
+    let tool = |name| {
+        engine
+            .catalog
+            .tool(name)
+            .is_some_and(|tool| sees(who, tool))
+    };
+    prompt.needs.iter().all(|name| tool(name))
+}
+
+async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<Outcome, RpcError> {
+    let name = rounds::name(&call.params)?;
+    let row = engine.catalog.prompt(name).cloned();
+    let row = row.filter(|row| is_there(engine, &call.context.who, row));
+    let row = row.ok_or_else(|| {
+        RpcError::invalid_params(format!("unknown prompt: {name}; prompts/list names them"))
+    })?;
+    let (inputs, binding) = rounds::inputs(engine, &mut call, true)?;
+    let arguments = rounds::arguments(&mut call.params)?;
+    required(&row, &arguments)?;
+    let cx = rounds::surroundings(&call, reference::next(), inputs);
+    let call = Arc::new(call);
+    let (house, asked) = (engine.clone(), call.clone());
+    let cx =
+        cx.with_looks(move |tool, arguments| look(house.clone(), asked.clone(), (tool, arguments)));
+    match (row.function)(arguments, cx).await {
+        Ok(answer) => {
+            let mut result = Map::from_iter([("messages".to_owned(), json!(answer.messages))]);
+            if let Some(description) = answer.description {
+                result.insert("description".into(), json!(description));
+            }
+            Ok(engine.complete(Value::Object(result), Caching::None))
+        }
+        Err(Interruption::Ask(question)) => rounds::ask(engine, &call, &binding, question),
+        Err(Interruption::Failed(error)) => Err(RpcError::invalid_params(error.to_string())),
+        Err(Interruption::Propose(_)) => Err(RpcError::internal(&reference::next())),
+        Err(Interruption::Rpc(error)) => Err(error),
+    }
+}
+
+fn required(row: &PromptRow, given: &Map<String, Value>) -> Result<(), RpcError> {
+    let missing = row
+        .definition
+        .arguments
+        .iter()
+        .find(|a| a.required && !given.contains_key(&a.name));
+    missing.map_or(Ok(()), |argument| {
+        Err(RpcError::invalid_params(format!(
+            "the prompt needs the argument {}",
+            argument.name
+        )))
+    })
+}

@@ -1,0 +1,66 @@
+//! The tools that an agent may propose, and the call that a proposal names.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::engine::Engine;
+use gatewren_gate::auth::Principal;
+use gatewren_gate::policy::{Verdict, judge, proposes};
+use gatewren_wire::registry::{Offer, ProposedCall, Tool, ToolError};
+
+/// The tools that an agent may propose to call.
+pub(super) fn offers(engine: &Engine, who: &Principal) -> Vec<Offer> {
+    let tools = engine.catalog.tools();
+    let offered = tools.filter(|tool| engine.catalog.has(tool) && proposes(who, tool));
+    let offer = |tool: &Arc<Tool>| Offer {
+        definition: tool.definition().clone(),
+        risk: tool.risk(),
+    };
+    offered.map(offer).collect()
+}
+
+/// A call that may be proposed.
+pub(super) struct Wanted {
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// The reason, as the agent gave it.
+    pub reason: String,
+}
+
+/// Returns the tool that a proposal names, and its arguments by this server's names. A tool that the agent may not
+/// propose is not found.
+pub(super) fn wanted(
+    engine: &Engine,
+    who: &Principal,
+    asked: ProposedCall,
+) -> Result<Wanted, ToolError> {
+    let ProposedCall {
+        tool: name,
+        mut arguments,
+        reason,
+    } = asked;
+    let tool = engine.catalog.tool(&name).filter(|t| proposes(who, t));
+    let shown: String = name.chars().take(64).collect();
+    let tool = tool.ok_or_else(|| {
+        ToolError::new(format!(
+            "There is no tool {shown} that could be proposed. Nothing was proposed."
+        ))
+        .hint("context names those that can be.")
+    })?;
+    Tool::translate(tool.alias(&name), &mut arguments)?;
+    tool.check_arguments(arguments.clone())?;
+    if let Verdict::Deny = judge(who, tool, &arguments) {
+        return Err(ToolError::new(format!(
+            "What these arguments of {shown} are about is not there. Nothing was proposed."
+        ))
+        .hint("search finds what there is."));
+    }
+    Ok(Wanted {
+        tool: tool.clone(),
+        arguments,
+        reason,
+    })
+}

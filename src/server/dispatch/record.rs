@@ -1,0 +1,203 @@
+//! The record of a call: the intent before anything runs, the outcome afterwards, and one journal line.
+
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::{
+    call::{Call, Context},
+    engine::Engine,
+    reference,
+    under_way::UnderWay,
+};
+use gatewren_base::telemetry::Metrics;
+use gatewren_gate::policy::{Verdict, mode};
+use gatewren_store::vault::{AuditId, Entry, Outcome, Promise, Vault};
+use gatewren_wire::protocol::{RpcError, TraceParent};
+use gatewren_wire::registry::{LongCall, Risk, Tool};
+
+/// The record of one call. If it is dropped before its end, it records that the call was cancelled or continues as
+/// a job.
+pub struct Record {
+    under_way: Option<UnderWay>,
+    metrics: Arc<Metrics>,
+    audit: Option<(Vault, AuditId)>,
+    tool: Arc<Tool>,
+    agent: Arc<str>,
+    space: Arc<str>,
+    request: Arc<str>,
+    /// The state's revision before the call; later revisions may be caused by the call.
+    revision_before: Option<u64>,
+    /// The trace that the call belongs to, if its caller sent one.
+    trace: Option<TraceParent>,
+    began: Instant,
+    ended: bool,
+    long: Option<Arc<LongCall>>,
+}
+
+impl Record {
+    /// Records the intent. If this fails, the call does not run.
+    pub async fn begin(
+        engine: &Engine,
+        Call {
+            context, params, ..
+        }: &Call,
+        (tool, arguments): (&Arc<Tool>, &Map<String, Value>),
+        reference: &Arc<str>,
+        verdict: &Verdict,
+    ) -> Result<Self, RpcError> {
+        let audit = match &engine.vault {
+            Some(vault) => {
+                let id = intent(vault, context, (tool, arguments), reference, verdict).await?;
+                Some((vault.clone(), id))
+            }
+            None => None,
+        };
+        Ok(Self {
+            under_way: Some(UnderWay::begin(&engine.under_way)),
+            metrics: engine.metrics.clone(),
+            audit,
+            tool: tool.clone(),
+            agent: context.who.agent_id().shared(),
+            space: context.who.space().clone(),
+            request: reference.clone(),
+            revision_before: engine.newest_of_all().filter(|_| tool.syncs_state()),
+            trace: TraceParent::read(params),
+            began: Instant::now(),
+            ended: false,
+            long: None,
+        })
+    }
+
+    /// Marks the call as waiting for a person: the server may stop before they answer.
+    #[must_use]
+    pub fn waiting(mut self) -> Self {
+        self.under_way = None;
+        self
+    }
+
+    /// Marks the call as one that may continue as a job.
+    #[must_use]
+    pub fn of_long(mut self, long: Option<Arc<LongCall>>) -> Self {
+        self.long = long;
+        self
+    }
+
+    /// The call's id in the audit; `None` if there is no audit.
+    pub fn audit_id(&self) -> Option<String> {
+        self.audit.as_ref().map(|(_, id)| id.to_string())
+    }
+
+    /// Records the outcome and the revision that reflects it.
+    pub fn end(mut self, outcome: &'static str, revision: Option<u64>) {
+        self.write(outcome, revision);
+    }
+
+    fn write(&mut self, outcome: &'static str, revision: Option<u64>) {
+        self.ended = true;
+        let lasted = self.began.elapsed();
+        let duration_ms = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
+        self.metrics
+            .called(self.tool.name(), &self.agent, outcome, lasted);
+        let audit = self.audit.take();
+        let Self {
+            tool,
+            agent,
+            space,
+            request,
+            trace,
+            ..
+        } = &*self;
+        let tool = tool.name();
+        tracing::info!(
+            tool,
+            agent = &**agent,
+            space = &**space,
+            request = &**request,
+            duration_ms,
+            status = outcome,
+            trace = trace.as_ref().map(|parent| parent.trace.as_str()),
+            span = trace.as_ref().map(|parent| parent.span.as_str()),
+            "{tool} {outcome}"
+        );
+        if let Some((vault, id)) = audit
+            && let Err(cause) = vault.audit().outcome(
+                &id,
+                Outcome {
+                    status: outcome,
+                    duration_ms,
+                    revision_before: revision.and(self.revision_before),
+                    revision,
+                },
+            )
+        {
+            tracing::error!(%cause, %request, "the outcome of a call could not be written to the audit");
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if !self.ended {
+            let goes_on = self.long.as_ref().is_some_and(|long| long.has_begun());
+            self.write(if goes_on { "job" } else { "cancelled" }, None);
+        }
+    }
+}
+
+/// The length of an IPv6 address with an embedded IPv4 address, in bytes.
+const LONGEST_ADDRESS: usize = 45;
+
+/// Formats an address into a buffer, without an allocation.
+fn text_of(ip: IpAddr, room: &mut [u8; LONGEST_ADDRESS]) -> &str {
+    let mut rest = &mut room[..];
+    // Cannot fail: the buffer has room for the longest address.
+    let _ = write!(rest, "{ip}");
+    let written = LONGEST_ADDRESS - rest.len();
+    let text = room.get(..written).unwrap_or_default();
+    str::from_utf8(text).unwrap_or_default()
+}
+
+async fn intent(
+    vault: &Vault,
+    context: &Context,
+    (tool, arguments): (&Tool, &Map<String, Value>),
+    request: &str,
+    verdict: &Verdict,
+) -> Result<AuditId, RpcError> {
+    let mut room = [0; LONGEST_ADDRESS];
+    let address = context.address.map_or("local", |ip| text_of(ip, &mut room));
+    let arguments = Value::Object(arguments.clone());
+    let target = ["container", "unit", "pointer"]
+        .iter()
+        .find_map(|name| arguments.get(*name)?.as_str());
+    let token = context.who.token_id();
+    let entry = Entry {
+        agent: context.who.agent_id().as_str(),
+        token: token.map(|token| &**token),
+        space: Some(context.who.space()),
+        session: context.session.as_deref(),
+        request: Some(request),
+        address,
+        tool: tool.name(),
+        risk: tool.risk().as_str(),
+        arguments: &arguments,
+        target,
+        mode: Some(mode(context.who.policy(), tool).as_str()),
+        decision: verdict.as_str(),
+        change: verdict.change(),
+    };
+    let promise = if tool.risk() == Risk::Read {
+        Promise::Queued
+    } else {
+        Promise::Committed
+    };
+    vault.audit().intent(entry, promise).await.map_err(|cause| {
+        let reference = reference::next();
+        tracing::error!(%cause, %reference, "the intent of a call could not be written to the audit");
+        RpcError::internal(&reference)
+    })
+}

@@ -1,0 +1,88 @@
+//! Resources: lists, templates, reading.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    call::{Call, Outcome, Reply},
+    engine::Engine,
+    results::Caching,
+};
+use gatewren_base::sys::{Requester, on_behalf_of};
+use gatewren_wire::protocol::{Params, ReadResult, RpcError, page};
+
+/// The list of resources changes only with an upgrade; their contents may change at any time.
+const LIST_TTL_MS: u64 = 300_000;
+
+/// `resources/list`.
+pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let all = engine
+        .catalog
+        .resources()
+        .map(|s| s.resources(&call.context.viewer()))
+        .unwrap_or_default();
+    paged(engine, call, "resources", &all)
+}
+
+/// `resources/templates/list`.
+pub fn templates(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let all = engine
+        .catalog
+        .resources()
+        .map(|s| s.templates(&call.context.viewer()))
+        .unwrap_or_default();
+    paged(engine, call, "resourceTemplates", &all)
+}
+
+fn paged<T: Serialize>(
+    engine: &Engine,
+    call: &Call,
+    name: &str,
+    all: &[T],
+) -> Result<Outcome, RpcError> {
+    let page = page(&call.method, all, cursor(&call.params)?)?;
+    let mut result = Map::from_iter([(name.to_owned(), json!(page.items))]);
+    if let Some(next) = page.next {
+        result.insert("nextCursor".into(), json!(next));
+    }
+    Ok(engine.complete(Value::Object(result), Caching::Private(LIST_TTL_MS)))
+}
+
+/// The cursor in the parameters of a list method.
+pub fn cursor(params: &Params) -> Result<Option<&str>, RpcError> {
+    match params.get("cursor") {
+        None => Ok(None),
+        Some(Value::String(cursor)) => Ok(Some(cursor)),
+        Some(_) => Err(RpcError::invalid_params("cursor is a string")),
+    }
+}
+
+/// `resources/read`.
+pub fn read(engine: Arc<Engine>, call: Call) -> Reply {
+    Reply {
+        notes: None,
+        outcome: Box::pin(async move { read_one(&engine, &call).await }),
+    }
+}
+
+async fn read_one(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let uri = call
+        .params
+        .get("uri")
+        .and_then(Value::as_str)
+        .ok_or_else(|| RpcError::invalid_params("resources/read needs params.uri, a string"))?;
+    let source = engine
+        .catalog
+        .resources()
+        .ok_or_else(|| RpcError::method_not_found(&call.method))?;
+    let viewer = call.context.viewer();
+    if let Some(document) = source.document(&viewer, uri) {
+        return Ok(Outcome::Read(ReadResult::Document(document)));
+    }
+    let requester = Requester::Agent(viewer.agent.clone());
+    let contents = on_behalf_of(requester, source.read(&viewer, uri)).await?;
+    let contents = contents.ok_or_else(|| RpcError::resource_not_found(uri))?;
+    Ok(Outcome::Read(ReadResult::Contents(contents)))
+}

@@ -1,0 +1,63 @@
+//! Detects when a listening agent's policy or reach changes so that its tools change.
+
+use std::sync::Arc;
+
+use super::engine::{Engine, Succession};
+use gatewren_gate::auth::Principal;
+use gatewren_wire::registry::BoxFuture;
+
+/// The policy and reach of an agent, for as long as it listens.
+pub(super) struct Standing {
+    /// `None` where policies do not change, as for the fixtures.
+    succession: Option<Arc<Succession>>,
+    who: Principal,
+    /// The pending wait for a change; kept across calls, because the caller waits for other events too.
+    coming: Option<BoxFuture<Option<Principal>>>,
+    news: bool,
+}
+
+impl Standing {
+    /// Starts watching this agent.
+    pub(super) fn new(engine: &Engine, who: &Principal) -> Self {
+        Self {
+            succession: engine.succession(),
+            who: who.clone(),
+            coming: None,
+            news: false,
+        }
+    }
+
+    /// The agent as of the last reported change.
+    pub(super) fn who(&self) -> &Principal {
+        &self.who
+    }
+
+    /// Continues with the agent of a new request: its policy may have changed since the listener was created.
+    pub(super) fn follow(&mut self, who: &Principal) {
+        self.news |= other_tools(&self.who, who);
+        self.who = who.clone();
+        self.coming = None;
+    }
+
+    /// Waits until the agent's tools differ from those last reported. Cancel safe.
+    pub(super) async fn changes(&mut self) {
+        while !std::mem::take(&mut self.news) {
+            let Some(succession) = &self.succession else {
+                return std::future::pending().await;
+            };
+            let who = &self.who;
+            let coming = self.coming.get_or_insert_with(|| succession(who.clone()));
+            let later = coming.await;
+            let Some(later) = later else {
+                // The agent's access has ended; the holder of its stream ends the stream.
+                self.succession = None;
+                continue;
+            };
+            self.follow(&later);
+        }
+    }
+}
+
+fn other_tools(before: &Principal, after: &Principal) -> bool {
+    !before.policy().has_tools_of(after.policy()) || before.reach() != after.reach()
+}

@@ -1,0 +1,138 @@
+//! The list of tools that an agent's policy lets it see.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    call::{Call, Outcome},
+    engine::Engine,
+    listing::{Listing, Seen},
+    resources::cursor,
+    results::Caching,
+};
+use gatewren_gate::auth::Principal;
+use gatewren_gate::policy::{is_proposed, lists, lists_briefly};
+use gatewren_wire::protocol::{self, RpcError, page};
+use gatewren_wire::registry::{Catalog, Dialect, Tool};
+
+/// The list changes with the agent's policy, with the helper's permissions, and with upgrades.
+const LIST_TTL_MS: u64 = 300_000;
+
+/// Appended to the description of a tool if its calls wait for the owner.
+const PROPOSED: &str = "\n\nNeeds the owner's approval: answers at once with a change that waits in the owner's inbox.";
+
+/// `tools/list`.
+pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let who = &call.context.who;
+    let seen = engine
+        .catalog
+        .tools()
+        .map(|tool| seen(&engine.catalog, who, tool))
+        .collect();
+    match cursor(&call.params)? {
+        None => {
+            let listing = engine.tool_lists.find_or_write(seen, |seen| {
+                let first = page_of(engine, seen, None)?;
+                Ok(Listing::of(&call.method, &first))
+            });
+            listing.map(Outcome::Listed)
+        }
+        further => page_of(engine, &seen, further).map(Outcome::Complete),
+    }
+}
+
+/// The tools in an agent's list.
+#[cfg(test)]
+pub fn listed(catalog: &Catalog, who: &Principal) -> Vec<protocol::Tool> {
+    let tools = catalog.tools();
+    let listed = tools.flat_map(|tool| definitions(catalog, tool, seen(catalog, who, tool)));
+    listed.collect()
+}
+
+fn seen(catalog: &Catalog, who: &Principal, tool: &Tool) -> Seen {
+    if !catalog.has(tool) || !lists(who, tool) {
+        Seen::Not
+    } else {
+        match (lists_briefly(who.policy()), is_proposed(who, tool)) {
+            (false, false) => Seen::Whole,
+            (false, true) => Seen::Proposed,
+            (true, false) => Seen::Brief,
+            (true, true) => Seen::BrieflyProposed,
+        }
+    }
+}
+
+fn page_of(engine: &Engine, seen: &[Seen], cursor: Option<&str>) -> Result<Value, RpcError> {
+    let tools = engine.catalog.tools().zip(seen);
+    let definitions = tools.flat_map(|(tool, seen)| definitions(&engine.catalog, tool, *seen));
+    let definitions: Vec<_> = definitions.collect();
+    let page = page("tools/list", &definitions, cursor)?;
+    let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);
+    if let Some(next) = page.next {
+        result.insert("nextCursor".into(), json!(next));
+    }
+    Ok(engine.completed(Value::Object(result), Caching::Private(LIST_TTL_MS)))
+}
+
+/// The list entries of a tool: one, or in the dialect one for each of its aliases.
+fn definitions(catalog: &Catalog, tool: &Tool, seen: Seen) -> Vec<protocol::Tool> {
+    if seen == Seen::Not {
+        return Vec::new();
+    }
+    if catalog.dialect == Dialect::Portable || tool.aliases().is_empty() {
+        return vec![finished(catalog, tool.listed(), seen)];
+    }
+    let aliases = tool.aliases().iter();
+    let named = aliases.map(|alias| finished(catalog, tool.listed_as(*alias), seen));
+    named.collect()
+}
+
+/// A tool whose calls are answered with a change loses its output schema: clients reject an answer that does not
+/// match the schema.
+fn finished(catalog: &Catalog, mut definition: protocol::Tool, seen: Seen) -> protocol::Tool {
+    if matches!(seen, Seen::Brief | Seen::BrieflyProposed) {
+        shorten(&mut definition);
+    }
+    if catalog.dialect == Dialect::StartOs {
+        let words = &mut definition.description;
+        for other in catalog.tools() {
+            if let Some(alias) = other.aliases().first() {
+                *words =
+                    words.replace(&format!("`{}`", other.name()), &format!("`{}`", alias.name));
+            }
+        }
+    }
+    if matches!(seen, Seen::Proposed | Seen::BrieflyProposed) {
+        definition.output_schema = None;
+        definition.description.push_str(PROPOSED);
+    }
+    definition
+}
+
+/// Shortens a definition to what is needed to choose and call the tool: the first paragraph of its description. The
+/// limits of an argument are in its description, and are enforced even if the schema does not state them.
+fn shorten(definition: &mut protocol::Tool) {
+    let first = definition.description.split("\n\n").next();
+    definition.description = first.unwrap_or_default().to_owned();
+    let arguments = definition.input_schema.get_mut("properties");
+    for argument in arguments
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(schema) = argument.1.as_object_mut() {
+            for bound in [
+                "default",
+                "maximum",
+                "maxLength",
+                "minimum",
+                "minLength",
+                "pattern",
+            ] {
+                schema.remove(bound);
+            }
+        }
+    }
+    if let Some(schema) = &mut definition.output_schema {
+        *schema = json!({ "type": "object" });
+    }
+}

@@ -1,0 +1,9 @@
+//! The MCP server: transports, dispatch, tools, the owner's page, and the process that runs them.
+#![forbid(unsafe_code)]
+
+pub mod app;
+pub mod courier;
+pub mod dispatch;
+pub mod owner;
+pub mod toolsets;
+pub mod transport;

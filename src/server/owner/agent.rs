@@ -1,0 +1,210 @@
+//! The page of one agent: its permissions, its calls, and the form that changes it.
+
+use hyper::Response;
+use maud::{Markup, html};
+
+use super::agent_form::{Wanted, fields};
+use super::agents::token_page;
+use super::audit::calls_table;
+use super::confirm::confirm;
+use super::frame::{Tab, proof};
+use super::parts::{name, notice, time, time_or};
+use super::site::{Asked, Made, done};
+use super::trouble::Trouble;
+use super::words;
+use gatewren_base::config::Policy;
+use gatewren_base::sys::now_ms;
+use gatewren_gate::auth::{AuthError, policy_of};
+use gatewren_gate::deeds::{self, Outlook, change_lines, expires_soon, loosens, standing};
+use gatewren_gate::http::Body;
+use gatewren_store::vault::{Agent, AuditReader, AuditWanted};
+
+/// The number of its calls that are listed; the audit has all.
+const CALLS: u32 = 10;
+
+/// Renders the page.
+pub fn page(asked: &Asked<'_>, id: &str) -> Made {
+    let agent = found(asked, id)?;
+    let wanted = policy_of(&agent).map(|policy| Wanted::now(&agent, &policy));
+    shown(asked, &agent, &agent, wanted.ok().as_ref(), None)
+}
+
+fn found(asked: &Asked<'_>, id: &str) -> Result<Agent, Trouble> {
+    let agents = asked.site.vault.agents().list()?;
+    agents
+        .into_iter()
+        .find(|agent| agent.id == id)
+        .ok_or(Trouble::Absent)
+}
+
+/// Runs the action that the form requests.
+pub async fn change(asked: &Asked<'_>, id: &str) -> Made {
+    let before = found(asked, id)?;
+    if before.revoked_ms.is_some() {
+        return Err(Trouble::Refused(words::REVOKED_ALREADY.to_owned()));
+    }
+    let with = (&asked.site.vault, &asked.hand());
+    match asked.visit.field("do").as_deref() {
+        Some("revoke") => {
+            deeds::revoke(with, &before).await?;
+            Ok(done("/owner/agents", "revoked"))
+        }
+        Some("rotate") => {
+            if let Some(page) = confirm(asked).await? {
+                return Ok(page);
+            }
+            let token = deeds::rotate(with, &before).await?;
+            token_page(asked, &before, token.expose(), words::TOKEN_ROTATED)
+        }
+        Some(word @ ("preview" | "save")) => edit(asked, &before, word == "save").await,
+        _ => Err(Trouble::Refused(words::NO_SUCH_DEED.to_owned())),
+    }
+}
+
+async fn edit(asked: &Asked<'_>, before: &Agent, save: bool) -> Result<Response<Body>, Trouble> {
+    let wanted = Wanted::of(asked.visit);
+    // An unreadable policy rejects every call: the form's values replace it.
+    let policy = policy_of(before).unwrap_or_else(|_| Policy::from(before.preset));
+    let after = match wanted.changed(before, &policy, &asked.site.spaces()) {
+        Ok(after) => after,
+        Err(words) => return shown(asked, before, before, Some(&wanted), Some(&words)),
+    };
+    if !save {
+        return shown(asked, before, &after, Some(&wanted), None);
+    }
+    if loosens(before, &after)
+        && let Some(page) = confirm(asked).await?
+    {
+        return Ok(page);
+    }
+    let changes = deeds::edit((&asked.site.vault, &asked.hand()), before, &after).await?;
+    let said = if changes.is_empty() {
+        "unchanged"
+    } else {
+        "edited"
+    };
+    Ok(done(&format!("/owner/agents/{}", before.id), said))
+}
+
+/// Renders an agent, with a preview of its changed permissions if `after` differs.
+fn shown(
+    asked: &Asked<'_>,
+    agent: &Agent,
+    after: &Agent,
+    wanted: Option<&Wanted>,
+    wrong: Option<&str>,
+) -> Made {
+    let site = asked.site;
+    let spaces = site.spaces();
+    let offered = site.tools()?;
+    let is_preview = agent != after;
+    let outlook = policy_of(after).map(|policy| Outlook::of(after, policy, &spaces, &offered));
+    let changes = is_preview.then(|| deeds::changes_between(agent, after));
+    let unreadable = Wanted::default();
+    let content = html! {
+        h1 { (name(&agent.name)) }
+        (asked.said())
+        @if let Some(words) = wrong { (notice(words, true)) }
+        @if let Some(changes) = &changes {
+            section class="notice" {
+                h2 { (words::PREVIEW) }
+                @if changes.is_empty() { p { (words::NOTHING_DIFFERS) } }
+                ul { @for line in change_lines(changes) { li { (name(line.trim())) } } }
+            }
+        }
+        section { (facts(agent, standing(agent, &spaces).refused.as_ref())) }
+        section {
+            h2 { @if is_preview { (words::WOULD_SEE) } @else { (words::SEES) } }
+            @match &outlook {
+                Ok(outlook) => (seen(outlook)),
+                Err(cause) => (notice(&cause.to_string(), true)),
+            }
+        }
+        @if agent.revoked_ms.is_none() {
+            section {
+                h2 { (words::EDIT) }
+                form method="post" action=(super::agents::path(agent)) {
+                    (proof(asked.session))
+                    (fields(wanted.unwrap_or(&unreadable), &spaces, false))
+                    div class="row" {
+                        button name="do" value="preview" class="plain" { (words::PREVIEW) }
+                        button name="do" value="save" { (words::SAVE) }
+                    }
+                }
+            }
+            (token_forms(asked, agent))
+        }
+        section { h2 { (words::LAST_CALLS) } (last_calls(asked, agent)?) }
+    };
+    asked.page(Tab::Agents, &agent.name, false, content)
+}
+
+fn facts(agent: &Agent, refused: Option<&AuthError>) -> Markup {
+    html! {
+        @if let Some(why) = refused { (notice(&why.to_string(), true)) }
+        @if expires_soon(agent, now_ms()).is_some() { (notice(words::EXPIRES_SOON, true)) }
+        dl {
+            dt { (words::ID) } dd { code { (agent.id) } }
+            dt { (words::POLICY) } dd { (agent.preset.as_str()) }
+            dt { (words::SPACE) } dd { (name(agent.space.as_deref().unwrap_or("-"))) }
+            dt { (words::ADDED) } dd { (time(agent.created_ms)) }
+            dt { (words::EXPIRES) } dd { (time_or(agent.expires_ms, words::NO_END)) }
+            dt { (words::LAST_USED) } dd { (time_or(agent.last_used_ms, words::NEVER)) }
+            @if let Some(ms) = agent.revoked_ms { dt { (words::REVOKED) } dd { (time(ms)) } }
+        }
+    }
+}
+
+fn seen(outlook: &Outlook) -> Markup {
+    html! {
+        @if outlook.tools.is_empty() { p { (words::NO_TOOLS) } }
+        @for (mode, tools) in &outlook.tools {
+            details {
+                summary { (tools.len()) " " (words::TOOLS_WHOSE_CALLS) " " (words::mode(*mode)) }
+                p { code { (tools.join(" ")) } }
+            }
+        }
+        @if !outlook.off.is_empty() {
+            details {
+                summary { (outlook.off.len()) " " (words::TOOLS_OFF) }
+                p { @for (class, tool) in &outlook.off { code { (tool) } " (" (class) ") " } }
+            }
+        }
+        p class="soft" { (outlook.hidden) " " (words::TOOLS_HIDDEN) }
+    }
+}
+
+fn token_forms(asked: &Asked<'_>, agent: &Agent) -> Markup {
+    html! {
+        section {
+            h2 { (words::TOKEN) }
+            p { (words::TOKEN_HOW) }
+            form method="post" action=(super::agents::path(agent)) class="row" {
+                (proof(asked.session))
+                button name="do" value="rotate" class="plain" { (words::ROTATE) }
+                button name="do" value="revoke" class="bad" { (words::REVOKE) }
+            }
+        }
+    }
+}
+
+fn last_calls(asked: &Asked<'_>, agent: &Agent) -> Result<Markup, Trouble> {
+    let audit = AuditReader::open(&asked.site.file("vault.db"))?;
+    let wanted = |outcome: Option<&str>, limit| AuditWanted {
+        agent: Some(agent.id.clone()),
+        outcome: outcome.map(str::to_owned),
+        limit,
+        ..AuditWanted::default()
+    };
+    let calls = audit.calls(&wanted(None, CALLS))?;
+    let refused = audit.calls(&wanted(Some("refused"), CALLS))?;
+    let all = format!("/owner/audit?agent={}", agent.id);
+    Ok(html! {
+        (calls_table(words::LAST_CALLS, &calls, audit.run_after()?))
+        p { a href=(all) { (words::ALL_CALLS) } }
+        @if !refused.is_empty() {
+            h2 { (words::REFUSALS) }
+            (calls_table(words::REFUSALS, &refused, audit.run_after()?))
+        }
+    })
+}

@@ -1,0 +1,257 @@
+//! The form for a new or changed agent, and its submitted values.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use super::words;
+use gatewren_base::config::{
+    Glob, Mode, Network, Overrides, Policy, Preset, Risk, Spaces, WHOLE_BOX,
+};
+use gatewren_base::sys::rfc3339;
+use gatewren_gate::auth::Admission;
+use gatewren_gate::deeds::{Expiry, chosen_space, fit_name};
+use gatewren_gate::guard::Visit;
+use gatewren_store::vault::Agent;
+
+/// The maximum number of entries of a typed list; more are rejected.
+const MAX_LISTED: usize = 64;
+
+/// The submitted or current values, as text, so that invalid input can be shown again.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    name: String,
+    preset: String,
+    space: String,
+    expires: String,
+    toolsets: String,
+    containers: String,
+    networks: String,
+    modes: BTreeMap<Risk, String>,
+}
+
+impl Wanted {
+    /// Reads the values from a submitted form.
+    pub fn of(visit: &Visit) -> Self {
+        let field = |name: &str| visit.field(name).unwrap_or_default();
+        let mode = |risk: Risk| (risk, field(&mode_field(risk)));
+        Self {
+            name: field("name"),
+            preset: field("policy"),
+            space: field("space"),
+            expires: field("expires"),
+            toolsets: field("toolsets"),
+            containers: field("containers"),
+            networks: field("networks"),
+            modes: Risk::ALL.map(mode).into_iter().collect(),
+        }
+    }
+
+    /// Returns the current values of an agent.
+    pub fn now(agent: &Agent, policy: &Policy) -> Self {
+        let overrides = &policy.overrides;
+        let modes = overrides.modes.iter();
+        Self {
+            name: agent.name.clone(),
+            preset: agent.preset.as_str().to_owned(),
+            space: agent.space.clone().unwrap_or_default(),
+            expires: expires_text(agent),
+            toolsets: joined(overrides.toolsets.as_deref()),
+            containers: joined(overrides.containers.as_deref()),
+            networks: joined(overrides.networks.as_deref()),
+            modes: modes
+                .map(|(risk, mode)| (*risk, mode.to_string()))
+                .collect(),
+        }
+    }
+
+    /// Returns the new agent that the values describe, or the error in them.
+    pub fn admission(&self, spaces: &Spaces) -> Result<Admission, String> {
+        Ok(Admission {
+            name: fit_name(self.name.trim())?,
+            policy: Policy {
+                preset: self.preset()?,
+                overrides: self.overrides(Overrides::default())?,
+            },
+            space: self.space(spaces)?,
+            expires_ms: match self.expires.trim() {
+                "" => Expiry::of_new().0,
+                text => text.parse::<Expiry>()?.0,
+            },
+        })
+    }
+
+    /// Returns an agent with the values applied.
+    pub fn changed(
+        &self,
+        before: &Agent,
+        policy: &Policy,
+        spaces: &Spaces,
+    ) -> Result<Agent, String> {
+        let mut after = before.clone();
+        after.name = fit_name(self.name.trim())?;
+        after.preset = self.preset()?;
+        after.overrides = self.overrides(policy.overrides.clone())?.to_text();
+        // An agent whose space was removed from the settings may keep it.
+        if before.space.as_deref() != Some(self.space.as_str()) {
+            after.space = Some(self.space(spaces)?);
+        }
+        let expires = self.expires.trim();
+        if !expires.is_empty() && expires != expires_text(before) {
+            after.expires_ms = expires.parse::<Expiry>()?.0;
+        }
+        Ok(after)
+    }
+
+    fn preset(&self) -> Result<Preset, String> {
+        self.preset
+            .parse()
+            .map_err(|_| words::CHOOSE_POLICY.to_owned())
+    }
+
+    fn space(&self, spaces: &Spaces) -> Result<String, String> {
+        chosen_space(
+            Some(self.space.as_str()).filter(|space| !space.is_empty()),
+            spaces,
+        )
+    }
+
+    /// Overrides for single tools are kept, because the form does not show them.
+    fn overrides(&self, kept: Overrides) -> Result<Overrides, String> {
+        let mut overrides = kept;
+        overrides.toolsets = list(&self.toolsets)?;
+        overrides.containers = list::<Glob>(&self.containers)?;
+        overrides.networks = list::<Network>(&self.networks)?;
+        overrides.modes.clear();
+        for (risk, mode) in self.modes.iter().filter(|(_, mode)| !mode.is_empty()) {
+            let mode: Mode = mode.parse().map_err(|_| words::CHOOSE_MODE.to_owned())?;
+            overrides.modes.insert(*risk, mode);
+        }
+        Ok(overrides)
+    }
+}
+
+/// When a token expires, in the format that the form shows and parses.
+fn expires_text(agent: &Agent) -> String {
+    agent
+        .expires_ms
+        .map_or_else(|| words::EXPIRES_NEVER.to_owned(), rfc3339)
+}
+
+fn mode_field(risk: Risk) -> String {
+    format!("mode-{risk}")
+}
+
+fn joined<T: ToString>(list: Option<&[T]>) -> String {
+    let words: Vec<String> = list
+        .unwrap_or_default()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    words.join(" ")
+}
+
+/// Splits text at spaces and commas; `None` if it is empty.
+fn list<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<Option<Vec<T>>, String> {
+    let words = text
+        .split([' ', ',', '\n', '\r', '\t'])
+        .filter(|word| !word.is_empty());
+    let all: Result<Vec<T>, T::Err> = words.map(str::parse).collect();
+    let all = all.map_err(|error| error.to_string())?;
+    if all.len() > MAX_LISTED {
+        return Err(words::TOO_MANY_LISTED.to_owned());
+    }
+    Ok(Some(all).filter(|all| !all.is_empty()))
+}
+
+/// Renders the fields; for a new agent, optional ones are collapsed.
+pub fn fields(wanted: &Wanted, spaces: &Spaces, is_new: bool) -> Markup {
+    html! {
+        div class="field" {
+            label for="name" { (words::NAME) }
+            input type="text" id="name" name="name" value=(wanted.name) maxlength="64" autocomplete="off" required;
+        }
+        (presets(wanted, is_new))
+        (space(wanted, spaces))
+        div class="field" {
+            label for="expires" { (words::EXPIRES) }
+            input type="text" id="expires" name="expires" value=(wanted.expires) placeholder=(words::EXPIRES_EXAMPLE)
+                aria-describedby="expires-how" autocomplete="off";
+            p class="soft" id="expires-how" {
+                (words::EXPIRES_HOW) " " @if is_new { (words::EXPIRES_NEW) } @else { (words::EXPIRES_KEPT) }
+            }
+        }
+        details open[!is_new] {
+            summary { (words::DIFFERS) }
+            (modes(wanted))
+            (listed("toolsets", words::TOOLSETS, &wanted.toolsets, words::TOOLSETS_HOW))
+            (listed("containers", words::CONTAINERS, &wanted.containers, words::CONTAINERS_HOW))
+            (listed("networks", words::NETWORKS, &wanted.networks, words::NETWORKS_HOW))
+        }
+    }
+}
+
+fn presets(wanted: &Wanted, is_new: bool) -> Markup {
+    html! {
+        fieldset {
+            legend { (words::POLICY) }
+            @for preset in Preset::ALL {
+                @let is_it = wanted.preset == preset.as_str()
+                    || (is_new && wanted.preset.is_empty() && preset == Preset::Observe);
+                div class="choice" {
+                    input type="radio" id=(preset.as_str()) name="policy" value=(preset.as_str()) checked[is_it] required;
+                    label for=(preset.as_str()) { strong { (preset.as_str()) } " " (words::preset(preset)) }
+                }
+            }
+        }
+    }
+}
+
+fn space(wanted: &Wanted, spaces: &Spaces) -> Markup {
+    let known = spaces.contains_key(&wanted.space) || wanted.space == WHOLE_BOX;
+    html! {
+        div class="field" {
+            label for="space" { (words::SPACE) }
+            select id="space" name="space" required {
+                @if !known && !wanted.space.is_empty() {
+                    option value=(wanted.space) selected { (wanted.space) " " (words::NO_SUCH_SPACE) }
+                }
+                @if !spaces.is_empty() && wanted.space.is_empty() { option value="" { (words::CHOOSE) } }
+                @for name in spaces.keys() { option value=(name) selected[*name == wanted.space] { (name) } }
+                option value=(WHOLE_BOX) selected[wanted.space == WHOLE_BOX] { (words::WHOLE_BOX) }
+            }
+        }
+    }
+}
+
+fn modes(wanted: &Wanted) -> Markup {
+    html! {
+        fieldset {
+            legend { (words::CLASSES) }
+            @for risk in Risk::ALL {
+                @let said = wanted.modes.get(&risk).map(String::as_str).unwrap_or_default();
+                div class="field" {
+                    label for=(mode_field(risk)) { (risk.as_str()) " " span class="soft" { (words::risk(risk)) } }
+                    select id=(mode_field(risk)) name=(mode_field(risk)) {
+                        option value="" { (words::AS_POLICY_SAYS) }
+                        @for mode in Mode::ALL {
+                            option value=(mode.as_str()) selected[said == mode.as_str()] {
+                                (mode.as_str()) ": " (words::mode(mode))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn listed(id: &str, label: &str, value: &str, how: &str) -> Markup {
+    html! {
+        div class="field" {
+            label for=(id) { (label) }
+            input type="text" id=(id) name=(id) value=(value) aria-describedby=(format!("{id}-how")) autocomplete="off";
+            p class="soft" id=(format!("{id}-how")) { (how) }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The agents page: the list, and the form for a new agent, whose token is shown once.
+
+use maud::{Markup, PreEscaped, html};
+use qrcode::QrCode;
+use qrcode::render::svg;
+
+use super::agent_form::{Wanted, fields};
+use super::confirm::confirm;
+use super::connect::{authority_file, mcp_url};
+use super::frame::{Tab, proof};
+use super::parts::{name, notice, table, time_or};
+use super::site::{Asked, Made};
+use super::trouble::Trouble;
+use super::words;
+use gatewren_base::sys::now_ms;
+use gatewren_gate::deeds::{AUTHORITY_FILE, Way, admit, expires_soon, snippets, standing};
+use gatewren_store::vault::Agent;
+
+/// Renders the page.
+pub fn page(asked: &Asked<'_>) -> Made {
+    listed(asked, &Wanted::default(), None)
+}
+
+/// Renders the list and the form for a new agent, filled with the submitted values after an error.
+fn listed(asked: &Asked<'_>, wanted: &Wanted, wrong: Option<&str>) -> Made {
+    let site = asked.site;
+    let spaces = site.spaces();
+    let agents = site.vault.agents().list()?;
+    let (mut current, gone): (Vec<_>, Vec<_>) =
+        agents.iter().partition(|agent| agent.revoked_ms.is_none());
+    current.sort_by_key(|agent| std::cmp::Reverse(agent.last_used_ms));
+    let rows = |agents: &[&Agent]| {
+        html! {
+            @for agent in agents { tr {
+                td { a href=(path(agent)) { (name(&agent.name)) } }
+                td { (agent.preset.as_str()) @if agent.overrides != "{}" { "+" } }
+                td { (name(agent.space.as_deref().unwrap_or("-"))) }
+                td {
+                    (standing(agent, &spaces).word)
+                    @if expires_soon(agent, now_ms()).is_some() { ", " (words::SOON) }
+                }
+                td { (time_or(agent.last_used_ms, words::NEVER)) }
+            } }
+        }
+    };
+    let content = html! {
+        h1 { (words::AGENTS) }
+        (asked.said())
+        @if current.is_empty() { p { (words::NO_AGENTS) } } @else { (listing(words::AGENTS, &rows(&current))) }
+        section {
+            h2 { (words::NEW_AGENT) }
+            @if let Some(words) = wrong { (notice(words, true)) }
+            form method="post" action="/owner/agents" {
+                (proof(asked.session))
+                (fields(wanted, &spaces, true))
+                div class="row" { button { (words::ADD_AGENT) } }
+            }
+        }
+        @if !gone.is_empty() {
+            details {
+                summary { (words::REVOKED_AGENTS) }
+                (listing(words::REVOKED_AGENTS, &rows(&gone)))
+            }
+        }
+    };
+    asked.page(Tab::Agents, words::AGENTS, false, content)
+}
+
+fn listing(label: &str, rows: &Markup) -> Markup {
+    let heads = [
+        words::NAME,
+        words::POLICY,
+        words::SPACE,
+        words::STATE,
+        words::LAST_USED,
+    ];
+    table(label, &heads, rows)
+}
+
+/// The path of an agent's own page.
+pub fn path(agent: &Agent) -> String {
+    format!("/owner/agents/{}", agent.id)
+}
+
+/// Adds an agent, and shows its token.
+pub async fn add(asked: &Asked<'_>) -> Made {
+    let wanted = Wanted::of(asked.visit);
+    let admission = match wanted.admission(&asked.site.spaces()) {
+        Ok(admission) => admission,
+        Err(words) => return listed(asked, &wanted, Some(&words)),
+    };
+    if let Some(page) = confirm(asked).await? {
+        return Ok(page);
+    }
+    let (agent, token) = admit((&asked.site.vault, &asked.hand()), admission).await?;
+    token_page(asked, &agent, token.expose(), words::AGENT_ADDED)
+}
+
+/// Renders a token, which is shown only here, with a snippet for each client.
+pub fn token_page(asked: &Asked<'_>, agent: &Agent, token: &str, words: &str) -> Made {
+    let url = mcp_url(asked.visit);
+    let authority = authority_file(asked.site);
+    let way = Way {
+        url: &url,
+        token: Some(token),
+        authority: authority.as_ref().map(|_| AUTHORITY_FILE),
+        agent: Some(&agent.name),
+    };
+    let content = html! {
+        h1 { (name(&agent.name)) }
+        (notice(words, false))
+        section {
+            h2 { (words::TOKEN) }
+            p { (words::TOKEN_ONCE) }
+            p { (words::VALID_UNTIL) ": " (time_or(agent.expires_ms, words::NO_END)) }
+            pre id="token" { (token) }
+            button type="button" class="plain" data-copy="token" data-done=(words::COPIED) hidden { (words::COPY) }
+            div class="qr" role="img" aria-label=(words::QR) { (qr(token)?) }
+        }
+        section {
+            h2 { (words::CLIENTS) }
+            @if authority.is_some() { p { (words::AUTHORITY_FIRST) " " a href="/owner/connect" { (words::CONNECT) } } }
+            @for snippet in snippets(&way) {
+                details {
+                    summary { (snippet.title) }
+                    p class="soft" { (words::GOES_INTO) " " (snippet.place) }
+                    @for need in &snippet.needs { p class="soft" { (need) } }
+                    pre id=(format!("snippet-{}", snippet.client)) { (snippet.text) }
+                    button type="button" class="plain" data-copy=(format!("snippet-{}", snippet.client)) data-done=(words::COPIED)
+                        hidden { (words::COPY) }
+                }
+            }
+        }
+        p { a href=(path(agent)) { (words::TO_AGENT) } }
+    };
+    asked.page(Tab::Agents, &agent.name, false, content)
+}
+
+/// Renders a text as a QR code; the SVG contains no part of the text itself.
+fn qr(text: &str) -> Result<Markup, Trouble> {
+    let code = QrCode::new(text.as_bytes()).map_err(|_| Trouble::Unavailable)?;
+    let drawn = code
+        .render::<svg::Color<'_>>()
+        .min_dimensions(240, 240)
+        .build();
+    let svg = drawn
+        .find("<svg")
+        .and_then(|at| drawn.get(at..))
+        .unwrap_or_default();
+    Ok(PreEscaped(svg.to_owned()))
+}

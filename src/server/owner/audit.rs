@@ -1,0 +1,241 @@
+//! The audit page: the recorded calls, with agent and outcome, and the verification of the record.
+
+use std::ops::ControlFlow;
+
+use hyper::Response;
+use hyper::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::frame::{Tab, guarded};
+use super::parts::{inert, name, notice, table, time};
+use super::site::{Asked, Made};
+use super::trouble::Trouble;
+use super::words;
+use gatewren_gate::deeds::{CallStatus, Moment, export_header};
+use gatewren_gate::http::Body;
+use gatewren_store::vault::{AuditCall, AuditLine, AuditReader, AuditWanted, Chain, Exact};
+
+/// The number of calls that are listed; an earlier time shows earlier ones.
+const LISTED: u32 = 100;
+
+/// The maximum size of an export in bytes; the command line has no such limit.
+const MAX_EXPORT: usize = 64 << 20;
+
+/// The fields that calls can be filtered by.
+const FIELDS: [(&str, &str); 5] = [
+    ("agent", words::AGENT),
+    ("tool", words::TOOL),
+    ("target", words::TARGET),
+    ("decision", words::DECISION),
+    ("outcome", words::OUTCOME),
+];
+
+/// Renders the page.
+pub async fn page(asked: &Asked<'_>) -> Made {
+    let field = |name: &str| {
+        asked
+            .visit
+            .query(name)
+            .filter(|text| !text.trim().is_empty())
+    };
+    let moment = |name: &str| field(name).map(|text| text.parse::<Moment>()).transpose();
+    let (since, until) = (moment("since"), moment("until"));
+    let wrong = since.as_ref().err().or(until.as_ref().err()).cloned();
+    let wanted = AuditWanted {
+        agent: field("agent"),
+        tool: field("tool"),
+        target: field("target"),
+        decision: field("decision"),
+        outcome: field("outcome"),
+        since_ms: since.ok().flatten().map(|moment| moment.0),
+        until_ms: until.ok().flatten().map(|moment| moment.0),
+        limit: LISTED,
+    };
+    let verify = asked.visit.query("verify").is_some();
+    let file = asked.site.file("vault.db");
+    // On a blocking thread: verification reads every row.
+    let read = tokio::task::spawn_blocking(move || {
+        let audit = AuditReader::open(&file)?;
+        let chain = verify.then(|| audit.verify()).transpose()?;
+        Ok::<_, Trouble>((audit.calls(&wanted)?, audit.run_after()?, chain))
+    });
+    let (calls, run_after, chain) = read.await.map_err(|_| Trouble::Unavailable)??;
+    let content = html! {
+        h1 { (words::AUDIT) }
+        @if let Some(words) = &wrong { (notice(words, true)) }
+        @if let Some(chain) = &chain { (chain_words(chain)) }
+        form method="get" action="/owner/audit" {
+            div class="search" {
+                @for (id, label) in FIELDS { (search_field(asked, id, label)) }
+                (search_field(asked, "since", words::SINCE))
+                (search_field(asked, "until", words::BEFORE))
+                button { (words::SEARCH) }
+            }
+        }
+        p class="row" {
+            a class="button plain" href="/owner/audit?verify=1" { (words::VERIFY) }
+            a class="button plain" href="/owner/audit/export" download="gatewren-audit.jsonl" { (words::EXPORT) }
+        }
+        (calls_table(words::AUDIT, &calls, run_after))
+        @if calls.len() >= LISTED as usize { p class="soft" { (words::MORE_CALLS) } }
+    };
+    asked.page(Tab::Audit, words::AUDIT, false, content)
+}
+
+fn search_field(asked: &Asked<'_>, id: &str, label: &str) -> Markup {
+    let value = asked.visit.query(id).unwrap_or_default();
+    html! {
+        div {
+            label for=(id) { (label) }
+            input type="text" id=(id) name=(id) value=(value) autocomplete="off";
+        }
+    }
+}
+
+fn chain_words(chain: &Chain) -> Markup {
+    match chain {
+        Chain::Intact { rows, trimmed } => {
+            let words = format!(
+                "{} {rows} {} {trimmed}",
+                words::CHAIN_INTACT,
+                words::CHAIN_TRIMMED
+            );
+            notice(&words, false)
+        }
+        Chain::Broken { seq, fault } => notice(
+            &format!("{} {seq}: {}", words::CHAIN_BROKEN, fault.as_str()),
+            true,
+        ),
+    }
+}
+
+/// Renders a table of calls, a row each.
+pub fn calls_table(label: &str, calls: &[AuditCall], run_after: i64) -> Markup {
+    let heads = [
+        words::WHEN,
+        words::AGENT,
+        words::TOOL,
+        words::TARGET,
+        words::OUTCOME,
+    ];
+    let rows = html! {
+        @for call in calls { tr {
+            td { a href=(format!("/owner/audit/{}", call.call)) { (time(ms(call.at_ms))) } }
+            td { (text(call.agent_name.as_ref().or(call.agent.as_ref()))) }
+            td { (text(call.tool.as_ref())) }
+            td { (text(call.target.as_ref())) }
+            td { (name(CallStatus::of(call, run_after).word())) }
+        } }
+    };
+    html! {
+        @if calls.is_empty() { p { (words::NO_CALLS) } } @else { (table(label, &heads, &rows)) }
+    }
+}
+
+fn text(text: Option<&String>) -> Markup {
+    name(text.map_or("-", String::as_str))
+}
+
+fn ms(ms: i64) -> u64 {
+    u64::try_from(ms).unwrap_or(0)
+}
+
+/// Renders one call in full.
+pub fn call(asked: &Asked<'_>, id: &str) -> Made {
+    let audit = AuditReader::open(&asked.site.file("vault.db"))?;
+    let call = audit.call(id)?.ok_or(Trouble::Absent)?;
+    let status = CallStatus::of(&call, audit.run_after()?);
+    let end = call.ended.as_ref();
+    let number = |number: Option<i64>| number.map(|number| number.to_string());
+    let rows = [
+        (words::ID, Some(call.call.clone())),
+        (words::ROW, Some(call.seq.to_string())),
+        (words::REQUEST, call.request.clone()),
+        (
+            words::AGENT,
+            call.agent_name.clone().or_else(|| call.agent.clone()),
+        ),
+        (words::SPACE, call.space.clone()),
+        (words::SESSION, call.session.clone()),
+        (words::ADDRESS, call.address.clone()),
+        (words::TOOL, call.tool.clone()),
+        (words::RISK, call.risk.clone()),
+        (words::TARGET, call.target.clone()),
+        (words::MODE, call.mode.clone()),
+        (words::DECISION, call.decision.clone()),
+        (words::OUTCOME, Some(status.words().to_owned())),
+        (words::TOOK_MS, number(end.and_then(|end| end.duration_ms))),
+        (words::REVISION, number(end.and_then(|end| end.revision))),
+        ("SHA-256", call.arguments_sha256.clone()),
+    ];
+    let content = html! {
+        h1 { (text(call.tool.as_ref())) }
+        section {
+            dl {
+                dt { (words::BEGAN) } dd { (time(ms(call.at_ms))) }
+                @if let Some(end) = end { dt { (words::ENDED_AT) } dd { (time(ms(end.at_ms))) } }
+                @for (what, value) in rows { @if let Some(value) = value { dt { (what) } dd { (name(&value)) } } }
+                @if let Some(change) = &call.change {
+                    dt { (words::CHANGE) } dd { a href=(format!("/owner/changes/{change}")) { (change) } }
+                }
+            }
+            h2 { (words::ARGUMENTS) }
+            pre { bdi { (inert(&laid_out(call.arguments.as_deref().unwrap_or("{}")))) } }
+            (exact_words(&call))
+        }
+        p { a href="/owner/audit" { (words::AUDIT) } }
+    };
+    asked.page(Tab::Audit, words::AUDIT, false, content)
+}
+
+/// Renders how to see the exact arguments, if the page does not show them in full.
+fn exact_words(call: &AuditCall) -> Markup {
+    html! {
+        @match &call.exact {
+            Exact::Shown => {}
+            Exact::Sealed(_) => {
+                p { (words::EXACT_SEALED) }
+                pre { "sudo gatewren audit show " (call.seq) " --exact" }
+            }
+            Exact::None(why) => p class="soft" { (words::EXACT_NONE) " " (name(why)) }
+        }
+    }
+}
+
+fn laid_out(arguments: &str) -> String {
+    let value: Option<Value> = serde_json::from_str(arguments).ok();
+    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
+    text.unwrap_or_else(|| arguments.to_owned())
+}
+
+/// Returns every row with its hashes, as `gatewren audit export` prints them.
+pub fn export(asked: &Asked<'_>) -> Made {
+    let audit = AuditReader::open(&asked.site.file("vault.db"))?;
+    let (mut lines, mut is_whole) = (Vec::new(), true);
+    audit.rows(None, |line| {
+        let value = match line {
+            AuditLine::Beginning(beginning) => export_header(&beginning),
+            AuditLine::Row(row) => Value::Object(row),
+        };
+        lines.extend_from_slice(value.to_string().as_bytes());
+        lines.push(b'\n');
+        is_whole = lines.len() <= MAX_EXPORT;
+        if is_whole {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    if !is_whole {
+        return Err(Trouble::Refused(words::LARGE_EXPORT.to_owned()));
+    }
+    let mut response = Response::new(Body::whole(lines));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/jsonl"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let name = HeaderValue::from_static("attachment; filename=\"gatewren-audit.jsonl\"");
+    headers.insert(CONTENT_DISPOSITION, name);
+    guarded(&mut response);
+    Ok(response)
+}

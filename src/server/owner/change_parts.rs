@@ -1,0 +1,147 @@
+//! Parts of a change that the inbox and its own page share.
+
+use std::collections::HashMap;
+
+use maud::{Markup, html};
+
+use super::diff::diff;
+use super::frame::proof;
+use super::parts::{name, notes, notice, time};
+use super::site::{Asked, Site};
+use super::trouble::Trouble;
+use super::words;
+use gatewren_base::sys::{exact_lines, text_notes};
+use gatewren_gate::deeds::{Movement, exact_arguments, movement};
+use gatewren_store::vault::{Change, ChangeStatus, hex};
+
+/// The agents' names by their ids.
+pub fn names(site: &Site) -> Result<HashMap<String, String>, Trouble> {
+    let agents = site.vault.agents().list()?;
+    Ok(agents
+        .into_iter()
+        .map(|agent| (agent.id, agent.name))
+        .collect())
+}
+
+/// Renders an agent's name, or its id if the agent no longer exists.
+pub fn of(names: &HashMap<String, String>, agent: &str) -> Markup {
+    name(names.get(agent).map_or(agent, String::as_str))
+}
+
+/// The path of a change's own page.
+pub fn path(change: &Change) -> String {
+    format!("/owner/changes/{}", change.id)
+}
+
+/// Renders the target of a change.
+pub fn about(change: &Change) -> Markup {
+    html! { @if let Some(target) = &change.target { (name(target)) } }
+}
+
+/// Renders the status of a change.
+pub fn standing(change: &Change) -> Markup {
+    html! { span class=(format!("tag {}", standing_class(change.status))) { (change.status.as_str()) } }
+}
+
+/// The CSS class of a status.
+pub fn standing_class(status: ChangeStatus) -> &'static str {
+    match status {
+        ChangeStatus::Pending | ChangeStatus::Unknown => "warn",
+        ChangeStatus::Failed | ChangeStatus::Rejected => "bad",
+        _ => "soft",
+    }
+}
+
+/// Renders the tool's class of risk.
+fn risk(asked: &Asked<'_>, change: &Change) -> Result<Markup, Trouble> {
+    let tools = asked.site.tools()?;
+    let tool = tools.iter().find(|tool| tool.name == change.tool);
+    Ok(html! {
+        @if let Some(tool) = tool {
+            span class="tag warn" { (tool.risk.as_str()) } " "
+            span class="soft" { (words::risk(tool.risk)) }
+        }
+    })
+}
+
+/// Renders whether the state that a change depends on has changed since the proposal.
+fn rests(change: &Change, moved: &Movement) -> Markup {
+    html! {
+        p {
+            @match moved {
+                Movement::RestsOnNothing => span class="soft" { (words::RESTS_ON_NOTHING) },
+                Movement::None => span class="soft" { (words::HAS_NOT_MOVED) },
+                Movement::At(revision, by) => span class="warn" {
+                    (words::HAS_MOVED) " " (words::REVISION) " " (revision) ", " (name(by))
+                },
+                Movement::Unknown => span class="warn" { (words::MAY_HAVE_MOVED) },
+            }
+            span class="soft" { " (" (words::PROPOSED_AT) " " (change.revision) ")" }
+        }
+    }
+}
+
+/// Renders only the button that rejects.
+pub fn reject(asked: &Asked<'_>, change: &Change) -> Markup {
+    html! {
+        form method="post" action=(path(change)) class="row" {
+            (proof(asked.session))
+            input type="hidden" name="seen" value=(hex(&change.binding()));
+            button name="do" value="reject" class="bad" { (words::REJECT) }
+        }
+    }
+}
+
+/// Renders the buttons that decide on a fully shown change, and the form for a grant.
+pub fn decision(asked: &Asked<'_>, change: &Change, grant_form: &Markup) -> Markup {
+    html! {
+        section {
+            h2 { (words::DECIDE) }
+            form method="post" action=(path(change)) {
+                (proof(asked.session))
+                input type="hidden" name="seen" value=(hex(&change.binding()));
+                div class="row" {
+                    button name="do" value="approve" { (words::APPROVE) }
+                    button name="do" value="reject" class="bad" { (words::REJECT) }
+                    div class="note" {
+                        label for=(format!("note-{}", change.id)) { (words::NOTE) }
+                        input type="text" id=(format!("note-{}", change.id)) name="note" maxlength="500" autocomplete="off";
+                    }
+                }
+                (grant_form)
+            }
+        }
+    }
+}
+
+/// Renders the agent and reason of a change, and its effect on the current state.
+pub fn facts(
+    asked: &Asked<'_>,
+    change: &Change,
+    names: &HashMap<String, String>,
+) -> Result<Markup, Trouble> {
+    let moved = movement(Some(asked.site.state.path()), change);
+    let document = asked.site.state.document();
+    let risk = risk(asked, change)?;
+    Ok(html! {
+        @if change.proven_arguments().is_none() { (notice(words::ALTERED, true)) }
+        p {
+            (standing(change)) " " (risk)
+            @if change.moved.is_some() { " " span class="tag warn" { (words::MOVED) } }
+        }
+        p { (of(names, &change.agent)) ", " (time(change.created_ms)) }
+        @if let Some(reason) = &change.reason {
+            p class="soft" { (words::REASON) }
+            blockquote { bdi { (exact_lines(reason)) } }
+            (notes(&text_notes(reason)))
+        }
+        h3 { (words::WOULD_DO) }
+        (diff(change, &document.root))
+        details {
+            summary { (words::EXACT) }
+            pre { bdi { (exact_arguments(change)) } }
+            p class="soft" { "SHA-256 " code { (hex(&change.arguments_sha256)) } }
+        }
+        (rests(change, &moved))
+    })
+}

@@ -1,0 +1,63 @@
+//! Asks for the password again before an action that grants or widens access.
+
+use hyper::{Response, StatusCode};
+use maud::html;
+
+use super::frame::{Page, Tab};
+use super::parts;
+use super::site::Asked;
+use super::trouble::Trouble;
+use super::words;
+use gatewren_gate::http::Body;
+
+/// The name of the password field.
+const FIELD: &str = "confirm_password";
+
+/// The name of the user name field, for password managers.
+const USERNAME: &str = "username";
+
+/// Checks that the owner has entered the password in the last 10 minutes of this login, or with this form.
+/// Otherwise returns a page that asks for it and then sends the same form again. The caller must not act before
+/// this returns `None`.
+pub async fn confirm(asked: &Asked<'_>) -> Result<Option<Response<Body>>, Trouble> {
+    let (logins, key) = (&asked.site.logins, asked.session.key);
+    let wrong = match asked.visit.field(FIELD) {
+        Some(password) => match logins.confirm(key, &password, asked.visit.from()).await {
+            Ok(()) => return Ok(None),
+            Err(cause) => Some(cause.to_string()),
+        },
+        None => match logins.has_confirmed(key) {
+            Ok(true) => return Ok(None),
+            Ok(false) => None,
+            Err(_) => return Err(Trouble::Unavailable),
+        },
+    };
+    page(asked, wrong.as_deref()).map(Some)
+}
+
+fn page(asked: &Asked<'_>, wrong: Option<&str>) -> Result<Response<Body>, Trouble> {
+    let sent = asked.visit.all_fields().into_iter();
+    let sent = sent.filter(|(name, _)| name != FIELD && name != USERNAME);
+    let content = html! {
+        h1 { (words::CONFIRM) }
+        @if let Some(words) = wrong { (parts::notice(words, true)) }
+        p { (words::CONFIRM_WHY) }
+        form method="post" action=(asked.visit.path()) {
+            @for (name, value) in sent { input type="hidden" name=(name) value=(value); }
+            input type="hidden" name=(USERNAME) value="owner" autocomplete="username";
+            div class="field" {
+                label for=(FIELD) { (words::PASSWORD) }
+                input type="password" id=(FIELD) name=(FIELD) autocomplete="current-password" required;
+            }
+            div class="row" { button { (words::GO_ON) } }
+        }
+    };
+    let page = Page {
+        title: words::CONFIRM,
+        tab: Some(Tab::Agents),
+        waiting: asked.site.waiting()?,
+        live: None,
+        content,
+    };
+    Ok(page.response(StatusCode::OK))
+}

@@ -1,0 +1,133 @@
+//! How clients connect: the address, the certificate authority, and how each system is made to trust it.
+
+use std::fs;
+
+use hyper::Response;
+use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use maud::{Markup, html};
+
+use super::frame::{Tab, guarded};
+use super::profile::profile;
+use super::site::{Asked, Made, Site};
+use super::trouble::Trouble;
+use super::words;
+use gatewren_base::config::TlsMode;
+use gatewren_gate::deeds::{AUTHORITY_PEM, How, SYSTEMS};
+use gatewren_gate::guard::Visit;
+use gatewren_gate::http::{Body, Facts};
+
+/// The authority's certificate, as clients download it.
+pub struct AuthorityFile {
+    pem: String,
+    facts: Facts,
+}
+
+/// The MCP URL, with the host name that the visitor used.
+pub fn mcp_url(visit: &Visit) -> String {
+    format!("https://{}/mcp", visit.host())
+}
+
+/// The MCP URL for programs without a token.
+fn connect_url(visit: &Visit) -> String {
+    format!("https://{}/connect/mcp", visit.host())
+}
+
+/// Reads the certificate of the own authority; `None` if the certificate is supplied or cannot be read.
+pub fn authority_file(site: &Site) -> Option<AuthorityFile> {
+    let own = site.live.read(|settings| settings.tls.mode == TlsMode::Own);
+    let pem = own
+        .then(|| fs::read_to_string(site.file("tls/ca.pem")).ok())
+        .flatten()?;
+    let facts = Facts::in_pem(pem.as_bytes())?;
+    Some(AuthorityFile { pem, facts })
+}
+
+/// Renders the page.
+pub fn page(asked: &Asked<'_>) -> Made {
+    let authority = authority_file(asked.site);
+    let host = asked.visit.host();
+    let content = html! {
+        h1 { (words::CONNECT) }
+        section {
+            h2 { (words::ADDRESS_OF_MCP) }
+            pre id="url" { (mcp_url(asked.visit)) }
+            button type="button" class="plain" data-copy="url" data-done=(words::COPIED) hidden { (words::COPY) }
+            p { (words::TOKEN_FIRST) " " a href="/owner/agents" { (words::AGENTS) } }
+            @if asked.site.live.read(|settings| settings.oauth.enabled) {
+                p { (words::WITHOUT_TOKEN) }
+                pre { (connect_url(asked.visit)) }
+            }
+        }
+        @match &authority {
+            None => section { p { (words::OTHERS_VOUCH) } },
+            Some(authority) => {
+                section {
+                    h2 { (words::AUTHORITY) }
+                    p { (words::AUTHORITY_WHY) }
+                    p class="row" {
+                        a class="button plain" href="/owner/connect/authority/pem" download="gatewren-ca.pem" { "PEM" }
+                        a class="button plain" href="/owner/connect/authority/der" download="gatewren-ca.crt" { "DER (Android, Windows)" }
+                        a class="button plain" href="/owner/connect/authority/mobileconfig" { ".mobileconfig (iPhone, iPad, Mac)" }
+                    }
+                    p { (words::FINGERPRINT) }
+                    pre { (authority.facts.fingerprint()) }
+                    p class="soft" { (words::FINGERPRINT_HOW) }
+                    pre { "sudo openssl x509 -in /var/lib/gatewren/tls/ca.pem -noout -fingerprint -sha256" }
+                }
+                section { h2 { (words::PER_SYSTEM) } (per_system(host)) }
+            }
+        }
+    };
+    asked.page(Tab::Connect, words::CONNECT, false, content)
+}
+
+/// Renders the steps for each system. The certificate is downloaded without verification, so its fingerprint is
+/// compared.
+fn per_system(host: &str) -> Markup {
+    let fetch = format!(
+        "curl -ko {AUTHORITY_PEM} https://{host}/owner/connect/authority/pem && openssl x509 -in {AUTHORITY_PEM} -noout -fingerprint -sha256"
+    );
+    html! {
+        p { (words::FETCH_FIRST) }
+        pre { (fetch) }
+        @for system in &SYSTEMS {
+            @match system.how {
+                How::Line(line) => { p { (system.name) } pre { (line) } },
+                How::Words(words) => p { (system.name) ": " (words) },
+            }
+        }
+    }
+}
+
+/// Returns the certificate as a file. It is public, and a phone downloads it before the owner signs in there.
+pub fn authority(site: &Site, visit: &Visit, form: &str) -> Made {
+    let authority = authority_file(site).ok_or(Trouble::Absent)?;
+    let (media, name, bytes) = match form {
+        "pem" => (
+            "application/x-pem-file",
+            AUTHORITY_PEM,
+            authority.pem.into_bytes(),
+        ),
+        "der" => (
+            "application/x-x509-ca-cert",
+            "gatewren-ca.crt",
+            authority.facts.der().to_vec(),
+        ),
+        "mobileconfig" => (
+            "application/x-apple-aspen-config",
+            "gatewren.mobileconfig",
+            profile(visit.host(), authority.facts.der()).into_bytes(),
+        ),
+        _ => return Err(Trouble::Absent),
+    };
+    let mut response = Response::new(Body::whole(bytes));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    let attachment = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
+    headers.insert(
+        CONTENT_DISPOSITION,
+        attachment.map_err(|_| Trouble::Unavailable)?,
+    );
+    guarded(&mut response);
+    Ok(response)
+}

@@ -1,0 +1,139 @@
+//! Shows a change's arguments next to the current values in the state.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::parts::{inert, name, notes};
+use super::words;
+use gatewren_base::telemetry::redact;
+use gatewren_gate::deeds::{ShownArgument, change_arguments};
+use gatewren_store::vault::Change;
+
+/// Renders each argument, next to the current value if the state has a member of that name at one of the paths that
+/// the change depends on. The arguments are complete and never redacted: a hidden part could be the command that
+/// the agent wants to run.
+pub fn diff(change: &Change, state: &Value) -> Markup {
+    let arguments: Map<String, Value> = serde_json::from_str(&change.arguments).unwrap_or_default();
+    let shown = change_arguments(change);
+    // A tool that writes into the state has the path as its target.
+    let place = change
+        .target
+        .iter()
+        .filter(|target| target.starts_with('/'));
+    let places = change.rests_on.iter().chain(place);
+    let there = places.filter_map(|pointer| Some((pointer, state.pointer(pointer)?)));
+    let there: Vec<(&String, &Value)> = there.collect();
+    let stands: Vec<&Value> = there.iter().map(|(_, value)| *value).collect();
+    html! {
+        @if shown.is_empty() { p class="soft" { (words::NO_ARGUMENTS) } }
+        dl {
+            // Both are sorted by name.
+            @for (argument, (key, wanted)) in shown.iter().zip(&arguments) {
+                dt { (argument.name) " " span class="soft" { (kind(argument)) } }
+                dd { (beside(now(&stands, &change.tool, key), (argument, wanted))) (notes(&argument.notes)) }
+            }
+        }
+        @for (pointer, value) in &there {
+            details {
+                summary { (words::AS_IT_IS) " " (name(pointer)) }
+                pre { bdi { (inert(&pretty(&redact(value)))) } }
+            }
+        }
+    }
+}
+
+/// Whether an argument is shown as plain text or as JSON.
+fn kind(argument: &ShownArgument) -> &'static str {
+    if argument.is_text {
+        words::AS_TEXT
+    } else {
+        words::AS_JSON
+    }
+}
+
+fn beside(now: Option<&Value>, (argument, wanted): (&ShownArgument, &Value)) -> Markup {
+    let text = &argument.text;
+    html! {
+        @match now {
+            Some(now) if now == wanted => div { span class="diff" { bdi { (text) } } " " span class="soft" { (words::IS_SO) } },
+            Some(now) => {
+                div { del class="diff was" { (as_it_is(&redact(now))) } }
+                div { ins class="diff will" { bdi { (text) } } }
+            },
+            None => div { span class="diff will" { bdi { (text) } } },
+        }
+    }
+}
+
+fn as_it_is(value: &Value) -> Markup {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => pretty(other),
+    };
+    html! { bdi { (inert(&text)) } }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// Returns the current value for an argument's name, or for the name as the state spells it. A switch `on` is named
+/// after its tool, and `value` is the whole value.
+fn now<'a>(stands: &[&'a Value], tool: &str, argument: &str) -> Option<&'a Value> {
+    let named = match argument {
+        "value" => return stands.first().copied(),
+        "on" => tool.split_once('_').map_or(tool, |(_, what)| what),
+        _ => argument,
+    };
+    let written = camel(named);
+    let member = |value: &&'a Value| value.get(named).or_else(|| value.get(&written));
+    stands.iter().find_map(member)
+}
+
+/// Converts `memory_limit` to `memoryLimit`.
+fn camel(name: &str) -> String {
+    let mut parts = name.split('_');
+    let mut camel = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut letters = part.chars();
+        camel.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+    }
+    camel
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_stands_now_is_found_by_either_name() {
+        let container = json!({ "memoryLimit": 5, "name": "web", "autostart": true });
+        let stands = [&container];
+        let now = |tool, argument| now(&stands, tool, argument);
+        assert_eq!(now("t", "memory_limit"), Some(&json!(5)));
+        assert_eq!(now("t", "name"), Some(&json!("web")));
+        assert_eq!(now("t", "other"), None);
+        assert_eq!(now("container_autostart", "on"), Some(&json!(true)));
+        assert_eq!(now("state_put", "value"), Some(&container));
+    }
+
+    #[test]
+    fn what_others_wrote_is_letters_alone() {
+        let wanted = json!("<img src=x onerror=alert(1)>\u{202e}gpj\u{7}");
+        let shown = ShownArgument {
+            name: "a".to_owned(),
+            is_text: true,
+            text: gatewren_base::sys::exact_lines(wanted.as_str().unwrap()),
+            notes: Vec::new(),
+        };
+        let page = beside(Some(&json!("a&b")), (&shown, &wanted)).into_string();
+        assert!(page.contains("a&amp;b"), "{page}");
+        assert!(
+            page.contains("&lt;img src=x onerror=alert(1)&gt;\\u{202e}gpj\\u{7}"),
+            "{page}"
+        );
+    }
+}

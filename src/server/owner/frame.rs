@@ -1,0 +1,137 @@
+//! The frame of every page: head, navigation, and the security headers.
+
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use hyper::{Response, StatusCode};
+use maud::{DOCTYPE, Markup, html};
+
+use super::words;
+use gatewren_gate::guard::Session;
+use gatewren_gate::http::{Body, empty};
+
+/// All content is loaded from this server, nothing is inline, and no other page may embed this one in a frame.
+const CONTENT: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
+                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The pages in the navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tab {
+    /// The inbox.
+    Inbox,
+    /// The state of the host.
+    Box,
+    /// The agents.
+    Agents,
+    /// The audit.
+    Audit,
+    /// How clients connect.
+    Connect,
+    /// The logins.
+    Logins,
+}
+
+impl Tab {
+    #[rustfmt::skip]
+    const ALL: [(Self, &'static str, &'static str); 6] = [
+        (Self::Inbox,   "/owner",         words::INBOX),
+        (Self::Box,     "/owner/box",     words::BOX),
+        (Self::Agents,  "/owner/agents",  words::AGENTS),
+        (Self::Audit,   "/owner/audit",   words::AUDIT),
+        (Self::Connect, "/owner/connect", words::CONNECT),
+        (Self::Logins,  "/owner/logins",  words::LOGINS),
+    ];
+}
+
+/// A page before it is rendered.
+pub struct Page<'a> {
+    /// The window title.
+    pub title: &'a str,
+    /// The page's navigation entry; `None` before the owner is signed in.
+    pub tab: Option<Tab>,
+    /// The number of changes that wait for a decision.
+    pub waiting: usize,
+    /// The stamp of the shown data, if the page is reloaded on changes.
+    pub live: Option<&'a str>,
+    /// The content.
+    pub content: Markup,
+}
+
+impl Page<'_> {
+    /// Returns the page as a response.
+    pub fn response(self, status: StatusCode) -> Response<Body> {
+        let mut response = Response::new(Body::whole(self.markup().into_string().into_bytes()));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        let html = HeaderValue::from_static("text/html; charset=utf-8");
+        headers.insert(CONTENT_TYPE, html);
+        // The page contains data for the owner only.
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        guarded(&mut response);
+        response
+    }
+
+    fn markup(self) -> Markup {
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (self.title) " · gatewren" }
+                    link rel="stylesheet" href="/owner/style.css";
+                    link rel="icon" href="/owner/icon.svg" type="image/svg+xml";
+                    script src="/owner/page.js" defer {}
+                }
+                body {
+                    a class="skip" href="#main" { (words::SKIP) }
+                    @if let Some(here) = self.tab { header { (navigation(here, self.waiting)) } }
+                    main id="main" tabindex="-1" data-live=[self.live] { (self.content) }
+                }
+            }
+        }
+    }
+}
+
+fn navigation(here: Tab, waiting: usize) -> Markup {
+    html! {
+        nav aria-label=(words::NAVIGATION) {
+            @for (tab, path, name) in Tab::ALL {
+                a href=(path) aria-current=[(tab == here).then_some("page")] {
+                    (name)
+                    @if tab == Tab::Inbox && waiting > 0 { " (" (waiting) ")" }
+                }
+            }
+        }
+    }
+}
+
+/// Adds the headers of every response.
+pub fn guarded(response: &mut Response<Body>) {
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT));
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // With `no-referrer`, browsers would omit the origin in form requests as well.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    let opener = HeaderName::from_static("cross-origin-opener-policy");
+    headers.insert(opener, HeaderValue::from_static("same-origin"));
+}
+
+/// Redirects to the page that shows the result of a form.
+pub fn see(path: &str) -> Response<Body> {
+    let mut response = empty(StatusCode::SEE_OTHER);
+    let to = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/owner"));
+    response.headers_mut().insert(LOCATION, to);
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    guarded(&mut response);
+    response
+}
+
+/// Renders the session's CSRF token, so that no other site can send the form.
+pub fn proof(session: &Session) -> Markup {
+    html! { input type="hidden" name=(gatewren_gate::guard::PROOF) value=(session.proof); }
+}

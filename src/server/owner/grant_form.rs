@@ -1,0 +1,115 @@
+//! The form for a grant: how far it goes is chosen here, and the widest one needs a second confirmation.
+
+use maud::{Markup, html};
+
+use super::change_parts::path;
+use super::frame::{Tab, proof};
+use super::parts::notice;
+use super::site::{Asked, Made};
+use super::trouble::Trouble;
+use super::words;
+use gatewren_gate::deeds::{Span, granted_words, is_broad, takes_command};
+use gatewren_store::vault::{Change, GrantBound, hex};
+
+/// The values of the form's scope field.
+const EXACT: &str = "exact";
+const TARGET: &str = "target";
+const PREFIX: &str = "prefix";
+const BROAD: &str = "broad";
+
+/// The grant that the owner requests with a change.
+#[derive(Debug, Clone)]
+pub struct WantedGrant {
+    /// The calls that it covers.
+    pub bound: GrantBound,
+    /// Its duration.
+    pub span: Span,
+    /// Whether the owner has confirmed that it covers every call of the tool.
+    is_sure: bool,
+}
+
+impl WantedGrant {
+    /// Reads the requested grant from the form.
+    pub fn of(asked: &Asked<'_>, change: &Change) -> Result<Self, Trouble> {
+        let field = |name: &str| asked.visit.field(name).unwrap_or_default();
+        let bound = match field("scope").as_str() {
+            EXACT => GrantBound::Arguments(change.arguments_sha256),
+            PREFIX if takes_command(&change.tool) => GrantBound::Prefix(field("prefix")),
+            TARGET if change.target.is_some() => GrantBound::Any,
+            BROAD if change.target.is_none() => GrantBound::Any,
+            _ => return Err(Trouble::Refused(words::NO_SUCH_DEED.to_owned())),
+        };
+        Ok(Self {
+            bound,
+            span: field("span").parse()?,
+            is_sure: field("sure") == "yes",
+        })
+    }
+
+    /// Whether the owner must still confirm that it covers every call.
+    pub fn needs_second_step(&self, change: &Change) -> bool {
+        is_broad(change.target.as_deref(), &self.bound) && !self.is_sure
+    }
+}
+
+/// Renders the form's part for a grant. The default is narrow: the target of the change, or exactly this call if it
+/// has no target.
+pub fn fields(change: &Change) -> Markup {
+    let (target, tool) = (change.target.as_deref(), change.tool.as_str());
+    let id = |name: &str| format!("{name}-{}", change.id);
+    let any = granted_words(tool, target, &GrantBound::Any);
+    html! {
+        div class="row" {
+            div class="note" {
+                label for=(id("scope")) { (words::GRANT_WHAT) }
+                select id=(id("scope")) name="scope" {
+                    @if target.is_some() { option value=(TARGET) { (any) } }
+                    option value=(EXACT) { (words::GRANT_EXACT) }
+                    @if takes_command(tool) { option value=(PREFIX) { (words::GRANT_PREFIX) } }
+                    @if target.is_none() { option value=(BROAD) { (any) } }
+                }
+            }
+            @if takes_command(tool) {
+                div class="note" {
+                    label for=(id("prefix")) { (words::GRANT_WORDS) }
+                    input type="text" id=(id("prefix")) name="prefix" maxlength="256" autocomplete="off";
+                }
+            }
+            div {
+                label for=(id("span")) { (words::GRANT_FOR) }
+                select id=(id("span")) name="span" {
+                    @for (span, words) in words::SPANS { option value=(span) { (words) } }
+                }
+            }
+            button name="do" value="grant" class="plain" { (words::APPROVE_AND_GRANT) }
+        }
+        p class="soft" { (words::GRANT_HOW) }
+    }
+}
+
+/// Renders the confirmation of a grant for every call of a tool.
+pub fn second_step(asked: &Asked<'_>, change: &Change, agent: &Markup) -> Made {
+    let field = |name: &str| asked.visit.field(name).unwrap_or_default();
+    let span = field("span");
+    let known = words::SPANS.iter().find(|(known, _)| *known == span);
+    let (_, time) = known.ok_or_else(|| Trouble::Refused(words::NO_SUCH_DEED.to_owned()))?;
+    let what = granted_words(&change.tool, None, &GrantBound::Any);
+    let content = html! {
+        h1 { (words::SURE) }
+        (notice(&format!("{what}, {} {time}", words::SURE_FOR), true))
+        p { (words::SURE_AGENT) " " (agent) ". " (words::SURE_HOW) }
+        form method="post" action=(path(change)) {
+            (proof(asked.session))
+            input type="hidden" name="seen" value=(hex(&change.binding()));
+            input type="hidden" name="note" value=(field("note"));
+            input type="hidden" name="scope" value=(BROAD);
+            input type="hidden" name="span" value=(span);
+            input type="hidden" name="sure" value="yes";
+            div class="row" {
+                button name="do" value="grant" class="bad" { (words::SURE_YES) }
+                a class="button plain" href=(path(change)) { (words::SURE_NO) }
+            }
+        }
+    };
+    asked.page(Tab::Inbox, words::SURE, false, content)
+}

@@ -1,0 +1,38 @@
+//! The owner's page: the inbox, the host, the agents and the audit, in a browser.
+//!
+//! Every page is HTML that needs no script: links and forms. A script from the same server keeps the content up to
+//! date. Nothing is loaded from other servers, and the headers forbid it.
+#![forbid(unsafe_code)]
+
+mod agent;
+mod agent_form;
+mod agents;
+mod asset;
+mod audit;
+mod boxed;
+mod change;
+mod change_parts;
+mod chart;
+mod confirm;
+mod connect;
+mod decide;
+mod diff;
+mod events;
+mod frame;
+mod grant_form;
+mod inbox;
+mod inbox_order;
+mod logins;
+mod parts;
+mod profile;
+mod routes;
+mod samples;
+mod sign_in;
+mod site;
+mod trouble;
+mod words;
+
+#[cfg(any(test, feature = "testing"))]
+pub use diff::diff as argument_list;
+pub use profile::profile;
+pub use site::Site;

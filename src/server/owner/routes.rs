@@ -1,0 +1,181 @@
+//! The routes of the owner's page.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, STRICT_TRANSPORT_SECURITY};
+use hyper::{Method, Response, StatusCode};
+use maud::html;
+
+use super::frame::{Page, Tab};
+use super::site::{Asked, Made, Site};
+use super::trouble::Trouble;
+use super::{
+    agent, agents, asset, audit, boxed, change, connect, decide, events, inbox, logins, parts,
+    sign_in, words,
+};
+use gatewren_gate::guard::{Refusal, Visit};
+use gatewren_gate::http::{Body, empty};
+
+impl Site {
+    /// Answers a request.
+    pub async fn answer(&self, visit: Visit) -> Response<Body> {
+        let made = match asset::asset(&visit) {
+            Some(asset) => Ok(asset),
+            None => self.made(&visit).await,
+        };
+        let mut response = made.unwrap_or_else(|trouble| match trouble {
+            Trouble::SignedOut => sign_in::ask(&visit),
+            trouble => self.troubled(&visit, &trouble),
+        });
+        let time = self.live.read(|settings| settings.access.hsts);
+        if let Some(value) = strict_transport(visit.host(), time) {
+            let headers = response.headers_mut();
+            headers.insert(STRICT_TRANSPORT_SECURITY, value);
+        }
+        response
+    }
+
+    /// Renders a rejection of the guard as a page.
+    pub fn refuse(refusal: &Refusal) -> Response<Body> {
+        let mut page = plain_page(refusal.status, &refusal.message);
+        let given = refusal.to_response();
+        for (name, value) in given.headers() {
+            if name != CONTENT_TYPE && name != CONTENT_LENGTH {
+                page.headers_mut().insert(name.clone(), value.clone());
+            }
+        }
+        page
+    }
+
+    async fn made(&self, visit: &Visit) -> Made {
+        let path = visit.path().strip_prefix("/owner").unwrap_or_default();
+        let path: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let posts = *visit.method() == Method::POST;
+        // Routes that need no sign-in.
+        match (posts, path.as_slice()) {
+            (false, ["sign-in"]) => return sign_in::page(self, visit),
+            (true, ["sign-in"]) => return sign_in::sign_in(self, visit).await,
+            (false, ["set-up"]) => return sign_in::set_up_page(self),
+            (true, ["set-up"]) => return sign_in::set_up(self, visit).await,
+            (false, ["connect", "authority", form]) => {
+                return connect::authority(self, visit, form);
+            }
+            _ => {}
+        }
+        // Without this status, a page that is still open would reconnect forever (WHATWG HTML, 9.2.3).
+        if visit.session().is_none() && path == ["events"] {
+            return Ok(empty(StatusCode::NO_CONTENT));
+        }
+        let session = visit.session().ok_or(Trouble::SignedOut)?;
+        let asked = Asked {
+            stamp: self.stamp(),
+            site: self,
+            visit,
+            session,
+        };
+        match (posts, path.as_slice()) {
+            (false, []) => inbox::page(&asked),
+            (false, ["events"]) => events::events(&asked),
+            (true, ["changes"]) => decide::together(&asked).await,
+            (false, ["changes", id]) => change::page(&asked, id),
+            (true, ["changes", id]) => decide::one(&asked, id).await,
+            (true, ["grants", id]) => decide::end_grant(&asked, id).await,
+            (false, ["box"]) => boxed::page(&asked),
+            (false, ["agents"]) => agents::page(&asked),
+            (true, ["agents"]) => agents::add(&asked).await,
+            (false, ["agents", id]) => agent::page(&asked, id),
+            (true, ["agents", id]) => agent::change(&asked, id).await,
+            (false, ["audit"]) => audit::page(&asked).await,
+            (false, ["audit", "export"]) => audit::export(&asked),
+            (false, ["audit", call]) => audit::call(&asked, call),
+            (false, ["connect"]) => connect::page(&asked),
+            (false, ["logins"]) => logins::page(&asked),
+            (true, ["logins"]) => logins::end(&asked).await,
+            (true, ["sign-out"]) => sign_in::sign_out(&asked).await,
+            _ => Err(Trouble::Absent),
+        }
+    }
+
+    fn troubled(&self, visit: &Visit, trouble: &Trouble) -> Response<Body> {
+        let content = html! {
+            h1 { (words::TROUBLE) }
+            (parts::notice(trouble.words(), true))
+            p { a href="/owner" { (words::TO_INBOX) } }
+        };
+        let page = Page {
+            title: words::TROUBLE,
+            tab: visit.session().map(|_| Tab::Inbox),
+            waiting: self.waiting().unwrap_or(0),
+            live: None,
+            content,
+        };
+        page.response(trouble.status())
+    }
+}
+
+/// Returns the header that makes browsers use only TLS for this host (RFC 6797). It never covers subdomains, which
+/// may be other machines. `None` for an address, where the header has no effect, and for localhost, where it would
+/// break plain HTTP of all other services on the reader's machine.
+fn strict_transport(host: &str, time: Duration) -> Option<HeaderValue> {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let is_local = name == "localhost" || name.ends_with(".localhost");
+    let is_address = name.starts_with('[') || name.parse::<IpAddr>().is_ok();
+    if is_local || is_address {
+        return None;
+    }
+    HeaderValue::from_str(&format!("max-age={}", time.as_secs())).ok()
+}
+
+/// Renders a page for a visitor who may not be signed in.
+fn plain_page(status: StatusCode, words: &str) -> Response<Body> {
+    let page = Page {
+        title: words::TROUBLE,
+        tab: None,
+        waiting: 0,
+        live: None,
+        content: html! {
+            h1 { (words::TROUBLE) }
+            (parts::notice(words, true))
+            p { a href="/owner" { (words::AGAIN) } }
+        },
+    };
+    page.response(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_name_is_used_over_tls_alone_and_no_address_and_no_localhost_is() {
+        let header = |host: &str| strict_transport(host, Duration::from_secs(5));
+        for host in [
+            "box.lan",
+            "box.lan:8443",
+            "BOX.local.:8443",
+            "localhost.lan",
+        ] {
+            assert_eq!(header(host).unwrap(), "max-age=5", "{host}");
+        }
+        for host in [
+            "localhost",
+            "LocalHost:8443",
+            "a.localhost:8443",
+            "127.0.0.1:8443",
+            "192.168.1.2",
+            "[::1]:8443",
+            "[fd00::1]",
+        ] {
+            assert_eq!(header(host), None, "{host}");
+        }
+        assert_eq!(
+            strict_transport("box.lan", Duration::ZERO).unwrap(),
+            "max-age=0"
+        );
+    }
+}

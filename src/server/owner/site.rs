@@ -1,0 +1,129 @@
+//! The shared state of the owner's pages, and an authenticated request.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use hyper::{Response, StatusCode};
+use maud::html;
+
+use super::frame::{Page, Tab, see};
+use super::samples::Samples;
+use super::trouble::Trouble;
+use super::{parts, words};
+use gatewren_base::config::{Live, Spaces};
+use gatewren_gate::auth::Logins;
+use gatewren_gate::deeds::Hand;
+use gatewren_gate::guard::{Session, Visit};
+use gatewren_gate::http::Body;
+use gatewren_host::backends::{Host, Lxc};
+use gatewren_store::state::State;
+use gatewren_store::vault::{ChangeStatus, OWNER, OfferedTool, Vault};
+
+/// The shared state of all pages.
+pub struct Site {
+    /// The database of agents, changes and the audit.
+    pub vault: Vault,
+    /// The state document of the host.
+    pub state: State,
+    /// The current settings.
+    pub live: Live,
+    /// The owner's sessions.
+    pub logins: Arc<Logins>,
+    /// The sources of the samples.
+    pub measured: (Arc<Host>, Lxc),
+    /// The samples of the last hour.
+    pub samples: Arc<Samples>,
+    /// The number of pages that are notified of changes.
+    pub readers: Arc<AtomicU32>,
+}
+
+/// A page, or the error that prevented it.
+pub type Made = Result<Response<Body>, Trouble>;
+
+impl Site {
+    /// Samples the host while it is polled.
+    pub fn keep_samples(&self) -> impl Future<Output = ()> + use<> {
+        let (samples, (host, lxc)) = (self.samples.clone(), self.measured.clone());
+        async move { samples.keep(host, lxc).await }
+    }
+
+    /// The number of changes that wait for the owner.
+    pub fn waiting(&self) -> Result<usize, Trouble> {
+        let open = self.vault.changes().list(true)?;
+        let waits = open
+            .iter()
+            .filter(|change| change.status == ChangeStatus::Pending);
+        Ok(waits.count())
+    }
+
+    /// Returns a stamp that changes with any data that a page may show.
+    pub fn stamp(&self) -> String {
+        let inbox = *self.vault.changes().bell().borrow();
+        let agents = *self.vault.agents().changes().borrow();
+        let state = *self.state.bell().borrow();
+        let samples = *self.samples.bell().borrow();
+        format!("{inbox}.{agents}.{state}.{samples}")
+    }
+
+    /// The spaces of the settings.
+    pub fn spaces(&self) -> Spaces {
+        self.live.read(|settings| settings.spaces.clone())
+    }
+
+    /// The offered tools.
+    pub fn tools(&self) -> Result<Vec<OfferedTool>, Trouble> {
+        Ok(self.vault.offer().tools()?)
+    }
+
+    /// The path of a file in the state directory.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.live.read(|settings| settings.state_dir.join(name))
+    }
+}
+
+/// An authenticated request of the owner.
+pub struct Asked<'a> {
+    /// The stamp before any data was read for the page.
+    pub stamp: String,
+    /// The shared state.
+    pub site: &'a Site,
+    /// The request.
+    pub visit: &'a Visit,
+    /// The owner's session.
+    pub session: &'a Session,
+}
+
+impl Asked<'_> {
+    /// Renders a page for the owner.
+    pub fn page(&self, tab: Tab, title: &str, live: bool, content: maud::Markup) -> Made {
+        let page = Page {
+            title,
+            tab: Some(tab),
+            waiting: self.site.waiting()?,
+            live: live.then_some(self.stamp.as_str()),
+            content,
+        };
+        Ok(page.response(StatusCode::OK))
+    }
+
+    /// The actor of an action, for the audit.
+    pub fn hand(&self) -> Hand {
+        Hand {
+            by: OWNER.to_owned(),
+            from: self.visit.from().to_string(),
+        }
+    }
+
+    /// Renders the confirmation of the previous action, by its name in the query.
+    pub fn said(&self) -> maud::Markup {
+        let said = self.visit.query("said").unwrap_or_default();
+        let known = words::SAID.iter().find(|(name, _)| *name == said);
+        html! { @if let Some((_, words)) = known { (parts::notice(words, false)) } }
+    }
+}
+
+/// Redirects after an action; `said` names the confirmation to show.
+pub fn done(path: &str, said: &str) -> Response<Body> {
+    see(&format!("{path}?said={said}"))
+}

@@ -1,0 +1,386 @@
+//! `backup_*`: backups of containers and of the host's directories, and the backup targets.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{failure::failed, long::keep, number::Number};
+use gatewren_host::backends::{
+    Backup, BackupId, BackupSubject, BackupTarget, Backups, BackupsView, ContainerName, TargetName,
+    UnseenTarget, Verified,
+};
+use gatewren_wire::registry::{
+    Cx, HelperClass, Interruption, Result, Risk, Scope, ToolError, Toolset,
+};
+
+const TARGET: &[(&str, &str)] = &[("targetId", "target")];
+const PASSWORD: &[&str] = &["password"];
+
+/// The toolset.
+pub fn tools(backups: Arc<Backups>) -> Toolset<Backups> {
+    const OF_PACKAGE: &[(&str, &str)] = &[("targetId", "target"), ("packageIds", "container")];
+    let copies = Toolset::over(backups)
+        .named("backup")
+        .tool("backup_create", Risk::Write, create)
+        .about(Scope::HostOr("container"))
+        .through(HelperClass::Backup)
+        .titled("Create a backup")
+        .startos("backup.create", OF_PACKAGE)
+        .refusing_secrets(&["password", "oldPassword"])
+        .long()
+        .tool("backup_restore", Risk::Disrupt, restore)
+        .about(Scope::HostOr("container"))
+        .makes_target()
+        .through(HelperClass::Backup)
+        .titled("Restore a backup")
+        .startos("package.backup.restore", OF_PACKAGE)
+        .refusing_secrets(PASSWORD)
+        .syncs_state()
+        .long()
+        .tool("backup_list", Risk::Read, list)
+        .about(Scope::Within)
+        .through(HelperClass::Backup)
+        .titled("List backups")
+        .startos("backup.target.info", TARGET)
+        .leaving_aside(&[("serverId", "string")])
+        .refusing_secrets(PASSWORD)
+        .tool("backup_verify", Risk::Read, verify)
+        .about(Scope::Within)
+        .through(HelperClass::Backup)
+        .titled("Verify a backup")
+        .long();
+    with_places(copies)
+}
+
+fn with_places(copies: Toolset<Backups>) -> Toolset<Backups> {
+    copies
+        .tool("backup_target_list", Risk::Read, targets)
+        .about(Scope::Within)
+        .through(HelperClass::Backup)
+        .titled("List backup targets")
+        .startos("backup.target.list", &[])
+        .tool("backup_target_add", Risk::Persist, add)
+        .about(Scope::Host)
+        .through(HelperClass::Backup)
+        .titled("Add a backup target")
+        .tool("backup_target_remove", Risk::Disrupt, remove)
+        .about(Scope::Host)
+        .through(HelperClass::Backup)
+        .titled("Remove a backup target")
+        .startos("backup.target.cifs.remove", &[("id", "target")])
+        .tool("backup_target_mount", Risk::Write, mount)
+        .about(Scope::Host)
+        .through(HelperClass::Backup)
+        .titled("Mount a backup target")
+        .startos("backup.target.mount", TARGET)
+        .leaving_aside(&[("serverId", "string"), ("allowPartial", "boolean")])
+        .refusing_secrets(PASSWORD)
+        .tool("backup_target_umount", Risk::Write, umount)
+        .about(Scope::Host)
+        .through(HelperClass::Backup)
+        .titled("Unmount a backup target")
+        .startos("backup.target.umount", TARGET)
+}
+
+fn view(backups: &Backups, cx: &Cx) -> BackupsView {
+    backups.seen_by(&cx.caller().reach, cx.reference())
+}
+
+/// Back up a container (files and settings) or a host directory that the owner allows, and return it. A running
+/// container is frozen during the backup; separate mounts are not included. An interrupted backup leaves nothing
+/// behind. `backup_target_list` lists targets, `backup_verify` checks a backup.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    /// The target to store the backup on.
+    target: TargetName,
+    /// The container to back up. Give this or `path`.
+    #[serde(default, deserialize_with = "one_alone")]
+    container: Option<ContainerName>,
+    /// The absolute path of the host directory or file to back up.
+    path: Option<String>,
+    /// Whether to freeze a running container for the backup. Without it, files may be half old and half new.
+    #[serde(default = "yes")]
+    freeze: bool,
+}
+
+/// Accepts a name or a list of one, as `StartOS` clients send it.
+fn one_alone<'de, D: Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Option<ContainerName>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Name(String),
+        List([String; 1]),
+    }
+    let Some(Form::Name(name) | Form::List([name])) = Option::<Form>::deserialize(from)? else {
+        return Ok(None);
+    };
+    name.parse().map(Some).map_err(D::Error::custom)
+}
+
+fn yes() -> bool {
+    true
+}
+
+async fn create(backups: Arc<Backups>, asked: Create, cx: Cx) -> Result<Backup> {
+    let subject = subject(asked.container, asked.path)?;
+    let view = view(&backups, &cx);
+    let made = view.create(asked.target, (subject, asked.freeze), keep(&cx));
+    made.await.map_err(failed)
+}
+
+/// Restore a backup: replace its stopped container (`container_stop`), which loses later changes, or create a new
+/// container or host directory. Every byte is checked, and nothing changes until the copy is complete. Returns what
+/// was restored; `container_start` starts the container.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Restore {
+    /// The target that holds the backup.
+    target: TargetName,
+    /// The backup's id, as `backup_list` shows it; default: the container's newest on that target.
+    backup: Option<BackupId>,
+    /// The container to restore to: its own, or an unused name for a new one with its own hardware addresses and
+    /// host name. Give this or `path`.
+    #[serde(default, deserialize_with = "one_alone")]
+    container: Option<ContainerName>,
+    /// The absolute path of the new host directory to restore to, where the owner allows writing.
+    path: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Restored {
+    /// The backup that was restored.
+    backup: BackupId,
+    /// The container that it was restored to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<ContainerName>,
+    /// The directory that it was restored to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+}
+
+async fn restore(backups: Arc<Backups>, asked: Restore, cx: Cx) -> Result<Restored> {
+    let (container, path) = (asked.container, asked.path);
+    let subject = subject(container.clone(), path.clone())?;
+    let view = view(&backups, &cx);
+    let backup = match (asked.backup, &container) {
+        (Some(backup), _) => backup,
+        (None, Some(container)) => newest(&view, &asked.target, container).await?,
+        (None, None) => {
+            let words = "say which `backup` is to be brought back";
+            let hint = "Nothing was done. backup_list names those that there are.";
+            return Err(ToolError::new(words).hint(hint).into());
+        }
+    };
+    let done = view.restore(asked.target, (backup.clone(), subject), keep(&cx));
+    done.await.map_err(failed)?;
+    Ok(Restored {
+        backup,
+        container,
+        path,
+    })
+}
+
+/// Returns the newest backup of a container.
+async fn newest(
+    view: &BackupsView,
+    target: &TargetName,
+    container: &ContainerName,
+) -> Result<BackupId> {
+    let list = view.list(Some(target.clone())).await.map_err(failed)?;
+    let mut own = list.backups.into_iter().map(|backup| backup.backup);
+    own.find(|backup| backup.container() == Some(container))
+        .ok_or_else(|| {
+            let words = format!("there is no backup of '{container}' on '{target}'");
+            let hint = "Nothing was done. backup_list names those that there are.";
+            ToolError::new(words).hint(hint).into()
+        })
+}
+
+/// Returns the subject: a container or a path, and not both.
+fn subject(
+    container: Option<ContainerName>,
+    path: Option<String>,
+) -> std::result::Result<BackupSubject, Interruption> {
+    /// The maximum length of a path (`PATH_MAX` without its NUL).
+    const PATH_BYTES: usize = 4095;
+    match (container, path) {
+        (Some(container), None) => Ok(BackupSubject::Container(container)),
+        (None, Some(path)) if path.len() <= PATH_BYTES => Ok(BackupSubject::Path(path)),
+        (None, Some(_)) => Err(ToolError::new("`path` is longer than any path")
+            .hint("Nothing was done.")
+            .into()),
+        _ => Err(ToolError::new("give either `container` or `path`")
+            .hint("Nothing was done.")
+            .into()),
+    }
+}
+
+/// List backups, newest first: the container or path, the time, the size, and whether the container was running. Only
+/// complete backups are listed. `backup_verify` checks one, `backup_restore` restores it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// Only backups on this target.
+    target: Option<TargetName>,
+    /// Only backups of this container.
+    container: Option<ContainerName>,
+    /// How many to skip: `next_offset` of the previous answer.
+    #[serde(default)]
+    offset: u32,
+    /// How many to return, 1 to 100.
+    #[serde(default)]
+    limit: Number<1, 100, 50>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    /// The backups, newest first.
+    backups: Vec<Backup>,
+    /// The total number of backups.
+    total: usize,
+    /// The offset of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u32>,
+    /// Whether there are older backups that `total` does not count.
+    truncated: bool,
+    /// Targets that could not be read.
+    unseen: Vec<UnseenTarget>,
+}
+
+async fn list(backups: Arc<Backups>, asked: List, cx: Cx) -> Result<Listed> {
+    let found = view(&backups, &cx).list(asked.target).await;
+    let mut found = found.map_err(failed)?;
+    if let Some(container) = &asked.container {
+        let is_of = |backup: &Backup| backup.container.as_ref() == Some(container);
+        found.backups.retain(is_of);
+    }
+    let total = found.backups.len();
+    let next = asked.offset.saturating_add(asked.limit.get());
+    let told = found.backups.into_iter().skip(asked.offset as usize);
+    Ok(Listed {
+        backups: told.take(asked.limit.get() as usize).collect(),
+        total,
+        next_offset: ((next as usize) < total).then_some(next),
+        truncated: found.truncated,
+        unseen: found.unseen,
+    })
+}
+
+/// Verify a backup: read all of it and return whether every byte is as written and the archive is readable. If not,
+/// `problem` has the reason. Nothing is changed; a large backup takes time. `backup_list` lists backups,
+/// `backup_restore` restores one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Verify {
+    /// The target that holds the backup.
+    target: TargetName,
+    /// The backup's id, as `backup_list` shows it.
+    backup: BackupId,
+}
+
+async fn verify(backups: Arc<Backups>, asked: Verify, cx: Cx) -> Result<Verified> {
+    let view = view(&backups, &cx);
+    let verified = view.verify(asked.target, asked.backup, keep(&cx));
+    verified.await.map_err(failed)
+}
+
+/// List the backup targets with their free space, and for each that cannot be used, the reason. `backup_target_mount`
+/// mounts a disk or a share.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Targets {}
+
+#[derive(Serialize, JsonSchema)]
+struct AllTargets {
+    /// The targets, sorted by name.
+    targets: Vec<BackupTarget>,
+}
+
+async fn targets(backups: Arc<Backups>, Targets {}: Targets, cx: Cx) -> Result<AllTargets> {
+    let targets = view(&backups, &cx).targets().await.map_err(failed)?;
+    Ok(AllTargets { targets })
+}
+
+/// Add a backup target: a directory with the target's name below one that the owner configured. The owner's own targets
+/// are in a file that this server cannot write. Returns it as `backup_target_list` does.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Add {
+    /// The target's name, also the directory's.
+    target: TargetName,
+    /// The owner's directory to create it in; default: the first.
+    root: Option<String>,
+}
+
+async fn add(backups: Arc<Backups>, asked: Add, cx: Cx) -> Result<BackupTarget> {
+    let view = view(&backups, &cx);
+    let (target, root) = (asked.target, asked.root);
+    // No configured root is longer.
+    let root = root.map(|root| root.chars().take(4096).collect());
+    view.add(target.clone(), root).await.map_err(failed)?;
+    one(&view, &target).await
+}
+
+/// Remove a backup target that was added here. Its backups stay where they are; `backup_target_add` with the same name
+/// shows them again. The owner's own targets cannot be removed. Returns the name.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Remove {
+    /// The target's name.
+    target: TargetName,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Removed {
+    /// The target that was removed.
+    target: TargetName,
+}
+
+async fn remove(backups: Arc<Backups>, Remove { target }: Remove, cx: Cx) -> Result<Removed> {
+    let view = view(&backups, &cx);
+    view.remove(target.clone()).await.map_err(failed)?;
+    Ok(Removed { target })
+}
+
+/// Mount the disk or share of a backup target where only root sees it. Fails if the disk or share is missing; a mounted
+/// one stays mounted. Returns the target as `backup_target_list` does.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Mount {
+    /// The target's name.
+    target: TargetName,
+}
+
+async fn mount(backups: Arc<Backups>, Mount { target }: Mount, cx: Cx) -> Result<BackupTarget> {
+    switch(&view(&backups, &cx), target, true).await
+}
+
+/// Unmount the disk or share of a backup target, so that it can be disconnected. Fails while a backup is written or
+/// read there. Returns the target as `backup_target_list` does; `backup_target_mount` mounts it again.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Umount {
+    /// The target's name.
+    target: TargetName,
+}
+
+async fn umount(backups: Arc<Backups>, Umount { target }: Umount, cx: Cx) -> Result<BackupTarget> {
+    switch(&view(&backups, &cx), target, false).await
+}
+
+async fn switch(view: &BackupsView, target: TargetName, mounted: bool) -> Result<BackupTarget> {
+    let done = view.set_mounted(target.clone(), mounted).await;
+    done.map_err(failed)?;
+    one(view, &target).await
+}
+
+async fn one(view: &BackupsView, name: &TargetName) -> Result<BackupTarget> {
+    let mut all = view.targets().await.map_err(failed)?.into_iter();
+    let found = all.find(|target| target.target == *name);
+    found.ok_or_else(|| ToolError::new("the target has gone again").into())
+}

@@ -1,0 +1,99 @@
+//! `notify_send`: messages from an agent to the owner.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::words::Words;
+use crate::courier::{Courier, Message, NotSent, Priority, Source};
+use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
+
+/// The toolset.
+pub fn tools(courier: Arc<Courier>) -> Toolset<Courier> {
+    Toolset::over(courier)
+        .named("notifications")
+        .tool("notify_send", Risk::Write, send)
+        .about(Scope::Within)
+        .titled("Send the owner a message")
+}
+
+/// Send the owner a message, marked as yours, to their phone or another channel, and return the channel that accepted
+/// it. Fails if the channel rejects it or your hourly limit is reached. Use it if the owner must know before reading
+/// `notification_list`; send no secrets.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Send {
+    /// The title, in a few words.
+    title: Option<Words<120>>,
+    /// The message for the owner.
+    message: Words<1000>,
+    /// How soon the owner should read it.
+    #[serde(default)]
+    priority: Asked,
+    /// The channel's name, as the owner set it; default: the first by name.
+    channel: Option<String>,
+}
+
+/// How soon the owner should read it.
+#[derive(Deserialize, JsonSchema, Clone, Copy, Default)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum Asked {
+    Low,
+    #[default]
+    Normal,
+    High,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Sent {
+    /// The channel that accepted it.
+    channel: String,
+    /// Whether it was delivered; a failure is an error.
+    delivered: bool,
+}
+
+async fn send(courier: Arc<Courier>, asked: Send, cx: Cx) -> Result<Sent> {
+    let caller = cx.caller();
+    let priority = match asked.priority {
+        Asked::Low => Priority::Low,
+        Asked::Normal => Priority::Normal,
+        Asked::High => Priority::High,
+    };
+    let title = asked.title.map(Words::into_text).unwrap_or_default();
+    let source = Source::Agent(caller.name.to_string());
+    let message = Message::new(source, title, asked.message.into_text(), priority);
+    let sent = courier.send(&caller.agent, asked.channel.as_deref(), &message);
+    let channel = sent.await.map_err(failed)?;
+    Ok(Sent {
+        channel,
+        delivered: true,
+    })
+}
+
+fn failed(why: NotSent) -> ToolError {
+    match why {
+        NotSent::NoChannel(there) if there.is_empty() => {
+            ToolError::new("The owner has no channel any more that takes messages of agents.")
+        }
+        NotSent::NoChannel(there) => {
+            ToolError::new("There is no such channel, or it takes no messages of agents.")
+                .hint(format!("There are: {}.", there.join(", ")))
+        }
+        NotSent::TooMany(most, wait) => ToolError {
+            retry: true,
+            ..ToolError::new(format!(
+                "You may send {most} messages within an hour, delivered or not; the next in {wait} s. Nothing was sent."
+            ))
+        },
+        NotSent::Undelivered(channel, why) => ToolError {
+            retry: !why.is_lasting(),
+            ..ToolError::new(format!(
+                "The channel {channel} did not take it: {}.",
+                why.shortly()
+            ))
+            .hint("The journal of gatewren tells the owner more.")
+        },
+    }
+}

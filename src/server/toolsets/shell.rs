@@ -1,0 +1,197 @@
+//! `system_shell` and `container_shell`: commands that leave no child process running.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::kept_outputs::OUTPUTS;
+use super::{failure::failed, number::Number};
+use gatewren_host::backends::{
+    Captured, ContainerName, KEPT_FOR, KeptOutputs, Program, Shell, ShellCall, ShellOutcome,
+    neutralise,
+};
+use gatewren_wire::protocol::ResourceContents;
+use gatewren_wire::registry::{
+    Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset, is_text,
+};
+
+/// The toolset.
+pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
+    Toolset::over(shell)
+        .named("shell")
+        .answering("system_shell", Risk::Execute, on_host)
+        .about(Scope::Host)
+        .through(HelperClass::HostShell)
+        .titled("Run a command on the host")
+        .returning::<ShellOutcome>()
+        .startos("system.shell", &[("timeout", "timeout_s")])
+        .offers_task()
+        .answering("container_shell", Risk::Execute, in_container)
+        .about(Scope::Container("container"))
+        .through(HelperClass::ContainerShell)
+        .titled("Run a command in a container")
+        .returning::<ShellOutcome>()
+        .startos(
+            "package.shell",
+            &[("id", "container"), ("timeout", "timeout_s")],
+        )
+        .leaving_aside(&[("subcontainer", "string"), ("name", "string")])
+        .offers_task()
+}
+
+/// The URI of binary output, which exists only as a resource inside its answer.
+const STDOUT: &str = "gatewren:///call/stdout";
+
+/// The timeout of a command in seconds.
+type Timeout = Number<1, 300, 30>;
+
+/// Run a command on the host with `/bin/bash -c`, a clean environment, no input and no terminal. Returns exit code
+/// or signal, stdout and stderr; long output is cut in the middle. All child processes, including background ones,
+/// are killed when the call ends. `container_shell` is for containers.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OnHost {
+    /// The command line for bash.
+    command: Option<String>,
+    /// A program and its arguments, run without a shell, instead of `command`.
+    argv: Option<Vec<String>>,
+    /// The timeout in seconds, after which it is killed; `timed_out` reports that.
+    #[serde(default)]
+    timeout_s: Timeout,
+    /// The user to run as; default: root.
+    user: Option<String>,
+    /// The directory to start in; default: the user's home.
+    cwd: Option<String>,
+    /// Environment variables to add.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
+    let call = ShellCall {
+        command: program(asked.command, asked.argv)?,
+        timeout: asked.timeout_s.seconds(),
+        user: asked.user,
+        cwd: asked.cwd,
+        env: asked.env,
+    };
+    let kept = shell.outputs().clone();
+    let shell = shell.seen_by(&cx.caller().reach, cx.reference());
+    let outcome = shell.host(call).await.map_err(failed)?;
+    answer(&kept, outcome, &cx)
+}
+
+/// Run a command in a running LXC container (`container_start`) with `/bin/sh -c`, a clean environment, no input
+/// and no terminal. Returns exit code or signal, stdout and stderr; long output is cut in the middle. All child
+/// processes, including background ones, are killed when the call ends.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InContainer {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// The command line for sh.
+    command: Option<String>,
+    /// A program and its arguments, run without a shell, instead of `command`.
+    argv: Option<Vec<String>>,
+    /// The timeout in seconds, after which it is killed; `timed_out` reports that.
+    #[serde(default)]
+    timeout_s: Timeout,
+    /// The user of the container to run as; default: root.
+    user: Option<String>,
+    /// The directory to start in; default: the user's home.
+    cwd: Option<String>,
+    /// Environment variables to add.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<Answer> {
+    let call = ShellCall {
+        command: program(asked.command, asked.argv)?,
+        timeout: asked.timeout_s.seconds(),
+        user: asked.user,
+        cwd: asked.cwd,
+        env: asked.env,
+    };
+    let kept = shell.outputs().clone();
+    let shell = shell.seen_by(&cx.caller().reach, cx.reference());
+    let outcome = shell.container(&asked.container, call).await;
+    answer(&kept, outcome.map_err(failed)?, &cx)
+}
+
+/// Returns the program: exactly one of the two arguments.
+pub fn program(
+    command: Option<String>,
+    argv: Option<Vec<String>>,
+) -> std::result::Result<Program, ToolError> {
+    match (command, argv) {
+        (Some(line), None) if !line.trim().is_empty() => Ok(Program::Shell(line)),
+        (None, Some(argv)) if argv.first().is_some_and(|name| !name.is_empty()) => {
+            Ok(Program::Argv(argv))
+        }
+        _ => Err(ToolError::new(
+            "invalid argument `command`: give either `command`, a line, or `argv`, a list",
+        )
+        .hint("Nothing was done.")),
+    }
+}
+
+/// The text is neutralised, because terminal control sequences would take effect in the terminal that shows it.
+fn answer(kept: &KeptOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answer> {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}", summary(&outcome));
+    for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
+        if !output.is_empty() {
+            let _ = writeln!(text, "--- {name}\n{}", neutralise(output));
+        }
+    }
+    let data = serde_json::to_value(&outcome).map_err(|cause| {
+        ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
+    })?;
+    let mut answer = Answer::text(text).with_data(&data);
+    for (name, output) in std::mem::take(&mut outcome.longer) {
+        let words = link_words(name, &output);
+        if let Some(id) = kept.keep(&cx.caller().agent, output) {
+            answer = answer.with_link(&format!("{OUTPUTS}{id}"), name, &words);
+        }
+    }
+    Ok(match outcome.stdout_raw.as_deref() {
+        Some(bytes) if !is_text(bytes) => {
+            let kind = "application/octet-stream";
+            answer.with_resource(ResourceContents::of_bytes(STDOUT, kind, bytes))
+        }
+        _ => answer,
+    })
+}
+
+/// Describes the target of a link to an output.
+fn link_words(name: &str, output: &Captured) -> String {
+    let bytes = output.head.len() + output.tail.len();
+    let minutes = KEPT_FOR.as_secs() / 60;
+    let part = if output.truncated() {
+        format!("{bytes} of the {} bytes", output.total_bytes)
+    } else {
+        format!("all {bytes} bytes")
+    };
+    format!("{part} of {name}, for {minutes} minutes and for this agent alone")
+}
+
+/// Describes how the command ended, in a line.
+fn summary(outcome: &ShellOutcome) -> String {
+    let seconds = Duration::from_millis(outcome.duration_ms).as_secs_f64();
+    match (outcome.exit_code, outcome.signal, outcome.killed_because) {
+        (Some(code), ..) => format!("exit code {code} after {seconds:.3} s"),
+        (_, Some(signal), _) => format!("ended by signal {signal} after {seconds:.3} s"),
+        (.., Some("timeout")) => {
+            format!("time was up after {seconds:.3} s: killed, with everything that it had started")
+        }
+        (.., why) => format!(
+            "killed ({}) after {seconds:.3} s",
+            why.unwrap_or("no reason given")
+        ),
+    }
+}

@@ -1,0 +1,149 @@
+//! The end of a call: its last bytes, and the future that waits for them.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use hyper::StatusCode;
+
+use super::{endpoint::Endpoint, wire};
+use crate::dispatch::{Context as Sender, Engine, Outcome};
+use gatewren_wire::protocol::{Id, Parts, RpcError, Version, code};
+
+/// A boxed future.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The last bytes of a response, and the status to use if nothing was sent before them.
+pub struct End {
+    /// The status, if it can still be chosen.
+    pub status: StatusCode,
+    /// A JSON-RPC message.
+    pub body: Parts,
+}
+
+impl End {
+    /// The end of a call that was in progress when its agent's access ended.
+    pub fn expelled(id: &Id) -> Self {
+        let error = RpcError::invalid_request(
+            "this agent's token was revoked or has expired; the call was ended",
+        );
+        Self {
+            status: StatusCode::UNAUTHORIZED,
+            body: wire::error(Some(id), &error).into(),
+        }
+    }
+
+    /// The end of a call of the stateless era.
+    pub fn of(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> Self {
+        let server = &engine.catalog.server;
+        match outcome {
+            Ok(Outcome::Complete(result)) => Self {
+                status: StatusCode::OK,
+                body: wire::answer(Some(id), Ok(&result)).into(),
+            },
+            Ok(Outcome::Called(result)) => Self {
+                status: StatusCode::OK,
+                body: result
+                    .answer(id, Version::V2026_07_28, &engine.signature)
+                    .into(),
+            },
+            Ok(Outcome::Read(result)) => Self {
+                status: StatusCode::OK,
+                body: result.answer(id, Version::V2026_07_28, &engine.signature),
+            },
+            Ok(Outcome::Listed(list)) => Self {
+                status: StatusCode::OK,
+                body: wire::listed(id, &list, Version::V2026_07_28).into(),
+            },
+            Ok(Outcome::Ask(question, sealed)) => {
+                let mut result = question.to_result(sealed);
+                server.sign(&mut result);
+                Self {
+                    status: StatusCode::OK,
+                    body: wire::answer(Some(id), Ok(&result)).into(),
+                }
+            }
+            Err(error) => {
+                // A missing capability is the request's fault, even if the tool detected it.
+                let missing = error.code == code::MISSING_CAPABILITY;
+                let status = if missing {
+                    StatusCode::BAD_REQUEST
+                } else {
+                    StatusCode::OK
+                };
+                Self {
+                    status,
+                    body: wire::answer(Some(id), Err(&error)).into(),
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the end of a call: `None` if the client has cancelled it and must not receive anything more.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "saves an allocation for each call"
+)]
+pub enum Ending {
+    /// Any future.
+    Other(BoxFuture<Option<End>>),
+    /// A call of the stateless era.
+    Call(Calling),
+}
+
+impl Ending {
+    /// Wraps any future.
+    pub fn when(end: impl Future<Output = Option<End>> + Send + 'static) -> Self {
+        Self::Other(Box::pin(end))
+    }
+}
+
+impl Future for Ending {
+    type Output = Option<End>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Self::Other(end) => end.as_mut().poll(cx),
+            Self::Call(call) => call.poll(cx).map(Some),
+        }
+    }
+}
+
+/// A call that ends when its agent's access ends. Most calls end at once, so the future that waits for the agent is
+/// created only for those that do not.
+pub struct Calling {
+    endpoint: Arc<Endpoint>,
+    id: Id,
+    sender: Sender,
+    outcome: BoxFuture<Result<Outcome, RpcError>>,
+    expelled: Option<BoxFuture<()>>,
+}
+
+impl Calling {
+    /// A call by this sender, answered under this id.
+    pub fn new(
+        endpoint: Arc<Endpoint>,
+        (id, sender): (Id, Sender),
+        outcome: BoxFuture<Result<Outcome, RpcError>>,
+    ) -> Self {
+        Self {
+            endpoint,
+            id,
+            sender,
+            outcome,
+            expelled: None,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if let Poll::Ready(outcome) = self.outcome.as_mut().poll(cx) {
+            return Poll::Ready(End::of(self.endpoint.engine(), &self.id, outcome));
+        }
+        let expelled = self.expelled.get_or_insert_with(|| {
+            let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
+            Box::pin(async move { endpoint.guard().expelled(&who).await })
+        });
+        expelled.as_mut().poll(cx).map(|()| End::expelled(&self.id))
+    }
+}

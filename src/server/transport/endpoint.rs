@@ -1,0 +1,111 @@
+//! The state of the MCP endpoint: the engine, the guard and the sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::{Response, StatusCode};
+
+use super::{sessions::Sessions, wire};
+use crate::dispatch::{Context, Engine, Held};
+use gatewren_base::config::Live;
+use gatewren_gate::guard::{Admitted, Guard, Refusal};
+use gatewren_gate::http::{Body, json};
+use gatewren_wire::protocol::{Id, Params, RpcError};
+
+/// The MCP endpoint.
+pub struct Endpoint {
+    engine: Arc<Engine>,
+    guard: Arc<Guard>,
+    sessions: Arc<Sessions>,
+    live: Live,
+}
+
+impl Endpoint {
+    /// Creates an endpoint over an engine.
+    pub fn new(
+        engine: Arc<Engine>,
+        guard: Arc<Guard>,
+        sessions: Arc<Sessions>,
+        live: Live,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            guard,
+            sessions,
+            live,
+        })
+    }
+
+    /// Ends expired sessions and records the use of the others, for as long as it is polled.
+    pub async fn keep_sessions(self: Arc<Self>) {
+        self.sessions.keep().await;
+    }
+
+    /// Records the use of sessions once more: the last step before the server ends.
+    pub async fn note_sessions(&self) {
+        self.sessions.note().await;
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    pub(super) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// The interval of keep-alive notifications for a call that reports no progress itself; zero disables them.
+    pub(super) fn heartbeat(&self) -> Duration {
+        self.live.read(|settings| settings.limits.heartbeat)
+    }
+
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Reserves a slot for a call, which is released when the last holder drops it.
+    pub(super) fn call(
+        &self,
+        sender: &Context,
+        method: &str,
+        params: &Params,
+    ) -> Result<Held, Refusal> {
+        let only_reads = self.engine.only_reads(method, params);
+        let place = self.guard.call(&sender.who, only_reads)?;
+        Ok(Arc::new((place, self.engine.metrics.call())))
+    }
+
+    /// Reserves a slot for a call; waits a short time if none is free.
+    pub(super) async fn call_in_time(
+        &self,
+        sender: &Context,
+        method: &str,
+        params: &Params,
+    ) -> Result<Held, Refusal> {
+        let only_reads = self.engine.only_reads(method, params);
+        let place = self.guard.call_in_time(&sender.who, only_reads).await?;
+        Ok(Arc::new((place, self.engine.metrics.call())))
+    }
+
+    /// Reserves a slot for a stream.
+    pub(super) fn stream(&self, sender: &Context) -> Result<Held, Refusal> {
+        let place = self.guard.stream(&sender.who)?;
+        Ok(Arc::new((place, self.engine.metrics.stream())))
+    }
+
+    /// The response to an authenticated request that exceeds a limit.
+    pub(super) fn turn_away(&self, refusal: &Refusal) -> Response<Body> {
+        self.engine.metrics.refused(refusal.error);
+        refusal.to_response()
+    }
+}
+
+/// The sender of an admitted request, with its address.
+pub fn sender(admitted: &Admitted) -> Context {
+    Context::of(admitted.who().clone(), Some(admitted.peer().ip()))
+}
+
+/// A JSON-RPC error with an HTTP status.
+pub fn refuse(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Response<Body> {
+    json(status, wire::error(id, error))
+}

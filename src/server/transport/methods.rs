@@ -1,0 +1,96 @@
+//! The methods and notifications that only the stateful revisions have.
+
+use serde_json::{Value, json};
+
+use super::{endpoint::Endpoint, session::Session};
+use crate::dispatch::Context;
+use gatewren_wire::protocol::{Id, IncomingNotification, Request, RpcError, error_for_stateful};
+
+/// The methods that a session answers itself.
+const OWN: [&str; 9] = [
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    // Methods of the stateless era; a session has other methods for the same purposes, and no tasks.
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+];
+
+/// Whether a session answers this method itself.
+pub fn is_own(method: &str) -> bool {
+    OWN.contains(&method)
+}
+
+/// Answers one of these methods. Changes of the session are stored before this returns.
+pub async fn answer(
+    endpoint: &Endpoint,
+    session: &Session,
+    (sender, request): (&Context, &Request),
+) -> Result<Value, RpcError> {
+    match &*request.method {
+        "ping" => {}
+        "logging/setLevel" => {
+            let name = request.params.get("level").and_then(Value::as_str);
+            let level = endpoint.engine().log_level(name)?;
+            session.set_level(level);
+            endpoint.sessions().level_set(session, level).await;
+        }
+        "resources/subscribe" => subscribe(endpoint, session, (sender, request)).await?,
+        "resources/unsubscribe" => {
+            let uri = uri(request)?;
+            session.interests.remove(uri);
+            endpoint.sessions().unsubscribed(session, uri).await;
+        }
+        other => return Err(RpcError::method_not_found(other)),
+    }
+    Ok(json!({}))
+}
+
+async fn subscribe(
+    endpoint: &Endpoint,
+    session: &Session,
+    (sender, request): (&Context, &Request),
+) -> Result<(), RpcError> {
+    let uri = uri(request)?;
+    let engine = endpoint.engine();
+    if engine.catalog.resources().is_none() {
+        return Err(RpcError::method_not_found(&request.method));
+    }
+    if !engine.can_watch(sender, uri) {
+        let error = RpcError::resource_not_found(uri);
+        return Err(error_for_stateful(&request.method, error));
+    }
+    let since = engine.since(sender, uri);
+    session.interests.add(uri, since)?;
+    let sessions = endpoint.sessions();
+    sessions.subscribed(session, uri, since.number()).await;
+    Ok(())
+}
+
+fn uri(request: &Request) -> Result<&str, RpcError> {
+    request
+        .params
+        .get("uri")
+        .and_then(Value::as_str)
+        .ok_or_else(|| {
+            RpcError::invalid_params(format!("{} needs params.uri, a string", request.method))
+        })
+}
+
+/// Handles a notification; unknown ones are accepted and ignored.
+pub fn notified(session: &Session, note: &IncomingNotification) {
+    if let Some(id) = cancels(note) {
+        session.cancel(&id);
+    }
+}
+
+/// The request that a notification cancels.
+pub fn cancels(note: &IncomingNotification) -> Option<Id> {
+    let id = note.params.get("requestId")?;
+    let cancels = note.method == "notifications/cancelled";
+    cancels.then(|| serde_json::from_value(id.clone()).ok())?
+}

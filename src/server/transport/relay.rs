@@ -1,0 +1,124 @@
+//! Turns a reply into the lines of a connection: its notifications, then its end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::{
+    in_flight::{CallInFlight, Cancelled},
+    pulse::Pulse,
+    session::Session,
+    stream::Answering,
+    wire::Wire,
+};
+use crate::dispatch::Listener;
+use gatewren_wire::protocol::{Id, Notification};
+
+/// A message to the client.
+pub struct Line {
+    bytes: Vec<u8>,
+    of: Option<Cancelled>,
+}
+
+impl Line {
+    /// A message that is written unconditionally.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, of: None }
+    }
+
+    /// Its bytes, without a newline; `None` if the client has cancelled the request that it belongs to, because
+    /// then even queued messages must not be sent.
+    pub fn into_bytes(self) -> Option<Vec<u8>> {
+        let cancelled = self.of.is_some_and(|of| of.is_set());
+        (!cancelled).then_some(self.bytes)
+    }
+}
+
+/// A reply that is being sent to the client.
+pub struct Relay {
+    /// The request's entry among those in progress.
+    pub held: CallInFlight,
+    /// The queue of lines.
+    pub lines: mpsc::Sender<Line>,
+    /// The keep-alive progress of the call.
+    pub pulse: Pulse,
+    /// Set when the client has closed its input: it waits at most for answers, and some clients fail on other
+    /// messages while they close.
+    pub leaving: Arc<AtomicBool>,
+    /// A notification that is sent before the end.
+    pub farewell: Option<Notification>,
+}
+
+impl Relay {
+    /// Forwards a reply until its end, or until the client cancels it or disconnects.
+    pub async fn run<N: Wire>(mut self, mut answering: Answering<N>) {
+        let mark = self.held.mark();
+        let line = |bytes| Line {
+            bytes,
+            of: Some(mark.clone()),
+        };
+        let end = loop {
+            tokio::select! {
+                biased;
+                () = self.held.cancelled() => return,
+                end = &mut answering.end => break end,
+                Some(note) = async { answering.notes.as_mut()?.recv().await } => {
+                    if self.lets_pass(&note)
+                        && self.lines.send(line(note.write())).await.is_err()
+                    {
+                        return;
+                    }
+                }
+                () = self.pulse.due() => {
+                    if let Some(beat) = self.pulse.beat().filter(|_| !self.is_leaving()) {
+                        let _ = self.lines.send(line(beat)).await;
+                    }
+                }
+            }
+        };
+        let Some(end) = end else { return };
+        while let Some(note) = answering.notes.as_mut().and_then(|n| n.try_recv().ok()) {
+            if self.lets_pass(&note) {
+                let _ = self.lines.send(line(note.write())).await;
+            }
+        }
+        if let Some(farewell) = &self.farewell {
+            let _ = self.lines.send(line(farewell.write())).await;
+        }
+        // A client may use the id again as soon as it has the answer.
+        drop(self.held);
+        let _ = self.lines.send(line(end.body.into_one())).await;
+    }
+
+    fn lets_pass(&mut self, note: &impl Wire) -> bool {
+        self.pulse.lets_pass(note) && !self.is_leaving()
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
+    }
+}
+
+/// The notification that precedes the end of a subscription if the server ends it. On a connection that carries
+/// everything, no stream closes to signal the end (2026-07-28, cancellation).
+pub fn farewell(id: &Id) -> Notification {
+    Notification::new(
+        "notifications/cancelled",
+        json!({ "requestId": id, "reason": "the server ends this subscription" }),
+    )
+}
+
+/// Sends a session's notifications until the server stops or the client disconnects.
+pub async fn hear(session: Arc<Session>, mut listener: Listener, lines: mpsc::Sender<Line>) {
+    while let Some(event) = listener.next().await {
+        if !session.wants(&event) {
+            continue;
+        }
+        let line = Line::new(event.to_notification().write());
+        if lines.send(line).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! A session's call: it runs in a separate task, because a lost connection does not cancel it.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    ending::{End, Ending},
+    endpoint::Endpoint,
+    methods, question,
+    session::Session,
+    stream::Answering,
+    wire::{self, ToClient},
+};
+use crate::dispatch::{Call, Context, Held, Outcome};
+use gatewren_wire::protocol::{
+    Inputs, Parts, Request, RpcError, Version, Written, error_for_stateful, for_stateful,
+};
+
+/// The maximum number of queued messages of a call; if the queue is full, the call waits.
+const QUEUED: usize = 64;
+
+/// The maximum number of rounds of questions of a call; then it fails.
+const MAX_ROUNDS: usize = 16;
+
+/// Returned at once: a question that reaches no client would let its call wait in vain.
+const UNREACHABLE: &str = "this call has a question for the person at the client, and there is no stream to \
+                           ask it on; send the call alone, with Accept: application/json, text/event-stream";
+
+/// The error of a call if its agent's access has ended.
+pub const NO_LONGER: &str = "this agent is let in no more";
+
+/// Answers a request that is not a call, and so needs no slot.
+pub fn at_once(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    request: &Request,
+    sender: &Context,
+) -> Option<Answering<ToClient>> {
+    if !methods::is_own(&request.method) {
+        return None;
+    }
+    let (endpoint, session, request) = (endpoint.clone(), session.clone(), request.clone());
+    let sender = sender.clone();
+    Some(Answering {
+        notes: None,
+        hang_up: None,
+        end: Ending::when(async move {
+            let outcome = methods::answer(&endpoint, &session, (&sender, &request)).await;
+            let body = wire::answer(Some(&request.id), outcome.as_ref()).into();
+            let status = StatusCode::OK;
+            Some(End { status, body })
+        }),
+    })
+}
+
+/// Starts a call and returns the receivers of its messages and its end. It occupies its slot until it has ended,
+/// even if its client disconnects.
+pub fn start(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    request: Request,
+    sender: &Context,
+    (hears_notes, place): (bool, Held),
+) -> Answering<ToClient> {
+    let id = request.id.clone();
+    let Some(in_flight) = session.begin(&id) else {
+        let error = RpcError::invalid_request("this id is in use, or too many calls are under way");
+        return ended(wire::error(Some(&id), &error));
+    };
+    let running = Running {
+        endpoint: endpoint.clone(),
+        session: session.clone(),
+        context: context(session, sender, hears_notes),
+        request,
+        place,
+    };
+    let hang_up = running.context.hang_up.clone();
+    let (notes, receiver) = mpsc::channel(QUEUED);
+    let (finish, finished) = oneshot::channel();
+    let (endpoint, session, who) = (endpoint.clone(), session.clone(), sender.who.clone());
+    // Boxed, because a task is moved when it is spawned and when it has ended.
+    tokio::spawn(Box::pin(async move {
+        // The client may have disconnected; its call still runs.
+        tokio::select! {
+            biased;
+            body = running.run(&notes) => drop(finish.send(End { status: StatusCode::OK, body })),
+            // Before the end of the session, which also follows from the end of the agent's access: the client must
+            // get the reason.
+            () = endpoint.guard().expelled(&who) => drop(finish.send(End::expelled(&id))),
+            () = in_flight.cancelled() => {}
+        }
+        drop(in_flight);
+        session.touch();
+    }));
+    Answering {
+        notes: Some(receiver),
+        hang_up,
+        end: Ending::when(async move { finished.await.ok() }),
+    }
+}
+
+fn ended(body: Vec<u8>) -> Answering<ToClient> {
+    let end = End {
+        status: StatusCode::OK,
+        body: body.into(),
+    };
+    Answering {
+        notes: None,
+        hang_up: None,
+        end: Ending::when(std::future::ready(Some(end))),
+    }
+}
+
+fn context(session: &Session, sender: &Context, hears_notes: bool) -> Context {
+    // Older clients do not reconnect to a stream that was closed before the answer. A session of a connection
+    // cannot be resumed at all.
+    let comes_back =
+        hears_notes && session.is_kept() && session.claims.version() >= Version::V2025_11_25;
+    Context {
+        session: Some(session.claims.name()),
+        capabilities: session.claims.capabilities(),
+        log_level: session.level(),
+        hears_notes,
+        hang_up: comes_back.then(Arc::default),
+        ..sender.clone()
+    }
+}
+
+struct Running {
+    endpoint: Arc<Endpoint>,
+    session: Arc<Session>,
+    context: Context,
+    request: Request,
+    place: Held,
+}
+
+impl Running {
+    async fn run(self, stream: &mpsc::Sender<ToClient>) -> Parts {
+        let Request { id, method, .. } = &self.request;
+        let body = self.rounds(stream).await;
+        body.unwrap_or_else(|error| {
+            wire::error(Some(id), &error_for_stateful(method, error)).into()
+        })
+    }
+
+    /// Repeats the call, each time with the answers to the questions of the last round.
+    async fn rounds(&self, stream: &mpsc::Sender<ToClient>) -> Result<Parts, RpcError> {
+        let Request { id, method, .. } = &self.request;
+        let version = self.session.claims.version();
+        let mut inputs = Inputs::default();
+        for _ in 0..MAX_ROUNDS {
+            match self.once(inputs, stream).await? {
+                Outcome::Complete(result) => {
+                    let result = for_stateful(method, result, version);
+                    return Ok(wire::answer(Some(id), Ok(&result)).into());
+                }
+                Outcome::Called(result) => {
+                    return Ok(result.answer(id, version, self.signature()).into());
+                }
+                Outcome::Read(result) => return Ok(result.answer(id, version, self.signature())),
+                Outcome::Listed(list) => return Ok(wire::listed(id, &list, version).into()),
+                Outcome::Ask(..) if !self.context.hears_notes => {
+                    return Err(RpcError::invalid_request(UNREACHABLE));
+                }
+                Outcome::Ask(question, _) => {
+                    let responses =
+                        question::gather(&self.session, stream, &question.requests).await?;
+                    inputs = Inputs {
+                        responses,
+                        state: question.state,
+                    };
+                }
+            }
+        }
+        Err(RpcError::invalid_request(
+            "this call has asked too often; nothing was done",
+        ))
+    }
+
+    fn signature(&self) -> &Written {
+        &self.endpoint.engine().signature
+    }
+
+    async fn once(
+        &self,
+        inputs: Inputs,
+        stream: &mpsc::Sender<ToClient>,
+    ) -> Result<Outcome, RpcError> {
+        let Request { id, method, params } = self.request.clone();
+        // The policy may have changed between a question and its answer.
+        let who = self.endpoint.guard().current(&self.context.who);
+        let who = who.ok_or_else(|| RpcError::invalid_request(NO_LONGER))?;
+        let context = Context {
+            who,
+            ..self.context.clone()
+        };
+        let call = Call {
+            id,
+            method,
+            params,
+            context,
+            inputs: Some(inputs),
+            held: Some(self.place.clone()),
+        };
+        let mut reply = self.endpoint.engine().answer(call);
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(note) = async { reply.notes.as_mut()?.recv().await } => {
+                    let _ = stream.send(ToClient::Note(note)).await;
+                }
+                outcome = &mut reply.outcome => break outcome,
+            }
+        };
+        while let Some(note) = reply.notes.as_mut().and_then(|notes| notes.try_recv().ok()) {
+            let _ = stream.send(ToClient::Note(note)).await;
+        }
+        outcome
+    }
+}

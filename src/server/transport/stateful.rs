@@ -1,0 +1,179 @@
+//! 2025-03-26 to 2025-11-25: sessions, as an adapter over the stateless core.
+
+use std::sync::Arc;
+
+use hyper::header::HeaderValue;
+use hyper::{Response, StatusCode};
+
+use super::{
+    answered::Answered,
+    batch::{Batch, Unbegun},
+    call_stream,
+    endpoint::{Endpoint, refuse, sender},
+    handshake::Hello,
+    lookup::{SESSION, check_version, find},
+    methods::notified,
+    pulse::Pulse,
+    running::{at_once, start},
+    session::Session,
+    stream::{Accepts, Answering, Form, decide},
+    wire::{self, ToClient},
+};
+use crate::dispatch::{Context, instructions};
+use gatewren_gate::guard::{Admitted, Refusal};
+use gatewren_gate::http::{Body, empty, json as json_response};
+use gatewren_wire::protocol::{Message, Request, progress_token};
+
+/// Answers a message of the stateful era.
+pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -> Answered {
+    let id = match &message {
+        Message::Request(request) => Some(request.id.clone()),
+        Message::Notification(_) | Message::Response(_) => None,
+    };
+    if let Err(none) = check_version(admitted) {
+        return none.to_response(id.as_ref()).into();
+    }
+    let message = match message {
+        Message::Request(request) if request.method == "initialize" => {
+            return initialize(endpoint, admitted, request);
+        }
+        other => other,
+    };
+    let session = match find(endpoint, admitted) {
+        Ok(session) => session,
+        Err(none) => return none.to_response(id.as_ref()).into(),
+    };
+    match message {
+        Message::Request(request) => serve(endpoint, admitted, &session, request),
+        Message::Notification(note) => {
+            notified(&session, &note);
+            empty(StatusCode::ACCEPTED).into()
+        }
+        Message::Response(response) => {
+            session.deliver(&response.id, response.outcome);
+            empty(StatusCode::ACCEPTED).into()
+        }
+    }
+}
+
+/// Answers a batch, if the session's revision allows it.
+pub fn answer_batch(
+    endpoint: &Arc<Endpoint>,
+    admitted: &Admitted,
+    batch: Vec<Message>,
+) -> Answered {
+    match check_version(admitted).and_then(|()| find(endpoint, admitted)) {
+        Err(none) => none.to_response(None).into(),
+        Ok(session) => match Batch::start(endpoint, &sender(admitted), &session, batch) {
+            Err(Unbegun::Unfit(error)) => refuse(StatusCode::BAD_REQUEST, None, &error).into(),
+            Err(Unbegun::Refused(refusal)) => endpoint.turn_away(&refusal).into(),
+            Ok(batch) => Answered::later(async move {
+                match batch.answers().await {
+                    Some(answers) => json_response(StatusCode::OK, answers),
+                    None => empty(StatusCode::ACCEPTED),
+                }
+            }),
+        },
+    }
+}
+
+/// DELETE: ends the session with everything it has in progress.
+pub fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Answered {
+    match check_version(admitted).and_then(|()| find(endpoint, admitted)) {
+        Err(none) => none.to_response(None).into(),
+        Ok(session) => {
+            let endpoint = endpoint.clone();
+            Answered::later(async move {
+                endpoint.sessions().end(&session).await;
+                empty(StatusCode::NO_CONTENT)
+            })
+        }
+    }
+}
+
+/// Starts a session, even if the client sends the id of an ended, unknown or active one. An active one is not
+/// ended, because another of the agent's clients may use it; otherwise it expires.
+fn initialize(endpoint: &Arc<Endpoint>, admitted: &Admitted, request: Request) -> Answered {
+    let (endpoint, sender) = (endpoint.clone(), sender(admitted));
+    Answered::later(async move { begin(&endpoint, &sender, &request).await })
+}
+
+async fn begin(endpoint: &Endpoint, sender: &Context, request: &Request) -> Response<Body> {
+    let hello = match Hello::read(request) {
+        Ok(hello) => hello,
+        Err(error) => return json_response(StatusCode::OK, wire::error(Some(&request.id), &error)),
+    };
+    let agent = sender.who.agent_id().as_str();
+    let declared = hello.declared();
+    let created = endpoint.sessions().create(agent, hello.version, &declared);
+    let Ok(session) = created.await else {
+        let words = "as many sessions are in use as this agent, or all together, may have; end one";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        return Refusal::later(status, "too_many_sessions", words, 5).to_response();
+    };
+    let result = hello.answer(
+        endpoint.engine(),
+        instructions(&endpoint.engine().catalog, &sender.who),
+    );
+    let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
+    if let Ok(id) = HeaderValue::from_str(&session.id) {
+        response.headers_mut().insert(SESSION, id);
+    }
+    response
+}
+
+fn serve(
+    endpoint: &Arc<Endpoint>,
+    admitted: &Admitted,
+    session: &Arc<Session>,
+    request: Request,
+) -> Answered {
+    let accepts = Accepts::read(&admitted.head().headers);
+    // A malformed token is refused together with its call.
+    let token = progress_token(&request.params).unwrap_or_default();
+    let sender = sender(admitted);
+    let answering = match at_once(endpoint, session, &request, &sender) {
+        Some(answering) => answering,
+        None => match endpoint.call(&sender, &request.method, &request.params) {
+            Ok(place) => start(endpoint, session, request, &sender, (accepts.events, place)),
+            Err(_) => return serve_later(endpoint, session, request, sender, accepts),
+        },
+    };
+    let (pulse, session) = (Pulse::new(token, endpoint.heartbeat()), session.clone());
+    Answered::later(async move { respond(&session, answering, accepts, pulse).await })
+}
+
+/// The same for a call that waits a short time for its slot.
+fn serve_later(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    request: Request,
+    sender: Context,
+    accepts: Accepts,
+) -> Answered {
+    let (endpoint, session) = (endpoint.clone(), session.clone());
+    let token = progress_token(&request.params).unwrap_or_default();
+    Answered::later(async move {
+        let place = endpoint.call_in_time(&sender, &request.method, &request.params);
+        let place = match place.await {
+            Ok(place) => place,
+            Err(refusal) => return endpoint.turn_away(&refusal),
+        };
+        let pulse = Pulse::new(token, endpoint.heartbeat());
+        let heard = (accepts.events, place);
+        let answering = start(&endpoint, &session, request, &sender, heard);
+        respond(&session, answering, accepts, pulse).await
+    })
+}
+
+async fn respond(
+    session: &Arc<Session>,
+    answering: Answering<ToClient>,
+    accepts: Accepts,
+    pulse: Pulse,
+) -> Response<Body> {
+    match decide(answering, accepts, pulse).await {
+        Form::Whole(response) => response,
+        Form::Stream(begun) => call_stream::open(session, begun),
+    }
+}

@@ -1,0 +1,263 @@
+//! 2026-07-28: every request is self-contained: its `_meta` has all context, and its headers must match its body.
+
+use std::sync::Arc;
+
+use hyper::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::{
+    answered::Answered,
+    dozing::Dozing,
+    ending::{Calling, End, Ending},
+    endpoint::{Endpoint, sender},
+    headers,
+    pulse::Pulse,
+    stream::{Accepts, Answering, respond},
+    wire,
+};
+use crate::dispatch::{Call, Context, Held, Reply, subscription_ended};
+use gatewren_gate::guard::{Admitted, Refusal};
+use gatewren_gate::http::{Body, empty, json as json_response};
+use gatewren_wire::protocol::{
+    Id, IncomingNotification, MODERN_VERSIONS, Message, Notification, Request, RequestMeta,
+    RpcError, code,
+};
+
+/// The method that starts a subscription.
+pub const LISTEN: &str = "subscriptions/listen";
+
+/// Answers a message of the stateless era.
+pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -> Answered {
+    match message {
+        Message::Response(_) => {
+            let error = RpcError::invalid_request("a client of 2026-07-28 sends no responses");
+            refuse(None, &error).into()
+        }
+        Message::Notification(note) => match check_notification(admitted, &note) {
+            Ok(()) => empty(StatusCode::ACCEPTED).into(),
+            Err(error) => refuse(None, &error).into(),
+        },
+        Message::Request(request) => match check(endpoint, admitted, &request) {
+            Ok(meta) => serve(endpoint, admitted, request, meta),
+            Err(error) => refuse(Some(&request.id), &error).into(),
+        },
+    }
+}
+
+/// The checks before dispatch, each with its own status.
+fn check(
+    endpoint: &Endpoint,
+    admitted: &Admitted,
+    request: &Request,
+) -> Result<RequestMeta, RpcError> {
+    let headers = &admitted.head().headers;
+    let version = headers::single(headers, headers::VERSION)?;
+    let claim = RequestMeta::claim(&request.params).and_then(Value::as_str);
+    agree(version, claim)?;
+    let meta = read_meta(request)?;
+    if version.is_none() {
+        return Err(RpcError::header_mismatch(
+            "the header MCP-Protocol-Version is missing",
+        ));
+    }
+    let repeated = headers::repeated(endpoint.engine(), request);
+    headers::check(headers, request, repeated)?;
+    if endpoint.engine().serves(&request.method) {
+        Ok(meta)
+    } else {
+        Err(RpcError::method_not_found(&request.method))
+    }
+}
+
+/// Checks that a version header and a claim in the body match, if both are present.
+fn agree(header: Option<&str>, claim: Option<&str>) -> Result<(), RpcError> {
+    match (header, claim) {
+        (Some(header), Some(claim)) if header != claim => Err(RpcError::header_mismatch(
+            "the header MCP-Protocol-Version differs from the body's _meta",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a request's `_meta`; the version must be a supported one.
+pub fn read_meta(request: &Request) -> Result<RequestMeta, RpcError> {
+    let (version, meta) = RequestMeta::read(&request.params)?;
+    served(version)?;
+    Ok(meta)
+}
+
+fn served(version: &str) -> Result<(), RpcError> {
+    if MODERN_VERSIONS.contains(&version) {
+        return Ok(());
+    }
+    let data = json!({ "supported": MODERN_VERSIONS, "requested": version });
+    let words = "this protocol version is not served";
+    Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data))
+}
+
+/// The specification does not require headers for a notification, but those that are present must be right.
+fn check_notification(admitted: &Admitted, note: &IncomingNotification) -> Result<(), RpcError> {
+    let headers = &admitted.head().headers;
+    let version = headers::single(headers, headers::VERSION)?;
+    let claim = RequestMeta::claim(&note.params).and_then(Value::as_str);
+    agree(version, claim)?;
+    version.or(claim).map_or(Ok(()), served)?;
+    match headers::single(headers, "mcp-method")? {
+        Some(method) if method != note.method => Err(RpcError::header_mismatch(
+            "the header Mcp-Method differs from the body's method",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn serve(
+    endpoint: &Arc<Endpoint>,
+    admitted: &Admitted,
+    request: Request,
+    meta: RequestMeta,
+) -> Answered {
+    let accepts = Accepts::read(&admitted.head().headers);
+    let pulse = Pulse::new(meta.progress_token.clone(), endpoint.heartbeat());
+    let call = call(request, meta, &sender(admitted), accepts.events);
+    if call.method == LISTEN {
+        return listen(endpoint, call, accepts);
+    }
+    let mut call = call;
+    match place(endpoint, &call) {
+        Ok(held) => call.held = held,
+        Err(_) => return serve_later(endpoint, call, accepts, pulse),
+    }
+    let (answering, held) = begin(endpoint, call);
+    Answered::reply(answering, accepts, pulse, held)
+}
+
+/// The same for a call that waits a short time for its slot.
+fn serve_later(
+    endpoint: &Arc<Endpoint>,
+    mut call: Call,
+    accepts: Accepts,
+    pulse: Pulse,
+) -> Answered {
+    let endpoint = endpoint.clone();
+    Answered::later(async move {
+        let place = endpoint.call_in_time(&call.context, &call.method, &call.params);
+        match place.await {
+            Ok(held) => call.held = Some(held),
+            Err(refusal) => return endpoint.turn_away(&refusal),
+        }
+        let (answering, held) = begin(&endpoint, call);
+        respond(answering, accepts, pulse, held).await
+    })
+}
+
+/// Builds the call of a request.
+pub fn call(request: Request, meta: RequestMeta, sender: &Context, hears_notes: bool) -> Call {
+    let Request { id, method, params } = request;
+    let context = Context {
+        capabilities: meta.capabilities,
+        log_level: meta.log_level,
+        hears_notes,
+        ..sender.clone()
+    };
+    Call {
+        id,
+        method,
+        params,
+        context,
+        inputs: None,
+        held: None,
+    }
+}
+
+/// Starts a call, which ends when its agent's access ends. Its slot is released when the last holder drops it.
+pub fn start(
+    endpoint: &Arc<Endpoint>,
+    mut call: Call,
+) -> Result<(Answering<Notification>, Option<Held>), Refusal> {
+    call.held = place(endpoint, &call)?;
+    Ok(begin(endpoint, call))
+}
+
+/// Reserves a slot for a call that is not answered synchronously.
+fn place(endpoint: &Endpoint, call: &Call) -> Result<Option<Held>, Refusal> {
+    if endpoint.engine().answers_at_once(&call.method) {
+        return Ok(None);
+    }
+    endpoint
+        .call(&call.context, &call.method, &call.params)
+        .map(Some)
+}
+
+fn begin(endpoint: &Arc<Endpoint>, call: Call) -> (Answering<Notification>, Option<Held>) {
+    let held = call.held.clone();
+    let of = (call.id.clone(), Context::of(call.context.who.clone(), None));
+    let Reply { notes, outcome } = endpoint.engine().answer(call);
+    let calling = Calling::new(endpoint.clone(), of, outcome);
+    let answering = Answering {
+        notes,
+        hang_up: None,
+        end: Ending::Call(calling),
+    };
+    (answering, held)
+}
+
+/// A subscription: a stream that is counted separately from calls, and that ends when its agent's access or reach
+/// changes.
+fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Answered {
+    if !accepts.events && !accepts.anything {
+        let error =
+            RpcError::invalid_request("a subscription needs the header Accept: text/event-stream");
+        return json_response(
+            StatusCode::NOT_ACCEPTABLE,
+            wire::error(Some(&call.id), &error),
+        )
+        .into();
+    }
+    let accepts = Accepts {
+        events: true,
+        ..accepts
+    };
+    match subscribe(endpoint, call) {
+        Ok((answering, held)) => Answered::reply(answering, accepts, Pulse::silent(), Some(held)),
+        Err(refusal) => endpoint.turn_away(&refusal).into(),
+    }
+}
+
+/// Starts a subscription; it occupies a stream slot as long as it lasts.
+pub fn subscribe(
+    endpoint: &Arc<Endpoint>,
+    call: Call,
+) -> Result<(Answering<Notification>, Held), Refusal> {
+    let place = endpoint.stream(&call.context)?;
+    let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
+    let Reply { notes, outcome } = endpoint.engine().answer(call);
+    let guards = endpoint.clone();
+    // These futures are rarely woken, unlike the stream that polls them.
+    let displaced = Dozing::new(async move { guards.guard().displaced(&who).await });
+    let outcome = Dozing::new(outcome);
+    let end = Ending::when(async move {
+        Some(tokio::select! {
+            outcome = outcome => End::of(house.engine(), &id, outcome),
+            () = displaced => {
+                let server = &house.engine().catalog.server;
+                End::of(house.engine(), &id, Ok(subscription_ended(json!(id), server)))
+            }
+        })
+    });
+    let answering = Answering {
+        notes,
+        hang_up: None,
+        end,
+    };
+    Ok((answering, place))
+}
+
+fn refuse(id: Option<&Id>, error: &RpcError) -> Response<Body> {
+    let missing = error.code == code::METHOD_NOT_FOUND;
+    let status = if missing {
+        StatusCode::NOT_FOUND
+    } else {
+        StatusCode::BAD_REQUEST
+    };
+    json_response(status, wire::error(id, error))
+}

@@ -1,0 +1,152 @@
+//! stdio: one JSON message per line, over any pair of byte streams.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::mpsc;
+
+use super::{
+    endpoint::Endpoint,
+    link::{Arrival, Ended, Link, refused},
+    relay::Line,
+};
+use crate::dispatch::Context;
+use gatewren_base::sys::Lines;
+use gatewren_gate::guard::{Attached, Refusal};
+use gatewren_wire::protocol::{Body, Message, RpcError, read};
+
+/// The maximum number of queued input lines; if the queue is full, the client is not read.
+const QUEUED: usize = 8;
+
+/// How long a client that still reads has to read the rest after the end.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// Serves one client until either end closes or the server stops. Only messages are written.
+pub async fn serve(
+    endpoint: &Arc<Endpoint>,
+    client: &Attached,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<Ended, Refusal> {
+    let caller = Context::of(client.who().clone(), None);
+    let (link, lines) = Link::open(endpoint, caller.clone())?;
+    let (sender, arrivals) = mpsc::channel(QUEUED);
+    let input = Lines::new(BufReader::new(input), endpoint.guard().largest_message());
+    let reading = tokio::spawn(read_all(input, endpoint.clone(), caller.clone(), sender));
+    let writing = tokio::spawn(write_all(output, lines));
+    let ended = link.run(arrivals).await;
+    reading.abort();
+    // The link is dropped, so the writer ends after the last line.
+    let _ = tokio::time::timeout(FLUSH, writing).await;
+    Ok(ended)
+}
+
+async fn read_all(
+    mut lines: Lines<impl AsyncRead + Unpin>,
+    endpoint: Arc<Endpoint>,
+    caller: Context,
+    arrivals: mpsc::Sender<Arrival>,
+) {
+    loop {
+        let arrival = match lines.next().await {
+            Ok(Some(Ok(line))) if line.trim_ascii().is_empty() => continue,
+            Ok(Some(Ok(line))) => match read(&line) {
+                Ok(messages) => charged(&endpoint, &caller, messages),
+                Err((id, error)) => Arrival::Broken(id, error),
+            },
+            Ok(Some(Err(_))) => Arrival::Broken(None, too_long(endpoint.guard().largest_message())),
+            Ok(None) => return,
+            Err(cause) => return tracing::debug!(%cause, "the client can no longer be read"),
+        };
+        if arrivals.send(arrival).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Charges the agent for messages that need an answer; others may be what an answer waits for.
+fn charged(endpoint: &Endpoint, caller: &Context, messages: Body) -> Arrival {
+    let id = match &messages {
+        Body::Single(Message::Request(request)) => Some(request.id.clone()),
+        Body::Single(_) => return Arrival::Whole(messages),
+        Body::Batch(_) => None,
+    };
+    // The agent's limits may have changed. If its access has ended, the message is refused where it is served.
+    let Some(who) = endpoint.guard().current(&caller.who) else {
+        return Arrival::Whole(messages);
+    };
+    match endpoint.guard().charge_agent(&who) {
+        Ok(()) => Arrival::Whole(messages),
+        Err(refusal) => Arrival::Broken(id, refused(refusal)),
+    }
+}
+
+async fn write_all(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Line>) {
+    while let Some(line) = lines.recv().await {
+        let Some(mut bytes) = line.into_bytes() else {
+            continue;
+        };
+        // JSON as this server writes it contains no newline.
+        bytes.push(b'\n');
+        let written = async {
+            output.write_all(&bytes).await?;
+            output.flush().await
+        };
+        if let Err(cause) = written.await {
+            return tracing::debug!(%cause, "the client can no longer be written to");
+        }
+    }
+}
+
+fn too_long(longest: usize) -> RpcError {
+    RpcError::invalid_request(format!("a message is at most {longest} bytes"))
+}
+
+/// Reads the lines of a text in pieces; `None` for each line that is too long.
+#[cfg(any(test, feature = "testing"))]
+pub async fn lines_of(text: &[u8], piece: usize, longest: usize) -> Vec<Option<Vec<u8>>> {
+    let mut lines = Lines::new(BufReader::with_capacity(piece, text), longest);
+    let mut found = Vec::new();
+    while let Ok(Some(line)) = lines.next().await {
+        found.push(line.ok());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(text: &[u8], longest: usize) -> Vec<Option<String>> {
+        let found = lines_of(text, 4, longest).await.into_iter();
+        found
+            .map(|line| line.map(|line| String::from_utf8(line).unwrap()))
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn lines_are_cut_at_newlines_wherever_the_reads_fall() {
+        let whole = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|t| Some((*t).to_owned()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lines(b"", 9).await, whole(&[]));
+        assert_eq!(lines(b"\n", 9).await, whole(&[""]));
+        assert_eq!(
+            lines(b"abcd\nefghi\r\n", 9).await,
+            whole(&["abcd", "efghi\r"])
+        );
+        assert_eq!(lines(b"abc\nlast", 9).await, whole(&["abc", "last"]));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_skipped_and_the_next_one_read() {
+        let found = lines(b"123456789\n1234567890\n12345678901234567890\nok\n", 9).await;
+        let ok = |text: &str| Some(text.to_owned());
+        assert_eq!(found, [ok("123456789"), None, None, ok("ok")]);
+        assert_eq!(lines(b"1234567890", 9).await, [None]);
+    }
+}

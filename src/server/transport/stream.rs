@@ -1,0 +1,319 @@
+//! Decides the form of a response late: one JSON object if the result comes first, a stream if anything comes
+//! before it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::header::{ACCEPT, HeaderMap};
+use hyper::{Response, StatusCode};
+use tokio::sync::{Notify, mpsc};
+
+use super::{
+    ending::{End, Ending},
+    pulse::Pulse,
+    wire::Wire,
+};
+use gatewren_gate::http::{Body, Closed, EventSender, empty, events, json, json_in_parts};
+use gatewren_wire::protocol::Parts;
+
+/// A call that takes this long opens its stream, so that the client does not assume that the connection is dead.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A reply: messages, then the last bytes.
+pub struct Answering<N> {
+    /// Messages before the end.
+    pub notes: Option<mpsc::Receiver<N>>,
+    /// Notified when the call wants its client to reconnect later; `None` if the client cannot.
+    pub hang_up: Option<Arc<Notify>>,
+    /// The end.
+    pub end: Ending,
+}
+
+/// The forms that the client accepts.
+#[derive(Debug, Clone, Copy)]
+pub struct Accepts {
+    /// `application/json`, `*/*`, or no Accept header.
+    pub json: bool,
+    /// `text/event-stream`, by name.
+    pub events: bool,
+    /// By name, by `*/*`, or by no Accept header: events are also acceptable if there is no other form.
+    pub anything: bool,
+}
+
+impl Accepts {
+    /// Reads the Accept headers (RFC 9110, section 12.5.1): the most specific range for a type wins, and a weight
+    /// of zero excludes the type.
+    pub fn read(headers: &HeaderMap) -> Self {
+        let mut lines = headers
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .peekable();
+        if lines.peek().is_none() {
+            return Self {
+                json: true,
+                events: false,
+                anything: true,
+            };
+        }
+        // The most specific range wins, and the first of several that are equally specific.
+        let mut words = [[None; 3]; 2];
+        for (name, wanted) in lines.flat_map(|line| line.split(',')).map(media_range) {
+            for (words, names) in words.iter_mut().zip([JSON, EVENTS]) {
+                let word = names
+                    .iter()
+                    .position(|known| name.eq_ignore_ascii_case(known));
+                if let Some(word) = word.and_then(|at| words.get_mut(at)) {
+                    word.get_or_insert(wanted);
+                }
+            }
+        }
+        let [json, [by_name, by_kind, by_any]] = words;
+        let takes = |word: Option<bool>| word.unwrap_or_default();
+        Self {
+            json: takes(json.into_iter().flatten().next()),
+            events: takes(by_name.or(by_kind)),
+            anything: takes(by_name.or(by_kind).or(by_any)),
+        }
+    }
+}
+
+/// The media ranges that match our two forms, the most specific first.
+const JSON: [&str; 3] = ["application/json", "application/*", "*/*"];
+const EVENTS: [&str; 3] = ["text/event-stream", "text/*", "*/*"];
+
+/// The form that was decided.
+pub enum Form<N> {
+    /// The result came first.
+    Whole(Response<Body>),
+    /// A message came before the result.
+    Stream(Begun<N>),
+}
+
+/// A reply that will be streamed.
+pub struct Begun<N> {
+    answering: Answering<N>,
+    first: Option<N>,
+    /// The call has already asked for its client to reconnect later.
+    hangs_up: bool,
+    pulse: Pulse,
+}
+
+/// Answers with JSON or a stream. `held` lives as long as the answer does.
+pub async fn respond<N: Wire, H: Send + 'static>(
+    answering: Answering<N>,
+    accepts: Accepts,
+    pulse: Pulse,
+    held: H,
+) -> Response<Body> {
+    match decide(answering, accepts, pulse).await {
+        Form::Whole(response) => response,
+        Form::Stream(mut begun) => events(move |mut sender| async move {
+            let _held = held;
+            let _ = stream(&mut begun, &mut sender).await;
+        }),
+    }
+}
+
+/// Takes the reply by reference: a moved argument would be stored twice in the future.
+async fn stream<N: Wire>(begun: &mut Begun<N>, sender: &mut EventSender) -> Result<(), Closed> {
+    if begun.first.is_none() {
+        sender.comment("the answer follows").await?;
+    }
+    pump(begun, sender).await
+}
+
+/// Waits for the first event, which decides the form.
+pub async fn decide<N: Wire>(
+    mut answering: Answering<N>,
+    accepts: Accepts,
+    pulse: Pulse,
+) -> Form<N> {
+    if !accepts.events {
+        return Form::Whole(whole(answering).await);
+    }
+    let mut first = None;
+    let mut hangs_up = false;
+    if accepts.json {
+        tokio::select! {
+            biased;
+            Some(note) = next(&mut answering.notes) => first = Some(note),
+            () = asked(answering.hang_up.as_deref()) => hangs_up = true,
+            end = &mut answering.end => match last_note(&mut answering.notes) {
+                None => return Form::Whole(finished(end)),
+                // The call sent a message and ended at the same time.
+                Some(note) => {
+                    first = Some(note);
+                    answering.end = Ending::when(std::future::ready(end));
+                }
+            },
+            () = tokio::time::sleep(PATIENCE) => {}
+        }
+    }
+    Form::Stream(Begun {
+        answering,
+        first,
+        hangs_up,
+        pulse,
+    })
+}
+
+/// For a client that accepts no stream: messages before the end are dropped.
+async fn whole<N: Wire>(mut answering: Answering<N>) -> Response<Body> {
+    loop {
+        tokio::select! {
+            biased;
+            Some(_) = next(&mut answering.notes) => {}
+            end = &mut answering.end => return finished(end),
+        }
+    }
+}
+
+fn finished(end: Option<End>) -> Response<Body> {
+    match end {
+        Some(End { status, body }) => match body {
+            Parts::One(bytes) => json(status, bytes),
+            Parts::Many(parts) => json_in_parts(status, parts),
+        },
+        None => empty(StatusCode::ACCEPTED),
+    }
+}
+
+async fn next<N>(notes: &mut Option<mpsc::Receiver<N>>) -> Option<N> {
+    match notes {
+        Some(receiver) => receiver.recv().await,
+        None => None,
+    }
+}
+
+fn last_note<N>(notes: &mut Option<mpsc::Receiver<N>>) -> Option<N> {
+    notes.as_mut().and_then(|receiver| receiver.try_recv().ok())
+}
+
+async fn asked(hang_up: Option<&Notify>) {
+    match hang_up {
+        Some(hang_up) => hang_up.notified().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The sink for the messages of a stream.
+pub trait Out: Send {
+    /// Sends a message before the end.
+    fn say(&mut self, message: Vec<u8>) -> impl Future<Output = Result<(), Closed>> + Send;
+
+    /// Sends the last message, if there is one.
+    fn end(&mut self, last: Option<Vec<u8>>) -> impl Future<Output = Result<(), Closed>> + Send;
+
+    /// Whether a client is reading now.
+    fn is_heard(&self) -> bool;
+
+    /// Ends the connection; its client reconnects for the rest.
+    fn hang_up(&self);
+}
+
+impl Out for EventSender {
+    async fn say(&mut self, message: Vec<u8>) -> Result<(), Closed> {
+        self.message(None, &message).await
+    }
+
+    async fn end(&mut self, last: Option<Vec<u8>>) -> Result<(), Closed> {
+        match last {
+            Some(last) => self.say(last).await,
+            None => Ok(()),
+        }
+    }
+
+    fn is_heard(&self) -> bool {
+        true
+    }
+
+    /// A client cannot resume a stream without event ids.
+    fn hang_up(&self) {}
+}
+
+/// Sends all messages of a reply and its end.
+pub async fn pump<N: Wire>(begun: &mut Begun<N>, out: &mut impl Out) -> Result<(), Closed> {
+    let Begun {
+        answering,
+        first,
+        hangs_up,
+        pulse,
+    } = begun;
+    if *hangs_up {
+        out.hang_up();
+    }
+    if let Some(note) = first.take()
+        && pulse.lets_pass(&note)
+    {
+        out.say(note.write()).await?;
+    }
+    let end = loop {
+        tokio::select! {
+            biased;
+            Some(note) = next(&mut answering.notes) => {
+                if pulse.lets_pass(&note) {
+                    out.say(note.write()).await?;
+                }
+            }
+            () = asked(answering.hang_up.as_deref()) => out.hang_up(),
+            end = &mut answering.end => break end,
+            () = pulse.due() => {
+                // A client that reconnects later does not need old keep-alives.
+                if out.is_heard() && let Some(beat) = pulse.beat() {
+                    out.say(beat).await?;
+                }
+            }
+        }
+    };
+    while let Some(note) = last_note(&mut answering.notes) {
+        if pulse.lets_pass(&note) {
+            out.say(note.write()).await?;
+        }
+    }
+    out.end(end.map(|end| end.body.into_one())).await
+}
+
+/// A weight of zero, in the forms of RFC 9110, section 12.4.2.
+const NOTHING: [&str; 5] = ["0", "0.", "0.0", "0.00", "0.000"];
+
+/// Parses an item of an Accept header: its media range, and whether it is accepted at all.
+fn media_range(item: &str) -> (&str, bool) {
+    let mut pieces = item.split(';').map(str::trim);
+    let name = pieces.next().unwrap_or_default();
+    let excluded = pieces.any(|parameter| {
+        let weight = parameter
+            .strip_prefix("q=")
+            .or_else(|| parameter.strip_prefix("Q="));
+        weight.is_some_and(|weight| NOTHING.contains(&weight))
+    });
+    (name, !excluded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_with_the_weight_zero_is_not_sent() {
+        let read = |line: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, line.parse().unwrap());
+            let Accepts { json, events, .. } = Accepts::read(&headers);
+            (json, events)
+        };
+        assert_eq!(read("application/json, text/event-stream"), (true, true));
+        assert_eq!(
+            read("application/json, text/event-stream;q=0"),
+            (true, false)
+        );
+        assert_eq!(read("*/*, text/event-stream; Q=0.000"), (true, false));
+        assert_eq!(read("application/json;q=0, */*"), (false, false));
+        assert_eq!(read("text/event-stream;q=0.001"), (false, true));
+        let anything = |line: &str| {
+            let headers = HeaderMap::from_iter([(ACCEPT, line.parse().unwrap())]);
+            Accepts::read(&headers).anything
+        };
+        assert!(anything("*/*") && !anything("*/*, text/event-stream;q=0"));
+    }
+}

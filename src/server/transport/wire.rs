@@ -1,0 +1,68 @@
+//! Messages that can be written to a client's stream before the answer.
+
+use serde_json::Value;
+
+use crate::dispatch::Listing;
+use gatewren_wire::protocol::{Id, Notification, Request, Response, RpcError, Version};
+
+/// A message that can be serialized.
+pub trait Wire: Send + 'static {
+    /// Its bytes.
+    fn write(&self) -> Vec<u8>;
+
+    /// The progress that it reports, if any.
+    fn progress(&self) -> Option<f64>;
+}
+
+impl Wire for Notification {
+    fn write(&self) -> Vec<u8> {
+        Self::write(self)
+    }
+
+    fn progress(&self) -> Option<f64> {
+        let reports = self.method == "notifications/progress";
+        reports.then(|| self.params.get("progress")?.as_f64())?
+    }
+}
+
+/// A message on a stateful session's stream: a notification, or a request of the server.
+#[derive(Debug)]
+pub enum ToClient {
+    /// A notification.
+    Note(Notification),
+    /// A request; the client answers with a separate POST.
+    Ask(Request),
+}
+
+impl Wire for ToClient {
+    fn write(&self) -> Vec<u8> {
+        match self {
+            Self::Note(note) => note.write(),
+            Self::Ask(request) => serde_json::to_vec(&request.to_value()).unwrap_or_default(),
+        }
+    }
+
+    fn progress(&self) -> Option<f64> {
+        match self {
+            Self::Note(note) => note.progress(),
+            Self::Ask(_) => None,
+        }
+    }
+}
+
+/// Serializes an answer with a result or an error.
+pub fn answer(id: Option<&Id>, outcome: Result<&Value, &RpcError>) -> Vec<u8> {
+    Response::write(id, outcome)
+}
+
+/// Serializes an answer with a list, in the shape of a revision.
+pub fn listed(id: &Id, list: &Listing, version: Version) -> Vec<u8> {
+    let text = list.text(version);
+    Response::write_into(text.get().len() + 256, Some(id), Ok(text))
+}
+
+/// The body of a refusal: a JSON-RPC error with the request's id, if it is known. Otherwise the id is left out:
+/// unlike JSON-RPC itself, MCP does not allow a null id.
+pub fn error(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
+    answer(id, Err(error))
+}

@@ -1,0 +1,154 @@
+//! The errors of the vault, with advice on what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use gatewren_base::sys::{FileError, RandomError};
+
+/// An error of the vault.
+#[derive(Debug)]
+pub enum VaultError {
+    /// The file cannot be created, inspected or opened.
+    File(FileError),
+    /// SQLite reports a corrupt file. It is left unchanged.
+    Damaged {
+        /// The vault's file.
+        path: PathBuf,
+        /// The message of SQLite.
+        detail: String,
+    },
+    /// A newer version of gatewren has written the file.
+    Newer {
+        /// The vault's file.
+        path: PathBuf,
+        /// The version of its schema.
+        found: u32,
+        /// The newest version that this program knows.
+        known: u32,
+    },
+    /// A database of another program.
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// SQLite refused an operation.
+    Refused {
+        /// The operation.
+        doing: &'static str,
+        /// The message of SQLite.
+        cause: String,
+    },
+    /// The audit was altered, so it is not trimmed.
+    Tampered {
+        /// The first altered row.
+        seq: u64,
+    },
+    /// The audit has no row with this number, or no longer.
+    NoSuchRow(i64),
+    /// The limit of agents is reached.
+    TooManyAgents,
+    /// The limit of grants is reached.
+    TooManyGrants,
+    /// The system returned no random bytes for a key or an id.
+    Random(RandomError),
+    /// The writing thread has ended, because gatewren is stopping.
+    Stopped,
+}
+
+/// An unknown status in the vault.
+#[derive(Debug)]
+pub(super) struct UnknownStatus(pub String);
+
+impl fmt::Display for UnknownStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no status of a change", self.0)
+    }
+}
+
+impl std::error::Error for UnknownStatus {}
+
+impl VaultError {
+    /// Converts an SQLite error for the vault at `path`.
+    pub(super) fn from_sqlite(path: &Path, doing: &'static str, cause: &rusqlite::Error) -> Self {
+        match cause.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged {
+                path: path.to_owned(),
+                detail: cause.to_string(),
+            },
+            _ => Self::Refused {
+                doing,
+                cause: cause.to_string(),
+            },
+        }
+    }
+}
+
+impl fmt::Display for VaultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(cause) => write!(
+                f,
+                "{cause}; the vault and its directory must belong to the user that gatewren runs as"
+            ),
+            Self::Damaged { path, detail } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "the vault {path} is damaged ({detail}). Nothing was changed. Put back a copy \
+                     of it, or move it away ({path}, {path}-wal and {path}-shm) to begin with an \
+                     empty one: every agent then needs a new token"
+                )
+            }
+            Self::Newer { path, found, known } => write!(
+                f,
+                "the vault {} was written by a newer gatewren (schema {found}, this one knows up to \
+                 {known}). Install that version again, or put back the copy that it made beside \
+                 the vault when it was first started",
+                path.display()
+            ),
+            Self::Foreign { path } => write!(
+                f,
+                "{} is a database, but not gatewren's vault; move it away or name another \
+                 state_dir",
+                path.display()
+            ),
+            Self::Refused { doing, cause } => write!(
+                f,
+                "the vault could not {doing}: {cause}. Check the disk for space and errors"
+            ),
+            Self::Tampered { seq } => write!(
+                f,
+                "the audit is not as it was written from row {seq} on, and nothing is trimmed from it until \
+                 somebody has looked: `gatewren audit verify` says more"
+            ),
+            Self::NoSuchRow(seq) => write!(
+                f,
+                "the audit has no row {seq}, or no longer; leave the number out to begin with the first one"
+            ),
+            Self::TooManyAgents => f.write_str(
+                "there are as many agents as gatewren keeps; revoke one that is no longer used",
+            ),
+            Self::TooManyGrants => f.write_str(
+                "there are as many grants as gatewren keeps; end one with gatewren inbox ungrant",
+            ),
+            Self::Random(cause) => cause.fmt(f),
+            Self::Stopped => f.write_str("the vault is closed: gatewren is stopping"),
+        }
+    }
+}
+
+impl std::error::Error for VaultError {}
+
+impl From<FileError> for VaultError {
+    fn from(cause: FileError) -> Self {
+        Self::File(cause)
+    }
+}
+
+impl From<RandomError> for VaultError {
+    fn from(cause: RandomError) -> Self {
+        Self::Random(cause)
+    }
+}

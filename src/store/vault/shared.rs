@@ -1,0 +1,64 @@
+//! What all tables share: the writing thread, a connection for reads, and counters of changes.
+
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use super::error::VaultError;
+use super::ids::Ids;
+use super::job::Durability;
+use super::keys;
+use super::row_job::Trail;
+use super::writer::Writer;
+use gatewren_base::sys::random_bytes;
+
+/// The open vault.
+pub(super) struct Shared {
+    pub writer: Writer,
+    /// Separate from the writing connection, so that a read never waits for a commit.
+    pub reader: Mutex<Connection>,
+    /// Counts changes to the agents, including those by other processes.
+    pub agent_changes: watch::Sender<u64>,
+    /// Counts changes to the inbox and its grants, including those by other processes.
+    pub inbox_changes: watch::Sender<u64>,
+    /// The data that all rows of the audit share.
+    pub trail: Arc<Trail>,
+    /// The audit's last row before this run of the server. A call up to it without an outcome never gets one.
+    pub audit_run_after: AtomicI64,
+    /// The generator of call ids for the audit.
+    pub ids: Ids,
+}
+
+impl Shared {
+    /// Reads on the connection for reads.
+    pub(super) fn read<T>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, VaultError> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&reader).map_err(|cause| VaultError::from_sqlite(&self.trail.path, doing, &cause))
+    }
+
+    /// Writes data that must survive a crash of the process. A power cut may undo the write, which is acceptable
+    /// for these callers.
+    pub(super) async fn write(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
+    ) -> Result<(), VaultError> {
+        let written = self.writer.write(doing, Durability::Process, work, |()| ());
+        written.await
+    }
+
+    /// Returns the key with this name. Makes it from random bytes if there is none yet.
+    pub(super) async fn key(&self, name: &'static str) -> Result<[u8; 32], VaultError> {
+        let fresh: [u8; 32] = random_bytes()?;
+        let work = move |connection: &Connection| keys::find_or_keep(connection, name, fresh);
+        let doing = "find or make a key";
+        let kept = self.writer.write(doing, Durability::Power, work, |_| ());
+        kept.await
+    }
+}

@@ -1,0 +1,92 @@
+//! Notifies the writing thread when another process may have written, based on file system events.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::{io, thread};
+
+use gatewren_base::sys::{Waiter, Waker};
+
+use super::job::Order;
+use super::queue::Queue;
+
+/// The delay between a write and the first check. A commit becomes visible only when the disk has it, so each
+/// further check doubles the delay, up to [`SELDOM`]. Our own writes cause events too: the delay combines many of
+/// them.
+const SOON: Duration = Duration::from_millis(250);
+
+/// The interval of checks without an event, in case an event was lost.
+pub(super) const SELDOM: Duration = Duration::from_secs(30);
+
+/// A thread that waits for writes to the WAL file. Dropping this ends it.
+pub(super) struct Watch {
+    waker: Option<Waker>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Starts the thread. The WAL file must exist already.
+    pub(super) fn start(vault: &Path, orders: Queue) -> io::Result<Self> {
+        let (mut waiter, waker) = Waiter::new()?;
+        let mut log = vault.as_os_str().to_owned();
+        log.push("-wal");
+        waiter.watch(Path::new(&log))?;
+        let thread = thread::Builder::new()
+            .name("vault-watch".to_owned())
+            .spawn(move || watch(&waiter, &orders))?;
+        Ok(Self {
+            waker: Some(waker),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.waker = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in the thread was reported when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch(waiter: &Waiter, orders: &Queue) {
+    // The pending order holds a clone. While it is pending, a second order is not needed.
+    let told = Arc::new(());
+    // Another process may have written before the watch began.
+    let mut pause = SOON;
+    loop {
+        match heard(waiter, pause) {
+            Ok(Heard::End) => return,
+            Ok(Heard::Write) => pause = SOON,
+            Ok(Heard::Nothing) => {}
+            Err(cause) => {
+                tracing::error!(%cause, "writes of other processes to the vault are seen late from now on");
+                return;
+            }
+        }
+        if Arc::strong_count(&told) == 1 {
+            // Fails only when the writing thread has ended, and then this thread is about to end too.
+            let _ = orders.put(Order::Look(Arc::clone(&told)));
+        }
+        pause = (pause * 2).min(SELDOM);
+    }
+}
+
+enum Heard {
+    End,
+    Write,
+    Nothing,
+}
+
+fn heard(waiter: &Waiter, pause: Duration) -> io::Result<Heard> {
+    let woken = waiter.wait(pause)?;
+    let end = woken.called || (woken.written && waiter.rest(SOON)?);
+    Ok(match (end, woken.written) {
+        (true, _) => Heard::End,
+        (false, true) => Heard::Write,
+        (false, false) => Heard::Nothing,
+    })
+}

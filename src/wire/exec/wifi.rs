@@ -1,0 +1,251 @@
+//! Wireless networks: operations and their results.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use gatewren_base::sys::is_hostile;
+
+/// The maximum length of a network's name (IEEE 802.11, 9.4.2.2).
+const SSID_BYTES: usize = 32;
+
+/// An operation on wireless networks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
+pub enum WifiDeed {
+    /// Print the state of the radio and the joined network, as JSON ([`WifiStatus`]).
+    Status {},
+    /// Scan for networks, and print those in range, as a JSON list ([`WifiNetwork`]).
+    Scan {},
+    /// Join a network; if that fails, return to the previous one.
+    Connect {
+        /// The network.
+        ssid: Ssid,
+    },
+    /// Delete a saved network.
+    Forget {
+        /// The network.
+        ssid: Ssid,
+    },
+    /// Switch the radio on or off.
+    Enable {
+        /// Whether the radio is switched on.
+        enabled: bool,
+    },
+    /// Set the regulatory country.
+    Country {
+        /// The country.
+        country: CountryCode,
+    },
+}
+
+impl WifiDeed {
+    /// The operation's name in the log.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Status {} => "wifi_status",
+            Self::Scan {} => "wifi_scan",
+            Self::Connect { .. } => "wifi_connect",
+            Self::Forget { .. } => "wifi_forget",
+            Self::Enable { .. } => "wifi_enable",
+            Self::Country { .. } => "wifi_country",
+        }
+    }
+
+    /// Whether the operation is read-only.
+    pub fn only_looks(&self) -> bool {
+        matches!(self, Self::Status {} | Self::Scan {})
+    }
+}
+
+/// The name of a network: 1 to 32 bytes of text without terminal control sequences. Networks with other names are
+/// listed by their bytes, but cannot be joined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Ssid(String);
+
+/// A country code of ISO 3166, such as `AT`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CountryCode(String);
+
+/// A text that is no valid network name or country code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InvalidWifi(&'static str);
+
+impl Ssid {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl CountryCode {
+    /// The two letters.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for InvalidWifi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for InvalidWifi {}
+
+impl TryFrom<String> for Ssid {
+    type Error = InvalidWifi;
+
+    fn try_from(name: String) -> Result<Self, InvalidWifi> {
+        let odd = |c: char| is_hostile(c) || c == '\n' || c == '\t';
+        if (1..=SSID_BYTES).contains(&name.len()) && !name.contains(odd) {
+            return Ok(Self(name));
+        }
+        Err(InvalidWifi(
+            "the name of a wireless network is 1 to 32 bytes, without control characters",
+        ))
+    }
+}
+
+impl TryFrom<String> for CountryCode {
+    type Error = InvalidWifi;
+
+    fn try_from(code: String) -> Result<Self, InvalidWifi> {
+        if code.len() == 2 && code.bytes().all(|b| b.is_ascii_uppercase()) {
+            return Ok(Self(code));
+        }
+        Err(InvalidWifi("a country is two capital letters, such as AT"))
+    }
+}
+
+impl From<Ssid> for String {
+    fn from(name: Ssid) -> Self {
+        name.0
+    }
+}
+
+impl From<CountryCode> for String {
+    fn from(code: CountryCode) -> Self {
+        code.0
+    }
+}
+
+impl JsonSchema for Ssid {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Ssid".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "minLength": 1, "maxLength": SSID_BYTES })
+    }
+}
+
+impl JsonSchema for CountryCode {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "CountryCode".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[A-Z]{2}$" })
+    }
+}
+
+/// The state of the radio and its interfaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WifiStatus {
+    /// Whether the radio is switched on.
+    pub enabled: bool,
+    /// Whether a hardware switch keeps it off.
+    pub blocked: bool,
+    /// The regulatory country, `00` if none is set; absent if iw is not installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub country: Option<String>,
+    /// The wireless interfaces, sorted.
+    pub interfaces: Vec<WifiInterface>,
+    /// The saved networks, sorted.
+    pub saved: Vec<String>,
+    /// The networks with a password in `helper.toml`.
+    pub with_password: Vec<String>,
+}
+
+/// A wireless interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WifiInterface {
+    /// Its name.
+    pub interface: String,
+    /// The state that `NetworkManager` reports, such as `connected`, `disconnected` or `unavailable`.
+    pub state: String,
+    /// The network that it has joined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<WifiNetwork>,
+}
+
+/// A network in range.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WifiNetwork {
+    /// Its name, if it is text.
+    pub ssid: String,
+    /// The bytes of a name that is not plain text; such a network cannot be joined here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssid_hex: Option<String>,
+    /// The signal strength of its strongest access point, 0 to 100.
+    pub signal_percent: u8,
+    /// The frequency of that access point.
+    pub frequency_mhz: u32,
+    /// Its encryption, such as `WPA2`; empty for an open network.
+    pub security: String,
+    /// The number of its access points in range.
+    pub access_points: u32,
+    /// Whether the host has joined it.
+    pub joined: bool,
+    /// Whether it is saved.
+    pub saved: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_text_that_no_terminal_obeys() {
+        let long = "a".repeat(32);
+        for good in [
+            "Home",
+            "--help",
+            "a:b\\c",
+            "Caf\u{e9}",
+            " x ",
+            "$(id)",
+            &long,
+        ] {
+            assert!(Ssid::try_from(good.to_owned()).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "a\0b",
+            "a\nb",
+            "a\tb",
+            "\u{1b}[2J",
+            "\u{202e}x",
+            &format!("{long}a"),
+        ] {
+            assert!(Ssid::try_from(bad.to_owned()).is_err(), "{bad:?}");
+        }
+        for bad in ["", "at", "A", "AUT", "00", "A\n"] {
+            assert!(CountryCode::try_from(bad.to_owned()).is_err(), "{bad:?}");
+        }
+        assert!(CountryCode::try_from("AT".to_owned()).is_ok());
+    }
+}

@@ -1,0 +1,61 @@
+//! MCP messages in every revision that is served: plain types, no I/O, no panic on any bytes.
+#![doc = ""]
+#![doc = include_str!("checklist.md")]
+#![forbid(unsafe_code)]
+
+mod capabilities;
+mod content;
+mod cursor;
+mod encode;
+mod error;
+mod header;
+mod input;
+mod json;
+mod jsonrpc;
+pub mod key;
+mod level;
+mod members;
+mod meta;
+mod notification;
+mod outcome;
+mod params;
+mod parts;
+mod prompt;
+mod quoted;
+mod resource;
+mod server;
+mod task;
+mod template;
+mod tool;
+mod trace;
+mod version;
+mod written;
+
+pub use capabilities::{ClientCapabilities, PATCHES};
+pub use content::{Annotations, Content, ResourceContents, Role};
+pub use cursor::page;
+pub use encode::{error_for_stateful, for_stateful};
+pub use error::{RpcError, code};
+pub use header::{decode_header_value, matches_argument};
+pub use input::{InputRequired, Inputs};
+pub use jsonrpc::{
+    Body, Id, Message, Notification as IncomingNotification, Request, Response, read,
+};
+pub use level::Level;
+pub use meta::{RequestMeta, progress_token};
+pub use notification::Notification;
+pub use outcome::{ReadDocument, ReadResult, ToolResult};
+pub use params::Params;
+pub use parts::Parts;
+pub use prompt::{Prompt, PromptArgument, PromptMessage};
+pub use quoted::Quoted;
+pub use resource::{Resource, ResourceTemplate};
+pub use server::{Implementation, ServerCapabilities};
+pub use task::{TASKS_EXTENSION, Task, TaskState};
+pub use template::Template;
+pub use tool::{
+    Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name, is_tool_name,
+};
+pub use trace::TraceParent;
+pub use version::{MODERN_VERSIONS, Version};
+pub use written::Written;

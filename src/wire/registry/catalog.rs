@@ -1,0 +1,302 @@
+//! The catalog: everything a client may ask for, by name.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use super::{
+    completion::Completer,
+    prompt::PromptRow,
+    resource::{BoxFuture, ResourceSource},
+    task::TaskSupport,
+    tool::Tool,
+    toolset::Toolset,
+};
+use crate::protocol::{Implementation, Level, ServerCapabilities, is_portable_name, is_tool_name};
+use gatewren_base::config::{Dialect, HelperClass};
+
+/// A list that has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListChange {
+    /// The tools.
+    Tools,
+    /// The prompts.
+    Prompts,
+    /// The resources.
+    Resources,
+}
+
+/// The lists that may change while a client listens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Changing {
+    #[default]
+    None,
+    Tools,
+    Every,
+}
+
+/// A log message outside of any call, for the client of one session. The stateless revision has none: there a
+/// request gets only the messages of its own call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionLog {
+    /// The session, as named in [`super::cx::Caller`].
+    pub session: Arc<str>,
+    /// Its severity; a client that has not asked for it does not get the message.
+    pub level: Level,
+    /// The component that logs.
+    pub logger: &'static str,
+    /// The data that is logged.
+    pub data: Value,
+}
+
+/// Called with the audit id before a call that changes the host. The returned future is awaited after the call; it
+/// waits until the state reflects the call, and returns that revision.
+type Settle = dyn Fn(&str) -> BoxFuture<Option<u64>> + Send + Sync;
+
+/// Whether the helper runs the operations of a class, as far as is known.
+type Allows = dyn Fn(HelperClass) -> bool + Send + Sync;
+
+/// A server definition: one catalog for many connections.
+pub struct Catalog {
+    /// The server's identity.
+    pub server: Arc<Implementation>,
+    /// The instructions for a model.
+    pub instructions: Option<String>,
+    /// The dialect that decides the names of listed tools.
+    pub dialect: Dialect,
+    tools: BTreeMap<String, Arc<Tool>>,
+    aliases: HashMap<&'static str, Arc<Tool>>,
+    prompts: BTreeMap<String, Arc<PromptRow>>,
+    resources: Option<Arc<dyn ResourceSource>>,
+    completer: Option<Box<Completer>>,
+    settle: Option<Box<Settle>>,
+    logging: bool,
+    tasks: bool,
+    changing: Changing,
+    allows: Option<Box<Allows>>,
+    lists: Option<broadcast::Sender<ListChange>>,
+    session_logs: Option<broadcast::Sender<SessionLog>>,
+}
+
+/// Why a tool cannot be added to the catalog; detected at the start, never while a request is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogError(String);
+
+impl fmt::Display for CatalogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CatalogError {}
+
+impl Catalog {
+    /// Creates an empty catalog.
+    pub fn new(server: Implementation) -> Self {
+        Self {
+            server: Arc::new(server),
+            instructions: None,
+            dialect: Dialect::default(),
+            tools: BTreeMap::new(),
+            aliases: HashMap::new(),
+            prompts: BTreeMap::new(),
+            resources: None,
+            completer: None,
+            settle: None,
+            logging: false,
+            tasks: false,
+            changing: Changing::default(),
+            allows: None,
+            lists: None,
+            session_logs: None,
+        }
+    }
+
+    /// Adds a toolset.
+    pub fn add<B: Send + Sync + 'static>(&mut self, set: Toolset<B>) -> Result<(), CatalogError> {
+        for mut tool in set.into_tools() {
+            let name = tool.name().to_owned();
+            tool.check()
+                .map_err(|why| CatalogError(format!("tool {name}: {why}")))?;
+            if !is_tool_name(&name) {
+                let rule = "1 to 64 of A-Z, a-z, 0-9, _, - and .";
+                return Err(CatalogError(format!(
+                    "tool {name:?} has a name that is not {rule}"
+                )));
+            }
+            if tool.definition().description.is_empty() {
+                return Err(CatalogError(format!("tool {name} has no description")));
+            }
+            self.tasks |= tool.task_support() != TaskSupport::Never;
+            let tool = Arc::new(tool);
+            for alias in tool.aliases() {
+                if !is_tool_name(alias.name)
+                    || self.aliases.insert(alias.name, tool.clone()).is_some()
+                {
+                    return Err(CatalogError(format!(
+                        "the name {} stands twice",
+                        alias.name
+                    )));
+                }
+            }
+            if self.tools.insert(name.clone(), tool).is_some() {
+                return Err(CatalogError(format!("tool {name} stands twice")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses tool names that the specification allows but that some clients cannot handle.
+    pub fn require_portable_names(&self) -> Result<(), CatalogError> {
+        match self.tools.keys().find(|name| !is_portable_name(name)) {
+            None => Ok(()),
+            Some(name) => Err(CatalogError(format!(
+                "tool {name:?} has a name that some clients break on; take 1 to 48 of a-z, 0-9 and _"
+            ))),
+        }
+    }
+
+    /// Adds a prompt.
+    pub fn add_prompt(&mut self, prompt: PromptRow) {
+        self.prompts
+            .insert(prompt.definition.name.clone(), Arc::new(prompt));
+    }
+
+    /// Sets the source of resources.
+    pub fn set_resources(&mut self, source: Arc<dyn ResourceSource>) {
+        self.resources = Some(source);
+    }
+
+    /// Sets the completer of arguments.
+    pub fn set_completer(&mut self, completer: Box<Completer>) {
+        self.completer = Some(completer);
+    }
+
+    /// Sets the function that waits for the state after a call that changes the host.
+    pub fn set_settle(&mut self, settle: Box<Settle>) {
+        self.settle = Some(settle);
+    }
+
+    /// Offers log messages to clients.
+    pub fn offer_logging(&mut self) {
+        self.logging = true;
+    }
+
+    /// Announces that an agent's tools may change with its policy while it listens, and that it is notified.
+    pub fn offer_tool_changes(&mut self) {
+        self.changing = self.changing.max(Changing::Tools);
+    }
+
+    /// Hides tools from everyone if this function denies the class that they need; it is called at every lookup.
+    pub fn bound_by(&mut self, allows: Box<Allows>) {
+        self.allows = Some(allows);
+        let _ = self.lists();
+    }
+
+    /// Notifies listeners that the available tools have changed.
+    pub fn tell_tools_changed(&self) {
+        if let Some(lists) = &self.lists {
+            // Fails only if there are no listeners.
+            let _ = lists.send(ListChange::Tools);
+        }
+    }
+
+    /// Announces that lists may change; the holder of the returned sender sends the changes.
+    pub fn announce_list_changes(&mut self) -> broadcast::Sender<ListChange> {
+        self.changing = Changing::Every;
+        self.lists()
+    }
+
+    fn lists(&mut self) -> broadcast::Sender<ListChange> {
+        /// A listener that lags further behind has missed nothing, because one notification replaces all.
+        const KEPT: usize = 16;
+        self.lists
+            .get_or_insert_with(|| broadcast::channel(KEPT).0)
+            .clone()
+    }
+
+    /// Announces log messages outside of calls; the holder of the returned sender sends them.
+    pub fn log_to_sessions(&mut self) -> broadcast::Sender<SessionLog> {
+        /// A listener that lags further behind misses the oldest: log messages are not a reliable record.
+        const KEPT: usize = 64;
+        self.session_logs
+            .get_or_insert_with(|| broadcast::channel(KEPT).0)
+            .clone()
+    }
+
+    /// Returns an available tool by its name or its alias.
+    pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
+        let tool = self.tools.get(name).or_else(|| self.aliases.get(name));
+        tool.filter(|tool| self.has(tool))
+    }
+
+    /// Whether a tool is available: its dependencies are, and the helper allows at least one of the classes it can
+    /// use.
+    pub fn has(&self, tool: &Tool) -> bool {
+        let allows = self.allows.as_ref().zip(tool.needs());
+        let allowed = allows
+            .is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows));
+        allowed && tool.is_there()
+    }
+
+    /// All tools by name, including unavailable ones.
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
+        self.tools.values()
+    }
+
+    /// Returns a prompt by its name.
+    pub fn prompt(&self, name: &str) -> Option<&Arc<PromptRow>> {
+        self.prompts.get(name)
+    }
+
+    /// All prompts, by name.
+    pub fn prompts(&self) -> impl Iterator<Item = &Arc<PromptRow>> {
+        self.prompts.values()
+    }
+
+    /// The source of resources.
+    pub fn resources(&self) -> Option<&Arc<dyn ResourceSource>> {
+        self.resources.as_ref()
+    }
+
+    /// The completer of arguments.
+    pub fn completer(&self) -> Option<&Completer> {
+        self.completer.as_deref()
+    }
+
+    /// Prepares for the call with this audit id, which will change the host. The returned future is awaited after
+    /// the call and returns the revision that reflects it.
+    pub fn settling(&self, audit_id: &str) -> BoxFuture<Option<u64>> {
+        match &self.settle {
+            Some(settle) => settle(audit_id),
+            None => Box::pin(std::future::ready(None)),
+        }
+    }
+
+    /// Subscribes to changed lists; `None` if lists never change.
+    pub fn list_changes(&self) -> Option<broadcast::Receiver<ListChange>> {
+        self.lists.as_ref().map(broadcast::Sender::subscribe)
+    }
+
+    /// Subscribes to log messages outside of calls; `None` if there are never any.
+    pub fn session_logs(&self) -> Option<broadcast::Receiver<SessionLog>> {
+        self.session_logs.as_ref().map(broadcast::Sender::subscribe)
+    }
+
+    /// The capabilities that the server declares.
+    pub fn capabilities(&self) -> ServerCapabilities {
+        ServerCapabilities {
+            tools: true,
+            resources: self.resources.is_some(),
+            prompts: !self.prompts.is_empty(),
+            completions: self.completer.is_some(),
+            logging: self.logging,
+            lists_change: self.changing == Changing::Every,
+            tools_change: self.changing >= Changing::Tools,
+            tasks: self.tasks,
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The context of a call: progress, log messages, the client's capabilities and its answers.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::{
+    error::Result,
+    long_call::LongCall,
+    resource::{BoxFuture, Viewer},
+};
+use crate::protocol::{
+    ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError, Tool,
+};
+use gatewren_base::config::{Reach, Risk};
+
+/// Progress reports at a shorter interval are dropped: a tool may report as often as it likes.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(20);
+
+/// The caller, as far as a tool may know it; a tool makes no access decisions from it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The agent's id.
+    pub agent: Arc<str>,
+    /// The agent's name.
+    pub name: Arc<str>,
+    /// Its policy's preset.
+    pub policy: &'static str,
+    /// Its space; `*` is the whole host.
+    pub space: Arc<str>,
+    /// The parts of the host that it can see.
+    pub reach: Reach,
+    /// The session of the call, in the stateful revisions; this is not the id that its client sends.
+    pub session: Option<Arc<str>>,
+}
+
+impl Caller {
+    /// The caller, as a viewer of resources.
+    pub fn viewer(&self) -> Viewer {
+        Viewer {
+            agent: self.agent.clone(),
+            reach: self.reach.clone(),
+        }
+    }
+}
+
+/// A question of a call that continues to run while it waits. If it is dropped unanswered, it is asked by ending
+/// the call.
+#[derive(Debug)]
+pub struct Question {
+    /// The question.
+    pub asked: InputRequired,
+    /// The sender of the answers, by key, or of the error if the question cannot be asked.
+    pub answers: oneshot::Sender<std::result::Result<Map<String, Value>, RpcError>>,
+}
+
+/// The context of one call. Cheap to clone.
+#[derive(Clone)]
+pub struct Cx {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    reference: Arc<str>,
+    caller: Caller,
+    capabilities: ClientCapabilities,
+    inputs: Inputs,
+    notes: Option<mpsc::Sender<Notification>>,
+    progress_token: Option<Value>,
+    log_level: Option<Level>,
+    hang_up: Option<Arc<Notify>>,
+    /// The last reported progress.
+    reported: Mutex<Reported>,
+    desk: Option<mpsc::Sender<Question>>,
+    /// The keys for which the call's own answers were used already: if asked again, they are put to the client
+    /// again.
+    handed_out: Mutex<BTreeSet<String>>,
+    offers: Option<Box<Offers>>,
+    looks: Option<Box<Looks>>,
+    long: Option<Arc<LongCall>>,
+}
+
+/// Calls a read-only tool on behalf of the caller; returns `None` if the caller has no such tool.
+type Looks = dyn Fn(&'static str, Map<String, Value>) -> BoxFuture<Option<Said>> + Send + Sync;
+
+/// The outcome of a tool: the text of its answer, or of its failure.
+pub type Said = std::result::Result<String, String>;
+
+/// A tool that the caller may propose to call.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// Its definition in `tools/list`.
+    pub definition: Tool,
+    /// Its class.
+    pub risk: Risk,
+}
+
+type Offers = dyn Fn() -> Vec<Offer> + Send + Sync;
+
+struct Reported {
+    progress: f64,
+    at: Option<Instant>,
+}
+
+impl Cx {
+    /// The context of a call without a listening client.
+    pub fn new(reference: Arc<str>, caller: Caller) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                reference,
+                caller,
+                capabilities: ClientCapabilities::default(),
+                inputs: Inputs::default(),
+                notes: None,
+                progress_token: None,
+                log_level: None,
+                hang_up: None,
+                reported: Mutex::new(Reported {
+                    progress: f64::NEG_INFINITY,
+                    at: None,
+                }),
+                desk: None,
+                handed_out: Mutex::default(),
+                offers: None,
+                looks: None,
+                long: None,
+            }),
+        }
+    }
+
+    /// Sets the client's capabilities and its answers to earlier rounds.
+    #[must_use]
+    pub fn with_client(self, capabilities: ClientCapabilities, inputs: Inputs) -> Self {
+        self.change(|inner| {
+            inner.capabilities = capabilities;
+            inner.inputs = inputs;
+        })
+    }
+
+    /// Sets the receiver of notifications.
+    #[must_use]
+    pub fn with_listener(
+        self,
+        notes: mpsc::Sender<Notification>,
+        progress_token: Option<Value>,
+        log_level: Option<Level>,
+    ) -> Self {
+        self.change(|inner| {
+            inner.notes = Some(notes);
+            inner.progress_token = progress_token;
+            inner.log_level = log_level;
+        })
+    }
+
+    /// Sets the receiver of questions that are asked while the call runs.
+    #[must_use]
+    pub fn with_desk(self, desk: mpsc::Sender<Question>) -> Self {
+        self.change(|inner| inner.desk = Some(desk))
+    }
+
+    /// Sets the handle for a client that can reconnect later.
+    #[must_use]
+    pub fn with_hang_up(self, hang_up: Option<Arc<Notify>>) -> Self {
+        self.change(|inner| inner.hang_up = hang_up)
+    }
+
+    /// Sets the function that returns what the caller may propose.
+    #[must_use]
+    pub fn with_offers(self, offers: impl Fn() -> Vec<Offer> + Send + Sync + 'static) -> Self {
+        self.change(|inner| inner.offers = Some(Box::new(offers)))
+    }
+
+    /// Sets the function that calls read-only tools for this call.
+    #[must_use]
+    pub fn with_looks<F>(
+        self,
+        looks: impl Fn(&'static str, Map<String, Value>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Option<Said>> + Send + 'static,
+    {
+        let looks = move |tool, arguments| Box::pin(looks(tool, arguments)) as BoxFuture<_>;
+        self.change(|inner| inner.looks = Some(Box::new(looks)))
+    }
+
+    /// Sets the job that the call may continue as.
+    #[must_use]
+    pub fn with_long_call(self, long: Option<Arc<LongCall>>) -> Self {
+        self.change(|inner| inner.long = long)
+    }
+
+    fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
+        // Not shared yet while it is being built.
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            edit(inner);
+        }
+        self
+    }
+
+    /// The call's id in the audit and the journal.
+    pub fn reference(&self) -> &Arc<str> {
+        &self.inner.reference
+    }
+
+    /// The caller.
+    pub fn caller(&self) -> &Caller {
+        &self.inner.caller
+    }
+
+    /// The tools that the caller may propose to call.
+    pub fn offers(&self) -> Vec<Offer> {
+        let offers = self.inner.offers.as_ref();
+        offers.map_or_else(Vec::new, |offers| offers())
+    }
+
+    /// Calls a read-only tool with the caller's permissions, so that it answers or refuses as it would for the
+    /// caller. Returns `None` if the caller has no such tool.
+    pub async fn look(&self, tool: &'static str, arguments: Map<String, Value>) -> Option<Said> {
+        let looks = self.inner.looks.as_ref()?;
+        looks(tool, arguments).await
+    }
+
+    /// The job that this call may continue as, if the tool's calls may take long.
+    pub fn long_call(&self) -> Option<&Arc<LongCall>> {
+        self.inner.long.as_ref()
+    }
+
+    /// The client's capabilities.
+    pub fn capabilities(&self) -> &ClientCapabilities {
+        &self.inner.capabilities
+    }
+
+    /// The client's answers to earlier rounds of this call.
+    pub fn inputs(&self) -> &Inputs {
+        &self.inner.inputs
+    }
+
+    /// Returns the answers to a question, by key: those that came with the call, or those that the client gives
+    /// while the call waits as a task. For any other client, the question ends the call, and the client calls again
+    /// with the answers.
+    ///
+    /// # Errors
+    /// An interruption for the caller to propagate, if the client must be asked by ending the call, or cannot be
+    /// asked.
+    pub async fn ask(&self, question: InputRequired) -> Result<Map<String, Value>> {
+        if let Some(answers) = self.given(&question) {
+            return Ok(answers);
+        }
+        let Some(desk) = &self.inner.desk else {
+            return Err(question.into());
+        };
+        let (answers, answered) = oneshot::channel();
+        let asked = question.clone();
+        let taken = desk.send(Question { asked, answers }).await.is_ok();
+        match answered.await {
+            Ok(answers) if taken => Ok(answers?),
+            _ => Err(question.into()),
+        }
+    }
+
+    /// The answers that came with the call, if they are complete and were not used before.
+    fn given(&self, question: &InputRequired) -> Option<Map<String, Value>> {
+        let mut handed_out = lock(&self.inner.handed_out);
+        let answers = question.requests.keys().map(|key| {
+            let answer = self.inner.inputs.responses.get(key);
+            let answer = answer.filter(|_| !handed_out.contains(key));
+            answer.map(|answer| (key.clone(), answer.clone()))
+        });
+        let answers: Map<String, Value> = answers.collect::<Option<_>>()?;
+        handed_out.extend(answers.keys().cloned());
+        Some(answers)
+    }
+
+    /// Reports progress, if the client asked for it. A report that does not increase is dropped, and so is one that
+    /// follows the last one too soon, unless it is the final one (2026-07-28, progress).
+    pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let (Some(notes), Some(token)) = (&self.inner.notes, &self.inner.progress_token) else {
+            return;
+        };
+        if !self.is_news(progress, total) {
+            return;
+        }
+        // Fails if the client has disconnected; its class decides whether the call continues or is dropped.
+        let _ = notes
+            .send(Notification::progress(token, progress, total, message))
+            .await;
+    }
+
+    fn is_news(&self, progress: f64, total: Option<f64>) -> bool {
+        let mut last = lock(&self.inner.reported);
+        let now = Instant::now();
+        let soon = last
+            .at
+            .is_some_and(|at| now.duration_since(at) < BETWEEN_REPORTS);
+        if progress <= last.progress || soon && total != Some(progress) {
+            return false;
+        }
+        *last = Reported {
+            progress,
+            at: Some(now),
+        };
+        true
+    }
+
+    /// Closes the response's stream, so that the client reconnects later for the rest and holds no connection while
+    /// the call runs (SEP-1699). Does nothing if the client could not reconnect: in the stateless era, in sessions
+    /// before 2025-11-25, and if it accepts no stream.
+    pub fn close_stream(&self) {
+        if let Some(hang_up) = &self.inner.hang_up {
+            hang_up.notify_one();
+        }
+    }
+
+    /// Sends a log message, if the client asked for this severity.
+    pub async fn log(&self, level: Level, logger: &str, data: &Value) {
+        let (Some(notes), Some(least)) = (&self.inner.notes, self.inner.log_level) else {
+            return;
+        };
+        if level >= least {
+            let _ = notes.send(Notification::message(level, logger, data)).await;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    async fn sent(reports: &[(u64, f64)]) -> Vec<f64> {
+        let (sender, mut notes) = mpsc::channel(1_000);
+        let caller = Caller::default();
+        let cx = Cx::new("r".into(), caller).with_listener(sender, Some(json!("t")), None);
+        for (after_ms, progress) in reports {
+            tokio::time::sleep(Duration::from_millis(*after_ms)).await;
+            cx.progress(*progress, Some(100.0), None).await;
+        }
+        drop(cx);
+        let mut heard = Vec::new();
+        while let Some(note) = notes.recv().await {
+            assert_eq!(note.params["progressToken"], "t");
+            heard.push(note.params["progress"].as_f64().unwrap());
+        }
+        heard
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p4_progress_rises_and_is_no_flood_but_its_end_is_told() {
+        assert_eq!(
+            sent(&[(0, 0.0), (50, 50.0), (50, 100.0)]).await,
+            [0.0, 50.0, 100.0]
+        );
+        assert_eq!(
+            sent(&[(0, 2.0), (50, 1.0), (50, 2.0), (50, 3.0)]).await,
+            [2.0, 3.0]
+        );
+        let many: Vec<(u64, f64)> = (1..=100).map(|n| (1, f64::from(n))).collect();
+        let heard = sent(&many).await;
+        assert!(heard.len() <= 6, "{heard:?}");
+        assert_eq!(heard.last(), Some(&100.0));
+        assert!(heard.is_sorted_by(|a, b| a < b), "{heard:?}");
+    }
+}

@@ -1,0 +1,41 @@
+//! Definitions of tools, resources and prompts: tables over typed functions, independent of HTTP and storage.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod catalog;
+mod completion;
+mod cx;
+mod error;
+mod long_call;
+mod output;
+mod permit;
+#[cfg(any(test, feature = "testing"))]
+mod portable;
+mod prompt;
+mod resource;
+mod schema;
+mod scope;
+mod task;
+mod tool;
+mod toolset;
+
+pub use answer::Answer;
+pub use catalog::{Catalog, CatalogError, ListChange, SessionLog};
+pub use completion::{Completion, Reference};
+pub use cx::{Caller, Cx, Offer, Question};
+pub use error::{Interruption, ProposedCall, Result, ToolError};
+pub use long_call::LongCall;
+pub use output::{Excerpt, Page, is_text};
+pub use permit::Permit;
+#[cfg(any(test, feature = "testing"))]
+pub use portable::complaints;
+pub use prompt::{PromptAnswer, PromptRow};
+pub use resource::{BoxFuture, ResourceSource, Viewer};
+pub use scope::Scope;
+pub use task::TaskSupport;
+pub use tool::Tool;
+pub use toolset::Toolset;
+
+/// Re-exported from the settings: policies name a tool's class, and the helper's configuration names the helper
+/// classes.
+pub use gatewren_base::config::{Dialect, HelperClass, Risk};

@@ -1,0 +1,30 @@
+//! The scope of a tool: the part of the host that it is about, which decides whether an agent in a space sees it.
+
+use gatewren_base::config::Reach;
+
+/// The part of the host that a tool is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// The whole host, or not declared: only for agents that can reach everything.
+    #[default]
+    Box,
+    /// The host itself: for agents that can reach it.
+    Host,
+    /// The container that this argument names; without the argument, all containers within reach.
+    Container(&'static str),
+    /// The container that this argument names; without the argument, the host.
+    HostOr(&'static str),
+    /// Everything within the caller's reach; the tool enforces this itself.
+    Within,
+}
+
+impl Scope {
+    /// Whether a tool of this scope exists for an agent with this reach.
+    pub fn is_within(self, reach: &Reach) -> bool {
+        match self {
+            Self::Box => reach.is_everything(),
+            Self::Host => reach.host(),
+            Self::Container(_) | Self::HostOr(_) | Self::Within => true,
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! A tool: its definition, its class, and its function.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{
+    answer::Answer,
+    cx::Cx,
+    error::{Result, ToolError},
+    permit::Permit,
+    resource::BoxFuture,
+    schema,
+    scope::Scope,
+    task::TaskSupport,
+};
+use crate::protocol;
+use gatewren_base::config::{HelperClass, Risk};
+
+/// Whether a tool is currently available.
+pub type IsThere = Arc<dyn Fn() -> bool + Send + Sync>;
+
+type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Send + Sync;
+
+/// A tool that can be listed and run.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its row"
+)]
+pub struct Tool {
+    definition: protocol::Tool,
+    answer: Option<fn() -> Value>,
+    toolset: &'static str,
+    risk: Risk,
+    scope: Scope,
+    needs: Option<HelperClass>,
+    or_needs: Option<HelperClass>,
+    is_there: Option<IsThere>,
+    syncs_state: bool,
+    makes_target: bool,
+    remembers: bool,
+    hears_offers: bool,
+    task_support: TaskSupport,
+    aliases: Vec<Alias>,
+    long: bool,
+    headers: Vec<(String, Vec<String>)>,
+    function: Box<Function>,
+    reading: Option<Reading>,
+}
+
+/// Parses arguments without running anything.
+type Reading = fn(Map<String, Value>) -> std::result::Result<(), ToolError>;
+
+/// A tool's name and parameters in the `StartOS` dialect.
+#[derive(Debug, Clone, Copy)]
+pub struct Alias {
+    /// Its name in the dialect.
+    pub name: &'static str,
+    /// Pairs of a parameter of the dialect and the corresponding one of this server.
+    pub parameters: &'static [(&'static str, &'static str)],
+    /// The arguments of this server that the name in the dialect implies.
+    pub fixed: &'static [(&'static str, bool)],
+    /// The argument and its value that a call without arguments has on this server.
+    pub bare: Option<(&'static str, &'static str)>,
+    /// Parameters of the dialect that have no meaning here, with their types: they are accepted and ignored.
+    pub unused: &'static [(&'static str, &'static str)],
+    /// Credentials that the dialect accepts. Here a call with one is refused, because models must not have them.
+    pub secrets: &'static [&'static str],
+}
+
+impl Tool {
+    /// Creates a tool with this definition.
+    pub fn new(definition: protocol::Tool, risk: Risk, function: Box<Function>) -> Self {
+        Self {
+            definition,
+            answer: None,
+            toolset: "",
+            risk,
+            scope: Scope::default(),
+            needs: None,
+            or_needs: None,
+            is_there: None,
+            syncs_state: false,
+            makes_target: false,
+            remembers: false,
+            hears_offers: false,
+            task_support: TaskSupport::Never,
+            aliases: Vec::new(),
+            long: false,
+            headers: Vec::new(),
+            function,
+            reading: None,
+        }
+    }
+
+    /// Sets the function that parses its arguments without running it.
+    pub(super) fn reading(mut self, reading: Reading) -> Self {
+        self.reading = Some(reading);
+        self
+    }
+
+    /// Checks whether its function would run with these arguments, without running it: used before a person is
+    /// asked about the call, or before the call is stored. A tool that was created without a table parses its
+    /// arguments only when it runs.
+    ///
+    /// # Errors
+    /// The error that the call would be answered with.
+    pub fn check_arguments(
+        &self,
+        mut arguments: Map<String, Value>,
+    ) -> std::result::Result<(), ToolError> {
+        self.drop_noise(&mut arguments);
+        self.reading.map_or(Ok(()), |reading| reading(arguments))
+    }
+
+    /// Runs the tool.
+    pub fn run(
+        &self,
+        _: Permit,
+        mut arguments: Map<String, Value>,
+        cx: Cx,
+    ) -> BoxFuture<Result<Answer>> {
+        self.drop_noise(&mut arguments);
+        (self.function)(arguments, cx)
+    }
+
+    /// Its definition without the schema of its answers.
+    pub fn definition(&self) -> &protocol::Tool {
+        &self.definition
+    }
+
+    /// Its definition with that schema. The schema is generated on demand: at the start, the schemas of all tools
+    /// took half of the instructions, and only lists show them.
+    pub fn described(&self) -> protocol::Tool {
+        let mut described = self.definition.clone();
+        let schema = self.answer.map(|answer| answer());
+        // In every revision, structured content must be an object.
+        let is_object =
+            |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("object");
+        described.output_schema = schema.filter(is_object);
+        described
+    }
+
+    /// The definition in `tools/list`. The schema of answers has no descriptions: programs do not read them, and
+    /// models would have them in the context of every turn.
+    pub fn listed(&self) -> protocol::Tool {
+        let mut listed = self.described();
+        if let Some(schema) = &mut listed.output_schema {
+            schema::wordless(schema);
+        }
+        listed
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// The toolset that it belongs to; empty if it has no name.
+    pub fn toolset(&self) -> &'static str {
+        self.toolset
+    }
+
+    /// Its class.
+    pub fn risk(&self) -> Risk {
+        self.risk
+    }
+
+    /// The part of the host that it is about.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The class of the helper's operations that it requires, if any.
+    pub fn needs(&self) -> Option<HelperClass> {
+        self.needs
+    }
+
+    /// Another class of operations that makes it useful.
+    pub fn or_needs(&self) -> Option<HelperClass> {
+        self.or_needs
+    }
+
+    /// Whether its dependencies are currently available.
+    pub(super) fn is_there(&self) -> bool {
+        self.is_there.as_ref().is_none_or(|is_there| is_there())
+    }
+
+    pub(super) fn set_is_there(&mut self, is_there: IsThere) {
+        self.is_there = Some(is_there);
+    }
+
+    pub(super) fn set_or_needs(&mut self, class: HelperClass) {
+        self.or_needs = Some(class);
+    }
+
+    pub(super) fn set_needs(&mut self, class: HelperClass) {
+        self.needs = Some(class);
+    }
+
+    /// The target of a call, such as a container's name, if the call names one.
+    pub fn target<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a str> {
+        let named = |name: &str| arguments.get(name)?.as_str();
+        match self.scope {
+            Scope::Container(argument) => named(argument),
+            Scope::HostOr(argument) => named(argument).or_else(|| named("unit")),
+            Scope::Box | Scope::Host | Scope::Within => {
+                ["unit", "pointer"].into_iter().find_map(named)
+            }
+        }
+    }
+
+    /// Whether its answer waits until the state reflects its effect.
+    pub fn syncs_state(&self) -> bool {
+        self.syncs_state
+    }
+
+    /// Whether it can create the target of its calls, so that this need not exist before.
+    pub fn makes_target(&self) -> bool {
+        self.makes_target
+    }
+
+    /// Whether its questions may carry state from one round to the next.
+    pub fn remembers(&self) -> bool {
+        self.remembers
+    }
+
+    /// Whether its context includes what the caller may propose.
+    pub fn hears_offers(&self) -> bool {
+        self.hears_offers
+    }
+
+    /// Whether its calls may become tasks.
+    pub fn task_support(&self) -> TaskSupport {
+        self.task_support
+    }
+
+    /// Whether its calls may take longer than clients wait, and then continue as jobs.
+    pub fn is_long(&self) -> bool {
+        self.long
+    }
+
+    pub(super) fn set_long(&mut self) {
+        self.long = true;
+    }
+
+    /// The arguments that a 2026-07-28 client repeats as `Mcp-Param-*` headers: header name and path.
+    pub fn header_parameters(&self) -> &[(String, Vec<String>)] {
+        &self.headers
+    }
+
+    /// Its names in the `StartOS` dialect.
+    pub fn aliases(&self) -> &[Alias] {
+        &self.aliases
+    }
+
+    /// The definition in `tools/list` under one of its names in that dialect.
+    pub fn listed_as(&self, alias: Alias) -> protocol::Tool {
+        let mut listed = self.listed();
+        alias.name.clone_into(&mut listed.name);
+        for (theirs, ours) in alias.parameters {
+            schema::rename(&mut listed.input_schema, ours, theirs);
+        }
+        for (ours, _) in alias.fixed {
+            schema::take_out(&mut listed.input_schema, ours);
+        }
+        for (theirs, kind) in alias.unused {
+            schema::add(&mut listed.input_schema, theirs, kind);
+        }
+        listed
+    }
+
+    /// The alias of the `StartOS` dialect with this name, if the tool has it.
+    pub fn alias(&self, called: &str) -> Option<Alias> {
+        let mut aliases = self.aliases.iter();
+        aliases.find(|alias| alias.name == called).copied()
+    }
+
+    /// Renames the dialect's parameters to those of this server; a call by this server's name is unchanged.
+    pub fn translate(
+        alias: Option<Alias>,
+        arguments: &mut Map<String, Value>,
+    ) -> std::result::Result<(), ToolError> {
+        let Some(alias) = alias else {
+            return Ok(());
+        };
+        // Ignoring it would be wrong: nothing would be encrypted or decrypted, but the caller would assume that it
+        // was.
+        if let Some(secret) = alias.secrets.iter().find(|name| given(arguments, name)) {
+            let words = format!("`{secret}` is not taken here, for credentials never pass a model");
+            let hint = "Nothing was done. Leave it out: the owner of the box names a file for it.";
+            return Err(ToolError::new(words).hint(hint));
+        }
+        let unused = alias.unused.iter().map(|(theirs, _)| theirs);
+        for theirs in unused.chain(alias.secrets) {
+            arguments.remove(*theirs);
+        }
+        for (theirs, ours) in alias.parameters {
+            if let Some(value) = arguments.remove(*theirs) {
+                arguments.entry(*ours).or_insert(value);
+            }
+        }
+        if let Some((ours, value)) = alias.bare.filter(|_| arguments.is_empty()) {
+            arguments.insert(ours.to_owned(), Value::from(value));
+        }
+        for (ours, value) in alias.fixed {
+            arguments.insert((*ours).to_owned(), Value::Bool(*value));
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_alias(&mut self, alias: Alias) {
+        self.aliases.push(alias);
+    }
+
+    pub(super) fn last_alias(&mut self) -> Option<&mut Alias> {
+        self.aliases.last_mut()
+    }
+
+    pub(super) fn set_answer(&mut self, schema: fn() -> Value) {
+        self.answer = Some(schema);
+    }
+
+    pub(super) fn set_toolset(&mut self, name: &'static str) {
+        self.toolset = name;
+    }
+
+    pub(super) fn set_scope(&mut self, scope: Scope) {
+        self.scope = scope;
+    }
+
+    pub(super) fn set_syncs_state(&mut self) {
+        self.syncs_state = true;
+    }
+
+    pub(super) fn set_makes_target(&mut self) {
+        self.makes_target = true;
+    }
+
+    pub(super) fn set_remembers(&mut self) {
+        self.remembers = true;
+    }
+
+    pub(super) fn set_hears_offers(&mut self) {
+        self.hears_offers = true;
+    }
+
+    pub(super) fn set_task_support(&mut self, support: TaskSupport) {
+        self.task_support = support;
+    }
+
+    pub(super) fn definition_mut(&mut self) -> &mut protocol::Tool {
+        &mut self.definition
+    }
+
+    /// Reads the header parameters from the schema. An invalid annotation, or a schema that clients cannot read,
+    /// would make them drop the tool. The schemas of answers come only from this server's own types, and a test
+    /// checks them.
+    pub(super) fn check(&mut self) -> std::result::Result<(), String> {
+        protocol::check_dialect(&self.definition.input_schema)?;
+        self.headers = protocol::header_parameters(&self.definition.input_schema)?;
+        Ok(())
+    }
+
+    /// Some clients add their own arguments to every call.
+    fn drop_noise(&self, arguments: &mut Map<String, Value>) {
+        const NOISE: &[&str] = &["toolCallId"];
+        let known = self.definition.input_schema.get("properties");
+        for name in NOISE {
+            if known.and_then(|k| k.get(*name)).is_none() {
+                arguments.remove(*name);
+            }
+        }
+    }
+}
+
+/// Whether an argument has a value: programs send null or empty strings for unset ones.
+fn given(arguments: &Map<String, Value>, name: &str) -> bool {
+    let value = arguments.get(name);
+    value.is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
+}
