@@ -74,7 +74,7 @@ pub async fn pack(
     let count = |bytes: &[u8]| entries += lines(bytes);
     let (code, complaint) = work.run(("tar", args), count).await?;
     if code != 0 && code != CHANGED {
-        return Err(failed("it cannot be packed", &complaint).into());
+        return Err(failed("the archive cannot be written", &complaint).into());
     }
     let changed = code == CHANGED;
     Ok(Packed { entries, changed })
@@ -100,7 +100,7 @@ pub async fn count(work: &mut Work<'_>, archive: &Path) -> Result<u64, Halt> {
         return Err(failed("the archive cannot be read", &complaint).into());
     }
     if let Some(name) = names.outside {
-        let message = format!("the archive has an entry that leads out of it: {name}");
+        let message = format!("the archive has an entry outside its root: {name}");
         return Err(Refusal::failed(message).into());
     }
     Ok(names.count)
@@ -142,7 +142,7 @@ pub async fn digest(work: &mut Work<'_>, file: &Path) -> Result<String, Halt> {
 const DIGEST_CHARS: usize = 64;
 
 fn failed(what: &str, complaint: &str) -> Refusal {
-    let cause = complaint.lines().next().unwrap_or("no reason was given");
+    let cause = complaint.lines().next().unwrap_or("no reason given");
     Refusal::failed(format!("{what}: {cause}"))
 }
 
@@ -166,7 +166,7 @@ impl Names {
             let room = NAME_BYTES.saturating_sub(self.rest.len());
             self.rest.extend(part.iter().take(room));
             if part.len() > room {
-                self.outside = Some("a name without an end".to_owned());
+                self.outside = Some("an unterminated name".to_owned());
             }
             if part.ends_with(b"\n") {
                 let name = std::mem::take(&mut self.rest);

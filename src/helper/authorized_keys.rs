@@ -62,8 +62,8 @@ impl KeyFile {
         let whose = [0, uid];
         if !whose.contains(&facts.uid()) || facts.mode() & 0o022 != 0 {
             return Err(Refusal::failed(format!(
-                "the directory of {shown} can be changed by others than its account and root: nothing in it is taken for \
-                 granted"
+                "users other than its account and root can write to the directory of {shown}, so its files are not \
+                 trusted"
             )));
         }
         let mut file = Self {
@@ -90,12 +90,12 @@ impl KeyFile {
         let facts = handle.metadata().map_err(|e| wrong(&e))?;
         if !facts.is_file() || !whose.contains(&facts.uid()) || facts.mode() & 0o022 != 0 {
             return Err(Refusal::failed(format!(
-                "{shown} is not a regular file that only its account and root can write: it is left alone"
+                "{shown} is not a regular file that only its account and root can write; it is not read or changed"
             )));
         }
         if facts.len() > FILE_BYTES {
             return Err(Refusal::failed(format!(
-                "{shown} is larger than {FILE_BYTES} bytes: it is left alone"
+                "{shown} is larger than {FILE_BYTES} bytes; it is not read or changed"
             )));
         }
         let file = File::open(fd_path(&handle)).map_err(|e| wrong(&e))?;
@@ -147,7 +147,7 @@ impl KeyFile {
         file.sync_all()?;
         let folder = fd_path(&self.directory);
         if self.was_changed(&folder) {
-            return Err(io::Error::other("it was changed meanwhile; try again"));
+            return Err(io::Error::other("another program changed it; try again"));
         }
         fs::rename(passing, folder.join(&self.name))?;
         File::open(&folder)?.sync_all()
@@ -188,7 +188,7 @@ fn place(entry: &str) -> Result<(PathBuf, PathBuf, Option<Owner>), Refusal> {
 
 fn unknown(entry: &str) -> Refusal {
     let words = format!(
-        "{entry}, of ssh_keys in {HELPER_POLICY_FILE}, is neither a user nor a file's path"
+        "{entry} in ssh_keys of {HELPER_POLICY_FILE} is neither a user nor a file path"
     );
     Refusal::failed(words)
 }

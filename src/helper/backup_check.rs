@@ -34,12 +34,12 @@ pub fn manifest(path: &Path, id: &BackupId, version: u32) -> Result<Backup, Stri
     let backup: Backup =
         serde_json::from_slice(&bytes).map_err(|e| format!("its manifest cannot be read: {e}"))?;
     if backup.backup != *id || backup.container.as_ref() != id.container() {
-        return Err("its manifest is of another backup".to_owned());
+        return Err("its manifest belongs to another backup".to_owned());
     }
     match &backup.format {
         Some(format) if format.version == version => Ok(backup),
         _ => Err(
-            "it was made by another version of this program, which this one does not read"
+            "another version of gatewren made it, and this version cannot read it"
                 .to_owned(),
         ),
     }
@@ -99,25 +99,25 @@ pub async fn check(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Resul
 async fn read_through(work: &mut Work<'_>, path: &Path, backup: &Backup) -> Result<u64, Halt> {
     let damaged = |what: &str| Halt::Refused(Refusal::failed(what));
     let format = backup.format.as_ref();
-    let format = format.ok_or_else(|| damaged("its manifest says too little"))?;
+    let format = format.ok_or_else(|| damaged("its manifest is incomplete"))?;
     let file = path.join(ARCHIVE);
     let bytes = fs::metadata(&file).map(|facts| facts.len());
     if bytes.ok() != backup.archive_bytes {
-        return Err(damaged("its archive is missing or not as long as it was"));
+        return Err(damaged("its archive is missing or its size has changed"));
     }
     if archive::digest(work, &file).await? != format.sha256 {
         return Err(damaged(
-            "its archive is damaged: some bytes are not as they were written",
+            "its archive is damaged: the checksum does not match",
         ));
     }
     if let Some(sha256) = &format.config_sha256
         && archive::digest(work, &path.join(CONFIG)).await? != *sha256
     {
-        return Err(damaged("the container's definition in it is damaged"));
+        return Err(damaged("its container definition is damaged: the checksum does not match"));
     }
     let entries = archive::count(work, &file).await?;
     if Some(entries) != backup.entries {
-        return Err(damaged("its archive does not hold as many files as it did"));
+        return Err(damaged("its archive does not have as many files as its manifest lists"));
     }
     Ok(entries)
 }

@@ -97,7 +97,7 @@ pub fn leave_out(contents: &mut Contents, target: &Path) -> Result<(), Refusal> 
         return Ok(());
     };
     if whole.starts_with(&target) {
-        let message = "a place for backups cannot keep itself; name another target, or a path that is not in it";
+        let message = "a backup target cannot contain a backup of itself; name another target, or a path outside it";
         return Err(Refusal::bad_command(message));
     }
     let below = target.strip_prefix(whole).ok();
@@ -234,7 +234,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 
 /// The refusal for a backup that could not be written.
 pub fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
-    Refusal::failed(format!("the backup cannot be kept: {cause}"))
+    Refusal::failed(format!("the backup cannot be written: {cause}"))
 }
 
 async fn of_container<'a>(work: &mut Work<'a>, name: &ContainerName) -> Result<Source<'a>, Halt> {
@@ -243,7 +243,7 @@ async fn of_container<'a>(work: &mut Work<'a>, name: &ContainerName) -> Result<S
     let claim = house.claims.take(name)?;
     if !files::is_directory(&config) {
         let message = format!(
-            "the root file system of '{name}' is no directory; this can be done with its storage's own means alone"
+            "the root file system of '{name}' is not a directory; use the tools of its storage instead"
         );
         return Err(Refusal::failed(message).into());
     }

@@ -89,7 +89,7 @@ fn to_be_mounted(target: &Target) -> Result<&Path, Refusal> {
         _ => {
             let name = &target.name;
             let message = format!(
-                "backup target '{name}' is neither a disk nor a share; nothing is mounted for it"
+                "backup target '{name}' is neither a disk nor a share, so it cannot be mounted"
             );
             Err(Refusal::bad_command(message))
         }

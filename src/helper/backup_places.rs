@@ -85,11 +85,11 @@ pub fn named(house: &House, name: &TargetName) -> Result<Target, Refusal> {
     let found = all.into_iter().find(|target| target.name == *name);
     found.ok_or_else(|| {
         Refusal::bad_command(if known {
-            format!("there is no backup target '{name}'; backup_target_list names those that there are")
+            format!("there is no backup target '{name}'; backup_target_list shows those that exist")
         } else {
             format!(
-                "there is no backup target '{name}', nor any other: the owner of this box names them as \
-                 backup_targets in {HELPER_POLICY_FILE}"
+                "there is no backup target '{name}', and no other one: the owner of this box sets them in \
+                 backup_targets of {HELPER_POLICY_FILE}"
             )
         })
     })
@@ -129,13 +129,13 @@ impl Target {
         let path = match (&self.store, &self.mount) {
             (BackupStore::Directory(path), _) => PathBuf::from(path),
             (BackupStore::Restic { .. }, _) => {
-                let message = format!("backup target '{name}' is restic's");
+                let message = format!("backup target '{name}' is a restic repository");
                 return Err(Refusal::failed(message));
             }
             (_, Some(mount)) if is_mounted(mount) => mount.clone(),
             (_, Some(_)) => {
                 let message = format!(
-                    "backup target '{name}' is not mounted; do that first (backup_target_mount)"
+                    "backup target '{name}' is not mounted; mount it first (backup_target_mount)"
                 );
                 return Err(Refusal::failed(message));
             }
@@ -171,7 +171,7 @@ impl Target {
                 return Ok(Some(path));
             }
             let message = format!(
-                "there is no repository of restic's in {repository}; run on the box: restic init -r {repository} \
+                "there is no restic repository in {repository}; run on the box: restic init -r {repository} \
                  --password-file {password}"
             );
             Err(Refusal::failed(message))
@@ -186,7 +186,7 @@ impl Target {
         for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(PREFIX) {
                 let removed = remove(&entry.path());
-                tracing::warn!(path = ?entry.path(), ?removed, "what was left of a backup");
+                tracing::warn!(path = ?entry.path(), ?removed, "removed an incomplete backup");
             }
         }
         Ok((path, lock))
@@ -198,10 +198,10 @@ impl Target {
             let name = &self.name;
             if cause.kind() == io::ErrorKind::WouldBlock {
                 let message =
-                    format!("a backup is just being written to '{name}'; try again later");
+                    format!("another backup is being written to '{name}'; try again later");
                 return Refusal::new(RefusalCode::Busy, message);
             }
-            Refusal::failed(format!("nothing can be written to '{name}': {cause}"))
+            Refusal::failed(format!("cannot write to '{name}': {cause}"))
         })
     }
 
@@ -214,7 +214,7 @@ impl Target {
     pub fn lacks(&self, backup: &BackupId) -> Refusal {
         let name = &self.name;
         Refusal::bad_command(format!(
-            "there is no backup '{backup}' on '{name}'; backup_list names those that there are"
+            "there is no backup '{backup}' on '{name}'; backup_list shows those that exist"
         ))
     }
 
@@ -262,7 +262,7 @@ pub async fn in_time<T: Send + 'static>(
 /// The refusal for a target that does not respond.
 pub fn silent(name: &TargetName) -> Refusal {
     Refusal::failed(format!(
-        "backup target '{name}' does not answer; look whether its server or its disk is there"
+        "backup target '{name}' does not answer; check its server or its disk"
     ))
 }
 
@@ -271,11 +271,11 @@ pub fn own(path: &Path) -> Result<(), Refusal> {
     let shown = path.display();
     let facts = fs::metadata(path).map_err(|e| Refusal::failed(format!("{shown}: {e}")))?;
     if !facts.is_dir() {
-        return Err(Refusal::failed(format!("{shown} is no directory")));
+        return Err(Refusal::failed(format!("{shown} is not a directory")));
     }
     if facts.uid() != own_uid() || facts.mode() & WRITABLE_BY_OTHERS != 0 {
         let message = format!(
-            "{shown} is not root's alone; run on the box: chown root {shown} && chmod go-w {shown}"
+            "{shown} must be writable by root only; run on the box: chown root {shown} && chmod go-w {shown}"
         );
         return Err(Refusal::failed(message));
     }
@@ -287,7 +287,7 @@ pub fn private(path: &str) -> Result<(), Refusal> {
     let facts = fs::metadata(path).map_err(|e| Refusal::failed(format!("{path}: {e}")))?;
     if !facts.is_file() || facts.uid() != own_uid() || facts.mode() & OF_OTHERS != 0 {
         let message = format!(
-            "{path} is not root's alone; run on the box: chown root {path} && chmod 600 {path}"
+            "{path} must be accessible to root only; run on the box: chown root {path} && chmod 600 {path}"
         );
         return Err(Refusal::failed(message));
     }
@@ -302,7 +302,7 @@ pub fn is_mounted(place: &Path) -> bool {
 
 /// The refusal for an operation that needs a state directory when there is none.
 pub fn no_state() -> Refusal {
-    Refusal::failed("this helper has no directory of its own (StateDirectory=, --state-dir)")
+    Refusal::failed("this helper has no state directory (StateDirectory=, --state-dir)")
 }
 
 /// Prints all targets.
@@ -337,13 +337,13 @@ pub async fn add(house: &House, name: &TargetName, root: Option<&str>) -> Result
     };
     let root = root.cloned().ok_or_else(|| {
         let message = format!(
-            "a backup target can be added below a directory of backup_roots in {HELPER_POLICY_FILE} alone; only the \
+            "a backup target can only be added below a directory in backup_roots of {HELPER_POLICY_FILE}; only the \
              owner of this box can change that"
         );
         Refusal::bad_command(message)
     })?;
     if all(house).iter().any(|known| known.name == *name) {
-        let message = format!("there is a backup target '{name}' already; take another name");
+        let message = format!("backup target '{name}' already exists; choose another name");
         return Err(Refusal::bad_command(message));
     }
     let place = PathBuf::from(format!("{root}/{name}"));
@@ -361,7 +361,7 @@ pub async fn add(house: &House, name: &TargetName, root: Option<&str>) -> Result
 pub async fn forget(house: &House, name: &TargetName) -> Result<Ending, Refusal> {
     if named(house, name)?.of_the_owner {
         let message = format!(
-            "backup target '{name}' stands in {HELPER_POLICY_FILE}; only the owner of this box can remove it"
+            "backup target '{name}' is set in {HELPER_POLICY_FILE}; only the owner of this box can remove it"
         );
         return Err(Refusal::bad_command(message));
     }
@@ -386,7 +386,7 @@ async fn change(
         change(&mut all, name)?;
         let bytes = serde_json::to_vec(&all).unwrap_or_default();
         if bytes.len() > ADDED_BYTES {
-            let message = "there are as many backup targets as there may be; remove one first";
+            let message = "the limit of backup targets is reached; remove one first";
             return Err(Refusal::failed(message));
         }
         let written = private_dir(&state).and_then(|()| write_private(&state.join(ADDED), &bytes));

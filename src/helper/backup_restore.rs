@@ -49,10 +49,10 @@ pub async fn restore(
         (Some(_), Subject::Container(to)) => container(work, target, (id, to)).await,
         (None, Subject::Path(path)) => directory(work, target, (id, path)).await,
         (Some(_), Subject::Path(_)) => Err(Refusal::bad_command(
-            "this backup is of a container; say as which container it comes back",
+            "this backup is of a container; name the container to restore it to",
         )),
         (None, Subject::Container(_)) => Err(Refusal::bad_command(
-            "this backup is of the host; say to which new directory it comes back",
+            "this backup is of the host; name a new directory to restore it to",
         )),
     }
 }
@@ -73,7 +73,7 @@ async fn container(
         stopped(house, to).await?;
         if files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
             return Err(Refusal::failed(format!(
-                "the root file system of '{to}' is not in its own directory; let the backup come back under a new name"
+                "the root file system of '{to}' is not in its own directory; restore the backup under a new name"
             )));
         }
     } else {
@@ -110,8 +110,8 @@ async fn whole(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Ke
     match (&checked.problem, manifest) {
         (None, Some(manifest)) => Ok(Kept::Archive(checked, Box::new(manifest))),
         (problem, _) => {
-            let problem = problem.as_deref().unwrap_or("it says nothing of itself");
-            let message = format!("nothing was changed: the backup cannot be used, for {problem}");
+            let problem = problem.as_deref().unwrap_or("its manifest is missing");
+            let message = format!("nothing was changed: the backup cannot be used: {problem}");
             Err(Refusal::failed(message).into())
         }
     }
@@ -136,7 +136,7 @@ async fn fill(
             create_private_dir(&unpacked)?;
             let unpacked = unpack(restic, work, (snapshot, id, &unpacked)).await?;
             let (definition, manifest) = unpacked.definition.ok_or_else(|| {
-                Refusal::failed("nothing was changed: the backup has no definition of a container")
+                Refusal::failed("nothing was changed: the backup has no container definition")
             })?;
             begin(work, &from, (&manifest, false)).await?;
             let rootfs = from.join(ROOTFS);
@@ -178,12 +178,12 @@ async fn begin(
 }
 
 fn no_place(cause: &std::io::Error) -> Refusal {
-    Refusal::failed(format!("no place for the container: {cause}"))
+    Refusal::failed(format!("the container's directory cannot be created: {cause}"))
 }
 
 fn create_private_dir(path: &Path) -> Result<(), Refusal> {
     let made = fs::DirBuilder::new().mode(0o700).create(path);
-    made.map_err(|e| Refusal::failed(format!("no place for the files: {e}")))
+    made.map_err(|e| Refusal::failed(format!("the directory for the files cannot be created: {e}")))
 }
 
 /// Adapts a definition to its new directory. Under a new name the container also gets its own host name and hardware
@@ -237,18 +237,18 @@ async fn directory(
     let found = work.aside(move || {
         let path = Path::new(&asked);
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Refusal::bad_command("the path names no directory"));
+            return Err(Refusal::bad_command("the path does not name a directory"));
         };
         let parent = ground.find(&parent.to_string_lossy())?;
         parent.check_ancestors()?;
         let to = parent.path.join(name);
         if ground.keeps_out(&to, &parent.facts) {
-            return Err(Refusal::bad_command("nothing is brought back to there"));
+            return Err(Refusal::bad_command("a restore into this directory is not allowed"));
         }
         // From here on all paths go through the open descriptor: a rename cannot redirect the restored files.
         let to = parent.handle().join(name);
         if fs::symlink_metadata(&to).is_ok() {
-            let message = format!("{asked} is there already; name a directory that is not");
+            let message = format!("{asked} already exists; name a directory that does not exist");
             return Err(Refusal::bad_command(message));
         }
         Ok((parent, to))
@@ -271,7 +271,7 @@ async fn directory(
     if done.as_ref().is_ok_and(went_well) {
         let moved = to_its_end(move || {
             fs::rename(&from, &to)
-                .map_err(|e| Refusal::failed(format!("it cannot be brought to its place: {e}")))
+                .map_err(|e| Refusal::failed(format!("the restored files cannot be moved into place: {e}")))
         });
         done = moved.await.and(done);
     }

@@ -13,7 +13,7 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal
         Some(class) if !policy.allows(class) => Err(Refusal::new(
             RefusalCode::Forbidden,
             format!(
-                "{class} is off in {HELPER_POLICY_FILE}: {}, to everybody; only the owner of this box can change \
+                "{class} is off in {HELPER_POLICY_FILE}: {} for every agent; only the owner of this box can change \
                  that",
                 refused(class)
             ),
@@ -109,27 +109,27 @@ fn refused(class: HelperClass) -> &'static str {
     match class {
         HelperClass::HostShell => "commands on the host are refused",
         HelperClass::ContainerShell => "commands in containers are refused",
-        HelperClass::HostReads => "looking at the host is refused",
-        HelperClass::LxcReads => "looking at containers is refused",
+        HelperClass::HostReads => "reading the state of the host is refused",
+        HelperClass::LxcReads => "reading the state of containers is refused",
         HelperClass::LxcWrites => "starting, stopping and freezing containers is refused",
         HelperClass::LxcManage => {
-            "making and removing containers, their snapshots and settings is refused"
+            "creating and removing containers, and changing their snapshots and settings, is refused"
         }
         HelperClass::ContainerFiles => {
             "listing, reading and writing files in containers is refused"
         }
-        HelperClass::Power => "restarting this box and switching it off is refused",
-        HelperClass::Updates => "looking at updates is refused",
+        HelperClass::Power => "restarting and shutting down this box is refused",
+        HelperClass::Updates => "checking for updates is refused",
         HelperClass::UpdatesApply => "fetching and installing updates is refused",
         HelperClass::HostLogs => "reading the host's journal is refused",
         HelperClass::Units => "changing the host's units is refused",
         HelperClass::HostFileReads => "reading files of the host is refused",
         HelperClass::HostFileWrites => "writing files of the host is refused",
-        HelperClass::SshKeys => "looking at and changing who may log in over SSH is refused",
+        HelperClass::SshKeys => "reading and changing the keys that may log in over SSH is refused",
         HelperClass::Network => "changing the host's network is refused",
         HelperClass::HostSettings => "changing the host's settings is refused",
         HelperClass::MailTo => "sending mail is refused",
-        HelperClass::Backup => "making backups and bringing them back is refused",
+        HelperClass::Backup => "making and restoring backups is refused",
         HelperClass::Storage => "repairing the host's disks is refused",
     }
 }

@@ -166,7 +166,7 @@ impl Cage {
             launch.env.insert(name.to_owned(), value.to_owned());
         }
         if let Err(cause) = self.hand_over(&launch).await {
-            tracing::warn!(%cause, "the reaper did not take its command");
+            tracing::warn!(%cause, "the reaper did not accept its command");
         }
         let processes = Arc::clone(&self.processes);
         let mut watching = pin!(processes.watch());
@@ -249,7 +249,7 @@ impl Cage {
             tracing::warn!(
                 pid = rest.child.pid(),
                 cgroup = ?rest.cgroup.as_ref().map(Cgroup::path),
-                "processes of a call cannot be ended yet; is the container frozen?"
+                "processes of a call are still running; is the container frozen?"
             );
             tokio::spawn(rest.later());
         }
@@ -274,7 +274,7 @@ fn lost_reaper(slow: Slow, is_well: bool, told_twice: bool) -> Option<&'static s
         Slow::Lost(how) => Some(how),
         Slow::Ended if !is_well => Some("it was killed"),
         // The reaper sends this report once.
-        Slow::Ended if told_twice => Some("the command sent a report in its name"),
+        Slow::Ended if told_twice => Some("the command sent a forged report"),
         Slow::Ended | Slow::Killed => None,
     }
 }
@@ -299,7 +299,7 @@ async fn end_slow_reaper(
             return Slow::Lost("it was stopped");
         }
         if Instant::now() > deadline {
-            return Slow::Lost("it did not end");
+            return Slow::Lost("it did not exit");
         }
     }
 }
@@ -376,7 +376,7 @@ fn kill_group(cgroup: Option<&Cgroup>) {
 /// Removes a cgroup in which nothing was started.
 fn abandon(cgroup: Option<&Cgroup>) {
     if let Some(Err(cause)) = cgroup.map(Cgroup::remove) {
-        tracing::debug!(%cause, "an unused cgroup stays");
+        tracing::debug!(%cause, "an unused cgroup could not be removed");
     }
 }
 

@@ -166,7 +166,7 @@ pub fn check(command: &Command) -> Result<(), Refusal> {
     };
     if arguments.first().is_none_or(|first| first.is_empty()) {
         return Err(Refusal::bad_command(
-            "the command is empty; say what to run",
+            "the command is empty; name a program to run",
         ));
     }
     if arguments.len() > ARGUMENTS || command.env.len() > VARIABLES {
@@ -176,7 +176,7 @@ pub fn check(command: &Command) -> Result<(), Refusal> {
         .iter()
         .any(|argument| argument.len() > ARGUMENT_BYTES)
     {
-        return Err(too_big("one argument's bytes", ARGUMENT_BYTES));
+        return Err(too_big("bytes in one argument", ARGUMENT_BYTES));
     }
     let variables = command
         .env
@@ -198,7 +198,7 @@ pub fn check(command: &Command) -> Result<(), Refusal> {
         .any(|text| text.contains('\0'))
     {
         return Err(Refusal::bad_command(
-            "a NUL character cannot be part of a command",
+            "a command cannot contain a NUL character",
         ));
     }
     Ok(())
@@ -208,7 +208,7 @@ fn check_surroundings(command: &Command) -> Result<(), Refusal> {
     if let Some(name) = command.env.keys().find(|name| !is_variable(name)) {
         let name = name.escape_debug();
         return Err(Refusal::bad_command(format!(
-            "'{name}' cannot be a variable's name: letters, digits and '_', not beginning with a digit"
+            "'{name}' is not a valid variable name: use letters, digits and '_', and do not start with a digit"
         )));
     }
     let good_cwd =

@@ -43,7 +43,7 @@ impl Claims {
 
 fn busy(name: &ContainerName) -> Refusal {
     let message = format!(
-        "container '{name}' is just being copied, restored or removed; try again when that is done"
+        "container '{name}' is being copied, restored or removed; try again later"
     );
     Refusal::new(RefusalCode::Busy, message)
 }

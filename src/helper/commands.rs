@@ -65,7 +65,7 @@ async fn host(
 ) -> Result<Ending, Refusal> {
     check(command)?;
     let own =
-        File::open("/proc/self/exe").map_err(|e| Refusal::failed(format!("own program: {e}")))?;
+        File::open("/proc/self/exe").map_err(|e| Refusal::failed(format!("cannot open gatewren's own program: {e}")))?;
     let cgroup = house.own_cgroup.as_deref();
     let recipe = Recipe {
         program: REAPER_PATH.to_owned(),
@@ -153,7 +153,7 @@ async fn run(
     adopt_orphans().map_err(|e| no_orphans(&e))?;
     let spawned = Cage::spawn(recipe, &house.strays);
     let (mut cage, mut outputs) =
-        spawned.map_err(|e| Refusal::failed(format!("no process could be started: {e}")))?;
+        spawned.map_err(|e| Refusal::failed(format!("cannot start a process: {e}")))?;
     let outcome = match pump.wait(timeout(ENTRY_TIME, cage.ready())).await {
         Ok(Ok(true)) => Ok(match &mut hear {
             None => pump.carry(&mut outputs, cage.run(launch)).await,
@@ -263,8 +263,8 @@ async fn hearing(
 /// The refusal when this process cannot adopt orphans: the reaper needs the same feature to kill everything.
 fn no_orphans(cause: &io::Error) -> Refusal {
     Refusal::failed(format!(
-        "no command is run here, as what it leaves behind could not be killed: this kernel, or the emulator in its \
-         place, does not let a process adopt orphans: {cause}"
+        "commands are refused, because their background processes could not be killed: this kernel or emulator does \
+         not let a process adopt orphans: {cause}"
     ))
 }
 
@@ -272,9 +272,9 @@ fn no_orphans(cause: &io::Error) -> Refusal {
 fn not_entered(outputs: &mut Outputs) -> Refusal {
     let said = outputs.rest(Stream::Stderr).next().unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
-    let cause = said.lines().next().unwrap_or("it gave no reason").trim();
+    let cause = said.lines().next().unwrap_or("no reason given").trim();
     Refusal::failed(format!(
-        "the command could not be brought to its place: {cause}"
+        "the command's process could not be started: {cause}"
     ))
 }
 
@@ -335,5 +335,5 @@ fn no_reaper(cause: &io::Error) -> Refusal {
 }
 
 fn text(bytes: &[u8]) -> Result<CString, Refusal> {
-    CString::new(bytes).map_err(|_| Refusal::bad_command("a NUL character in a name"))
+    CString::new(bytes).map_err(|_| Refusal::bad_command("a name contains a NUL character"))
 }

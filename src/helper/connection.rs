@@ -33,7 +33,7 @@ pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
     let request = match timeout(REQUEST_TIME, read_request(&mut stream)).await {
         Ok(Ok(request)) => request,
         Ok(Err(cause)) => return no_request(&house, &cause),
-        Err(_) => return no_request(&house, "it did not come in time"),
+        Err(_) => return no_request(&house, "the request did not arrive in time"),
     };
     let begun = Instant::now();
     let limits = limits(request.limits, &request.operation);
@@ -94,11 +94,11 @@ async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
             return if decoder.is_empty() {
                 Ok(request)
             } else {
-                Err("bytes after its request".to_owned())
+                Err("unexpected bytes after the request".to_owned())
             };
         }
         match stream.read(&mut bytes).await.map_err(|e| e.to_string())? {
-            0 => return Err("closed before its request".to_owned()),
+            0 => return Err("connection closed before the request".to_owned()),
             n => decoder.push(bytes.get(..n).unwrap_or_default()),
         }
     }
@@ -124,7 +124,7 @@ async fn permit<'a>(house: &'a House, request: &Request) -> Result<Permit<'a>, R
     };
     let permit = streams.try_acquire().map_err(|_| {
         let message =
-            "as many callers wait in the helper as it can serve; try again in a few seconds";
+            "the helper has reached its limit of connections; try again in a few seconds";
         Refusal::new(RefusalCode::Busy, message)
     })?;
     Ok(Permit::Stream { _permit: permit })
@@ -134,7 +134,7 @@ fn no_request(house: &House, cause: &str) {
     let cause = beginning(cause, REASON_CHARS);
     house
         .complaints
-        .say(|unsaid| tracing::warn!(cause, unsaid, "no request"));
+        .say(|unsaid| tracing::warn!(cause, unsaid, "no valid request"));
 }
 
 /// Logs one line for each operation: at level info if it changes something, at debug if it only reads. The line

@@ -89,7 +89,7 @@ pub async fn write(
     let path = path.clone();
     to_its_end(move || {
         let place = path.split();
-        let place = place.ok_or_else(|| Refusal::bad_command(format!("{path} names no file")))?;
+        let place = place.ok_or_else(|| Refusal::bad_command(format!("{path} does not name a file")))?;
         root.write(place, &content, mode)
             .map_err(|e| obstacle(&path, &e))
     })
@@ -125,7 +125,7 @@ fn obstacle(path: &InsidePath, cause: &io::Error) -> Refusal {
         NotFound => Refusal::bad_command(format!("there is no {path} in the container")),
         NotADirectory => Refusal::bad_command(format!("{path} is not a directory")),
         CrossesDevices => Refusal::bad_command(format!(
-            "{path} is on a mount of its own, which is not entered; container_shell reaches it"
+            "{path} is on a separate mount, which this tool does not enter; use container_shell"
         )),
         InvalidInput => Refusal::bad_command(format!("{path}: {cause}")),
         _ => Refusal::failed(format!("{path}: {cause}")),

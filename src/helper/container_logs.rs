@@ -68,8 +68,8 @@ fn excerpt(path: &Path, offset: Option<u64>, bytes: u32) -> io::Result<Vec<u8>> 
 fn none(log: LogFile, name: &ContainerName) -> Refusal {
     Refusal::bad_command(match log {
         LogFile::Console => format!(
-            "the console of '{name}' is not kept; lxc.console.logfile in its definition says where to"
+            "the console of '{name}' is not logged; lxc.console.logfile in its definition sets the file"
         ),
-        LogFile::Lxc => format!("LXC has written nothing of '{name}' so far"),
+        LogFile::Lxc => format!("LXC has not written a log of '{name}' yet"),
     })
 }

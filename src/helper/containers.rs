@@ -114,7 +114,7 @@ impl Containers {
         }
         if running.is_frozen() {
             let message =
-                format!("container '{name}' is frozen; let it go on first (container_unfreeze)");
+                format!("container '{name}' is frozen; unfreeze it first (container_unfreeze)");
             return Err(Refusal::new(RefusalCode::Frozen, message));
         }
         Ok(running)

@@ -89,17 +89,17 @@ pub async fn destroy(
 /// Rejects a name that the owner's policy file does not allow or that is taken.
 pub fn check_new(house: &House, name: &ContainerName) -> Result<(), Refusal> {
     if !house.policy.now().allows_container(name.as_str()) {
-        let message = format!("no container can be named '{name}' by this server");
+        let message = format!("the owner's policy does not allow a container named '{name}'");
         return Err(Refusal::new(RefusalCode::Forbidden, message));
     }
     let definitions = house.containers.definitions();
     let directory = definitions.directory(name);
     if definitions.file(name).exists() || fs::symlink_metadata(directory).is_ok() {
-        let message = format!("there is a container '{name}' already; take another name");
+        let message = format!("container '{name}' already exists; choose another name");
         return Err(Refusal::bad_command(message));
     }
     if definitions.file(name) != definitions.directory(name).join(CONFIG) {
-        let message = "on Proxmox VE a number names a container of its own; take another name";
+        let message = "on Proxmox VE a number is reserved for its own containers; choose another name";
         return Err(Refusal::bad_command(message));
     }
     Ok(())
@@ -120,7 +120,7 @@ pub async fn settle(
                 let text = moved_text(&from, &to)?;
                 definition::write(&from.join(CONFIG), &text)?;
                 fs::rename(&from, &to)
-                    .map_err(|e| Refusal::failed(format!("it cannot be brought to its place: {e}")))
+                    .map_err(|e| Refusal::failed(format!("the container cannot be moved into place: {e}")))
             });
             moved.await.map(|()| ending)
         }
@@ -141,11 +141,10 @@ fn no_template(name: &str, known: &[Template]) -> Refusal {
     let known: Vec<&str> = known.iter().map(Template::name).collect();
     let name = name.escape_debug();
     Refusal::bad_command(if known.is_empty() {
-        "the owner of this box lets containers be made from no template; templates in \
-         /etc/gatewren/helper.toml names those that may be used"
+        "the owner of this box allows no templates; templates in /etc/gatewren/helper.toml lists the allowed ones"
             .to_owned()
     } else {
         let known = known.join(", ");
-        format!("there is no template '{name}' here; those that may be used: {known}")
+        format!("there is no template '{name}' here; allowed templates: {known}")
     })
 }

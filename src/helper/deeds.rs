@@ -40,7 +40,7 @@ async fn start_or_stop(
         house.claims.check_free(container)?;
     }
     let tool = tool_for(operation, house.containers.lxcpath());
-    let tool = tool.ok_or_else(|| Refusal::failed("no tool does this"))?;
+    let tool = tool.ok_or_else(|| Refusal::failed("unsupported operation"))?;
     tools::carry(&tool, pump, &house.strays).await
 }
 

@@ -67,7 +67,7 @@ async fn set(
 pub fn read(file: &Path) -> Result<String, Refusal> {
     let bytes = read_bounded(file, MOST_BYTES);
     let text = bytes.map(String::from_utf8).map_err(|e| unwritten(&e))?;
-    text.map_err(|_| unwritten(&"it holds bytes that are no text"))
+    text.map_err(|_| unwritten(&"it is not valid UTF-8"))
 }
 
 /// Replaces a definition; the previous one stays as `config.old`.
@@ -91,7 +91,7 @@ fn directory(file: &Path) -> io::Result<InsideRoot> {
 }
 
 fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
-    Refusal::failed(format!("the container's definition is as it was: {cause}"))
+    Refusal::failed(format!("the container's definition was not changed: {cause}"))
 }
 
 fn settings(changes: &Changes) -> Result<Vec<Setting>, Refusal> {
@@ -104,7 +104,7 @@ fn settings(changes: &Changes) -> Result<Vec<Setting>, Refusal> {
         start_order,
     } = changes;
     if memory_limit_bytes.is_some_and(|bytes| bytes != 0 && bytes < LEAST_MEMORY) {
-        let words = format!("nothing starts with less than {LEAST_MEMORY} bytes of memory");
+        let words = format!("a container needs at least {LEAST_MEMORY} bytes of memory");
         return Err(Refusal::bad_command(words));
     }
     let quota = |percent: u32| format!("{} {PERIOD_US}", u64::from(percent) * PERIOD_US / 100);

@@ -47,7 +47,7 @@ pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     if last && house.strays.has_monitor_daemon() {
         let tool = end_monitor_daemon(house.containers.lxcpath());
         if tools::output(&tool, &house.strays).await.is_err() {
-            tracing::debug!("lxc-monitord goes by itself");
+            tracing::debug!("lxc-monitord was not stopped; it exits by itself");
         }
     }
     outcome
@@ -66,7 +66,7 @@ async fn follow(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     let definitions = house.containers.definitions();
     let watched = Watched::begin(definitions).map_err(|e| unwatchable(&e))?;
     let tool = tool_for(&Operation::ContainerEvents {}, definitions.lxcpath());
-    let tool = tool.ok_or_else(|| Refusal::failed("no tool does this"))?;
+    let tool = tool.ok_or_else(|| Refusal::failed("unsupported operation"))?;
     let (monitor, outputs) = tools::start(&tool, &house.strays)?;
     let outcome = listen(house, pump, watched, (&monitor, outputs)).await;
     monitor.kill();
@@ -105,7 +105,7 @@ async fn listen(
                 (Stream::Stdout, Changed::All.visible(&policy.now()))
             }
             Ok(News::Ended) => {
-                let message = "LXC's monitor ended; it is started again by the next question";
+                let message = "LXC's monitor exited; the next request restarts it";
                 return Err(Refusal::failed(message));
             }
             Err(why) => return Ok(Ending::Killed { why }),

@@ -59,11 +59,11 @@ impl Drop for Frost {
         if let Err(cause) = hold(path, false)
             && path.exists()
         {
-            tracing::error!(%cause, ?path, "a frozen container does not go on");
+            tracing::error!(%cause, ?path, "a frozen container could not be unfrozen");
             return;
         }
         if let Err(cause) = self.mark.remove() {
-            tracing::debug!(%cause, ?path, "the mark of a frozen container stays");
+            tracing::debug!(%cause, ?path, "the mark of a frozen container could not be removed");
         }
     }
 }

@@ -385,9 +385,9 @@ fn a_damaged_backup_is_found_and_never_brought_back() {
         assert_eq!(names(&home.directory("wren")), ["config", "rootfs"]);
     };
     fs::write(&archive, &flipped).unwrap();
-    damaged("not as they were written");
+    damaged("checksum does not match");
     fs::write(&archive, &whole[..whole.len() - 1]).unwrap();
-    damaged("not as long as it was");
+    damaged("its size has changed");
     fs::write(&archive, &whole).unwrap();
     fs::write(&config, "lxc.hook.pre-start = /bin/true\n").unwrap();
     damaged("definition");
@@ -748,7 +748,7 @@ fn a_directory_of_the_host_comes_back_to_a_new_one() {
     // A target directory is rejected if another user may create links in it.
     fs::set_permissions(home.files.join("back"), Permissions::from_mode(0o777)).unwrap();
     let said = home.refused("backup_restore", back("back/other"));
-    assert!(said.contains("root's alone"), "{said}");
+    assert!(said.contains("must be writable by root only"), "{said}");
 }
 
 #[test]
@@ -766,7 +766,7 @@ fn a_directory_comes_back_below_no_directory_of_another_user() {
     fs::create_dir_all(theirs.join("roots")).unwrap();
     chown(&theirs, Some(1000), Some(1000)).unwrap();
     let said = home.refused("backup_restore", back("back/theirs/roots/new"));
-    let named = format!("{} is not root's alone", theirs.display());
+    let named = format!("{} must be writable by root only", theirs.display());
     assert!(said.contains(&named), "{said}");
     assert_eq!(names(&theirs.join("roots")), [""; 0]);
     chown(&theirs, Some(0), Some(0)).unwrap();
@@ -871,8 +871,8 @@ fn what_is_nobodys_business_is_in_no_backup_nor_the_backups_themselves() {
     ];
     assert_eq!(entries, expected);
     for (path, why) in [
-        ("lxc/vault", "out of reach"),
-        ("kept", "cannot keep itself"),
+        ("lxc/vault", "no agent has access"),
+        ("kept", "cannot contain a backup of itself"),
     ] {
         let (_, said) = create(format!("{shown}/{path}")).refusal();
         assert!(said.contains(why), "{path}: {said}");
@@ -916,7 +916,7 @@ fn places_are_added_below_what_the_owner_names_and_the_owners_own_stay() {
         ("backup_target_add", "local", "already"),
         ("backup_target_remove", "local", "owner of this box"),
         ("backup_target_remove", "none", "no backup target"),
-        ("backup_target_mount", "local", "nothing is mounted"),
+        ("backup_target_mount", "local", "cannot be mounted"),
     ] {
         let said = home.refused(tool, json!({ "target": target }));
         assert!(said.contains(why), "{tool} {target}: {said}");

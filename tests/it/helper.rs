@@ -117,11 +117,11 @@ fn what_cannot_be_started_is_told_apart_from_what_failed() {
         (with(host("id"), "cwd", json!("relative")), "absolute path"),
         (
             with(host("id"), "user", json!("nobody-of-this-name")),
-            "no user",
+            "not found in",
         ),
         (
             with(host("id"), "env", json!({ "A B": "c" })),
-            "variable's name",
+            "variable name",
         ),
     ];
     for (operation, words) in cases {

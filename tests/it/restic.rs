@@ -289,7 +289,7 @@ fn what_is_in_the_way_of_a_repository_is_told_and_its_password_is_not() {
         "{told}"
     );
     let said = home.refused("backup_target_mount", json!({ "target": "wrong" }));
-    assert!(said.contains("nothing is mounted"), "{said}");
+    assert!(said.contains("cannot be mounted"), "{said}");
     assert_eq!(repository.snapshots().len(), 0);
 }
 
