@@ -107,7 +107,7 @@ impl Work<'_> {
             Ending::Exited { code } => Ok(code),
             OUT_OF_TIME => Err(Refusal::failed(format!("{name} did not answer in time")).into()),
             Ending::Killed { why } => Err(Halt::Killed(why)),
-            other => Err(Refusal::failed(format!("{name} did not end by itself: {other}")).into()),
+            other => Err(Refusal::failed(format!("{name} did not exit normally: {other}")).into()),
         }
     }
 }

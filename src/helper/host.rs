@@ -51,6 +51,6 @@ pub async fn perform(
         Operation::HostTunnelDown { tunnel } => {
             tunnels::switch(house, pump, (tunnel, "down")).await
         }
-        _ => Err(Refusal::failed("nothing does this")),
+        _ => Err(Refusal::failed("unsupported operation")),
     }
 }

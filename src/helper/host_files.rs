@@ -70,7 +70,7 @@ pub async fn perform(
             let ground = ground("host_file_writes", &policy.host_file_writes);
             print(pump, move || Ok(json(&write(&ground, &asked)?))).await
         }
-        _ => Err(Refusal::failed("this is nothing about files")),
+        _ => Err(Refusal::failed("unsupported file operation")),
     }
 }
 
@@ -126,12 +126,12 @@ fn read(ground: &Ground, asked: &HostFileRead) -> Result<Vec<u8>, Refusal> {
 fn write(ground: &Ground, asked: &HostFileWrite) -> Result<FileWritten, Refusal> {
     let path = Path::new(&asked.path);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Refusal::bad_command("the path names no file"));
+        return Err(Refusal::bad_command("the path does not name a file"));
     };
     let bytes = STANDARD.decode(&asked.base64);
-    let bytes = bytes.map_err(|_| Refusal::bad_command("the content is no base64"))?;
+    let bytes = bytes.map_err(|_| Refusal::bad_command("the content is not base64"))?;
     if bytes.len() > WRITE_BYTES {
-        let most = format!("a file that is written may hold {WRITE_BYTES} bytes at most");
+        let most = format!("a file that is written may have {WRITE_BYTES} bytes at most");
         return Err(Refusal::bad_command(most));
     }
     let directory = ground.find(&parent.to_string_lossy())?;
@@ -164,14 +164,14 @@ fn old_version(
         Err(cause) => return Err(wrong(&shown, &cause)),
     };
     if must_be_new {
-        return Err(Refusal::failed(format!("{shown} exists already")));
+        return Err(Refusal::failed(format!("{shown} already exists")));
     }
     if facts.is_symlink() {
-        let message = format!("{shown} is a link; name the file that it leads to");
+        let message = format!("{shown} is a symbolic link; name its target instead");
         return Err(Refusal::failed(message));
     }
     if !facts.is_file() || ground.keeps_out(&at, &facts) {
-        let message = format!("{shown} is nothing that may be replaced");
+        let message = format!("{shown} is not a file that may be replaced");
         return Err(Refusal::failed(message));
     }
     Ok(Some(facts))

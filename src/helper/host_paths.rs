@@ -131,8 +131,8 @@ impl Ground {
         roots.max_by_key(|(root, _)| root.len()).ok_or_else(|| {
             let (key, shown) = (self.key, path.escape_debug());
             let message = format!(
-                "{shown} is in no directory that {key} names in {HELPER_POLICY_FILE}; only the owner of this box can \
-                 change that"
+                "{shown} is not in a directory that {key} in {HELPER_POLICY_FILE} allows; only the owner of this box \
+                 can change that"
             );
             Refusal::new(RefusalCode::Forbidden, message)
         })
@@ -203,7 +203,7 @@ impl Place {
 
     /// The refusal for a file of another type.
     pub fn is_no(&self, kind: &str) -> Refusal {
-        Refusal::failed(format!("{} is no {kind}", self.path.display()))
+        Refusal::failed(format!("{} is not a {kind}", self.path.display()))
     }
 }
 
@@ -218,15 +218,15 @@ fn is_safe(facts: &Metadata) -> bool {
 fn unsafe_ancestor(path: &Path) -> Refusal {
     let shown = path.display();
     Refusal::failed(format!(
-        "{shown} is not root's alone: another user could redirect what is restored below it. Nothing was changed. \
-         Run on the box: chown root {shown} && chmod go-w {shown}"
+        "{shown} must be writable by root only; otherwise another user could redirect a restore below it. Nothing \
+         was changed. Run on the box: chown root {shown} && chmod go-w {shown}"
     ))
 }
 
 fn kept(path: &str) -> Refusal {
     let path = path.escape_debug();
     let message = format!(
-        "{path} is out of reach for everybody, as are gatewren's own files, containers, /proc, /sys and /dev"
+        "no agent has access to {path}: gatewren's own files, containers, /proc, /sys and /dev are excluded"
     );
     Refusal::new(RefusalCode::Forbidden, message)
 }
@@ -242,7 +242,7 @@ pub fn wrong(path: &str, cause: &io::Error) -> Refusal {
     Refusal::failed(match cause.kind() {
         io::ErrorKind::NotFound => format!("{path} does not exist"),
         io::ErrorKind::CrossesDevices => {
-            format!("a link on the way to {path} leads out of the directory that may be seen")
+            format!("a symbolic link on the way to {path} leads out of the directory that is allowed")
         }
         _ => format!("{path}: {cause}"),
     })

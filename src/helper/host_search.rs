@@ -38,7 +38,7 @@ pub fn search(ground: &Ground, asked: &HostFileSearch) -> Result<FileMatches, Re
     let fits_in = |text: &&String| !text.is_empty() && text.len() <= QUESTION_BYTES;
     if questions.is_empty() || !questions.iter().all(fits_in) {
         return Err(Refusal::bad_command(format!(
-            "say which name or which text to look for, in 1 to {QUESTION_BYTES} bytes"
+            "give a name or a text to search for, of 1 to {QUESTION_BYTES} bytes"
         )));
     }
     let start = ground.find(&asked.path)?;

@@ -118,7 +118,7 @@ fn known_zone(zones: &Path, zone: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal::bad_command(format!(
-        "there is no time zone '{zone}' here; they are named like Europe/Vienna, as below {ZONES}"
+        "there is no time zone '{zone}' here; use a name below {ZONES}, such as Europe/Vienna"
     )))
 }
 
@@ -129,7 +129,7 @@ async fn language(house: &House, pump: &mut Pump, locale: &SettingWord) -> Resul
     if !["C.UTF-8", "C", "POSIX"].contains(&locale) && !is_made(house, locale).await? {
         let supported = fs::read_to_string(LOCALES).map_err(|_| {
             Refusal::failed(format!(
-                "'{locale}' is not there and cannot be made; install what makes locales: apt install locales"
+                "locale '{locale}' does not exist and cannot be generated; install the generator: apt install locales"
             ))
         })?;
         let line = known_locale(&supported, locale)?.to_owned();
@@ -165,7 +165,7 @@ fn known_locale<'l>(supported: &'l str, locale: &str) -> Result<&'l str, Refusal
     let line = lines.find(|line| line.split(' ').next() == Some(locale));
     line.ok_or_else(|| {
         Refusal::bad_command(format!(
-            "there is no locale '{locale}'; they are named like de_AT.UTF-8, as in {LOCALES}"
+            "there is no locale '{locale}'; use a name in {LOCALES}, such as de_AT.UTF-8"
         ))
     })
 }
@@ -192,7 +192,7 @@ async fn set_keyboard(
     keyboard: &Keyboard,
 ) -> Result<Ending, Refusal> {
     let list = fs::read_to_string(KEYBOARDS).map_err(|_| {
-        Refusal::failed("no keyboards are known here; install them: apt install console-setup")
+        Refusal::failed("no keyboard layouts are installed; install them: apt install console-setup")
     })?;
     known_keyboard(&list, keyboard)?;
     require_root()?;
@@ -235,7 +235,7 @@ fn known_keyboard(list: &str, keyboard: &Keyboard) -> Result<(), Refusal> {
     };
     let missing = |kind: &str, name: &str| {
         Refusal::bad_command(format!(
-            "there is no {kind} '{name}' here; {KEYBOARDS} has them"
+            "there is no {kind} '{name}' here; {KEYBOARDS} lists them"
         ))
     };
     if !has("layout", layout) {
@@ -301,7 +301,7 @@ fn govern(processors: &Path, governor: &str) -> Result<(), Refusal> {
         .collect();
     if places.is_empty() {
         return Err(Refusal::failed(
-            "the processors here have no governor that could be chosen",
+            "the processors of this machine have no selectable governor",
         ));
     }
     for place in &places {
@@ -309,7 +309,7 @@ fn govern(processors: &Path, governor: &str) -> Result<(), Refusal> {
         let known = known.unwrap_or_default();
         if !known.split_whitespace().any(|known| known == governor) {
             let known = known.trim();
-            let words = format!("there is no governor '{governor}' here; there are: {known}");
+            let words = format!("there is no governor '{governor}' here; available: {known}");
             return Err(Refusal::bad_command(words));
         }
     }
@@ -318,7 +318,7 @@ fn govern(processors: &Path, governor: &str) -> Result<(), Refusal> {
             .write(true)
             .open(place.join("scaling_governor"))
             .and_then(|mut file| file.write_all(governor.as_bytes()));
-        written.map_err(|e| Refusal::failed(format!("the kernel does not take it: {e}")))?;
+        written.map_err(|e| Refusal::failed(format!("the kernel rejected it: {e}")))?;
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ pub async fn perform(
             let path = checked(path)?;
             tool("btrfs", ["--format", "json", "device", "stats", "--", path])
         }
-        _ => return Err(Refusal::failed("this is nothing about disks")),
+        _ => return Err(Refusal::failed("unsupported disk operation")),
     };
     require_root()?;
     tools::carry(&tool, pump, &house.strays).await

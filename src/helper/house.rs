@@ -122,13 +122,13 @@ impl House {
             Ok(cgroup) => {
                 for (file, value) in limits.files() {
                     if let Err(cause) = cgroup.limit(file, value) {
-                        tracing::debug!(%cause, file, "a limit of a call does not hold");
+                        tracing::debug!(%cause, file, "a limit of a call could not be set");
                     }
                 }
                 Some(cgroup)
             }
             Err(cause) => {
-                tracing::debug!(%cause, ?parent, "this call has no cgroup of its own");
+                tracing::debug!(%cause, ?parent, "no cgroup could be created for this call");
                 None
             }
         }
@@ -175,12 +175,12 @@ pub async fn sweep() {
     // Unfreezes first: frozen processes cannot be killed everywhere.
     for held in held {
         let gone_on = held.path().parent().map(|container| hold(container, false));
-        tracing::warn!(path = ?held.path(), ?gone_on, "a container that a dead helper held goes on");
+        tracing::warn!(path = ?held.path(), ?gone_on, "unfroze a container that a previous helper had frozen");
         let _ = held.remove();
     }
     for cgroup in cgroups.iter().filter(|cgroup| cgroup.populated()) {
         let killed = cgroup.kill();
-        tracing::warn!(path = ?cgroup.path(), ?killed, "left by a dead helper");
+        tracing::warn!(path = ?cgroup.path(), ?killed, "killed processes that a previous helper left");
     }
     let removed = timeout(SWEEP_TIME, async {
         for cgroup in &cgroups {
@@ -193,7 +193,7 @@ pub async fn sweep() {
         }
     });
     if removed.await.is_err() {
-        tracing::warn!("some cgroups of a dead helper stay until the next start");
+        tracing::warn!("some cgroups of a previous helper remain until the next start");
     }
 }
 

@@ -48,7 +48,7 @@ pub async fn start(
         operation,
     } = &request.operation
     else {
-        return Err(Refusal::failed("no job begins"));
+        return Err(Refusal::failed("unsupported operation"));
     };
     if !can_be_a_job(operation) {
         return Err(Refusal::bad_command("this operation cannot be a job"));
@@ -154,7 +154,7 @@ async fn run(
             (
                 None,
                 Err(Refusal::failed(
-                    "the helper failed at it; its log says where",
+                    "the helper failed with an internal error; see its log",
                 )),
             )
         }

@@ -75,8 +75,8 @@ impl Jobs {
     pub fn begin(&self, job: Job) -> Result<(Keeper, mpsc::Receiver<Frame>), Refusal> {
         let Some(directory) = &self.directory else {
             return Err(Refusal::failed(
-                "this helper has no directory to keep jobs in: systemd gives it one (StateDirectory=), other starters \
-                 say --state-dir",
+                "this helper has no directory for jobs; set StateDirectory= in its unit, or start it with \
+                 --state-dir",
             ));
         };
         if job.owner.len() > NAME_BYTES || job.tool.len() > NAME_BYTES {
@@ -89,7 +89,7 @@ impl Jobs {
         }
         let own = directory.join(job.id.as_str());
         let kept = private_dir(&own).and_then(|()| write(&own, &job));
-        kept.map_err(|e| Refusal::failed(format!("the job cannot be kept: {e}")))?;
+        kept.map_err(|e| Refusal::failed(format!("the job cannot be saved: {e}")))?;
         let (printed, cancel) = (Arc::<Printed>::default(), watch::Sender::new(false));
         let (listener, heard) = mpsc::channel(LISTENER_FRAMES);
         let keeper = Keeper::new(
@@ -116,7 +116,7 @@ impl Jobs {
             entry.job.heard = heard;
             let own = self.directory.as_deref().map(|d| d.join(id.as_str()));
             if let Some(Err(cause)) = own.map(|own| write(&own, &entry.job)) {
-                tracing::error!(%cause, "the end of a job could not be written down");
+                tracing::error!(%cause, "the end of a job could not be saved");
             }
         }
         self.bell.send_modify(|rung| *rung += 1);
@@ -206,20 +206,20 @@ impl Entry {
 
 /// The refusal for an unknown job.
 pub fn no_such_job(id: &JobId) -> Refusal {
-    let message = format!("there is no job {id}; job_list names those that there are");
+    let message = format!("there is no job {id}; job_list shows those that exist");
     Refusal::new(RefusalCode::NoSuchJob, message)
 }
 
 fn check_room(entries: &BTreeMap<JobId, Entry>, job: &Job) -> Result<(), Refusal> {
     if entries.contains_key(&job.id) {
-        return Err(Refusal::bad_command("a job of this id was there before"));
+        return Err(Refusal::bad_command("a job with this id already exists"));
     }
     let running = || entries.values().filter(|entry| entry.runs());
     let own = running().filter(|entry| entry.job.owner == job.owner);
     if own.count() >= MAX_RUNNING_OF_ONE || running().count() >= MAX_RUNNING {
         let message = format!(
-            "too many jobs run: at most {MAX_RUNNING_OF_ONE} of one agent and {MAX_RUNNING} in all; wait for one \
-             (job_wait), or end one (job_cancel)"
+            "too many jobs are running: at most {MAX_RUNNING_OF_ONE} per agent and {MAX_RUNNING} in total; wait for \
+             one (job_wait) or cancel one (job_cancel)"
         );
         return Err(Refusal::new(RefusalCode::Busy, message));
     }
@@ -261,7 +261,7 @@ fn load(directory: &Path) -> BTreeMap<JobId, Entry> {
         let record = record.and_then(|bytes| serde_json::from_slice::<Job>(&bytes).ok());
         let Some(job) = record.filter(|job| job.id == id) else {
             let removed = fs::remove_dir_all(place.path());
-            tracing::warn!(job = %id, ?removed, "a job without a record is removed");
+            tracing::warn!(job = %id, ?removed, "removed a job without a record");
             continue;
         };
         let entry = Entry {
@@ -284,7 +284,7 @@ fn ended(place: &Path, mut job: Job) -> Job {
     job.ended_ms = Some(now_ms());
     job.output_bytes = found(place);
     if let Err(cause) = write(place, &job) {
-        tracing::error!(%cause, "the end of a job could not be written down");
+        tracing::error!(%cause, "the end of a job could not be saved");
     }
     tracing::warn!(job = %job.id, owner = job.owner, "a job ended with the helper that ran it");
     job

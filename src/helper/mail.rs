@@ -56,7 +56,7 @@ pub async fn send(
             .as_ref()
             .is_some_and(|name| name.len() > LETTER_SUBJECT_BYTES)
     {
-        return Err(Refusal::bad_command("the letter is too long"));
+        return Err(Refusal::bad_command("the mail is too long"));
     }
     let to = house.policy.now().mail_to.clone();
     let program = find("sendmail")?.to_string_lossy().into_owned();
@@ -87,8 +87,8 @@ pub async fn send(
         Ok(0) => Ok(Ending::Exited { code: 0 }),
         Ok(code) => {
             let said = String::from_utf8_lossy(&complaint);
-            let why = said.lines().next().unwrap_or("it gave no reason").trim();
-            let message = format!("sendmail did not take it (exit code {code}): {why}");
+            let why = said.lines().next().unwrap_or("no reason given").trim();
+            let message = format!("sendmail rejected the mail (exit code {code}): {why}");
             Err(Refusal::failed(message))
         }
         Err(Halt::Refused(refusal)) => Err(refusal),

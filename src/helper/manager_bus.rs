@@ -93,7 +93,7 @@ impl ManagerBus {
         limited.read_until(b'\n', &mut line)?;
         if !line.starts_with(b"OK ") {
             let kind = io::ErrorKind::PermissionDenied;
-            return Err(io::Error::new(kind, "it does not authenticate root"));
+            return Err(io::Error::new(kind, "systemd did not authenticate root"));
         }
         Ok(Self {
             stream,
@@ -385,7 +385,7 @@ fn length(bytes: usize) -> u32 {
 }
 
 fn senseless() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "no message of D-Bus")
+    io::Error::new(io::ErrorKind::InvalidData, "invalid D-Bus message")
 }
 
 #[cfg(test)]

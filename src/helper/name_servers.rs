@@ -58,7 +58,7 @@ pub async fn set(
     require_root()?;
     let owner = owner(Path::new("/"))?;
     let turn = TURN.try_lock().map_err(|_| {
-        let message = "the name servers are just being changed; try again later";
+        let message = "another call is changing the name servers; try again later";
         Refusal::new(RefusalCode::Busy, message)
     })?;
     let (house, servers) = (Arc::clone(house), servers.all().to_vec());
@@ -69,7 +69,7 @@ pub async fn set(
     });
     match pump.wait(done).await {
         Ok(Ok(changed)) => changed.map(|()| Ending::Exited { code: 0 }),
-        Ok(Err(cause)) => Err(Refusal::failed(format!("it broke off: {cause}"))),
+        Ok(Err(cause)) => Err(Refusal::failed(format!("the operation was aborted: {cause}"))),
         Err(why) => Ok(Ending::Killed { why }),
     }
 }
@@ -78,7 +78,7 @@ async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(),
     let etc = Path::new(ETC);
     let now = match fs::read_to_string(RESOLV_CONF) {
         Err(e) if e.kind() == ErrorKind::InvalidData => {
-            let words = format!("{RESOLV_CONF} is no plain text; nothing was changed");
+            let words = format!("{RESOLV_CONF} is not plain text; nothing was changed");
             return Err(Refusal::failed(words));
         }
         now => now.unwrap_or_default(),
@@ -93,7 +93,7 @@ async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(),
     // Working name servers are not replaced by ones that do not respond.
     if !servers.is_empty() && !any_answers(servers.clone()).await {
         return Err(Refusal::failed(
-            "none of these name servers answers; nothing was changed. dns_query asks one of them",
+            "none of these name servers answers; nothing was changed. Test each with dns_query",
         ));
     }
     let could_ask = any_answers(addresses(&now)).await;
@@ -108,9 +108,9 @@ async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(),
     reload(house, owner).await?;
     changed?;
     Err(Refusal::failed(if servers.is_empty() {
-        "no name server that the network says answers; those that were set are asked again"
+        "no name server from the network answers; the previous ones were restored"
     } else {
-        "the host got no answer through these name servers; the former ones are asked again"
+        "the host got no answer from these name servers; the previous ones were restored"
     }))
 }
 

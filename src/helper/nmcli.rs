@@ -86,7 +86,7 @@ fn complaint(said: &str) -> String {
     if last.is_empty() {
         return "nmcli failed and gave no reason".to_owned();
     }
-    format!("NetworkManager says: {}", neutralise(last))
+    format!("NetworkManager reports: {}", neutralise(last))
 }
 
 /// Splits a line at `:`; a `\` escapes `:` and itself.

@@ -265,11 +265,11 @@ impl Book {
         };
         let message = if count > 0 {
             format!(
-                "the helper runs {count} {what} of this agent, and has no place for one more; wait until one has ended, \
-                 or cancel one, then try again"
+                "the helper runs {count} {what} of this agent, which is the limit; wait for one to end or cancel \
+                 one, then try again"
             )
         } else {
-            "the helper runs as many operations as it can; try again in a few seconds".to_owned()
+            "the helper has reached its limit of operations; try again in a few seconds".to_owned()
         };
         Refusal::new(RefusalCode::Busy, message)
     }

@@ -24,7 +24,7 @@ impl Outbox {
         }
         // The helper's frames are a quarter of the size limit. Dropping one that is too long does the least harm.
         if let Err(cause) = frame.encode(&mut self.bytes) {
-            tracing::error!(%cause, "a frame was left out");
+            tracing::error!(%cause, "a frame was dropped");
         }
     }
 

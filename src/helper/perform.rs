@@ -89,7 +89,7 @@ pub async fn perform(
         | Operation::JobOutput { .. }
         | Operation::JobCancel { .. }
         | Operation::JobForget { .. }
-        | Operation::JobEnds {} => Err(Refusal::bad_command("a job does not ask after jobs")),
+        | Operation::JobEnds {} => Err(Refusal::bad_command("a job cannot query or control jobs")),
         // The other operations are about the host and have their own table.
         other => host::perform(house, pump, other).await,
     }
@@ -111,7 +111,7 @@ async fn run_tool(
 ) -> Result<Ending, Refusal> {
     require_root()?;
     let tool = tool_for(operation, house.containers.lxcpath());
-    let tool = tool.ok_or_else(|| Refusal::failed("no tool does this"))?;
+    let tool = tool.ok_or_else(|| Refusal::failed("unsupported operation"))?;
     tools::carry(&tool, pump, &house.strays).await
 }
 

@@ -22,7 +22,7 @@ pub fn plain(house: &House, container: &ContainerName) -> Result<PathBuf, Refusa
         return Ok(file);
     }
     Err(Refusal::bad_command(format!(
-        "container '{container}' is Proxmox's; do this with pct or in its web interface"
+        "Proxmox VE manages container '{container}'; use pct or its web interface"
     )))
 }
 

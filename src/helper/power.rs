@@ -50,12 +50,12 @@ async fn not_inhibited(house: &House) -> Result<(), Refusal> {
     let answer = tools::output(&question, &house.strays).await?;
     let Some(locks) = locks(&answer) else {
         return Err(Refusal::failed(
-            "systemd-logind does not answer; look at: systemctl status systemd-logind",
+            "systemd-logind does not answer; check: systemctl status systemd-logind",
         ));
     };
     if locks.split(':').any(|lock| lock == "shutdown") {
         return Err(Refusal::failed(
-            "a program keeps this box from going down for now; systemd-inhibit --list says which",
+            "a program currently blocks the shutdown of this box; find it with: systemd-inhibit --list",
         ));
     }
     Ok(())

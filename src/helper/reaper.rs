@@ -184,12 +184,12 @@ fn who(passwd: &str, wanted: Option<&str>) -> Result<Option<Account>, Refusal> {
         return Ok(account(passwd, &own.to_string()));
     };
     let found = account(passwd, wanted)
-        .ok_or_else(|| Refusal::bad_command(format!("no user '{wanted}' in /etc/passwd there")))?;
+        .ok_or_else(|| Refusal::bad_command(format!("user '{wanted}' not found in /etc/passwd")))?;
     if found.uid != own && !is_root() {
         return Err(Refusal::new(
             RefusalCode::NotRoot,
             format!(
-                "running as '{wanted}' needs root: leave the user out, or run gatewren as root"
+                "running as '{wanted}' needs root: omit the user, or run gatewren as root"
             ),
         ));
     }
@@ -225,7 +225,7 @@ fn strings(texts: impl IntoIterator<Item = String>) -> Result<Vec<CString>, Refu
 }
 
 fn no_nul(_: std::ffi::NulError) -> Refusal {
-    Refusal::bad_command("a NUL character cannot be part of a command")
+    Refusal::bad_command("a command cannot contain a NUL character")
 }
 
 fn explain(launch: &Launch, error: &SpawnError) -> Refusal {
@@ -237,7 +237,7 @@ fn explain(launch: &Launch, error: &SpawnError) -> Refusal {
             "directory '{directory}' cannot be entered: {cause}; name one that exists"
         )),
         (Stage::Program, io::ErrorKind::NotFound) => Refusal::bad_command(format!(
-            "program '{program}' was not found; is it installed there, and in PATH?"
+            "program '{program}' was not found; check that it is installed and in PATH"
         )),
         (Stage::Program, _) => {
             Refusal::bad_command(format!("program '{program}' cannot be executed: {cause}"))

@@ -66,20 +66,19 @@ pub async fn perform(
 async fn mounted(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, Stopped> {
     let table = text("/proc/self/mountinfo").unwrap_or_default();
     let Some(mount) = mount_at(&table, place) else {
-        return Err(refused("nothing is mounted there; disk_list tells where"));
+        return Err(refused("nothing is mounted there; disk_list shows the mount points"));
     };
     match mount.kind.as_str() {
         "btrfs" => scrub(house, pump, place).await,
         "ext2" | "ext3" | "ext4" => {
-            let device = device_of(&mount).ok_or_else(|| refused("its device is not known"))?;
+            let device = device_of(&mount).ok_or_else(|| refused("its device is unknown"))?;
             plan(house, pump, (place, &device)).await
         }
         "xfs" => Err(refused(
-            "a file system of xfs cannot be looked through while it is mounted, and is not at boot: unmount it and \
-             name its disk",
+            "an xfs file system cannot be checked while it is mounted, nor at boot: unmount it and name its disk",
         )),
-        "zfs" => Err(refused("name its pool: ZFS is looked through pool by pool")),
-        kind => Err(refused(format!("nothing here looks through {kind}"))),
+        "zfs" => Err(refused("ZFS is checked pool by pool: name its pool")),
+        kind => Err(refused(format!("{kind} cannot be checked here"))),
     }
 }
 
@@ -135,8 +134,8 @@ async fn plan(
     let report = if is_checked_at_boot(&table, place) {
         ""
     } else {
-        "But /etc/fstab has it checked by nobody: the sixth word of its line must be 1 for the root directory and 2 \
-         for others."
+        "But /etc/fstab disables the check: the sixth field of its line must be 1 for the root directory and 2 for \
+         others."
     };
     Ok(repaired(RepairOutcome::Planned, report))
 }
@@ -146,7 +145,7 @@ async fn unmounted(house: &House, pump: &mut Pump, disk: &DiskName) -> Result<Re
     let device = format!("/dev/{}", disk.as_str());
     is_free(Path::new(&device)).map_err(|e| {
         refused(format!(
-            "{device} must be there and used by nobody, not mounted either: {e}"
+            "{device} must exist and must not be mounted or in use: {e}"
         ))
     })?;
     let probe = tool("blkid", &["-p", "-o", "value", "-s", "TYPE", "--", &device]);
@@ -170,9 +169,9 @@ async fn unmounted(house: &House, pump: &mut Pump, disk: &DiskName) -> Result<Re
             Ok(repaired(outcome, &said))
         }
         "" => Err(refused(format!(
-            "{device} holds no file system that is known"
+            "{device} has no known file system"
         ))),
-        kind => Err(refused(format!("nothing here looks through {kind}"))),
+        kind => Err(refused(format!("{kind} cannot be checked here"))),
     }
 }
 
@@ -211,16 +210,16 @@ fn check_array(array: &DiskName) -> Result<Repaired, Refusal> {
     match word(&action).as_deref() {
         Some("idle") => {}
         Some(other) => {
-            let words = format!("the array is busy: {other}; disk_health tells how far it is");
+            let words = format!("the array is busy: {other}; disk_health shows the progress");
             return Err(Refusal::failed(words));
         }
         None => {
             let words =
-                "there is no such array that could be looked through; disk_health names them";
+                "there is no such array to check; disk_health lists the arrays";
             return Err(Refusal::failed(words));
         }
     }
-    fs::write(&action, "check").map_err(|e| Refusal::failed(format!("md does not begin: {e}")))?;
+    fs::write(&action, "check").map_err(|e| Refusal::failed(format!("md did not start the check: {e}")))?;
     Ok(repaired(RepairOutcome::Begun, ""))
 }
 
@@ -235,10 +234,10 @@ fn begun((code, said): (i32, String)) -> Result<Repaired, Refusal> {
 async fn run(house: &House, pump: &mut Pump, tool: Tool) -> Result<(i32, String), Stopped> {
     let work = tokio::spawn(whole(tool, Arc::clone(&house.strays)));
     let ended = pump.wait(work).await.map_err(Stopped::Killed)?;
-    let (exit, said) = ended.map_err(|e| refused(format!("it broke off: {e}")))??;
+    let (exit, said) = ended.map_err(|e| refused(format!("the operation was aborted: {e}")))??;
     match exit {
         Exit::Code(code) => Ok((code, said)),
-        Exit::Signal(signal) => Err(refused(format!("it was ended by signal {signal}"))),
+        Exit::Signal(signal) => Err(refused(format!("it was killed by signal {signal}"))),
     }
 }
 

@@ -25,7 +25,7 @@ const END: &str = "# END gatewren";
 const WAS: &str = "#was ";
 
 /// The first line of a file that gatewren writes.
-const HEAD: &str = "# Of gatewren's dns_set_static. Without this file the network says which name servers are asked.";
+const HEAD: &str = "# Written by gatewren's dns_set_static. Without this file the network sets the name servers.";
 
 /// Other programs that write `/etc/resolv.conf`: the sign of each, and where its name servers are set.
 const WRITERS: [(&str, &str); 5] = [
@@ -141,7 +141,8 @@ pub fn owner(root: &Path) -> Result<Owner, Refusal> {
     let path = root.join("etc").join(RESOLV_CONF);
     if fs::symlink_metadata(&path).is_err() {
         return Err(Refusal::failed(
-            "there is no /etc/resolv.conf, so it cannot be seen who would write it; where nobody does, make an empty one",
+            "/etc/resolv.conf does not exist, so the program that writes it is unknown; if there is none, create an \
+             empty file",
         ));
     }
     let text = fs::read_to_string(&path).unwrap_or_default();
@@ -153,8 +154,8 @@ pub fn owner(root: &Path) -> Result<Owner, Refusal> {
             link => Err(another(link).unwrap_or_else(|| {
                 let link = neutralise(link);
                 Refusal::failed(format!(
-                    "/etc/resolv.conf leads to {link}, and what writes there is not known here; set the name servers \
-                     where that is set up"
+                    "/etc/resolv.conf links to {link}, and the program that writes it is unknown; set the name \
+                     servers in that program"
                 ))
             })),
         };
@@ -175,8 +176,8 @@ pub fn owner(root: &Path) -> Result<Owner, Refusal> {
 fn another(sign: &str) -> Option<Refusal> {
     let (name, place) = WRITERS.iter().find(|(name, _)| sign.contains(name))?;
     Some(Refusal::failed(format!(
-        "{name} writes /etc/resolv.conf on this host and would write it again; the owner sets its name servers there: \
-         {place}"
+        "{name} writes /etc/resolv.conf on this host and would overwrite a change; the owner sets the name servers \
+         in its settings: {place}"
     )))
 }
 

@@ -120,7 +120,7 @@ impl Restic {
         let done = work.step(step, &mut |_, _| None).await;
         work.pump.set_steadfast(false);
         if !matches!(done, Ok(0)) {
-            tracing::warn!("a lock of restic's may stay; the next backup tries again");
+            tracing::warn!("a restic lock may remain; the next backup tries again to remove it");
         }
     }
 
@@ -204,7 +204,7 @@ fn given(file: &str) -> Result<BTreeMap<String, String>, Refusal> {
     };
     lines.map(pair).collect::<Option<_>>().ok_or_else(|| {
         Refusal::failed(format!(
-            "{file}: each line must be NAME=VALUE, with a name that begins with AWS_ or RESTIC_REST_, or is {ADDRESS}"
+            "{file}: each line must be NAME=VALUE, and NAME must start with AWS_ or RESTIC_REST_, or be {ADDRESS}"
         ))
     })
 }

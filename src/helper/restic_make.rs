@@ -122,7 +122,7 @@ async fn fill(
         .and_then(|said| said.snapshot_id.clone());
     let problem = match (code, &snapshot, heard.unread.take()) {
         (0 | INCOMPLETE, Some(_), None) => None,
-        (0 | INCOMPLETE, Some(_), Some(unread)) => Some(format!("not all can be read: {unread}")),
+        (0 | INCOMPLETE, Some(_), Some(unread)) => Some(format!("some files cannot be read: {unread}")),
         _ => Some(reason),
     };
     if let Some(problem) = problem {
@@ -150,7 +150,7 @@ async fn forget(
     Ok(if code == 0 {
         String::new()
     } else {
-        format!("; an incomplete snapshot {id} stays in the repository: run restic forget {id}")
+        format!("; an incomplete snapshot {id} remains in the repository: run restic forget {id}")
     })
 }
 
@@ -161,13 +161,13 @@ fn asked(
     definition: Option<&Path>,
     backup: &Backup,
 ) -> Result<Order, Refusal> {
-    let gone = |e: std::io::Error| Refusal::failed(format!("it cannot be read: {e}"));
+    let gone = |e: std::io::Error| Refusal::failed(format!("the directory cannot be read: {e}"));
     let directory = Path::new(&contents.directory)
         .canonicalize()
         .map_err(gone)?;
     let (cwd, name, whole) = if contents.name == "." {
         let name = directory.file_name().ok_or_else(|| {
-            Refusal::bad_command("restic keeps directories below /; name one of them")
+            Refusal::bad_command("restic cannot back up / itself; name a directory below it")
         })?;
         // The parent of the directory that is held open, even if the path changes.
         let parent = format!("{}/..", contents.directory);

@@ -90,7 +90,7 @@ impl Snapshot {
         match (files.next(), files.next()) {
             (Some(path), None) => Ok(path),
             _ => Err(Refusal::failed(
-                "the snapshot is not as this program makes them",
+                "gatewren did not make this snapshot: it does not have exactly one path of files",
             )),
         }
     }
@@ -131,7 +131,7 @@ pub async fn snapshots(
     }
     if list.len() > LIST_BYTES {
         return Err(failed(
-            &"it has too many snapshots; have restic forget some",
+            &"it has too many snapshots; remove some with restic forget",
         ));
     }
     serde_json::from_slice(&list).map_err(|e| failed(&e))
@@ -209,7 +209,7 @@ pub async fn unpack(
     };
     let (code, reason) = restic.run(work, asked, &mut |_, _| None).await?;
     if code != 0 {
-        let message = format!("nothing was changed: the backup cannot be brought back: {reason}");
+        let message = format!("nothing was changed: the backup cannot be restored: {reason}");
         return Err(Refusal::failed(message).into());
     }
     let name = snapshot.files()?.file_name().unwrap_or_default();
@@ -225,7 +225,7 @@ pub async fn unpack(
         },
     };
     if fs::symlink_metadata(&unpacked.files).is_err() {
-        let message = "nothing was changed: the backup does not hold what it says";
+        let message = "nothing was changed: the backup does not contain its files";
         return Err(Refusal::failed(message).into());
     }
     Ok(unpacked)

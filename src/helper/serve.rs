@@ -82,7 +82,7 @@ pub struct Settings {
 /// Fails if the socket or the signals cannot be used.
 pub async fn serve(settings: Settings) -> io::Result<()> {
     if let Err(cause) = adopt_orphans() {
-        tracing::error!(%cause, "orphans cannot be adopted here (is this an emulator?); no command will be run");
+        tracing::error!(%cause, "orphans cannot be adopted here (is this an emulator?); all commands are refused");
     }
     sweep().await;
     settings.listener.set_nonblocking(true)?;
@@ -103,7 +103,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let notify = Notify::from_env();
     // Three notifications in the watchdog's timeout.
     let mut sign_of_life = notify.watchdog().map(|limit| interval(limit / 3));
-    tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper listens");
+    tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper is listening");
     notify.status(SERVING);
     notify.ready();
     let why = loop {
@@ -133,7 +133,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
         }
     };
     notify.stopping();
-    tracing::info!(why, calls = calls.len(), "helper ends");
+    tracing::info!(why, calls = calls.len(), "helper is stopping");
     stop.send_replace(true);
     end_calls(&house, calls).await;
     Ok(())
@@ -161,7 +161,7 @@ fn reload(file: &Path, read: ReadPolicy, (policy, notify): (&InForce<HelperPolic
         }
         Err(error) => {
             let wrong = error.shortly();
-            tracing::error!("not reloaded, and the policy of before is in force: {wrong}");
+            tracing::error!("not reloaded; the previous policy stays in force: {wrong}");
             notify.status(&format!("{SERVING}; not reloaded: {wrong}"));
         }
     }
@@ -181,7 +181,7 @@ async fn end_calls(house: &House, mut calls: JoinSet<()>) {
         house.jobs.idle().await;
     };
     if timeout(STOP_TIME, all).await.is_err() {
-        tracing::warn!("some calls could not be ended in time");
+        tracing::warn!("some calls did not end in time");
     }
     // Killing one stray may make its children the helper's.
     for _ in 0..100 {
@@ -202,14 +202,14 @@ fn may_enter(stream: &UnixStream, allow_uid: u32, house: &House) -> bool {
                     uid = peer.uid(),
                     pid = peer.pid(),
                     unsaid,
-                    "a stranger was refused"
+                    "refused a connection from another user"
                 );
             });
             false
         }
         Err(cause) => {
             house.complaints.say(|unsaid| {
-                tracing::warn!(%cause, unsaid, "a peer without credentials was refused");
+                tracing::warn!(%cause, unsaid, "refused a connection without credentials");
             });
             false
         }

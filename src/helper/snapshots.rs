@@ -77,7 +77,7 @@ pub async fn make(
 ) -> Result<Ending, Refusal> {
     plain(house, container)?;
     if comment.is_some_and(|c| c.len() > COMMENT_BYTES || c.contains(char::is_control)) {
-        let words = format!("a comment is one line of at most {COMMENT_BYTES} bytes");
+        let words = format!("a comment must be one line of at most {COMMENT_BYTES} bytes");
         return Err(Refusal::bad_command(words));
     }
     let _claim = house.claims.take(container)?;
@@ -96,13 +96,13 @@ pub async fn make(
     if !ending.as_ref().is_ok_and(went_well) {
         let removed = to_its_end(move || {
             let all: Result<Vec<()>, _> = new.iter().map(|path| remove(path)).collect();
-            all.map_err(|e| Refusal::failed(format!("what is left of it cannot be removed: {e}")))
+            all.map_err(|e| Refusal::failed(format!("the incomplete snapshot cannot be removed: {e}")))
         });
         return removed.await.and(ending);
     }
     if let (Some(place), Some(comment)) = (new.first(), comment) {
         let written = write_private(&place.join(COMMENT), comment.as_bytes());
-        written.map_err(|e| Refusal::failed(format!("its comment is not kept: {e}")))?;
+        written.map_err(|e| Refusal::failed(format!("the comment of the snapshot cannot be saved: {e}")))?;
     }
     for name in after {
         let name = name.to_string().into_bytes();
@@ -175,7 +175,7 @@ pub async fn forget(
         return Err(obstacle);
     }
     to_its_end(move || {
-        remove(&place).map_err(|e| Refusal::failed(format!("it cannot be removed: {e}")))
+        remove(&place).map_err(|e| Refusal::failed(format!("the snapshot cannot be removed: {e}")))
     })
     .await?;
     Ok(Ending::Exited { code: 0 })
@@ -190,7 +190,7 @@ pub const ROOTFS: &str = "rootfs";
 pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Refusal> {
     let text = moved_text(from, directory)?;
     let (new, old) = (from.join(ROOTFS), directory.join(ROOTFS));
-    let failed = |e: std::io::Error| Refusal::failed(format!("the container is as it was: {e}"));
+    let failed = |e: std::io::Error| Refusal::failed(format!("the container was not changed: {e}"));
     let define = || definition::replace(&directory.join(CONFIG), &text);
     match swap(&new, &old) {
         Ok(()) => {
@@ -225,7 +225,8 @@ fn whole(
         return Ok(folder);
     }
     Err(Refusal::bad_command(format!(
-        "container '{container}' has no whole snapshot '{snapshot}'; container_snapshot_list names them"
+        "container '{container}' has no complete snapshot '{snapshot}'; container_snapshot_list shows those that \
+         exist"
     )))
 }
 
@@ -237,7 +238,7 @@ fn folder(house: &House, container: &ContainerName) -> PathBuf {
 fn names(folder: &Path) -> Result<BTreeSet<SnapshotName>, Refusal> {
     let found = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        found => found.map_err(|e| Refusal::failed(format!("no snapshots can be read: {e}")))?,
+        found => found.map_err(|e| Refusal::failed(format!("the snapshots cannot be read: {e}")))?,
     };
     let names = found.flatten().map(|entry| entry.file_name().into_string());
     Ok(names.flatten().flat_map(SnapshotName::try_from).collect())

@@ -69,7 +69,7 @@ fn meant(entries: &[String], account: Option<&str>) -> Result<String, Refusal> {
     };
     found.cloned().ok_or_else(|| {
         let message = format!(
-            "say which account: ssh_keys in {HELPER_POLICY_FILE} names {}; only the owner of this box can change that",
+            "name an account: ssh_keys in {HELPER_POLICY_FILE} allows {}; only the owner of this box can change that",
             entries.join(", ")
         );
         Refusal::bad_command(message)
@@ -120,7 +120,7 @@ fn add(entry: &str, key: &PublicKey) -> Result<SshKeyChange, Refusal> {
         >= MOST_KEYS
     {
         let words = format!(
-            "there are {MOST_KEYS} keys in the block of {}; remove one first",
+            "the limit of {MOST_KEYS} keys in the block of {} is reached; remove one first",
             file.shown
         );
         return Err(Refusal::failed(words));
@@ -143,9 +143,9 @@ fn remove(entry: &str, fingerprint: &Fingerprint) -> Result<SshKeyChange, Refusa
     if block.len() == parts.block.len() {
         let is_foreign = lines(&file.bytes).any(is_it);
         let words = if is_foreign {
-            "this key was not added here: the owner of this box put it there, and only the owner takes it away"
+            "gatewren did not add this key; only the owner of this box can remove it"
         } else {
-            "there is no such key; ssh_key_list names those that there are"
+            "there is no such key; ssh_key_list shows those that exist"
         };
         return Err(Refusal::failed(words));
     }
@@ -197,7 +197,7 @@ impl<'a> Parts<'a> {
         }
         .ok_or_else(|| {
             Refusal::failed(format!(
-                "the lines \"{BEGIN}\" and \"{END}\" in {} are not one pair; mend that first",
+                "the lines \"{BEGIN}\" and \"{END}\" in {} do not form one pair; repair them first",
                 file.shown
             ))
         })

@@ -39,7 +39,7 @@ impl Stage {
         to_its_end(move || {
             let made = remove(&place)
                 .and_then(|()| fs::DirBuilder::new().mode(permissions).create(&place));
-            made.map_err(|e| Refusal::failed(format!("no place for the copy: {e}")))
+            made.map_err(|e| Refusal::failed(format!("the directory for the copy cannot be created: {e}")))
         })
         .await?;
         Ok(Self(path))
@@ -57,7 +57,7 @@ impl Stage {
         let removed =
             to_its_end(move || remove(&place).map_err(|e| Refusal::failed(e.to_string())));
         if removed.await.is_err() {
-            tracing::warn!(?path, "what is left of a copy cannot be removed");
+            tracing::warn!(?path, "an incomplete copy could not be removed");
         }
     }
 }

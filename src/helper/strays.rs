@@ -85,7 +85,7 @@ fn end(pid: i32) -> bool {
             false
         }
         Some(_) if !is_spared(pid) => {
-            tracing::warn!(pid, "a process that outlived its call is killed");
+            tracing::warn!(pid, "killing a process that outlived its call");
             terminate(pid, true);
             true
         }

@@ -95,7 +95,7 @@ pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal
         let _ = child.wait().await;
         let name = tool.name;
         return Err(Refusal::failed(format!(
-            "{name} did not answer in ten seconds"
+            "{name} did not answer within ten seconds"
         )));
     }
     text.extend(outputs.rest(Stream::Stdout).flatten());
@@ -123,7 +123,7 @@ pub async fn whole(tool: Tool, strays: Arc<Strays>) -> Result<(Exit, String), Re
         put(&mut complained, &bytes);
     }
     let name = tool.name;
-    let exit = exit.map_err(|e| Refusal::failed(format!("{name} cannot be waited for: {e}")))?;
+    let exit = exit.map_err(|e| Refusal::failed(format!("cannot wait for {name}: {e}")))?;
     said.extend(complained);
     Ok((exit, String::from_utf8_lossy(&said).into_owned()))
 }

@@ -55,7 +55,7 @@ pub async fn switch(
     if !profiles().contains(tunnel) {
         let name = tunnel.as_str();
         return Err(Refusal::failed(format!(
-            "there is no profile {PROFILES}/{name}{SUFFIX}; tunnel_list names those that there are"
+            "there is no profile {PROFILES}/{name}{SUFFIX}; tunnel_list shows those that exist"
         )));
     }
     let tool = Tool {

@@ -85,7 +85,7 @@ pub async fn perform(
             unit,
             change,
         } => (container, UnitQuestion::Change(unit.clone(), *change)),
-        _ => return Err(Refusal::failed("no tool does this")),
+        _ => return Err(Refusal::failed("unsupported operation")),
     };
     let command = inside(&question)?;
     in_container(house, pump, (container, &command), processes).await
@@ -130,22 +130,22 @@ fn bounded(house: &House, unit: &UnitName) -> Result<(), Refusal> {
     let name = unit.as_str();
     if is_own(name) {
         return Err(Refusal::bad_command(format!(
-            "{name} is gatewren itself, which does not stop, start or change itself for a client; the owner does: \
-             systemctl restart {name}"
+            "{name} is part of gatewren itself, and clients cannot control it; the owner can: systemctl restart \
+             {name}"
         )));
     }
     if OF_THE_BOX.contains(&name) {
         return Err(Refusal::bad_command(format!(
-            "{name} takes the whole box down or into another state; server_restart and server_shutdown do that, \
-             where the owner lets them"
+            "{name} changes the state of the whole box; use server_restart or server_shutdown, if the owner allows \
+             them"
         )));
     }
     if !house.policy.now().allows_unit(name) {
         return Err(Refusal::new(
             RefusalCode::Forbidden,
             format!(
-                "{name} starts and stops containers that may not be touched: containers and lxc_writes in \
-                 {HELPER_POLICY_FILE} say which may"
+                "{name} starts and stops containers that are not allowed: containers and lxc_writes in \
+                 {HELPER_POLICY_FILE} set the allowed ones"
             ),
         ));
     }

@@ -53,7 +53,7 @@ const HISTORY: ContainerView = ContainerView {
 };
 
 /// The message if there is nothing to read.
-const NO_APT: &str = "has no apt: something else manages its packages";
+const NO_APT: &str = "has no apt: another program manages its packages";
 
 /// Performs one of the operations on updates.
 pub async fn perform(
@@ -77,7 +77,7 @@ pub async fn perform(
             (seen, vec!["history".to_owned(), which])
         }
         Operation::UpdateApply(order) => return apply(house, pump, order).await,
-        _ => return Err(Refusal::failed("this is nothing about updates")),
+        _ => return Err(Refusal::failed("unsupported update operation")),
     };
     match seen {
         Some(seen) => from_outside(house, pump, seen, words).await,
@@ -93,8 +93,8 @@ fn no_refresh(house: &House, name: &ContainerName) -> Refusal {
         .err()
         .unwrap_or_else(|| {
             Refusal::bad_command(format!(
-                "the lists of container '{name}' are not fetched by a tool that only looks, for that runs the \
-                 container's own apt; call update_check without refresh, or update_apply, which fetches them first"
+                "a read-only tool cannot refresh the lists of container '{name}', because that runs the container's \
+                 own apt; call update_check without refresh, or update_apply, which refreshes them first"
             ))
         })
 }

@@ -59,7 +59,7 @@ pub async fn perform(
         };
     }
     let turn = TURN.try_lock().map_err(|_| {
-        let message = "the wireless network is just being changed; try again later";
+        let message = "another call is changing the wireless network; try again later";
         Refusal::new(RefusalCode::Busy, message)
     })?;
     let (house, deed) = (Arc::clone(house), deed.clone());
@@ -70,7 +70,7 @@ pub async fn perform(
     });
     match pump.wait(done).await {
         Ok(Ok(changed)) => changed.map(|()| Ending::Exited { code: 0 }),
-        Ok(Err(cause)) => Err(Refusal::failed(format!("it broke off: {cause}"))),
+        Ok(Err(cause)) => Err(Refusal::failed(format!("the operation was aborted: {cause}"))),
         Err(why) => Ok(Ending::Killed { why }),
     }
 }
@@ -175,16 +175,16 @@ async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
     let mut words = refusal.words().to_owned();
     if written && let Err(worse) = take_back(house, &profile, kept.as_deref()).await {
         // Rejoining the previous network matters more.
-        words = format!("{words}; what was saved for it is not as before: {worse}");
+        words = format!("{words}; its saved profile could not be restored: {worse}");
     }
     Err(Refusal::failed(match former {
-        None => format!("{words}; the host is not joined to a network, as before"),
+        None => format!("{words}; the host is not connected to a network, as before"),
         Some(former) => match run(house, REJOIN, &["connection", "up", "uuid", &former]).await {
-            Ok(_) => format!("{words}; the host is back in the network that it was in"),
+            Ok(_) => format!("{words}; the host is back in its previous network"),
             Err(worse) => {
                 let worse = worse.words();
                 format!(
-                    "{words}; and the network that the host was in does not take it back: {worse}"
+                    "{words}; and the host could not rejoin its previous network: {worse}"
                 )
             }
         },
@@ -214,7 +214,7 @@ async fn prepare(
     points.sort_by_key(|point| point.security.is_empty());
     let Some(point) = points.first() else {
         return Err(Refusal::failed(
-            "no network of this name is heard; wifi_scan tells those that are",
+            "no network with this name is in range; wifi_scan lists those that are",
         ));
     };
     profile.write(&proof(&point.security, word)?)?;
@@ -243,7 +243,7 @@ async fn forget(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
         .collect();
     if own.is_empty() {
         return Err(Refusal::failed(
-            "no network of this name is saved; wifi_status tells those that are",
+            "no network with this name is saved; wifi_status lists those that are",
         ));
     }
     if own.iter().any(|one| one.active) {
@@ -260,7 +260,7 @@ fn must_have_a_cable() -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal::failed(
-        "no network cable is plugged in: without the wireless network nobody would reach this host any more",
+        "no network cable is plugged in: without the wireless network this host would be unreachable",
     ))
 }
 

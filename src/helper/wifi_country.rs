@@ -56,22 +56,22 @@ pub async fn set(house: &House, wanted: &CountryCode) -> Result<(), Refusal> {
         let _ = iw(house, &["reg", "set", &before]).await;
     }
     Err(Refusal::failed(format!(
-        "the kernel did not take {wanted}: it has no rules for such a country (apt install wireless-regdb), or there \
-         is no radio here"
+        "the kernel rejected {wanted}: it has no rules for this country (apt install wireless-regdb), or there is no \
+         radio here"
     )))
 }
 
 fn keep(country: &str) -> Result<(), Refusal> {
     let text = format!(
-        "# Of gatewren's wifi_country: the country whose rules the radio keeps to.\n\
-         options cfg80211 ieee80211_regdom={country}\n"
+        "# Written by gatewren's wifi_country: the country whose rules apply to the radio.\noptions cfg80211 \
+         ieee80211_regdom={country}\n"
     );
     let etc = InsideRoot::open(std::path::Path::new("/etc"));
     let kept = etc.and_then(|etc| etc.write(KEPT, text.as_bytes(), None));
     kept.map(drop).map_err(|e| {
         let (folder, file) = KEPT;
         Refusal::failed(format!(
-            "it is set until the next start; /etc/{folder}/{file} cannot be written: {e}"
+            "it is set until the next boot only; /etc/{folder}/{file} cannot be written: {e}"
         ))
     })
 }

@@ -50,34 +50,35 @@ pub fn proof(security: &str, password: Option<Secret>) -> Result<Proof, Refusal>
     let way = match (has("802.1X"), has("WPA1") || has("WPA2"), has("WPA3")) {
         (true, ..) => {
             return Err(Refusal::failed(
-                "this network asks for more than a password (802.1X); the owner joins it on the box, with nmtui or nmcli",
+                "this network needs more than a password (802.1X); the owner can join it on the box, with nmtui or \
+                 nmcli",
             ));
         }
         (_, true, _) => "wpa-psk",
         (_, _, true) => "sae",
         _ if has("WEP") => {
             return Err(Refusal::failed(
-                "this network has WEP, which hides nothing; give it WPA2 or WPA3",
+                "this network uses WEP, which is insecure; switch it to WPA2 or WPA3",
             ));
         }
         _ if password.is_some() && !asks_for_more(security) => {
             return Err(Refusal::failed(
-                "this network asks for no password, though the owner's file has one for this name: it may be somebody \
-                 else's, and is not joined",
+                "this network is open, but the owner's file has a password for this name; it may be a fake, so the \
+                 host does not join it",
             ));
         }
         _ if security.is_empty() => return Ok(Proof::Nothing),
         _ if !asks_for_more(security) => return Ok(Proof::Encrypted),
         // An unknown protocol cannot be used.
         _ => {
-            let words = format!("this network asks for {security}, which cannot be had here");
+            let words = format!("this network needs {security}, which is not supported here");
             return Err(Refusal::failed(words));
         }
     };
     password.map(|password| Proof::Password(way, password)).ok_or_else(|| {
         Refusal::failed(
-            "this network wants a password, which is never an argument: the owner writes it into a file of root's own, \
-             and names network and file as wifi_networks in /etc/gatewren/helper.toml",
+            "this network needs a password, which is never an argument: the owner writes it to a file that only root \
+             can read, and adds network and file to wifi_networks in /etc/gatewren/helper.toml",
         )
     })
 }
@@ -104,7 +105,7 @@ pub fn password(path: &str) -> Result<Secret, Refusal> {
         return Ok(Secret::new(word));
     }
     Err(Refusal::failed(format!(
-        "{path} must have one line, the password of 8 to 63 characters of ASCII"
+        "{path} must have one line, the password of 8 to 63 ASCII characters"
     )))
 }
 

@@ -120,8 +120,8 @@ async fn end(house: &House, pump: &mut Pump, devices: &[Device]) -> Result<Endin
 fn foreign(device: &Device) -> Refusal {
     let name = &device.name;
     Refusal::failed(format!(
-        "/dev/{name} is compressed swap that gatewren has not made; what has made it, such as zram-tools or \
-         systemd-zram-generator, can change it"
+        "/dev/{name} is compressed swap that gatewren did not create; change it with the program that did, such as \
+         zram-tools or systemd-zram-generator"
     ))
 }
 
@@ -132,7 +132,7 @@ fn has_room(used_kib: u64, meminfo: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal::failed(format!(
-        "{used_kib} KiB are swapped out, and only {available} KiB of memory are free for them; end something first"
+        "{used_kib} KiB are swapped out, but only {available} KiB of memory are free for them; stop a program first"
     )))
 }
 
@@ -181,10 +181,10 @@ fn is_ours(node: &Path) -> bool {
 fn make() -> Result<String, Refusal> {
     let failed = |what: &str| Refusal::failed(format!("the kernel {what}"));
     let memory = kib(&text("/proc/meminfo").unwrap_or_default(), "MemTotal");
-    let memory = memory.ok_or_else(|| failed("does not say how much memory there is"))?;
+    let memory = memory.ok_or_else(|| failed("does not report the size of the memory"))?;
     // Reading this file creates a device.
     let number = word(format!("{CONTROL}/hot_add"));
-    let number = number.ok_or_else(|| failed("makes no device for compressed swap"))?;
+    let number = number.ok_or_else(|| failed("cannot create a device for compressed swap"))?;
     let name = format!("zram{number}");
     let block = format!("/sys/block/{name}");
     let known = text(format!("{block}/comp_algorithm")).unwrap_or_default();
@@ -195,7 +195,7 @@ fn make() -> Result<String, Refusal> {
     let sized = fs::write(format!("{block}/disksize"), format!("{}K", memory / 2));
     if let Err(cause) = sized {
         take_away(&name)?;
-        return Err(failed(&format!("does not give it its size: {cause}")));
+        return Err(failed(&format!("cannot set its size: {cause}")));
     }
     Ok(name)
 }
@@ -205,7 +205,7 @@ fn take_away(name: &str) -> Result<(), Refusal> {
     let number = name.trim_start_matches("zram");
     persist(&format!("/sys/block/{name}/reset"), "1")
         .and_then(|()| persist(&format!("{CONTROL}/hot_remove"), number))
-        .map_err(|cause| Refusal::failed(format!("/dev/{name} cannot be taken away: {cause}")))
+        .map_err(|cause| Refusal::failed(format!("/dev/{name} cannot be removed: {cause}")))
 }
 
 /// Retries a write: the kernel rejects it while a program has the device open.

@@ -265,7 +265,7 @@ fn a_disk_that_nobody_uses_is_checked_and_one_that_is_mounted_at_the_next_boot()
     };
     let this = json!({ "disk": disk.name() });
     let said = home.refused(this.clone());
-    assert!(said.contains("no file system"), "{said}");
+    assert!(said.contains("no known file system"), "{said}");
     run("mkfs.ext4", &["-q", &disk.device]);
     assert_eq!(home.repair(this.clone())["outcome"], "sound");
     run(
@@ -288,7 +288,7 @@ fn a_disk_that_nobody_uses_is_checked_and_one_that_is_mounted_at_the_next_boot()
         return skip("NO CHECK WAS PLANNED: this kernel has no ext4");
     }
     let said = home.refused(this.clone());
-    assert!(said.contains("used by nobody"), "{said}");
+    assert!(said.contains("must not be mounted or in use"), "{said}");
     let planned = home.repair(json!({ "path": disk.place() }));
     assert_eq!(planned["outcome"], "planned", "{planned}");
     assert!(
@@ -334,7 +334,7 @@ fn a_disk_of_xfs_is_checked_while_it_is_not_mounted() {
     if !disk.mount() {
         return skip("NO MOUNTED XFS WAS REFUSED: this kernel has no xfs");
     }
-    assert!(home.refused(this).contains("used by nobody"));
+    assert!(home.refused(this).contains("must not be mounted or in use"));
     let said = home.refused(json!({ "path": disk.place() }));
     assert!(said.contains("unmount it"), "{said}");
     disk.unmount();
@@ -351,10 +351,10 @@ fn what_is_no_disk_is_refused() {
         ),
         (
             json!({ "path": "/proc" }),
-            "nothing here looks through proc",
+            "proc cannot be checked here",
         ),
-        (json!({ "disk": "no-such-disk" }), "must be there"),
-        (json!({ "disk": "null" }), "must be there"),
+        (json!({ "disk": "no-such-disk" }), "must exist"),
+        (json!({ "disk": "null" }), "must exist"),
         (json!({ "disk": "../sda" }), "no such name"),
         (json!({ "array": "nosuch" }), "no such array"),
         (json!({ "array": "loop0" }), "no such array"),

@@ -117,7 +117,7 @@ fn a_directory_is_listed_in_parts() {
     assert_eq!(names(&rest, "entries", "kind"), ["directory", "other"]);
     assert!(rest.get("next_offset").is_none(), "{rest}");
     let no = home.failure("file_list", &home.path("open/a.conf"), &json!({}));
-    assert!(no.contains("is no directory"), "{no}");
+    assert!(no.contains("is not a directory"), "{no}");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn files_are_found_by_name_and_by_text() {
     // A match exists only behind the link, which the search does not follow.
     assert_eq!(find(json!({ "name": "secret" }))["matches"], json!([]));
     let no = home.failure("file_search", &home.path("open"), &json!({}));
-    assert!(no.contains("which name or which text"), "{no}");
+    assert!(no.contains("a name or a text"), "{no}");
 }
 
 #[test]
@@ -182,15 +182,15 @@ fn nothing_beyond_the_named_directories_is_reached() {
     for (path, said) in [
         (
             home.path("secret"),
-            "in no directory that host_file_reads names",
+            "not in a directory that host_file_reads",
         ),
         (
             "/etc/shadow".to_owned(),
-            "in no directory that host_file_reads names",
+            "not in a directory that host_file_reads",
         ),
         (
             home.path("opener"),
-            "in no directory that host_file_reads names",
+            "not in a directory that host_file_reads",
         ),
         (
             home.path("open/../secret"),
@@ -210,11 +210,11 @@ fn nothing_beyond_the_named_directories_is_reached() {
         ),
         (
             "/etc/gatewren/gatewren.toml".to_owned(),
-            "out of reach for everybody",
+            "no agent has access",
         ),
         (
             "/proc/self/environ".to_owned(),
-            "out of reach for everybody",
+            "no agent has access",
         ),
         (home.path("open/none"), "does not exist"),
     ] {
@@ -276,7 +276,7 @@ fn what_is_kept_from_everybody_is_so_below_the_root_directory_too() {
     ] {
         let refused = read(kept).failure();
         assert!(
-            refused.contains("out of reach for everybody"),
+            refused.contains("no agent has access"),
             "{kept:?}: {refused}"
         );
     }
@@ -333,13 +333,13 @@ fn a_write_replaces_nothing_but_a_regular_file() {
     let text = json!({ "text": "x" });
     let new = json!({ "text": "x", "only_new": true });
     for (path, more, said) in [
-        (own("link"), &text, "is a link"),
-        (own("dangling"), &text, "is a link"),
-        (own("directory"), &text, "nothing that may be replaced"),
-        (own("f"), &new, "exists already"),
+        (own("link"), &text, "is a symbolic link"),
+        (own("dangling"), &text, "is a symbolic link"),
+        (own("directory"), &text, "not a file that may be replaced"),
+        (own("f"), &new, "already exists"),
         (own("none/f"), &text, "does not exist"),
         (own("aside/f"), &text, "leads out of the directory"),
-        (own("f/x"), &text, "is no directory"),
+        (own("f/x"), &text, "is not a directory"),
         (own("f"), &json!({}), "either `text` or `base64`"),
         (own("f"), &json!({ "base64": "?" }), "cannot be read"),
     ] {

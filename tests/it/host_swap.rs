@@ -185,7 +185,7 @@ fn compressed_swap_is_made_once_and_taken_away_and_that_of_others_is_left_alone(
             .call("server_zram", json!({ "enable": enable }))
             .send();
         let refused = refused.failure();
-        assert!(refused.contains("gatewren has not made"), "{refused}");
+        assert!(refused.contains("gatewren did not create"), "{refused}");
     }
     let said = home.zram(json!({}));
     assert_eq!(said["devices"][0]["name"], json!(others.name), "{said}");

@@ -199,7 +199,7 @@ fn what_comes_up_is_sent_again_until_the_mail_program_takes_it() {
     wait_until("it waits", IN_TIME, || list()["waiting"][0]["tries"] == 1);
     let why = list()["waiting"][0]["error"].clone();
     assert!(
-        why.as_str().unwrap().contains("sendmail did not take it"),
+        why.as_str().unwrap().contains("sendmail rejected the mail"),
         "{why}"
     );
     *sink.refusal.lock().unwrap() = None;

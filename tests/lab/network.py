@@ -174,7 +174,7 @@ def dns():
             gatewren.call("dns_set_static", servers=[SET])
             kept = RESOLV_CONF.read_text()
             wrong, said = gatewren.call("dns_set_static", servers=[])
-            expect(wrong and "are asked again" in said and RESOLV_CONF.read_text() == kept, said)
+            expect(wrong and "were restored" in said and RESOLV_CONF.read_text() == kept, said)
         with check("dns_set_static leaves a file alone that a program writes"):
             RESOLV_CONF.write_text(f"nameserver {NEAR}\n")
             sleeper = pathlib.Path("/tmp/dhclient")
@@ -262,8 +262,8 @@ def joined(words):
             expect(said["with_password"] == [cafe, "Office", "--help"] and said["saved"] == [], said)
         with check("wifi_connect refuses what it has no way into, and leaves nothing"):
             for name, why in [
-                (HOME_NET, "wants a password"), ("Nowhere", "is heard"), ("Office", "802.1X"),
-                ("--help", "somebody else"), ("a\x00b", "control"), ("x" * 33, "32 bytes"), (cafe, "Secrets were required"),
+                (HOME_NET, "needs a password"), ("Nowhere", "is in range"), ("Office", "802.1X"),
+                ("--help", "may be a fake"), ("a\x00b", "control"), ("x" * 33, "32 bytes"), (cafe, "Secrets were required"),
             ]:
                 wrong, said = gatewren.call("wifi_connect", ssid=name)
                 expect(wrong and why in said, (name, said))
@@ -301,7 +301,7 @@ def joined(words):
         (words / "wrong").write_text("otherwrong\n")
         run("nmcli", "connection", "up", "uuid", open_one())
         wrong, said = gatewren.call("wifi_connect", ssid=cafe)
-        expect(wrong and "back in the network" in said, said)
+        expect(wrong and "back in its previous network" in said, said)
         expect(profiles() == before and now(gatewren.call("wifi_status")[1]) == "--help", profiles())
     cable = pathlib.Path("/sys/class/net/eth0")
     (cable / "device").mkdir(parents=True)
@@ -316,7 +316,7 @@ def joined(words):
             expect(wrong and "saved" in said, said)
         with check("wifi_country says so where the kernel has no radio"):
             wrong, said = gatewren.call("wifi_country", country="AT")
-            expect(wrong and "did not take AT" in said, said)
+            expect(wrong and "rejected AT" in said, said)
             expect(not pathlib.Path("/etc/modprobe.d/gatewren-wifi.conf").exists(), "it is kept")
             for bad in ("at", "--", "AUT", "A\n"):
                 expect(gatewren.call("wifi_country", country=bad)[0], bad)

@@ -259,7 +259,7 @@ fn not_understood() -> BackendError {
 fn no_such_job(id: &JobId) -> BackendError {
     about_jobs(BackendError::new(
         ErrorKind::NotFound,
-        format!("there is no job {id}; job_list names those that there are"),
+        format!("there is no job {id}; job_list shows those that exist"),
     ))
 }
 

@@ -343,7 +343,7 @@ fn read_vitals(text: &str) -> Result<Vec<Vitals>, BackendError> {
 fn frozen(name: &ContainerName) -> BackendError {
     BackendError::new(
         ErrorKind::NotRunning,
-        format!("container '{name}' is frozen; let it go on first (container_unfreeze)"),
+        format!("container '{name}' is frozen; unfreeze it first (container_unfreeze)"),
     )
 }
 
