@@ -238,7 +238,7 @@ fn a_scrub_finds_damage_and_repairs_what_has_a_second_copy() {
     assert_eq!(damaged["outcome"], "damaged", "{damaged}");
     let health = home.call("disk_health", json!({}));
     let problems = health["problems"].as_array().unwrap();
-    let said = format!("btrfs at {}: {} has made", disk.place(), disk.device);
+    let said = format!("btrfs at {}: {} has", disk.place(), disk.device);
     assert!(
         problems
             .iter()

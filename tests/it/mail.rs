@@ -181,7 +181,7 @@ fn an_agents_words_go_to_whom_the_owner_names_and_say_whose_they_are() {
     let text = text.replace("\r\n", "\n");
     assert!(
         text.starts_with(
-            "one\n.\nBcc: y@example.org\nüber\n\n-- \nAn agent's words, sent by gatewren on "
+            "one\n.\nBcc: y@example.org\nüber\n\n-- \nA message from an agent, sent by gatewren on "
         ),
         "{text}"
     );

@@ -62,7 +62,7 @@ pub async fn ask_json<T: DeserializeOwned>(
 ) -> Result<T, BackendError> {
     let bytes = ask_bytes(helper, operation, time, reference).await?;
     serde_json::from_slice(&bytes).map_err(|cause| {
-        let message = format!("what the helper says cannot be read: {cause}");
+        let message = format!("the helper's answer is invalid: {cause}");
         BackendError::new(ErrorKind::Failed, message)
     })
 }
@@ -74,17 +74,17 @@ pub fn obstacle(ending: &Ending, heard: &str) -> Option<BackendError> {
     match ending {
         Ending::Exited { code: 0 } => None,
         Ending::Exited { code } if heard.is_empty() => failed(format!(
-            "the program that does this gave no reason (exit code {code})"
+            "the program failed without a message (exit code {code})"
         )),
         Ending::Exited { .. } => failed(heard.to_owned()),
         Ending::Signalled { signal } => failed(format!(
-            "the program that does this was killed by signal {signal}"
+            "the program was killed by signal {signal}"
         )),
         Ending::Killed {
             why: KillReason::Timeout,
-        } => failed("the program that does this did not end in time and was killed".to_owned()),
+        } => failed("the program did not end in time and was killed".to_owned()),
         Ending::Killed { why } => {
-            failed(format!("the program that does this was killed ({why:?})"))
+            failed(format!("the program was killed ({why:?})"))
         }
         Ending::Refused { code, message } => Some(BackendError::refused(*code, message.clone())),
     }

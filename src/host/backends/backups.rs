@@ -252,7 +252,7 @@ fn shown(backup: &mut Backup) {
 
 fn read<T: serde::de::DeserializeOwned>(said: &str) -> Result<T, BackendError> {
     serde_json::from_str(said).map_err(|cause| {
-        let message = format!("what the helper says cannot be read: {cause}");
+        let message = format!("the helper's answer is invalid: {cause}");
         BackendError::new(ErrorKind::Failed, message)
     })
 }

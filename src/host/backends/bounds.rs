@@ -65,7 +65,7 @@ impl Bounds {
         let mut known = self.0.subscribe();
         let asked = known.wait_for(|known| known.asked);
         if timeout(FIRST_ANSWER, asked).await.is_err() {
-            tracing::warn!("the helper has not said what it does on this box; it is asked on");
+            tracing::warn!("the helper has not reported its capabilities yet; gatewren keeps asking");
         }
     }
 
@@ -84,7 +84,7 @@ impl Bounds {
         loop {
             let mut answered = false;
             let ended = self.hear(helper, &mut answered).await;
-            tracing::debug!(?ended, "the helper no longer says what it does");
+            tracing::debug!(?ended, "the helper's stream of capabilities ended");
             self.0
                 .send_if_modified(|known| !std::mem::replace(&mut known.asked, true));
             if answered {
@@ -116,7 +116,7 @@ impl Bounds {
                 line = rest;
             }
             if line.len() > MAX_LINE {
-                return Err(HelperError::Protocol("a line without an end".to_owned()));
+                return Err(HelperError::Protocol("a line that is too long".to_owned()));
             }
         }
     }
@@ -124,7 +124,7 @@ impl Bounds {
     /// Stores the helper's answer. Ignores classes that this version does not know.
     fn take(&self, line: &[u8]) {
         let Ok(keys) = serde_json::from_slice::<Vec<String>>(line) else {
-            tracing::warn!("the helper said what it does in words that are not understood");
+            tracing::warn!("the helper's report of its capabilities is invalid");
             return;
         };
         let all = HelperClass::ALL.into_iter();

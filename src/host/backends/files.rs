@@ -109,7 +109,7 @@ impl Files {
             Some((facts, rest))
         });
         let (mut facts, bytes) = facts.ok_or_else(|| {
-            BackendError::new(ErrorKind::Failed, "what the helper says cannot be read")
+            BackendError::new(ErrorKind::Failed, "the helper's answer is invalid")
         })?;
         facts.path = shown(&facts.path);
         Ok(FilePart { facts, bytes })

@@ -195,7 +195,7 @@ impl Firmware {
             })
             .collect();
         if wanted.is_empty() && device.is_some() {
-            let words = "there is no newer firmware for such a device; firmware_check lists those that there is some for";
+            let words = "there is no newer firmware for such a device; firmware_check lists devices that have some";
             return Err(BackendError::new(ErrorKind::NotFound, words));
         }
         if wanted.is_empty() {
@@ -229,7 +229,7 @@ fn read(said: &str, done: &Finished) -> Result<Value, BackendError> {
     let refused = matches!(done.ending, Ending::Refused { .. } | Ending::Killed { .. });
     let parsed = serde_json::from_str::<Value>(said).ok();
     let Some(parsed) = parsed.filter(|_| !refused) else {
-        let unread = || BackendError::new(ErrorKind::Failed, "what fwupd says cannot be read");
+        let unread = || BackendError::new(ErrorKind::Failed, "fwupd's answer is invalid");
         let ended = obstacle(&done.ending, &done.stderr.text_lossy());
         let is_silent = said.trim().is_empty() && ended.is_none();
         return if is_silent {
@@ -298,7 +298,7 @@ fn checked(all: &Value, updates: &Value) -> FirmwareCheck {
             continue;
         }
         let failed = matches!(number(device, "UpdateState"), Some(FAILED | FAILED_FOR_NOW));
-        let problem = said_of(device, "UpdateError").unwrap_or_else(|| "fwupd does not say".into());
+        let problem = said_of(device, "UpdateError").unwrap_or_else(|| "fwupd gives no reason".into());
         told.push(FirmwareDevice {
             device: name(device, "DeviceId").unwrap_or_default(),
             name: name(device, "Name").unwrap_or_default(),
@@ -334,13 +334,13 @@ fn checked(all: &Value, updates: &Value) -> FirmwareCheck {
 fn updated(wanted: &[&Value], done: &Finished) -> Result<FirmwareUpdated, BackendError> {
     let said = done.stdout.text_lossy();
     let Some((told, after)) = said.rsplit_once(FIRMWARE_MARK) else {
-        let none = || BackendError::new(ErrorKind::Failed, "fwupd did not say what it did");
+        let none = || BackendError::new(ErrorKind::Failed, "fwupd did not report what it did");
         return Err(read(&said, done).err().unwrap_or_else(none));
     };
     let problem = read(told, done).err().map(|error| error.message);
     let after = serde_json::from_str(after).map_err(|_| {
         let words =
-            "the firmware may be installed, but its device is not seen; look with firmware_check";
+            "the firmware may be installed, but its device is missing; check with firmware_check";
         BackendError::new(ErrorKind::Failed, words)
     })?;
     let mut result = FirmwareUpdated {

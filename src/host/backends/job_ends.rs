@@ -73,7 +73,7 @@ impl JobEnds {
             self.line = rest;
             match job {
                 Ok(job) => self.waiting.push_back(end_of(job)),
-                Err(cause) => tracing::error!(%cause, "the end of a job is not understood"),
+                Err(cause) => tracing::error!(%cause, "the helper reported an invalid end of a job"),
             }
         }
     }

@@ -243,7 +243,7 @@ impl JobsView<'_> {
 fn jobs(said: &str) -> Result<Vec<Job>, BackendError> {
     let jobs = said.lines().map(serde_json::from_str);
     jobs.collect::<Result<_, _>>().map_err(|cause| {
-        tracing::error!(%cause, "the helper's jobs are not understood");
+        tracing::error!(%cause, "the helper's list of jobs is invalid");
         not_understood()
     })
 }
@@ -251,7 +251,7 @@ fn jobs(said: &str) -> Result<Vec<Job>, BackendError> {
 fn not_understood() -> BackendError {
     BackendError::new(
         ErrorKind::Failed,
-        "the helper's answer is not understood; ask the owner to restart gatewren and its helper, they must be of \
+        "the helper's answer is invalid; ask the owner to restart gatewren and its helper, because they must have \
          the same version",
     )
 }
@@ -267,7 +267,7 @@ fn no_such_job(id: &JobId) -> BackendError {
 fn about_jobs(error: BackendError) -> BackendError {
     BackendError {
         hint: error.hint.or_else(|| {
-            let old = "Jobs that have ended are kept until there are many newer ones.";
+            let old = "Finished jobs are removed when there are many newer ones.";
             (error.kind == ErrorKind::NotFound).then(|| old.to_owned())
         }),
         ..error

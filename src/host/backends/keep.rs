@@ -64,7 +64,7 @@ pub async fn begin(
         match running.next().await? {
             Frame::Started => return Ok(running),
             Frame::End(ending) => {
-                let failed = || BackendError::new(ErrorKind::Failed, "the job did not begin");
+                let failed = || BackendError::new(ErrorKind::Failed, "the job did not start");
                 return Err(obstacle(&ending, "").unwrap_or_else(failed));
             }
             Frame::Accepted | Frame::Output(..) => {}

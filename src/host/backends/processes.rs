@@ -115,7 +115,7 @@ impl ProcessesView {
         let seen: SeenProcesses = serde_json::from_str(&told).map_err(|cause| {
             BackendError::new(
                 ErrorKind::Failed,
-                format!("the helper's list is odd: {cause}"),
+                format!("the helper's list is invalid: {cause}"),
             )
         })?;
         let users = users(&Tree::of_this_machine());

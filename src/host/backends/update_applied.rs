@@ -83,7 +83,7 @@ impl UpdateApplied {
         let said = done.stdout.text_lossy();
         let Some((before, after)) = said.rsplit_once("gatewren: done ") else {
             let heard = neutralise(&done.stderr.text_lossy()).into_owned();
-            let none = || BackendError::new(ErrorKind::Failed, "apt did not say what it did");
+            let none = || BackendError::new(ErrorKind::Failed, "apt did not report what it did");
             return Err(obstacle(&done.ending, complaint(&heard)).unwrap_or_else(none));
         };
         let completed = done.ending == (Ending::Exited { code: 0 });

@@ -82,7 +82,7 @@ impl HelperChild {
     pub async fn stop(self) {
         drop(self.stop);
         if let Err(cause) = self.watcher.await {
-            tracing::error!(%cause, "the watch over the helper failed");
+            tracing::error!(%cause, "the task that watches the helper failed");
         }
     }
 }
@@ -175,7 +175,7 @@ impl Alive {
     async fn end(self) {
         drop(self.lifeline);
         if timeout(STOP_TIME, self.child.wait()).await.is_err() {
-            tracing::error!("the helper did not end in time and is killed");
+            tracing::error!("the helper did not end in time; killing it");
             self.child.kill();
             let _ = self.child.wait().await;
         }
@@ -195,7 +195,7 @@ async fn watch(recipe: Recipe, first: Alive, mut stopped: oneshot::Receiver<()>)
             if helper.since.elapsed() > HEALTHY {
                 pause = FIRST_PAUSE;
             }
-            tracing::error!(?exit, "the helper ended; it is started again");
+            tracing::error!(?exit, "the helper ended; restarting it");
         }
         tokio::select! {
             _ = &mut stopped => return,

@@ -22,7 +22,7 @@ impl HelperError {
     pub fn for_log(&self) -> String {
         match self {
             Self::Unreachable(cause) => format!("helper unreachable: {cause}"),
-            Self::Stranger(uid) => format!("helper: its socket is user {uid}'s, who is not root"),
+            Self::Stranger(uid) => format!("helper: its socket belongs to user {uid}, not to root"),
             Self::Lost(cause) => format!("helper lost during a call: {cause}"),
             Self::Protocol(cause) => format!("helper protocol: {cause}"),
         }
@@ -38,19 +38,19 @@ impl fmt::Display for HelperError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unreachable(_) => {
-                "the helper, which runs commands for this server, does not answer; \
-                 try again in a moment, then ask the owner to look at gatewren-helper.service"
+                "the helper, which runs commands for this server, does not answer; try again in a moment, then ask \
+                 the owner to check gatewren-helper.service"
             }
             Self::Stranger(_) => {
-                "the helper's socket belongs to somebody who is not root, and is not used; \
-                 ask the owner to look at gatewren-helper.socket"
+                "the helper's socket does not belong to root, so it is not used; ask the owner to check \
+                 gatewren-helper.socket"
             }
             Self::Lost(_) => {
-                "the helper stopped while this ran; everything it had started was killed; try again"
+                "the helper stopped while this ran, and everything it had started was killed; try again"
             }
             Self::Protocol(_) => {
-                "the helper and this server do not understand each other; \
-                 ask the owner to restart both, they must be of the same version"
+                "the helper and this server do not understand each other; ask the owner to restart both, because \
+                 they must have the same version"
             }
         })
     }

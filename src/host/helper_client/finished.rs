@@ -41,7 +41,7 @@ pub async fn finish(
     let begun = Instant::now();
     let bound = Duration::from_millis(limits.timeout_ms).saturating_add(KILL_TIME);
     let Ok(collected) = timeout(bound, collect(running, capture, enough)).await else {
-        return Err(HelperError::Lost("it did not keep the time limit".into()));
+        return Err(HelperError::Lost("it exceeded the time limit".into()));
     };
     let (ending, stdout, stderr) = collected?;
     Ok(Finished {

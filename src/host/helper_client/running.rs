@@ -36,7 +36,7 @@ impl Running {
     /// [`HelperError::Lost`] when the helper disconnected before the end, and after the end.
     pub async fn next(&mut self) -> Result<Frame, HelperError> {
         if self.ended {
-            return Err(HelperError::Lost("asked for a frame after the end".into()));
+            return Err(HelperError::Lost("read after the last frame".into()));
         }
         loop {
             let whole = self.decoder.next_frame();
@@ -46,7 +46,7 @@ impl Running {
             }
             let read = self.stream.read(&mut self.buffer).await;
             match read.map_err(|e| HelperError::Lost(e.to_string()))? {
-                0 => return Err(HelperError::Lost("end of file before the end".into())),
+                0 => return Err(HelperError::Lost("end of file before the last frame".into())),
                 n => self.decoder.push(self.buffer.get(..n).unwrap_or_default()),
             }
         }

@@ -292,7 +292,7 @@ async fn question(
         Ok(Found::Details(Box::new(details)))
     });
     let slow = |_| {
-        let words = format!("container '{name}' did not say in time how it stands");
+        let words = format!("the state of container '{name}' could not be read in time");
         BackendError::new(ErrorKind::Failed, words)
     };
     let found = looked.await.map_err(slow).and_then(|found| found);

@@ -91,7 +91,7 @@ impl HostWatch {
         });
         let begun = look.begun;
         let Ok(facts) = timeout(LOOK_TIME, &mut look.facts).await else {
-            let late = "it takes long to answer; one of its disks or file systems may hang";
+            let late = "it answers slowly; one of its disks or file systems may hang";
             self.scribe.note("the host", Err::<(), _>(late));
             return;
         };

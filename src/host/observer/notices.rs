@@ -53,8 +53,8 @@ impl Notices {
             container: Some(name.to_owned()),
             level: "warning",
             title: format!("{name} has stopped"),
-            message: "It ran, and stopped without a call of an agent: by itself, or because somebody on the box had it \
-                      stopped. container_logs may tell why."
+            message: "It was running and stopped without a call of an agent: it ended by itself, or a user of the \
+                      box stopped it. container_logs may show the reason."
                 .to_owned(),
             change: None,
         };
@@ -63,7 +63,7 @@ impl Notices {
 
     async fn add(&self, notice: Notice) {
         if let Err(cause) = self.notifications.add(&Author::observer(), notice).await {
-            tracing::warn!(%cause, "a notification could not be kept");
+            tracing::warn!(%cause, "a notification could not be saved");
         }
     }
 
@@ -140,7 +140,7 @@ fn full(path: &str, level: &str) -> Notice {
         container: container_of(path),
         level,
         title: format!("{path} is {percent} % full"),
-        message: "More of it is in use than is good for what writes there. disk_usage finds the biggest directories."
+        message: "Programs that write there may soon fail. disk_usage finds the biggest directories."
             .to_owned(),
         change: None,
     }

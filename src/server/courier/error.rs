@@ -49,7 +49,7 @@ impl fmt::Display for Undelivered {
         match self {
             Self::Refused(cause @ (OutwardError::Slow | OutwardError::Connection(_))) => write!(
                 f,
-                "{cause}; the service reaches the local network only, unless its unit was changed: gatewren(8), \
+                "{cause}; the service can reach only the local network, unless its unit was changed: gatewren(8), \
                  \"Notifications\""
             ),
             Self::Refused(cause) => cause.fmt(f),

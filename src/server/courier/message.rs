@@ -103,7 +103,7 @@ impl Message {
         let link = self.link.as_ref();
         let link = link.map_or_else(String::new, |link| format!("\n\n{link}"));
         let whose = if agent.is_some() {
-            "An agent's words, sent"
+            "A message from an agent, sent"
         } else {
             "Sent"
         };

@@ -78,7 +78,7 @@ impl Outbox {
         match files::read_bounded(file, MAX_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
-                .map_err(|cause| format!("{} is not understood: {cause}", file.display())),
+                .map_err(|cause| format!("{} is invalid: {cause}", file.display())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.to_string()),
         }
@@ -97,7 +97,7 @@ impl Outbox {
             && let Some(mut oldest) = self.waiting.pop_front()
         {
             oldest.why = format!(
-                "more than {MOST_WAITING} waited; the last time: {}",
+                "more than {MOST_WAITING} messages were waiting; the last error: {}",
                 oldest.why
             );
             self.bury(oldest);
@@ -148,7 +148,7 @@ impl Outbox {
             notification = entry.id,
             tries = entry.tries,
             why = entry.why,
-            "the owner was not told; gatewren notify list shows it"
+            "a message to the owner was not sent; gatewren notify list shows it"
         );
         self.dead.push_back(entry);
         while self.dead.len() > MOST_DEAD {
@@ -239,6 +239,6 @@ mod tests {
         assert_eq!(Outbox::load(&file), Ok(Some(outbox)));
         assert_eq!(files::mode(&file).unwrap(), 0o600);
         std::fs::write(&file, "{").unwrap();
-        assert!(Outbox::load(&file).unwrap_err().contains("not understood"));
+        assert!(Outbox::load(&file).unwrap_err().contains("is invalid"));
     }
 }

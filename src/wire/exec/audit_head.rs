@@ -63,7 +63,7 @@ pub struct BadHead;
 
 impl fmt::Display for BadHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the end of an audit is a number from 1 and 64 lowercase hexadecimal digits")
+        f.write_str("the head of an audit is a number from 1 and 64 lowercase hexadecimal digits")
     }
 }
 

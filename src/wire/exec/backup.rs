@@ -89,8 +89,8 @@ impl TryFrom<String> for TargetName {
         let fits = name.len() <= 32 && name.bytes().all(|b| small(b) || b"_-".contains(&b));
         (begins_well && fits).then_some(Self(name)).ok_or({
             InvalidBackup(
-                "a backup target's name is 1 to 32 of small letters, digits, '_' and '-', and begins with a letter or a \
-                 digit",
+                "a backup target's name is 1 to 32 lowercase letters, digits, '_' and '-', and begins with a letter \
+                 or a digit",
             )
         })
     }

@@ -26,7 +26,7 @@ pub struct InvalidDevice;
 
 impl fmt::Display for InvalidDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this cannot be the name of such a device")
+        f.write_str("invalid device name")
     }
 }
 

@@ -61,7 +61,7 @@ impl FirmwareId {
 
 impl fmt::Display for InvalidFirmwareId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a device is named by forty digits of 0-9 a-f, as firmware_check has them")
+        f.write_str("a device's id is 40 digits of 0-9 and a-f, as firmware_check shows it")
     }
 }
 

@@ -161,7 +161,7 @@ impl fmt::Display for FrameError {
         match self {
             Self::UnknownKind(kind) => write!(f, "unknown frame kind {kind}"),
             Self::TooLong(len) => write!(f, "frame of {len} bytes, at most {MAX_FRAME_BYTES}"),
-            Self::NotEmpty(len) => write!(f, "a frame that carries nothing has {len} bytes"),
+            Self::NotEmpty(len) => write!(f, "a frame that must be empty has {len} bytes"),
             Self::Payload(cause) => write!(f, "frame payload: {cause}"),
         }
     }

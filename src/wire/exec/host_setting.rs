@@ -135,8 +135,8 @@ impl TryFrom<String> for HostName {
             return Ok(Self(name));
         }
         Err(InvalidSetting(
-            "a host name is small letters, digits and hyphens, at most 64, such as nas or nas.home.arpa; not a number, \
-             and not localhost",
+            "a host name is at most 64 lowercase letters, digits and hyphens, such as nas or nas.home.arpa; not a \
+             number, and not localhost",
         ))
     }
 }
@@ -151,7 +151,7 @@ impl TryFrom<String> for SettingWord {
             return Ok(Self(word));
         }
         Err(InvalidSetting(
-            "this cannot be the name of such a setting: letters, digits and _ . @ + : / -, at most 64",
+            "invalid name of such a setting: use at most 64 letters, digits and _ . @ + : / -",
         ))
     }
 }

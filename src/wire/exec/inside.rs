@@ -39,7 +39,7 @@ impl fmt::Display for InvalidPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "a path is absolute, such as /etc/hosts, without .. in it, and has at most {MOST_BYTES} bytes and no NUL"
+            "a path must be absolute, such as /etc/hosts, without .., and have at most {MOST_BYTES} bytes and no NUL"
         )
     }
 }

@@ -41,7 +41,7 @@ pub struct InvalidJobId;
 impl fmt::Display for InvalidJobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a job's id is job_ and 32 hexadecimal digits, as job_start and job_list tell it",
+            "a job's id is job_ and 32 hexadecimal digits, as job_start and job_list show it",
         )
     }
 }

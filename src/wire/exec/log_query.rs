@@ -181,7 +181,7 @@ text!(
         && text
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"=;_-".contains(&b)),
-    "a cursor is one that an answer of this tool has given",
+    "a cursor must come from an answer of this tool",
     { "type": "string", "minLength": 1, "maxLength": 512, "pattern": "^[A-Za-z0-9=;_-]+$" }
 );
 
@@ -189,7 +189,7 @@ text!(
     /// A boot: `0` for the current one, `-1` for the one before and so on, or its id of 32 hexadecimal digits.
     BootName,
     |text| is_boot(text),
-    "a boot is 0 for this one, -1 for the one before and so on, or an id of 32 hexadecimal digits",
+    "a boot is 0 for this one, -1 for the previous one and so on, or an id of 32 hexadecimal digits",
     { "type": "string", "pattern": "^(0|-[0-9]{1,4}|[0-9a-f]{32})$" }
 );
 

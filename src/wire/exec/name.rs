@@ -36,8 +36,7 @@ pub struct InvalidName;
 impl fmt::Display for InvalidName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a container name is 1 to 64 of letters, digits, '.', '_' and '-', \
-             and begins with a letter or a digit",
+            "a container name is 1 to 64 letters, digits, '.', '_' and '-', and begins with a letter or a digit",
         )
     }
 }

@@ -28,7 +28,7 @@ impl NameServers {
 impl fmt::Display for InvalidServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "name servers are at most three addresses of machines, each once, such as 192.168.1.1",
+            "name servers are at most three different addresses of machines, such as 192.168.1.1",
         )
     }
 }

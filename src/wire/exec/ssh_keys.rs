@@ -329,9 +329,9 @@ impl fmt::Display for InvalidKey {
                  ssh-rsa, or one of a security key (sk-)"
             }
             Self::Blob => "the second word is not the base64 of a key of this type",
-            Self::Bits => "a key of RSA has 2048 to 16384 bits",
-            Self::Comment => "the comment is longer than 128 letters, or holds control characters",
-            Self::Fingerprint => "a fingerprint is SHA256: and 43 letters, as ssh_key_list shows it",
+            Self::Bits => "an RSA key has 2048 to 16384 bits",
+            Self::Comment => "the comment is longer than 128 characters, or contains control characters",
+            Self::Fingerprint => "a fingerprint is SHA256: and 43 characters, as ssh_key_list shows it",
         })
     }
 }

@@ -171,8 +171,8 @@ impl fmt::Display for InvalidUnitName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "a unit's name is at most {MAX_BYTES} of letters, digits and ':-_.\\@' and ends in its kind, \
-             such as \"nginx.service\" or \"backup.timer\""
+            "a unit's name is at most {MAX_BYTES} letters, digits and ':-_.\\@' and ends in its type, such as \
+             \"nginx.service\" or \"backup.timer\""
         )
     }
 }

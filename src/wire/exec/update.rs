@@ -57,7 +57,7 @@ pub struct InvalidPackage;
 impl fmt::Display for InvalidPackage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a package's name is small letters, digits, '+', '.' and '-', such as libc6 or libc6:i386",
+            "a package's name is lowercase letters, digits, '+', '.' and '-', such as libc6 or libc6:i386",
         )
     }
 }

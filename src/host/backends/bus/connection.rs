@@ -86,7 +86,7 @@ impl Connection {
         connection.output = format!("\0AUTH EXTERNAL {user}\r\n").into_bytes();
         connection.flush().await?;
         if !connection.line().await?.starts_with(b"OK ") {
-            return Err(BusError::Malformed("a refusal of this user"));
+            return Err(BusError::Malformed("a rejection of this user"));
         }
         connection.output = b"BEGIN\r\n".to_vec();
         connection.call(&HELLO).await?;
@@ -145,7 +145,7 @@ impl Connection {
 
     fn keep(&mut self, signal: Message) -> Result<(), BusError> {
         if self.signals.len() >= MAX_WAITING {
-            return Err(BusError::Malformed("more signals than are taken"));
+            return Err(BusError::Malformed("too many signals"));
         }
         self.signals.push_back(signal);
         Ok(())
@@ -173,7 +173,7 @@ impl Connection {
                 return Ok(self.input.drain(..=end).collect());
             }
             if self.input.len() > MAX_LINE {
-                return Err(BusError::Malformed("a greeting longer than is taken"));
+                return Err(BusError::Malformed("a greeting that is too long"));
             }
             self.more().await?;
         }

@@ -79,7 +79,7 @@ pub(super) fn length(bytes: &[u8]) -> Result<Option<usize>, BusError> {
     };
     if fixed.first() != Some(&ORDER) || fixed.get(3) != Some(&VERSION) {
         return Err(BusError::Malformed(
-            "a message of another byte order or version",
+            "a message with another byte order or version",
         ));
     }
     let mut reader = Reader::new(fixed);
@@ -91,7 +91,7 @@ pub(super) fn length(bytes: &[u8]) -> Result<Option<usize>, BusError> {
         .map(|rest| rest.saturating_add(FIXED_BYTES))
         .filter(|length| *length <= MAX_BYTES)
         .map(Some)
-        .ok_or(BusError::Malformed("a message longer than is taken"))
+        .ok_or(BusError::Malformed("a message that is too long"))
 }
 
 /// Decodes a whole message.

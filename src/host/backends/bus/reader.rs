@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
     fn value(&mut self, kind: &[u8], depth: u32) -> Result<Value, BusError> {
         self.values += 1;
         if depth > MAX_DEPTH || self.values > MAX_VALUES {
-            return Err(BusError::Malformed("more values than are taken"));
+            return Err(BusError::Malformed("too many values"));
         }
         let (code, inner) = kind.split_first().ok_or(UNKNOWN)?;
         Ok(match code {
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-const SHORT: BusError = BusError::Malformed("a message that is shorter than it says");
+const SHORT: BusError = BusError::Malformed("a truncated message");
 
 const UNKNOWN: BusError = BusError::Malformed("values of an unknown type");
 

@@ -88,5 +88,5 @@ async fn heard(what: &str, source: &mut Option<Hints>) {
 }
 
 fn silent(what: &str, cause: &io::Error) {
-    warn!(what, %cause, "the kernel tells of no changes; they are seen by looking now and then");
+    warn!(what, %cause, "the kernel reports no changes; gatewren polls instead");
 }

@@ -134,7 +134,7 @@ impl Host {
     pub async fn neighbors(self: &Arc<Self>) -> Result<Vec<Neighbor>, BackendError> {
         let found = self.ask(|_| neighbors()).await?;
         found.map(known).map_err(|cause| {
-            let words = format!("the kernel does not tell of its neighbours: {cause}");
+            let words = format!("the kernel's list of neighbours cannot be read: {cause}");
             BackendError::new(ErrorKind::Failed, words)
         })
     }
@@ -254,7 +254,7 @@ impl Host {
         let answer = answer.map_err(|_| {
             failed("the machine did not answer within 10 s; a disk or file system of it may hang")
         })?;
-        answer.map_err(|_| failed("the question about the machine broke off"))
+        answer.map_err(|_| failed("the task that reads the machine's state was aborted"))
     }
 }
 

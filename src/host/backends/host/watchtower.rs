@@ -89,7 +89,7 @@ async fn ask<T: DeserializeOwned>(helper: &Helper, operation: Operation) -> Opti
     // Only a debug message: other parts report the failure, and here the last result is still
     // usable.
     let unanswered =
-        |cause: &dyn std::fmt::Display| tracing::debug!(%cause, name, "the helper does not tell");
+        |cause: &dyn std::fmt::Display| tracing::debug!(%cause, name, "the helper did not answer");
     match helper.run(operation, limits, "observer", ANSWER).await {
         Ok(told) if told.ending == (Ending::Exited { code: 0 }) => {
             let told = serde_json::from_str(&told.stdout.text_lossy());

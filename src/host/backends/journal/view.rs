@@ -294,7 +294,7 @@ fn too_long() -> BackendError {
         hint: Some("narrow it with unit, since, until, boot or priority".to_owned()),
         ..BackendError::new(
             ErrorKind::Failed,
-            "the journal is too long to be searched in time, and nothing was found until then",
+            "the search of the journal timed out before it found anything",
         )
     }
 }

@@ -86,7 +86,7 @@ impl LxcView {
         let unclear = || {
             BackendError::new(
                 ErrorKind::Failed,
-                format!("lxc-info says no state of '{name}'"),
+                format!("lxc-info does not show the state of '{name}'"),
             )
         };
         ContainerStatus::parse(&text).ok_or_else(unclear)
@@ -335,7 +335,7 @@ impl LxcView {
 fn read_vitals(text: &str) -> Result<Vec<Vitals>, BackendError> {
     let all = text.lines().map(serde_json::from_str);
     all.collect::<Result<_, _>>().map_err(|cause| {
-        let words = format!("the helper's words on containers make no sense: {cause}");
+        let words = format!("the helper's answer about containers is invalid: {cause}");
         BackendError::new(ErrorKind::Failed, words)
     })
 }

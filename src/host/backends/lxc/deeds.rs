@@ -138,8 +138,8 @@ impl LxcView {
         let mut known = self.snapshots(name).await?;
         known.retain(|known| known.complete && snapshot.as_ref().is_none_or(|s| *s == known.name));
         let Some(Snapshot { name: snapshot, .. }) = known.pop() else {
-            let words = format!("container '{name}' has no such snapshot to go back to");
-            let hint = "container_snapshot_list names those that there are.".to_owned();
+            let words = format!("container '{name}' has no such snapshot to restore");
+            let hint = "container_snapshot_list shows those that exist.".to_owned();
             return Err(BackendError {
                 hint: Some(hint),
                 ..BackendError::new(ErrorKind::Refused, words)
@@ -249,12 +249,12 @@ pub fn short(text: &str) -> Result<(), BackendError> {
     if text.len() <= MOST_BYTES {
         return Ok(());
     }
-    let words = format!("a text of more than {MOST_BYTES} bytes is no name and no comment");
+    let words = format!("a name or a comment may have at most {MOST_BYTES} bytes");
     Err(BackendError::new(ErrorKind::Refused, words))
 }
 
 /// Returns the error for an answer of the helper that cannot be parsed.
 pub fn senseless(cause: &dyn std::fmt::Display) -> BackendError {
-    let words = format!("the helper's words on containers make no sense: {cause}");
+    let words = format!("the helper's answer about containers is invalid: {cause}");
     BackendError::new(ErrorKind::Failed, words)
 }

@@ -107,7 +107,7 @@ impl Network {
         let servers = resolver(&self.tree).servers;
         let mut addresses = servers.iter().filter_map(|one| IpAddr::from_str(one).ok());
         addresses.next().ok_or_else(|| {
-            let words = "this machine names no server in /etc/resolv.conf; name one";
+            let words = "/etc/resolv.conf of this machine has no name server; name one in the call";
             BackendError::new(ErrorKind::NotFound, words)
         })
     }
@@ -116,7 +116,7 @@ impl Network {
 fn question(id: u16, name: &str, kind: &str) -> Result<Vec<u8>, BackendError> {
     let wrong = || {
         let shown = neutralise(name);
-        let words = format!("{shown} is no name that can be asked for, such as box.lan");
+        let words = format!("{shown} is not a valid name; use a name such as box.lan");
         BackendError::new(ErrorKind::Refused, words)
     };
     let kind = TYPES.iter().find(|(word, _)| *word == kind);
@@ -234,7 +234,7 @@ fn value(data: &RData<'_>) -> String {
             srv.priority, srv.weight, srv.port, srv.target
         ),
         RData::TXT(txt) => {
-            String::try_from(txt.clone()).unwrap_or_else(|_| "(bytes that are no text)".to_owned())
+            String::try_from(txt.clone()).unwrap_or_else(|_| "(not text)".to_owned())
         }
         RData::SOA(soa) => format!(
             "{} {} {} {} {} {} {}",
@@ -246,12 +246,12 @@ fn value(data: &RData<'_>) -> String {
         }
         RData::SVCB(svcb) => format!("{} {}", svcb.priority, svcb.target),
         RData::HTTPS(https) => format!("{} {}", https.0.priority, https.0.target),
-        _ => "(of a type that is not read here)".to_owned(),
+        _ => "(unsupported record type)".to_owned(),
     }
 }
 
 fn failed(cause: impl Display) -> BackendError {
-    let words = format!("what the name server says cannot be read: {cause}");
+    let words = format!("the name server's answer is invalid: {cause}");
     BackendError::new(ErrorKind::Failed, words)
 }
 

@@ -107,7 +107,7 @@ impl Network {
         if !all.iter().any(|name| name == interface) {
             let shown = neutralise(interface);
             let words = format!(
-                "there is no interface {shown}; there are: {}",
+                "there is no interface {shown}; available: {}",
                 all.join(", ")
             );
             // Not NotFound: that is for containers.

@@ -92,10 +92,10 @@ impl Network {
         let found = match timeout(LOOKUP_TIME, lookup_host((name, 0))).await {
             Ok(Ok(found)) => found.map(|address: SocketAddr| address.ip()).collect(),
             Ok(Err(_)) => Vec::new(),
-            Err(_) => return Err(wrong(format!("nobody said in time what {shown} is"))),
+            Err(_) => return Err(wrong(format!("the lookup of {shown} timed out"))),
         };
         if found.is_empty() {
-            return Err(wrong(format!("no address is known for {shown}")));
+            return Err(wrong(format!("no address was found for {shown}")));
         }
         Ok(found)
     }

@@ -39,17 +39,17 @@ impl MdArray {
     pub fn problem(&self) -> Option<String> {
         let name = &self.name;
         match (self.expected, self.working) {
-            _ if !self.active => Some(format!("{name} does not run")),
+            _ if !self.active => Some(format!("{name} is not running")),
             (Some(expected), Some(working)) if working < expected => {
                 Some(format!("{name}: {working} of {expected} disks work"))
             }
             _ if !self.failed.is_empty() => {
-                Some(format!("{name}: failed are {}", self.failed.join(", ")))
+                Some(format!("{name}: failed disks: {}", self.failed.join(", ")))
             }
             _ => self
                 .mismatches
                 .filter(|sectors| *sectors > 0)
-                .map(|sectors| format!("{name}: its disks do not agree on {sectors} sectors")),
+                .map(|sectors| format!("{name}: {sectors} sectors differ between its disks")),
         }
     }
 }
@@ -142,7 +142,7 @@ mod tests {
         };
         assert_eq!(
             differs.problem().as_deref(),
-            Some("md0: its disks do not agree on 128 sectors")
+            Some("md0: 128 sectors differ between its disks")
         );
         assert_eq!(
             (rebuilt.level.as_deref(), rebuilt.failed.as_slice()),
@@ -161,7 +161,7 @@ mod tests {
             (Some("raid1"), None)
         );
         assert_eq!(well.devices, ["sda1", "sdf1"]);
-        assert_eq!(stopped.problem().as_deref(), Some("md1 does not run"));
+        assert_eq!(stopped.problem().as_deref(), Some("md1 is not running"));
         assert_eq!(stopped.level, None);
         assert_eq!(arrays("Personalities : \nunused devices: <none>\n"), []);
     }

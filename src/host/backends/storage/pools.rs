@@ -59,7 +59,7 @@ impl BtrfsDevice {
         ];
         let sum: u64 = all.iter().sum();
         let Self { path, device, .. } = self;
-        (sum > 0).then(|| format!("btrfs at {path}: {device} has made {sum} errors"))
+        (sum > 0).then(|| format!("btrfs at {path}: {device} has {sum} errors"))
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(devices[0].corruption_errors, 5);
         assert_eq!(
             devices[0].problem().as_deref(),
-            Some("btrfs at /srv: /dev/sdb has made 7 errors")
+            Some("btrfs at /srv: /dev/sdb has 7 errors")
         );
         let newer = btrfs(
             "/srv",

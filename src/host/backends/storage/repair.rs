@@ -38,7 +38,7 @@ impl Storage {
             ..error
         })?;
         let told: Repaired = serde_json::from_str(&said).map_err(|cause| {
-            let message = format!("what the helper says cannot be read: {cause}");
+            let message = format!("the helper's answer is invalid: {cause}");
             BackendError::new(ErrorKind::Failed, message)
         })?;
         Ok(Repaired {

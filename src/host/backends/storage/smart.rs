@@ -55,7 +55,7 @@ impl SmartDisk {
         let mut all = Vec::new();
         if self.passed == Some(false) {
             all.push(format!(
-                "{disk} says that it fails: save what is on it and replace it"
+                "{disk} reports that it is failing: save its data and replace it"
             ));
         }
         for (count, what) in [
@@ -69,7 +69,7 @@ impl SmartDisk {
         }
         if let Some(used) = self.used_percent.filter(|used| *used >= WORN_PERCENT) {
             all.push(format!(
-                "{disk}: {used} % of the life that its maker promises is used up"
+                "{disk}: {used} % of its rated life is used up"
             ));
         }
         all
@@ -96,7 +96,7 @@ pub fn smart(disk: &str, said: &str) -> SmartDisk {
     let passed = told
         .pointer("/smart_status/passed")
         .and_then(Value::as_bool);
-    let silent = "it says nothing of itself".to_owned();
+    let silent = "it reports no health data".to_owned();
     let note = || text("/smartctl/messages/0/string").unwrap_or(silent);
     SmartDisk {
         disk: disk.to_owned(),

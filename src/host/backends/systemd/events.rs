@@ -112,7 +112,7 @@ impl UnitNews {
             Some("NameOwnerChanged") => {
                 return Err(BackendError {
                     retry: true,
-                    ..BackendError::new(ErrorKind::Unavailable, "systemd has left the system bus")
+                    ..BackendError::new(ErrorKind::Unavailable, "systemd disconnected from the system bus")
                 });
             }
             _ => {}

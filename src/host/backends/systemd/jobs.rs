@@ -39,7 +39,7 @@ impl Jobs {
             match message.member.as_deref() {
                 Some("JobRemoved") => {}
                 Some("NameOwnerChanged") => {
-                    let words = "systemd has left the system bus before the job ended";
+                    let words = "systemd disconnected from the system bus before the job ended";
                     return Err(BackendError::new(ErrorKind::Unavailable, words));
                 }
                 _ => continue,

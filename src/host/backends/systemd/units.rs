@@ -165,7 +165,7 @@ impl SystemdUnitsView {
         let data: Value = serde_json::from_str(answer).unwrap_or_default();
         let job = data.pointer("/data/0").and_then(Value::as_str);
         let job = job.ok_or_else(|| {
-            BackendError::new(ErrorKind::Failed, "systemd did not say which job it made")
+            BackendError::new(ErrorKind::Failed, "systemd did not name the job that it created")
         })?;
         let Ok(result) = timeout(JOB_TIME, jobs.result(job)).await else {
             return Ok("running".to_owned());
@@ -177,7 +177,7 @@ impl SystemdUnitsView {
         let verb = change.verb();
         Err(BackendError {
             hint: Some(format!(
-                "unit_status of {unit} says how it stands, logs_query with that unit why."
+                "unit_status of {unit} shows its state, and logs_query with that unit shows the reason."
             )),
             ..BackendError::new(
                 ErrorKind::Failed,
@@ -233,8 +233,7 @@ fn done(unit: &UnitName, change: UnitChange, answer: &str) -> Result<String, Bac
     let data: Value = serde_json::from_str(answer).unwrap_or_default();
     if change == UnitChange::Enable && data.pointer("/data/0") == Some(&Value::Bool(false)) {
         let words = format!(
-            "{unit} cannot be enabled: its file has no section [Install], so other units or a timer start it, or \
-             nobody does"
+            "{unit} cannot be enabled: its file has no section [Install], so only other units or a timer can start it"
         );
         return Err(BackendError::new(ErrorKind::Failed, words));
     }
