@@ -31,7 +31,7 @@ async function proposed(reason, text = 'as planned') {
 
 await it('a wrong code sets nothing, and two passwords are refused', async () => {
   await setUp(page, 'AAAAA-AAAAA');
-  expect((await page.textContent('main')).includes('not the code'), 'the code was taken');
+  expect((await page.textContent('main')).includes('the code is wrong'), 'the code was taken');
   await page.getByLabel('One-time code').fill(trial.owner_code);
   await page.getByLabel('New password').fill(PASSWORD);
   await page.getByLabel('The same once more').fill('another one');

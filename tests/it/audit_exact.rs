@@ -95,7 +95,7 @@ fn what_ran_behind_the_name_of_a_secret_is_told_exactly_to_who_has_the_password(
     assert_eq!(told["exact"], "sealed");
     let wrong = shown(&directory, &call, SECOND).unwrap_err();
     assert!(
-        wrong.contains("does not open with this password"),
+        wrong.contains("this password does not decrypt"),
         "{wrong}"
     );
     let words = gatewren(&directory, &["audit", "show", &call, "--exact"], &[FIRST]);
@@ -123,7 +123,7 @@ fn a_new_password_takes_the_key_along_and_a_reset_says_what_it_loses() {
 
     for (lines, why) in [
         (&[SECOND][..], "which was not given"),
-        (&[SECOND, "not the one"], "does not open with this password"),
+        (&[SECOND, "not the one"], "this password does not decrypt"),
     ] {
         let refused = set_password(&directory, &[], lines);
         assert_eq!(refused.status.code(), Some(1));

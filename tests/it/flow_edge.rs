@@ -164,7 +164,7 @@ fn the_edge_is_asked_before_the_agent_and_as_well() {
                 "another identity provider",
             ),
             ("exp", json!(1), "expired"),
-            ("nbf", json!(1_u64 << 40), "has not come"),
+            ("nbf", json!(1_u64 << 40), "not valid yet"),
         ] {
             refused(
                 &list(&client, &signer.token_with(claim, value)),
@@ -193,7 +193,7 @@ fn an_unknown_key_is_asked_for_once_and_not_by_everybody() {
     let client = server.client();
     for _ in 0..20 {
         let answer = list(&client, &stranger.token());
-        refused(&answer, "edge_identity_required", "not among");
+        refused(&answer, "edge_identity_required", "not one of");
     }
     assert_eq!(list(&client, &signer.token()).status, 200);
     assert_eq!(provider.asked.load(Ordering::Relaxed), 1);
@@ -227,7 +227,7 @@ fn a_provider_that_stays_out_of_reach_is_believed_no_longer() {
         list(&client, &signer.token()).status == 401
     });
     let answer = list(&client, &signer.token());
-    refused(&answer, "edge_identity_required", "out of reach");
+    refused(&answer, "edge_identity_required", "not available");
     provider.is_down.store(false, Ordering::Relaxed);
     wait_until("it is there again", IN_TIME, || {
         list(&client, &signer.token()).status == 200
@@ -242,7 +242,7 @@ fn keys_may_stand_in_a_file() {
     let server = behind(file.to_str().unwrap(), "1s");
     let client = server.client();
     let answer = list(&client, &signer.token());
-    refused(&answer, "edge_identity_required", "out of reach");
+    refused(&answer, "edge_identity_required", "not available");
     std::fs::write(&file, json!({ "keys": [signer.public()] }).to_string()).unwrap();
     wait_until("they are read", IN_TIME, || {
         list(&client, &signer.token()).status == 200

@@ -89,8 +89,8 @@ fn the_code_sets_the_first_password_once() {
         form(&client.elsewhere(), "/owner/set-up", &fields).send()
     };
     for (code, password, again, words) in [
-        (first.as_str(), PASSWORD, PASSWORD, "this is not the code"),
-        ("", PASSWORD, PASSWORD, "this is not the code"),
+        (first.as_str(), PASSWORD, PASSWORD, "the code is wrong"),
+        ("", PASSWORD, PASSWORD, "the code is wrong"),
         (&second, PASSWORD, "other", "two different passwords"),
         (&second, "short", "short", "fewer than 10 characters"),
     ] {

@@ -195,7 +195,7 @@ impl Agents {
         }
         let fresh = Known::read(&self.vault, self.live.now(), state).map(Arc::new);
         let fresh = fresh.map_err(|cause| {
-            tracing::error!("the agents could not be read again: {cause}");
+            tracing::error!("reloading the agents failed: {cause}");
             AuthError::Unavailable
         })?;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);

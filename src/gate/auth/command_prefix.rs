@@ -51,14 +51,14 @@ impl FromStr for CommandPrefix {
         let first = words.first().copied().unwrap_or_default();
         if first.is_empty() || text.len() > MAX_BYTES || !text.chars().all(is_plain) {
             return Err(format!(
-                "a command prefix is 1 to {MAX_BYTES} bytes of whole words with blanks between them, of letters, digits \
-                 and ._/:=@%+,- only; {text:?} is none"
+                "invalid command prefix {text:?}: use 1 to {MAX_BYTES} bytes of words separated by blanks, of \
+                 letters, digits and ._/:=@%+,- only"
             ));
         }
         // The shell would set a variable and run the next word as the command.
         if first.contains('=') {
             return Err(format!(
-                "a command prefix begins with a command, and {first:?} sets a variable"
+                "a command prefix must begin with a command, but {first:?} sets a variable"
             ));
         }
         Ok(Self(words.join(" ")))

@@ -51,12 +51,12 @@ impl fmt::Display for EdgeError {
         f.write_str(match self {
             Self::Malformed => "it is not a signed JSON Web Token",
             Self::Algorithm => "it is not signed with RS256 or ES256",
-            Self::UnknownKey => "its key is not among the identity provider's",
-            Self::Forged => "its signature is not the identity provider's",
+            Self::UnknownKey => "its signing key is not one of the identity provider's keys",
+            Self::Forged => "its signature is invalid",
             Self::Expired => "it has expired; sign in at the identity provider again",
-            Self::NotYet => "its time has not come; check the clocks",
-            Self::Audience => "it was made for another application",
-            Self::Issuer => "another identity provider made it",
+            Self::NotYet => "it is not valid yet; check the clocks",
+            Self::Audience => "its audience is another application",
+            Self::Issuer => "its issuer is another identity provider",
         })
     }
 }

@@ -27,19 +27,20 @@ impl fmt::Display for AuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Malformed => {
-                "this is not a whole gatewren token; copy it again, all 52 characters from gw_ on"
+                "this is not a complete gatewren token; copy all 52 characters, beginning with gw_"
             }
-            Self::Unknown => "no agent has this token; ask the owner of the box for a new one",
+            Self::Unknown => "unknown token; ask the owner of the box for a new one",
             Self::Expired => "this token has expired; ask the owner of the box for a new one",
             Self::Revoked => "this token was revoked by the owner of the box",
             Self::NoSpace => {
-                "this agent is kept in no space of this box; its owner gives it one with gatewren agent edit"
+                "this agent has no space on this box; the owner assigns one with gatewren agent edit"
             }
             Self::Unreadable => {
-                "this agent's policy cannot be read; its owner writes it again with gatewren agent edit"
+                "this agent's policy cannot be read; the owner sets it again with gatewren agent edit"
             }
             Self::Elsewhere => {
-                "this agent may not come from this address; its owner says from where with gatewren agent edit"
+                "this agent is not allowed from this address; the owner sets its networks with gatewren agent \
+                 edit"
             }
             Self::Unavailable => "tokens cannot be checked at the moment; try again soon",
         })

@@ -100,7 +100,7 @@ impl GrantBook {
             }
             // If the grants cannot be read, nothing is granted.
             Err(cause) => {
-                tracing::error!("the grants could not be read again: {cause}");
+                tracing::error!("reloading the grants failed: {cause}");
                 Arc::default()
             }
         }

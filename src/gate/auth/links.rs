@@ -45,11 +45,11 @@ impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Refused => {
-                "the code or the refresh token is unknown, was used, has expired, was revoked or is somebody \
-                 else's; ask the owner again at the authorization endpoint"
+                "the code or the refresh token is unknown, used, expired, revoked or issued to another program; \
+                 ask the owner again at the authorization endpoint"
             }
-            Self::OtherResource => "this was given for another resource",
-            Self::Unavailable => "nothing can be given at the moment; try again soon",
+            Self::OtherResource => "this was issued for another resource",
+            Self::Unavailable => "tokens cannot be issued at the moment; try again soon",
         })
     }
 }
@@ -58,7 +58,7 @@ impl std::error::Error for LinkError {}
 
 impl From<VaultError> for LinkError {
     fn from(cause: VaultError) -> Self {
-        tracing::error!("a link failed: {cause}");
+        tracing::error!("an OAuth link failed: {cause}");
         Self::Unavailable
     }
 }
@@ -227,7 +227,7 @@ fn judged(exchanged: Exchanged, client: &str) -> Result<(), LinkError> {
         Exchanged::Refused => Err(LinkError::Refused),
         Exchanged::OtherResource => Err(LinkError::OtherResource),
         Exchanged::Replayed => {
-            let words = "a code or a refresh token was used a second time, so its link is over";
+            let words = "a code or a refresh token was used a second time, so its link is revoked";
             tracing::warn!(client, "{words}");
             Err(LinkError::Refused)
         }

@@ -24,9 +24,9 @@ impl fmt::Display for LoginError {
             Self::Wrong => {
                 "this is not the owner's password; root sets it with gatewren owner set-password"
             }
-            Self::Later(_) => "there were too many attempts to sign in; wait, then try again",
-            Self::Busy => "too many sign in at once; try again soon",
-            Self::Unavailable => "nobody can sign in at the moment; try again soon",
+            Self::Later(_) => "too many attempts to sign in; wait, then try again",
+            Self::Busy => "too many sign-ins at once; try again soon",
+            Self::Unavailable => "sign-in is not available at the moment; try again soon",
         })
     }
 }
@@ -35,7 +35,7 @@ impl std::error::Error for LoginError {}
 
 impl From<VaultError> for LoginError {
     fn from(cause: VaultError) -> Self {
-        tracing::error!("signing in failed: {cause}");
+        tracing::error!("sign-in failed: {cause}");
         Self::Unavailable
     }
 }
@@ -55,7 +55,7 @@ impl fmt::Display for SetUpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code => f.write_str(
-                "this is not the code, or it was used or is over; root makes a new one with gatewren owner setup",
+                "the code is wrong, used or expired; root makes a new one with gatewren owner setup",
             ),
             Self::Password(cause) => cause.fmt(f),
             Self::Login(cause) => cause.fmt(f),

@@ -127,7 +127,7 @@ impl Logins {
 
     async fn check_password(&self, password: &str, guesser: Guesser) -> Result<(), LoginError> {
         let Some(stored) = self.guesses.try_password(password, guesser).await? else {
-            tracing::warn!(from = %guesser.address, "somebody tried to sign in as the owner");
+            tracing::warn!(from = %guesser.address, "sign-in as the owner failed: wrong password");
             return Err(LoginError::Wrong);
         };
         self.guesses.forget(guesser).await?;
@@ -141,7 +141,7 @@ impl Logins {
         match self.vault.owner().key() {
             Ok(None) => {}
             Ok(Some(_)) => return,
-            Err(cause) => return tracing::error!("the owner's key was not looked for: {cause}"),
+            Err(cause) => return tracing::error!("looking up the owner's key failed: {cause}"),
         }
         let password = Secret::new(password);
         let made = self
@@ -154,10 +154,10 @@ impl Logins {
         };
         let kept = match made {
             Ok(key) => self.vault.owner().add_key(key, stored).await,
-            Err(cause) => return tracing::error!("the owner's key was not made: {cause}"),
+            Err(cause) => return tracing::error!("creating the owner's key failed: {cause}"),
         };
         if let Err(cause) = kept {
-            tracing::error!("the owner's key was not kept: {cause}");
+            tracing::error!("storing the owner's key failed: {cause}");
         }
     }
 
@@ -181,7 +181,7 @@ impl Logins {
     ) -> Result<OwnerCookies, SetUpError> {
         let code = Code::hash(code);
         if !self.guesses.try_code(code, from).await? {
-            tracing::warn!(%from, "somebody tried to set the owner's password without its code");
+            tracing::warn!(%from, "setting the owner's password failed: wrong code");
             return Err(SetUpError::Code);
         }
         let stored = self.guesses.hash_new(password).await?;

@@ -23,10 +23,10 @@ impl fmt::Display for OwnerKeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Wrong => f.write_str(
-                "the owner's key does not open with this password: it is another one, or the key was altered",
+                "this password does not decrypt the owner's key: the password is wrong, or the key was altered",
             ),
             Self::Mismatch => f.write_str(
-                "the owner's key in the vault was altered: its private half is not that of its public one",
+                "the owner's key in the vault was altered: its private half does not match its public half",
             ),
             Self::Password(cause) => cause.fmt(f),
         }

@@ -49,12 +49,12 @@ impl fmt::Display for PasswordError {
         match self {
             Self::TooShort => write!(
                 f,
-                "the password has fewer than {MIN_CHARS} characters; take a longer one, such as four words"
+                "the password has fewer than {MIN_CHARS} characters; use a longer one, such as four words"
             ),
             Self::TooLong => write!(f, "the password is longer than {MAX_BYTES} bytes"),
             Self::Random(cause) => cause.fmt(f),
             Self::NotHashed => {
-                f.write_str("the password could not be hashed: is there memory left?")
+                f.write_str("the password could not be hashed; check the free memory")
             }
         }
     }

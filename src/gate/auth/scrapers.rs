@@ -20,7 +20,7 @@ impl Scrapers {
             return Ok(false);
         };
         let known = self.0.metrics_token().hash().map_err(|cause| {
-            tracing::error!(%cause, "the token of the metrics cannot be looked up");
+            tracing::error!(%cause, "the metrics token cannot be looked up");
             AuthError::Unavailable
         })?;
         // Hashes are compared, so the duration reveals nothing about the token.

@@ -18,7 +18,7 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     match value.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token.trim()),
         _ => Err(unauthorized(
-            "the Authorization header has the form: Bearer gw_...",
+            "the Authorization header must have the form: Bearer gw_...",
         )),
     }
 }

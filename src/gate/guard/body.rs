@@ -42,18 +42,18 @@ impl BodyLimit {
             Ok(Err(_)) => Err(Refusal::new(
                 StatusCode::BAD_REQUEST,
                 "broken_body",
-                "the body ended before its end",
+                "the request body is incomplete",
             )),
             Err(_) => Err(Refusal::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "slow_body",
-                "the body took too long to arrive",
+                "timeout while reading the request body",
             )),
         }
     }
 
     fn too_large(&self) -> Refusal {
-        let message = format!("a request's body is at most {} bytes", self.bytes);
+        let message = format!("a request body may have at most {} bytes", self.bytes);
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
     }
 }

@@ -53,8 +53,8 @@ impl Callers {
     pub fn identify_link(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
         let token = bearer(&head.headers).map_err(|_| {
             unauthorized(
-                "come in here with an access token: this challenge says where the metadata is that leads to \
-                 one; an agent's own token is for /mcp",
+                "send an access token; the metadata URL in this challenge describes how to get one; an agent's \
+                 own token is only for /mcp",
             )
         })?;
         let resource = format!("{}{}", own_origin(head)?, head.uri.path());
@@ -62,8 +62,8 @@ impl Callers {
         let found = found.map_err(|_| refused(AuthError::Unavailable))?;
         let link = found.ok_or_else(|| {
             unauthorized(
-                "this access token is unknown, has expired, was revoked, or was given for another URL; renew \
-                 it, or ask the owner again",
+                "this access token is unknown, expired, revoked or issued for another URL; renew it, or ask the \
+                 owner again",
             )
         })?;
         self.agents.identify_link(link, from).map_err(refused)
@@ -77,11 +77,10 @@ impl Callers {
             }
             Some((key, SignedIn::Owner)) if self.lets_owner_in() => Ok(Principal::owner(key)),
             Some((_, SignedIn::Owner)) => Err(unauthorized(
-                "this is the owner's session, and here come agents: send the token of one, or set \
-                 access.owner_on_mcp",
+                "the owner's session is not accepted here; send an agent's token, or set access.owner_on_mcp",
             )),
             None => Err(unauthorized(
-                "this session is over; sign in again with POST /login",
+                "this session has ended; sign in again with POST /login",
             )),
         }
     }
@@ -174,7 +173,7 @@ fn oauth_enabled(settings: &Settings) -> bool {
 pub fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let mut ours = cookies(headers, COOKIE_NAME);
     match (ours.next(), ours.next()) {
-        (Some(_), Some(_)) => Err(unauthorized("send the session's cookie once")),
+        (Some(_), Some(_)) => Err(unauthorized("send the session cookie only once")),
         (found, _) => Ok(found),
     }
 }

@@ -142,7 +142,7 @@ impl Guard {
         let most = Most::own(calls.max(MAX_BODIES));
         let place = self.bodies.enter(who.agent_id(), most);
         let _place = place.ok_or_else(|| {
-            let words = "this agent is sending as many requests at once as it may";
+            let words = "this agent sends too many requests at once";
             later("too_many_bodies", words, 1)
         })?;
         self.body_limit().read(body).await
@@ -208,7 +208,7 @@ impl Guard {
                 return Ok(());
             }
             let words =
-                format!("the owner of this box wants each request to carry the header {name}");
+                format!("the owner of this box requires the header {name} in each request");
             let status = StatusCode::FORBIDDEN;
             Err(Refusal::new(status, "header_required", words))
         })
@@ -265,7 +265,7 @@ impl Guard {
         let place = self.streams.enter(who.agent_id(), most);
         place.ok_or_else(|| {
             let words =
-                "as many streams are open as this agent, or all together, may have; close one";
+                "too many streams are open, of this agent or in total; close one";
             later("too_many_streams", words, 5)
         })
     }
@@ -311,7 +311,7 @@ impl Guard {
         let agent = who.agent_id().clone();
         let taken = self.by_agent.take(pace, agent, Instant::now());
         taken.map_err(|after| {
-            let words = "this agent has used up its calls for now";
+            let words = "this agent has reached its limit of calls a minute";
             Refusal::later(StatusCode::TOO_MANY_REQUESTS, "agent_rate", words, after)
         })
     }
@@ -334,7 +334,7 @@ fn lowered(own: Option<u32>, of_all: u32) -> u32 {
 }
 
 fn too_many_calls() -> Refusal {
-    let words = "this agent has as many calls at once as it may; wait for one to end";
+    let words = "this agent has too many calls at once; wait for one to end";
     later("too_many_calls", words, 1)
 }
 

@@ -93,7 +93,8 @@ impl Guard {
     pub(super) async fn anonymous_body(&self, body: Upload, most: usize) -> Result<Bytes, Refusal> {
         let presence = body.presence().clone();
         let _place = presence.anonymous_body().ok_or_else(|| {
-            let words = "this connection sends too many requests without a token at once; send one after the other";
+            let words = "this connection sends too many requests without a token at once; send them one after \
+                         the other";
             let status = StatusCode::SERVICE_UNAVAILABLE;
             Refusal::later(status, "too_many_bodies", words, 1)
         })?;
@@ -112,13 +113,13 @@ impl Guard {
 
     /// Charges a registration to its address.
     pub fn charge_registration(&self, peer: SocketAddr) -> Result<(), Refusal> {
-        let words = "too many programs register from this address";
+        let words = "too many registrations from this address";
         take(&self.registrations, REGISTRATIONS_A_MINUTE, peer, words)
     }
 
     /// Charges an attempt of a pairing code to its address.
     pub fn charge_pairing(&self, peer: SocketAddr) -> Result<(), Refusal> {
-        let words = "too many codes are tried from this address";
+        let words = "too many pairing attempts from this address";
         take(&self.pairings, PAIRINGS_A_MINUTE, peer, words)
     }
 }

@@ -41,7 +41,7 @@ impl Edge {
         let token = values.next().and_then(|value| value.to_str().ok());
         let (Some(token), None) = (token, values.next()) else {
             let words = format!(
-                "the request has not come through the proxy at the edge: it needs one header {}",
+                "the request did not come through the edge proxy: it must have one header {}",
                 self.header
             );
             return Err(unidentified(&words));
@@ -51,9 +51,9 @@ impl Edge {
             verdict = self.verdict(token, self.keys.newer().await.as_deref());
         }
         verdict.map_err(|error| match error {
-            Some(error) => unidentified(&format!("the token of the edge does not count: {error}")),
+            Some(error) => unidentified(&format!("the edge token is invalid: {error}")),
             None => unidentified(
-                "the token of the edge cannot be checked: its keys are out of reach; the log says more",
+                "the edge token cannot be checked: its keys are not available; see the log",
             ),
         })
     }

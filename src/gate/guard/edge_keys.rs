@@ -77,7 +77,7 @@ impl EdgeKeys {
                 let fresh = Some((Arc::new(keys), Instant::now()));
                 *self.0.kept.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
             }
-            Err(cause) => tracing::warn!(cause, "the keys of edge_jwt.jwks were not fetched"),
+            Err(cause) => tracing::warn!(cause, "fetching the keys of edge_jwt.jwks failed"),
         }
     }
 }

@@ -25,14 +25,14 @@ impl Hosts {
     pub fn check_host(&self, head: &Parts) -> Result<(), Refusal> {
         let authority = authority(&head.uri, &head.headers)?;
         let host = host_of(authority).ok_or_else(|| {
-            bad_host("the Host header, or the request's target, is a host with an optional port")
+            bad_host("the Host header, or the request target, must be a host with an optional port")
         })?;
         if self.is_ours(host) {
             return Ok(());
         }
         let message = format!(
-            "this server does not answer to the name {:?}; call it by its own name or address, or have its \
-             owner add the name to access.allowed_hosts",
+            "this server does not accept the host name {:?}; use its own name or address, or ask the owner to \
+             add the name to access.allowed_hosts",
             shortened(host)
         );
         Err(Refusal::new(
@@ -54,8 +54,7 @@ impl Hosts {
             return Ok(());
         }
         let message = format!(
-            "requests from the origin {:?} are not allowed here; the owner can add it to \
-             access.allowed_origins",
+            "requests from the origin {:?} are not allowed; the owner can add it to access.allowed_origins",
             shortened(origin)
         );
         Err(Refusal::new(
@@ -121,7 +120,7 @@ pub fn check_own_page(target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> 
     Err(Refusal::new(
         StatusCode::FORBIDDEN,
         "other_page",
-        "a session's cookie is good for this server's own page only; use an agent's token elsewhere",
+        "a session cookie is valid only for this server's own page; use an agent's token elsewhere",
     ))
 }
 
@@ -138,9 +137,9 @@ fn authority<'a>(target: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Ref
     let mut hosts = headers.get_all(HOST).iter();
     let header = hosts.next();
     if hosts.next().is_some() {
-        return Err(bad_host("a request has one Host header"));
+        return Err(bad_host("duplicate Host header; send exactly one"));
     }
-    let unreadable = |_| bad_host("the Host header is visible ASCII");
+    let unreadable = |_| bad_host("the Host header must be visible ASCII");
     let header = header
         .map(|value| value.to_str().map_err(unreadable))
         .transpose()?;
@@ -150,7 +149,7 @@ fn authority<'a>(target: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Ref
             "the Host header and the request's target name different hosts",
         )),
         (Some(one), _) | (None, Some(one)) => Ok(one),
-        (None, None) => Err(bad_host("a request has a Host header")),
+        (None, None) => Err(bad_host("the Host header is missing")),
     }
 }
 

@@ -77,7 +77,7 @@ impl Identity {
 
     /// Authenticates the holder of a token that did not come over a network.
     pub fn identify_token(&self, token: Option<&str>) -> Result<Principal, Refusal> {
-        let token = || token.ok_or_else(|| unauthorized("there is no token of an agent"));
+        let token = || token.ok_or_else(|| unauthorized("the agent's token is missing"));
         match self {
             Self::Agents(callers) => callers.agents.identify(token()?, None).map_err(refused),
             #[cfg(feature = "everything")]

@@ -38,7 +38,7 @@ impl Refusal {
 
     /// A 405 with the allowed methods.
     pub fn not_allowed(methods: &'static str) -> Self {
-        let message = format!("this method is not taken here; use one of: {methods}");
+        let message = format!("this method is not allowed here; use one of: {methods}");
         Self {
             allow: Some(methods),
             ..Self::new(

@@ -91,7 +91,7 @@ impl Guard {
 
     fn session(&self, headers: &HeaderMap) -> Result<Option<Session>, Refusal> {
         let Some(callers) = self.callers() else {
-            let words = "there is no owner here";
+            let words = "this server has no owner";
             return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", words));
         };
         let Some(cookie) = cookie(headers)? else {
@@ -198,7 +198,7 @@ impl Visit {
         if Secret::new(sent) == Secret::new(session.proof.as_str()) {
             return Ok(());
         }
-        let words = "this form is from an earlier sign-in; go back, load the page again, and send it once more";
+        let words = "this form is from an earlier sign-in; go back, reload the page, and submit it again";
         Err(Refusal::new(StatusCode::FORBIDDEN, "stale_form", words))
     }
 }
