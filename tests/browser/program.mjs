@@ -59,7 +59,7 @@ await it('is sent to the owner, who signs in first', async () => {
 
 await it('is shown as what it is, in its own words, which are letters alone', async () => {
   const main = await page.textContent('main');
-  for (const part of ['<b>Chat</b>', 'the program alone', '127.0.0.1']) expect(main.includes(part), `${part}: ${main}`);
+  for (const part of ['<b>Chat</b>', 'not verified', '127.0.0.1']) expect(main.includes(part), `${part}: ${main}`);
   expect(!main.includes('\u202e'), 'the direction of writing was turned');
   await fits(page);
   await accessible(page);
@@ -67,7 +67,7 @@ await it('is shown as what it is, in its own words, which are letters alone', as
 });
 
 await it('comes in as what the owner chose', async () => {
-  await page.getByLabel('Call it').fill('chat');
+  await page.getByLabel('Name of the agent').fill('chat');
   await page.getByLabel(/^operate/).check();
   await page.getByRole('button', { name: 'Approve' }).click();
   const { searchParams } = await arrived;

@@ -427,9 +427,9 @@ fn what_cannot_serve_is_not_installed() {
     for (pair, words) in [
         (&over, "it has expired; nothing was changed"),
         (&early, "does not hold yet"),
-        (&mixed, "does not belong to the certificate"),
+        (&mixed, "does not match the certificate"),
         (&none, "does not exist"),
-        (&turned, "there is no certificate in"),
+        (&turned, "found no certificate in"),
     ] {
         let said = why_not(&file, &pair.arguments());
         assert!(said.contains(words), "{words}: {said}");

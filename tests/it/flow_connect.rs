@@ -230,7 +230,7 @@ fn shows_who_asks(page: &Answer) {
     for words in [
         "Chat",
         "127.0.0.1:3333",
-        "any other could call itself the same",
+        "any program could use this name",
     ] {
         assert!(page.body.contains(words), "{words}: {page:?}");
     }
@@ -283,7 +283,7 @@ fn a_program_that_comes_again_is_the_same_agent() {
     told(&home.0, &["agent", "revoke", id], "");
     wait_until("it is over", IN_TIME, || {
         let stale = chat.word(&cookie, &chat.question(), &said).send();
-        stale.status == 200 && stale.body.contains("changed meanwhile")
+        stale.status == 200 && stale.body.contains("changed in the meantime")
     });
 }
 

@@ -216,7 +216,7 @@ def unix_socket_is_refused(stage):
     try:
         box.shell("systemctl start gatewren.socket; systemctl start gatewren.service || true", check=False)
         told = wait("it says so", lambda: [
-            line["MESSAGE"] for line in box.journal("--unit", FRONT) if "takes no TCP connections" in line["MESSAGE"]
+            line["MESSAGE"] for line in box.journal("--unit", FRONT) if "does not accept TCP connections" in line["MESSAGE"]
         ])
         expect("gatewren.socket" in told[-1] and "ListenStream=" in told[-1], told[-1])
     finally:

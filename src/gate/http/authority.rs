@@ -68,7 +68,7 @@ impl fmt::Display for AuthorityError {
             ),
             Self::Broken { path } => write!(
                 f,
-                "{} is missing or damaged; put it back from a copy, or {}",
+                "{} is missing or damaged; restore it from a backup, or {}",
                 path.display(),
                 Anew(path)
             ),
@@ -80,13 +80,13 @@ impl fmt::Display for AuthorityError {
             ),
             Self::NotPermitted { subject, ca } => write!(
                 f,
-                "the certificate authority {} was made for the names that this box had then, and \
-                 cannot sign for {subject}. Take {subject} out of the settings, use a certificate \
-                 of your own (gatewren cert install), or {}",
+                "the certificate authority {} is limited to the names that this box had when it was created, \
+                 and cannot sign for {subject}. Remove {subject} from the settings, use a certificate of your \
+                 own (gatewren cert install), or {}",
                 ca.display(),
                 Anew(ca)
             ),
-            Self::Making(cause) => write!(f, "no certificate could be made: {cause}"),
+            Self::Making(cause) => write!(f, "the certificate could not be created: {cause}"),
         }
     }
 }
@@ -99,8 +99,8 @@ impl fmt::Display for Anew<'_> {
         let directory = self.0.parent().unwrap_or(self.0).display();
         write!(
             f,
-            "remove the directory {directory} to begin with a new authority; every client must then \
-             trust the new ca.pem"
+            "remove the directory {directory} to create a new authority; every client must then trust the new \
+             ca.pem"
         )
     }
 }
@@ -160,7 +160,7 @@ impl Authority {
         // Key first: the next check replaces a certificate that does not match its key.
         files::write_private(&self.key, made.key.as_bytes())?;
         files::write_private(&self.cert, made.cert.as_bytes())?;
-        tracing::info!(cert = %self.cert.display(), "a new certificate for the server was made");
+        tracing::info!(cert = %self.cert.display(), "created a new server certificate");
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl Authority {
         let made = issue::authority(&own, now).map_err(AuthorityError::Making)?;
         files::write_private(&self.ca_key, made.key.as_bytes())?;
         files::write_private(&self.ca, made.cert.as_bytes())?;
-        tracing::info!(ca = %self.ca.display(), "a certificate authority for this box was made");
+        tracing::info!(ca = %self.ca.display(), "created a certificate authority for this box");
         Ok(())
     }
 
@@ -216,7 +216,8 @@ impl Authority {
         let always = Subject::always();
         for subject in subjects.asked.iter().chain(&subjects.found).chain(&always) {
             if !authority.permits(subject) {
-                tracing::info!(%subject, "the certificate does not hold for this: the authority was made for other names; gatewren cert show says what to do");
+                tracing::info!(%subject, "the certificate does not cover this: the authority is limited to \
+                                          other names; see gatewren cert show");
             } else if !wanted.contains(subject) {
                 wanted.push(subject.clone());
             }
@@ -474,8 +475,8 @@ mod tests {
         assert_eq!(
             said,
             format!(
-                "{0}/ca.key is missing or damaged; put it back from a copy, or remove the directory \
-                 {0} to begin with a new authority; every client must then trust the new ca.pem",
+                "{0}/ca.key is missing or damaged; restore it from a backup, or remove the directory \
+                 {0} to create a new authority; every client must then trust the new ca.pem",
                 directory.display()
             )
         );

@@ -85,7 +85,7 @@ impl Server {
         tokio::select! {
             () = self.attend(accepted.stream, Peer { address, presence }) => {}
             () = connected.displaced() => {
-                tracing::debug!(peer = %address, "connection made room for another one");
+                tracing::debug!(peer = %address, "connection closed to make room for another one");
             }
         }
     }
@@ -338,7 +338,7 @@ async fn shaken(
             }
         }
         Err(_) => {
-            tracing::debug!(peer = %peer.address, "TLS handshake took too long");
+            tracing::debug!(peer = %peer.address, "TLS handshake timed out");
             peer.presence.penalise(Offence::SlowHandshake);
         }
     }
@@ -360,11 +360,11 @@ fn log_end(peer: &Peer, ended: hyper::Result<()>) {
 }
 
 fn log_cut(peer: &Peer, cause: &io::Error) {
-    tracing::debug!(peer = %peer.address, %cause, "a stream's client has gone");
+    tracing::debug!(peer = %peer.address, %cause, "a stream's client disconnected");
 }
 
 fn log_rest(peer: &Peer) {
-    tracing::debug!(peer = %peer.address, "connection cut off: nothing was under way on it");
+    tracing::debug!(peer = %peer.address, "idle connection closed");
 }
 
 /// A TLS handshake record begins with byte 22; an uppercase letter is a plain HTTP method.

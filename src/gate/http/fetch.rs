@@ -85,7 +85,7 @@ mod tests {
             ),
             (
                 "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nye",
-                "broke off",
+                "incomplete",
             ),
             (
                 "HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n",

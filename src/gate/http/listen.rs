@@ -36,26 +36,26 @@ impl fmt::Display for ListenError {
             Self::Unfit(name) => {
                 return write!(
                     f,
-                    "systemd hands over a socket that takes no TCP connections ({name}); in its .socket unit name \
-                     ports or addresses with ListenStream=, and no paths"
+                    "the socket from systemd does not accept TCP connections ({name}); in its .socket unit, set \
+                     ListenStream= to ports or addresses, not paths"
                 );
             }
         };
         match cause.kind() {
             io::ErrorKind::AddrInUse => write!(
                 f,
-                "another program listens on {address}; stop it, or choose another address with --listen \
-                 (find it with: ss -ltnp 'sport = :{}')",
+                "{address} is already in use by another program; stop it, or choose another address with \
+                 --listen (find it with: ss -ltnp 'sport = :{}')",
                 address.port()
             ),
             io::ErrorKind::PermissionDenied => write!(
                 f,
-                "not allowed to listen on {address}: ports below 1024 need root or CAP_NET_BIND_SERVICE"
+                "permission denied to listen on {address}: ports below 1024 need root or CAP_NET_BIND_SERVICE"
             ),
             io::ErrorKind::AddrNotAvailable => {
                 write!(
                     f,
-                    "this box has no address {}; choose one of its own with --listen",
+                    "this box does not have the address {}; choose one of its own with --listen",
                     address.ip()
                 )
             }

@@ -54,8 +54,8 @@ impl fmt::Display for OutwardError {
             Self::Address(words) => f.write_str(words),
             Self::Connection(cause) => write!(f, "there is no connection to it: {cause}"),
             Self::Http(cause) => write!(f, "it does not speak HTTP: {cause}"),
-            Self::Status(status) => write!(f, "it answered {status} and not 200"),
-            Self::Body => f.write_str("its answer is too large, or broke off"),
+            Self::Status(status) => write!(f, "it answered {status}, not 200"),
+            Self::Body => f.write_str("its answer is too large or incomplete"),
             Self::Slow => write!(f, "it did not answer within {} s", WITHIN.as_secs()),
         }
     }
@@ -147,7 +147,7 @@ impl Outward<'_> {
         trusted: impl FnOnce() -> RootCertStore,
         to: Option<SocketAddr>,
     ) -> Result<Answered, OutwardError> {
-        let none = || OutwardError::Address("the address is not of the form https://host/path");
+        let none = || OutwardError::Address("the address must have the form https://host/path");
         let uri: Uri = self.address.parse().map_err(|_| none())?;
         let secure = match uri.scheme_str() {
             Some("https") => true,
@@ -158,7 +158,7 @@ impl Outward<'_> {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
         if self.only_public && (port != PUBLIC_PORT || !secure) {
-            let words = "on the public Internet only https:// on port 443 is asked";
+            let words = "on the public Internet, only https:// on port 443 is allowed";
             return Err(OutwardError::Address(words));
         }
         let stream = match to {
@@ -183,7 +183,7 @@ impl Outward<'_> {
     }
 
     fn request(self, uri: &Uri) -> Result<Request<Full<Bytes>>, OutwardError> {
-        let none = |_| OutwardError::Address("the address holds what no request may");
+        let none = |_| OutwardError::Address("the address contains invalid characters");
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let host = HeaderValue::from_str(authority).map_err(|e| none(e.into()))?;
@@ -205,11 +205,11 @@ impl Plain {
         let (may, words) = match self {
             Self::ThisBox => (
                 peer.is_loopback(),
-                "plain http:// is only for this box itself; use https://",
+                "plain http:// is only allowed to this box itself; use https://",
             ),
             Self::LocalNetwork => (
                 is_local(peer),
-                "plain http:// is only for this box and the local network; use https://",
+                "plain http:// is only allowed to this box and the local network; use https://",
             ),
         };
         may.then_some(()).ok_or(OutwardError::Address(words))
@@ -238,7 +238,7 @@ async fn connect_publicly(host: &str, port: u16) -> Result<TcpStream, OutwardErr
         .filter(|found| is_public(found.ip()) && !is_near(found.ip(), &own))
         .collect();
     if public.is_empty() {
-        let words = "the address is not one of the public Internet";
+        let words = "the address is not a public Internet address";
         return Err(OutwardError::Address(words));
     }
     Ok(TcpStream::connect(public.as_slice()).await?)

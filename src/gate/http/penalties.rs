@@ -79,7 +79,7 @@ impl Penalties {
         penalty.until = until.min(now + LONGEST);
         if !penalty.is_active && penalty.until >= now + BARRED_FROM {
             penalty.is_active = true;
-            tracing::debug!(%source, ?offence, "new connections from there are closed for a while");
+            tracing::debug!(%source, ?offence, "new connections from this source are rejected for a while");
         }
     }
 

@@ -74,7 +74,7 @@ impl fmt::Display for Pin {
 impl fmt::Display for InvalidPin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a pin is sha256/ and 44 characters of base64, as `gatewren cert show` prints it",
+            "a pin is sha256/ followed by 44 characters of base64, as `gatewren cert show` prints it",
         )
     }
 }

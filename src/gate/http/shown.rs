@@ -34,7 +34,7 @@ pub fn shown_at(address: SocketAddr) -> io::Result<Vec<u8>> {
         Some(der) => Ok(der.clone()),
         None => Err(ended
             .err()
-            .unwrap_or_else(|| io::Error::other("no certificate was shown"))),
+            .unwrap_or_else(|| io::Error::other("the server sent no certificate"))),
     }
 }
 

@@ -290,7 +290,7 @@ impl Served {
             key: key.to_owned(),
         })?;
         if leaf.not_after <= OffsetDateTime::now_utc().unix_timestamp() {
-            tracing::warn!(cert = %cert.display(), "the certificate has expired; clients will refuse it");
+            tracing::warn!(cert = %cert.display(), "the certificate has expired; clients will reject it");
         }
         Ok(Self {
             certified: Arc::new(certified),
@@ -719,15 +719,15 @@ socket.on('error', (error) => console.log(error.message));
         assert_eq!(
             refused(&cert, &other),
             format!(
-                "the key {} does not belong to the certificate {c}; name the pair that belongs \
-                 together, with the server's own certificate first in its file",
+                "the key {} does not match the certificate {c}; configure a matching pair, \
+                 with the server's own certificate first in its file",
                 other.display()
             )
         );
         assert_eq!(
             refused(&key, &key),
             format!(
-                "there is no certificate in {k}; it must be PEM, with a line -----BEGIN …-----"
+                "found no certificate in {k}; it must be PEM, with a line -----BEGIN …-----"
             )
         );
         for mode in [0o640, 0o604] {
@@ -735,7 +735,7 @@ socket.on('error', (error) => console.log(error.message));
             assert_eq!(
                 refused(&cert, &key),
                 format!(
-                    "others than its owner may read the key {k} (mode {mode:04o}); run: chmod 600 {k}"
+                    "other users can read the key {k} (mode {mode:04o}); run: chmod 600 {k}"
                 )
             );
         }
@@ -745,7 +745,7 @@ socket.on('error', (error) => console.log(error.message));
         )
         .unwrap();
         std::fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
-        assert!(refused(&cert, &key).contains("is of no known kind"));
+        assert!(refused(&cert, &key).contains("has an unsupported type"));
         let folder = scratch.path();
         assert!(refused(folder, &key).starts_with("cannot read "));
     }

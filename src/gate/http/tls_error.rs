@@ -67,7 +67,7 @@ impl fmt::Display for TlsError {
             ),
             Self::NotMade { ca } => write!(
                 f,
-                "there is no {} yet; start gatewren once, it makes its certificate then",
+                "{} does not exist yet; start gatewren once to create the certificate",
                 ca.display()
             ),
             Self::Unreadable(cause) => write!(
@@ -76,29 +76,28 @@ impl fmt::Display for TlsError {
             ),
             Self::NotPem { what, path } => write!(
                 f,
-                "there is no {what} in {}; it must be PEM, with a line -----BEGIN …-----",
+                "found no {what} in {}; it must be PEM, with a line -----BEGIN …-----",
                 path.display()
             ),
             Self::OpenKey { path, mode } => write!(
                 f,
-                "others than its owner may read the key {path} (mode {mode:04o}); run: chmod 600 \
-                 {path}",
+                "other users can read the key {path} (mode {mode:04o}); run: chmod 600 {path}",
                 path = path.display()
             ),
             Self::Mismatch { cert, key } => write!(
                 f,
-                "the key {} does not belong to the certificate {}; name the pair that belongs \
-                 together, with the server's own certificate first in its file",
+                "the key {} does not match the certificate {}; configure a matching pair, with the server's own \
+                 certificate first in its file",
                 key.display(),
                 cert.display()
             ),
             Self::UnsupportedKey { path } => write!(
                 f,
-                "the key {} is of no known kind; use ECDSA P-256 or P-384, Ed25519, or RSA from \
-                 2048 bits",
+                "the key {} has an unsupported type; use ECDSA P-256 or P-384, Ed25519, or RSA of at least 2048 \
+                 bits",
                 path.display()
             ),
-            Self::Setup(cause) => write!(f, "TLS could not be set up: {cause}"),
+            Self::Setup(cause) => write!(f, "TLS setup failed: {cause}"),
         }
     }
 }

@@ -46,9 +46,9 @@ impl fmt::Display for WireError {
             Self::Address(words) => f.write_str(words),
             Self::Stranger(cause) => write!(
                 f,
-                "whoever answers there is not known ({cause}), and nothing was sent. Without a pin it must be \
-                 somebody whom this machine trusts: say the pin that `gatewren pair` shows. With one, either \
-                 somebody is in between, or the server has a new key"
+                "the server's identity cannot be verified ({cause}), and nothing was sent. Without a pin, this \
+                 machine must trust the server's certificate: pass the pin that `gatewren pair` prints. With a \
+                 pin, either another machine intercepts the connection, or the server has a new key"
             ),
             Self::Away(cause) => write!(f, "the server cannot be reached: {cause}"),
             Self::Broken(cause) => write!(f, "the connection to the server broke: {cause}"),
@@ -76,7 +76,7 @@ impl Remote {
     /// Parses an address `https://host:port/path`; other schemes are rejected, because others could read the
     /// traffic.
     pub fn new(address: &str, known: Known) -> Result<Self, WireError> {
-        let none = || WireError::Address("the address is not of the form https://host:port/path");
+        let none = || WireError::Address("the address must have the form https://host:port/path");
         let uri: Uri = address.parse().map_err(|_| none())?;
         if uri.scheme_str() != Some("https") {
             return Err(none());

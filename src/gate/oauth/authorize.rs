@@ -50,7 +50,7 @@ impl Asked {
         let known = &client.redirect_uris;
         if place(redirect_uri).is_none() || !known.iter().any(|known| fits(known, redirect_uri)) {
             let words =
-                "the program wants its answer sent to an address that it did not name before";
+                "the redirect URI is not one that the program has registered";
             return Err(Fault::Shown(words.to_owned()));
         }
         let state = form.get("state");
@@ -78,14 +78,14 @@ fn checked<'a>(site: &Site, form: &'a Form) -> Result<&'a str, (&'static str, &'
     match form.get("response_type") {
         Some("code") => {}
         Some(_) => {
-            let words = "the only response type here is code";
+            let words = "the only supported response type is code";
             return Err(("unsupported_response_type", words));
         }
         None => return Err(("invalid_request", "the parameter response_type is missing")),
     }
     let resource = form.get("resource");
     if resource.is_some_and(|resource| !site.is_resource(resource)) {
-        return Err(("invalid_target", "this resource is none of this server"));
+        return Err(("invalid_target", "this resource does not belong to this server"));
     }
     let sound = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
     let challenge = form
@@ -131,8 +131,8 @@ pub fn see_other(uri: &str) -> Response<Body> {
 /// Looks up a client by its id.
 async fn client(vault: &Vault, documents: &Documents, id: &str) -> Result<Client, String> {
     let unavailable = |cause: &dyn std::fmt::Display| {
-        tracing::error!("a client cannot be looked up: {cause}");
-        "nobody can be looked up at the moment; try again soon".to_owned()
+        tracing::error!("looking up a client failed: {cause}");
+        "clients cannot be looked up at the moment; try again soon".to_owned()
     };
     let known = vault
         .oauth_clients()
@@ -155,7 +155,8 @@ async fn client(vault: &Vault, documents: &Documents, id: &str) -> Result<Client
         });
     }
     let known = known.ok_or_else(|| {
-        "the program that sent you here is not known to this server, or was forgotten: have it connect anew"
+        "the program that sent you here is not registered at this server, or its registration was removed: \
+         connect it again"
             .to_owned()
     })?;
     let name = match known.name {

@@ -44,7 +44,7 @@ impl SelfPortrait {
         let uris = said.get("redirect_uris").and_then(Value::as_array);
         let uris = uris.map(Vec::as_slice).unwrap_or_default();
         if !(1..=MOST_REDIRECTS).contains(&uris.len()) {
-            let words = format!("redirect_uris is a list of 1 to {MOST_REDIRECTS} URIs");
+            let words = format!("redirect_uris must be a list of 1 to {MOST_REDIRECTS} URIs");
             return Err(("invalid_redirect_uri", words));
         }
         let good = |uri: &Value| {
@@ -53,8 +53,8 @@ impl SelfPortrait {
         };
         let uris: Option<Vec<String>> = uris.iter().map(good).collect();
         let uris = uris.ok_or_else(|| {
-            let words = "a redirect URI begins with https://, or with http:// and 127.0.0.1, [::1] or \
-                         localhost; it has no fragment";
+            let words = "a redirect URI must begin with https://, or with http:// and 127.0.0.1, [::1] or \
+                         localhost; it must have no fragment";
             ("invalid_redirect_uri", words.to_owned())
         })?;
         let asks_for_codes = said
@@ -62,7 +62,7 @@ impl SelfPortrait {
             .and_then(Value::as_array)
             .is_none_or(|types| types.iter().any(|one| one == "code"));
         if !asks_for_codes {
-            let words = "the only response type here is code";
+            let words = "the only supported response type is code";
             return Err(("invalid_client_metadata", words.to_owned()));
         }
         let name = said.get("client_name").and_then(Value::as_str);

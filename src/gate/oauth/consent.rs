@@ -84,7 +84,7 @@ impl Desk<'_> {
     /// Carries out the owner's decision.
     pub async fn decide(&self, asked: &Asked, form: &Form, from: IpAddr) -> Response<Body> {
         if Secret::new(form.get(PROOF).unwrap_or_default()) != Secret::new(self.proof) {
-            let words = "this page is from an earlier sign-in; look again and decide anew";
+            let words = "this page is from an earlier sign-in; check it and decide again";
             return self.ask(asked, form, Some(words));
         }
         match form.get("decision") {
@@ -94,7 +94,7 @@ impl Desk<'_> {
                 let more = [("error", "access_denied"), ("error_description", words)];
                 return asked.answer(self.site, &more);
             }
-            _ => return self.ask(asked, form, Some("say whether you approve")),
+            _ => return self.ask(asked, form, Some("choose Approve or Refuse")),
         }
         if let Some(page) = self.confirm(asked, form, from).await {
             return page;
@@ -138,7 +138,7 @@ impl Desk<'_> {
             (Some(agent), Some(shown)) if agent.id == shown => agent,
             (None, None) => self.admitted(asked, form, &hand).await?,
             _ => {
-                let words = "the agent has changed meanwhile; look again and decide anew";
+                let words = "the agent has changed in the meantime; check it and decide again";
                 return Err(Stop::Again(words.to_owned()));
             }
         };
@@ -203,7 +203,7 @@ impl Desk<'_> {
 fn admission(form: &Form, spaces: &Spaces) -> Result<Admission, String> {
     let name = fit_name(form.get("name").unwrap_or_default())?;
     let preset = form.get("policy").unwrap_or_default();
-    let preset: Preset = preset.parse().map_err(|_| "choose what it may do")?;
+    let preset: Preset = preset.parse().map_err(|_| "choose a policy")?;
     Ok(Admission {
         name,
         policy: Policy {
@@ -216,6 +216,6 @@ fn admission(form: &Form, spaces: &Spaces) -> Result<Admission, String> {
 }
 
 fn logged(cause: &dyn Display) -> Stop {
-    tracing::error!("the owner's word on a program was not carried out: {cause}");
+    tracing::error!("carrying out the owner's decision on a program failed: {cause}");
     Stop::Failed
 }

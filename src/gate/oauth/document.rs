@@ -52,9 +52,9 @@ impl Documents {
             fetch_public(address, MAX_BYTES).await
         };
         let fetched = fetched.map_err(|cause| {
-            tracing::info!(client = address, %cause, "a client's document cannot be had");
+            tracing::info!(client = address, %cause, "fetching a client's metadata document failed");
             format!(
-                "the document that says who the program is cannot be had: {}",
+                "the program's metadata document cannot be fetched: {}",
                 inert(&cause.to_string(), 200)
             )
         })?;
@@ -93,19 +93,19 @@ pub fn is_address(id: &str) -> bool {
 /// one.
 fn believed(address: &str, document: &[u8]) -> Result<SelfPortrait, String> {
     let said: Value = serde_json::from_slice(document)
-        .map_err(|_| "the document that says who the program is is no JSON".to_owned())?;
+        .map_err(|_| "the program's metadata document is not JSON".to_owned())?;
     if said.get("client_id").and_then(Value::as_str) != Some(address) {
-        return Err("the document that says who the program is names another client_id".to_owned());
+        return Err("the program's metadata document names another client_id".to_owned());
     }
     let method = said.get("token_endpoint_auth_method");
     let has_secret = said.get("client_secret").is_some();
     if has_secret || method.is_some_and(|method| method != "none") {
-        let words = "the program wants to prove itself in a way that is not known here: only \
-                     token_endpoint_auth_method \"none\" is";
+        let words = "the program requires an unsupported authentication method: only token_endpoint_auth_method \
+                     \"none\" is supported";
         return Err(words.to_owned());
     }
     SelfPortrait::read(&said)
-        .map_err(|(_, words)| format!("the program's document is wrong: {words}"))
+        .map_err(|(_, words)| format!("the program's metadata document is invalid: {words}"))
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ impl Form {
         let mut all: Vec<(String, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(text) {
             if all.iter().any(|(known, _)| *known == name) {
-                return Err("a parameter stands there twice; send each once".to_owned());
+                return Err("duplicate parameter; send each only once".to_owned());
             }
             if all.len() >= MOST {
-                return Err(format!("there are more than {MOST} parameters"));
+                return Err(format!("too many parameters: at most {MOST} are allowed"));
             }
             all.push((name.into_owned(), value.into_owned()));
         }
@@ -56,7 +56,7 @@ mod tests {
             (Some("1 2&"), None, None)
         );
         assert!(form.need("b").unwrap_err().contains("b is missing"));
-        assert!(Form::read(b"a=1&b=2&a=1").unwrap_err().contains("twice"));
+        assert!(Form::read(b"a=1&b=2&a=1").unwrap_err().contains("duplicate"));
         let many: Vec<String> = (0..65).map(|n| format!("p{n}=")).collect();
         assert!(Form::read(many.join("&").as_bytes()).is_err());
         assert_eq!(Form::read(b"").unwrap(), Form::default());

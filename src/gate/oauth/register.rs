@@ -13,7 +13,7 @@ use gatewren_store::vault::Vault;
 /// it. A registration gives no access; only the owner does.
 pub async fn register(vault: &Vault, body: &[u8]) -> Result<Response<Body>, OAuthError> {
     let wrong = |words: &str| OAuthError::new("invalid_client_metadata", words);
-    let said: Value = serde_json::from_slice(body).map_err(|_| wrong("the body is no JSON"))?;
+    let said: Value = serde_json::from_slice(body).map_err(|_| wrong("the body is not JSON"))?;
     let portrait =
         SelfPortrait::read(&said).map_err(|(code, words)| OAuthError::new(code, words))?;
     let SelfPortrait {

@@ -21,7 +21,7 @@ pub async fn exchange(
     let client = form.need("client_id").map_err(OAuthError::request)?;
     let asked = form.get("resource");
     if asked.is_some_and(|asked| !site.is_resource(asked)) {
-        let words = format!("the resource here is {}", site.resource());
+        let words = format!("the resource must be {}", site.resource());
         return Err(OAuthError::new("invalid_target", words));
     }
     let resource = asked.map(|_| site.resource());
@@ -42,7 +42,7 @@ pub async fn exchange(
             links.renew(refresh, client, resource).await?
         }
         _ => {
-            let words = "the grant type is authorization_code or refresh_token";
+            let words = "the grant type must be authorization_code or refresh_token";
             return Err(OAuthError::new("unsupported_grant_type", words));
         }
     };
