@@ -60,7 +60,7 @@ impl Way<'_> {
             return Carried::Answered(kept);
         }
         if status.is_success() {
-            let words = "what the server answered is no answer to this request";
+            let words = "the server's response does not match this request";
             return cut(Trouble::new(Standing::Unknown, words));
         }
         cut(Trouble::new(
@@ -76,7 +76,7 @@ impl Way<'_> {
             let event = match events.next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => {
-                    let words = "the server ended the stream before the answer";
+                    let words = "the server ended the stream before the response";
                     let why = Trouble::new(Standing::Unknown, words);
                     return Carried::Cut { last, why };
                 }
@@ -105,19 +105,19 @@ pub fn said(headers: &HeaderMap, status: &str, body: &[u8]) -> String {
     });
     let said: String = said.unwrap_or_default().chars().take(MAX_SAID).collect();
     let hint = if status == "401" && headers.contains_key("www-authenticate") {
-        "; its token is not, or no longer, good: pair this client anew with `gatewren pair` on the server"
+        "; the token is invalid, expired or revoked: pair this client again with `gatewren pair` on the server"
     } else {
         ""
     };
     let colon = if said.is_empty() { "" } else { ": " };
-    format!("the server refused this ({status}){colon}{said}{hint}")
+    format!("the server rejected the request ({status}){colon}{said}{hint}")
 }
 
 /// Returns the error that the client gets for a request without a response.
 pub fn words(trouble: &Trouble, repeatable: bool) -> RpcError {
     let unknown = trouble.standing == Standing::Unknown && !repeatable;
     let hint = if unknown {
-        "; whether it was carried out is not known: look before it is repeated"
+        "; it is unknown whether the request was carried out: check before you repeat it"
     } else {
         ""
     };

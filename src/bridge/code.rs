@@ -65,7 +65,9 @@ pub struct NoCode;
 
 impl fmt::Display for NoCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it is CODE@HOST or CODE@HOST:PORT, with a code of 28 letters and digits, as `gatewren pair` shows it")
+        f.write_str(
+            "use CODE@HOST or CODE@HOST:PORT, with a code of 28 letters and digits, as `gatewren pair` prints it",
+        )
     }
 }
 

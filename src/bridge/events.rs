@@ -47,7 +47,7 @@ impl Events {
             }
             let frame = tokio::time::timeout(SILENT, self.body.frame());
             let frame = frame.await.map_err(|_| {
-                let words = format!("the server was silent for {} s", SILENT.as_secs());
+                let words = format!("the server sent nothing for {} s", SILENT.as_secs());
                 broke(words)
             })?;
             let Some(frame) = frame else {

@@ -63,7 +63,7 @@ pub async fn write_all(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Rec
             output.flush().await
         };
         if let Err(cause) = written.await {
-            return tracing::debug!(%cause, "the client can no longer be written to");
+            return tracing::debug!(%cause, "writing to the client failed");
         }
     }
 }

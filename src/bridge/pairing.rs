@@ -59,7 +59,7 @@ pub fn usual_file(invitation: &Invitation) -> Result<PathBuf, String> {
         value.map(PathBuf::from)
     };
     let base = from("XDG_STATE_HOME").or_else(|| Some(from("HOME")?.join(".local/state")));
-    let base = base.ok_or("there is no HOME to keep the token in; name a file with --file")?;
+    let base = base.ok_or("HOME is not set, so the token has no default file; name one with --file")?;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
     let host = &invitation.host;
     let name = host.replace(|letter| !plain(letter), "_");
@@ -86,9 +86,9 @@ pub async fn paired(invitation: &Invitation, file: &Path) -> Result<Paired, Stri
     let pin: Pin = answer
         .pin
         .parse()
-        .map_err(|e| format!("what the server says: {e}"))?;
+        .map_err(|e| format!("the server sent an invalid pin: {e}"))?;
     if !invitation.code.pin.begins(&pin) {
-        return Err("the server says another pin than the code does".to_owned());
+        return Err("the server's pin differs from the one in the code".to_owned());
     }
     let kept = Kept {
         code_sha256,
@@ -115,13 +115,13 @@ fn kept(file: &Path) -> Result<Option<Kept>, String> {
     let shown = file.display();
     if open {
         return Err(format!(
-            "others may read the token in {shown}; run: chmod 600 {shown}"
+            "other users can read the token in {shown}; run: chmod 600 {shown}"
         ));
     }
     // An unreadable token file is not deleted: its code is already used.
     let kept = serde_json::from_slice(&bytes);
     kept.map(Some).map_err(|_| {
-        format!("{shown} is not what a pairing left there; move it away, and pair again")
+        format!("{shown} is not a token file of a pairing; move it away, and pair again")
     })
 }
 
@@ -142,13 +142,13 @@ async fn redeemed(invitation: &Invitation) -> Result<Answer, String> {
     let answer = wire.ask(request).await.map_err(|e| e.to_string())?;
     let (head, body) = answer.into_parts();
     let body = Limited::new(body, MAX_BYTES).collect().await;
-    let body = body.map_err(|e| format!("the server's answer broke off: {e}"))?;
+    let body = body.map_err(|e| format!("the server's response is incomplete: {e}"))?;
     let body = body.to_bytes();
     if !head.status.is_success() {
         return Err(said(&head.headers, head.status.as_str(), &body));
     }
     let answer = serde_json::from_slice(&body);
-    answer.map_err(|_| "what the server answered is no pairing".to_owned())
+    answer.map_err(|_| "the server's response to the code is invalid".to_owned())
 }
 
 fn hash(letters: &str) -> String {

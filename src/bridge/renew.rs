@@ -29,13 +29,13 @@ pub async fn renew(link: &Link, number: u64) -> Result<(), Trouble> {
     }
     let kept = link.kept().clone();
     let Some((id, hello)) = kept.hello.clone() else {
-        let words = "the server does not know this session, and the client never began it";
+        let words = "the server does not know this session, and the client did not initialize one";
         return Err(Trouble::new(Standing::Never, words));
     };
-    tracing::info!("the server has ended the session; it is begun again");
+    tracing::info!("the server has ended the session; starting a new one");
     let (headers, answer) = greet(link, &id, hello).await?;
     let agreed = agreed(&answer).ok_or_else(|| {
-        let words = "the server began no new session; start the client again";
+        let words = "the server did not start a new session; restart the client";
         Trouble::new(Standing::Never, words)
     })?;
     if old
@@ -43,7 +43,7 @@ pub async fn renew(link: &Link, number: u64) -> Result<(), Trouble> {
         .as_deref()
         .is_some_and(|old| old != agreed.version)
     {
-        let words = "the server speaks another version of MCP now; start the client again";
+        let words = "the server now uses another MCP version; restart the client";
         return Err(Trouble::new(Standing::Never, words));
     }
     link.begin_session(&headers);
@@ -101,7 +101,7 @@ async fn tell_server(link: &Link, kept: &Kept) -> Result<(), Trouble> {
         if !status.is_success() {
             // Not an error: a subscribed resource may have been removed in the meantime.
             let words = said(&headers, status.as_str(), &body);
-            tracing::warn!(words, "the new session did not take what the old one knew");
+            tracing::warn!(words, "the new session rejected a setting of the old one");
         }
     }
     Ok(())

@@ -76,7 +76,7 @@ async fn read_all(input: impl AsyncRead + Unpin, sender: mpsc::Sender<Line>) {
             Ok(Some(Ok(line))) if line.trim_ascii().is_empty() => continue,
             Ok(Some(line)) => line,
             Ok(None) => return,
-            Err(cause) => return tracing::debug!(%cause, "the client can no longer be read"),
+            Err(cause) => return tracing::debug!(%cause, "reading from the client failed"),
         };
         if sender.send(line).await.is_err() {
             return;
@@ -98,7 +98,7 @@ struct Bridge {
 impl Bridge {
     async fn take(&mut self, line: Line) {
         let Ok(line) = line else {
-            let words = format!("a message is at most {LONGEST} bytes");
+            let words = format!("a message may have at most {LONGEST} bytes");
             return self.reject(None, RpcError::invalid_request(words)).await;
         };
         let line = Bytes::from(line);
@@ -107,7 +107,7 @@ impl Bridge {
             Ok(Body::Single(Message::Notification(note))) => self.note(&note, line).await,
             Ok(Body::Single(Message::Response(_))) => self.post(line),
             Ok(Body::Batch(_)) => {
-                let words = "batches are not carried; send one message a line";
+                let words = "batches are not supported; send one message a line";
                 self.reject(None, RpcError::invalid_request(words)).await;
             }
             Err((id, error)) => self.reject(id.as_ref(), error).await,
@@ -122,11 +122,11 @@ impl Bridge {
         let id = request.id.clone();
         let link = self.link.clone();
         if self.requests.len() + self.streams.len() >= MAX_UNDER_WAY {
-            let words = format!("{MAX_UNDER_WAY} requests are under way; wait for one of them");
+            let words = format!("too many requests: {MAX_UNDER_WAY} are in progress; wait for one to end");
             return link.output.fail(&id, &words).await;
         }
         if link.has(&id) {
-            let words = "a request of this id is under way";
+            let words = "duplicate id: a request with this id is in progress";
             return self.reject(None, RpcError::invalid_request(words)).await;
         }
         let version = RequestMeta::claim(&request.params).and_then(Value::as_str);

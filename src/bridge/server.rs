@@ -64,7 +64,7 @@ impl Server {
     pub fn new(remote: Remote, token: &Secret, patience: Duration) -> Result<Self, Trouble> {
         let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
         let mut bearer = bearer
-            .map_err(|_| Trouble::new(Standing::Never, "the token holds what no token does"))?;
+            .map_err(|_| Trouble::new(Standing::Never, "the token contains invalid characters"))?;
         bearer.set_sensitive(true);
         Ok(Self {
             remote,
@@ -92,7 +92,7 @@ impl Server {
                 if !again || Instant::now() + wait > until {
                     return Err(trouble);
                 }
-                tracing::debug!(why = trouble.words, "asking again");
+                tracing::debug!(why = trouble.words, "retrying");
             }
             tokio::time::sleep(wait).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -133,7 +133,7 @@ impl Server {
     pub async fn whole(&self, answer: Answer) -> Result<Bytes, Trouble> {
         let body = Limited::new(answer.body, MAX_MESSAGE).collect().await;
         let body = body.map_err(|cause| {
-            let words = format!("the server's answer broke off or is too large: {cause}");
+            let words = format!("the server's response is incomplete or too large: {cause}");
             Trouble::new(Standing::Unknown, words)
         })?;
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);

@@ -152,14 +152,14 @@ pub async fn carry_note(link: &Link, body: Bytes) {
         let answer = match link.server.ask(&asking).await {
             Ok(answer) => answer,
             Err(trouble) => {
-                return tracing::warn!(why = trouble.words, "a message was not carried");
+                return tracing::warn!(why = trouble.words, "forwarding a message failed");
             }
         };
         if session.is_over(answer.status) {
             match renew(link, session.number).await {
                 Ok(()) => continue,
                 Err(trouble) => {
-                    return tracing::warn!(why = trouble.words, "a message was not carried");
+                    return tracing::warn!(why = trouble.words, "forwarding a message failed");
                 }
             }
         }
@@ -167,7 +167,7 @@ pub async fn carry_note(link: &Link, body: Bytes) {
         let body = link.server.whole(answer).await.unwrap_or_default();
         if !matches!(status, StatusCode::ACCEPTED | StatusCode::OK) {
             let words = said(&headers, status.as_str(), &body);
-            tracing::warn!(words, took = ?begun.elapsed(), "a message was not taken");
+            tracing::warn!(words, took = ?begun.elapsed(), "the server rejected a message");
         }
         return;
     }

@@ -33,7 +33,7 @@ pub async fn listen(link: Arc<Link>) {
             Ok(answer) if session.is_over(answer.status) => {
                 last = None;
                 if let Err(trouble) = renew(&link, session.number).await {
-                    tracing::warn!(why = trouble.words, "there is no new session");
+                    tracing::warn!(why = trouble.words, "starting a new session failed");
                     if trouble.standing == Standing::Never {
                         return;
                     }
@@ -46,7 +46,7 @@ pub async fn listen(link: Arc<Link>) {
             // id.
             Ok(_) => last = None,
             Err(trouble) => {
-                tracing::debug!(why = trouble.words, "the stream is opened again");
+                tracing::debug!(why = trouble.words, "reopening the stream");
             }
         }
         tokio::time::sleep(pause).await;

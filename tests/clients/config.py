@@ -167,10 +167,10 @@ def fastmcp(home):
 def claude_code(home):
     """It stands on BoringSSL, which takes no address from an authority that is bounded to addresses."""
     _, words = told()
-    expect("by a name, not by an address" in words, words)
+    expect("by name, not by address" in words, words)
     host = HOST.replace("127.0.0.1", "localhost")
     text, words = told(host=host)
-    expect("by a name, not by an address" not in words, words)
+    expect("by name, not by address" not in words, words)
     env = environment(home, GATEWREN_TOKEN=TOKEN, NODE_EXTRA_CA_CERTS=ADDRESS["ca"], DISABLE_AUTOUPDATER="1")
     run(["bash", "-c", text], env)
     said = run(["claude", "mcp", "get", "gatewren"], env)

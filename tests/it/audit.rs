@@ -192,7 +192,7 @@ fn a_call_that_was_cut_off_is_shown_as_such() {
     let unknown = told(&home.0, &["list", "--outcome", "unknown"]);
     assert_eq!(unknown.len(), 1);
     let shown = said(&home.0, &["show", &unknown[0]["seq"].to_string()]);
-    assert!(shown.contains("unknown: no outcome was written"), "{shown}");
+    assert!(shown.contains("unknown: no outcome was recorded"), "{shown}");
     assert!(said(&home.0, &["verify"]).starts_with("all 1 rows"));
 }
 

@@ -449,7 +449,7 @@ fn a_call_whose_end_nobody_knows_is_not_made_again() {
     let second = place.start();
     for answer in answers(&mut pipe, vec![1, 2]) {
         let said = answer["error"]["message"].as_str().unwrap_or_default();
-        assert!(said.contains("look before it is repeated"), "{answer}");
+        assert!(said.contains("check before you repeat it"), "{answer}");
     }
     wait_until("none was made again", IN_TIME, || {
         sleeping(&marked).is_empty()

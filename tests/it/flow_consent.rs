@@ -254,7 +254,7 @@ fn all_of_an_agent_is_approved_only_as_it_was_shown() {
 
     let late = place.propose("echo late");
     let why = refused(&home.0, &[&all[..], &["--as-of", digest]].concat());
-    assert!(why.contains("no longer what was shown"), "{why}");
+    assert!(why.contains("not those that were shown"), "{why}");
     assert_eq!(
         (place.status(&first), place.status(&late)),
         ("pending".into(), "pending".into())

@@ -20,8 +20,8 @@ pub fn fit(name: &str) -> Result<String, String> {
         return Ok(name.to_owned());
     }
     Err(format!(
-        "a name has 1 to {MAX_CHARS} characters, no control codes and no space at its ends, and begins with \
-         neither -, * nor {ID_PREFIX}"
+        "a name must have 1 to {MAX_CHARS} characters, no control codes and no space at its ends, and must not \
+         begin with -, * or {ID_PREFIX}"
     ))
 }
 
@@ -40,14 +40,14 @@ pub fn find(vault: &Vault, asked: &str) -> Result<Agent, String> {
     match meant.as_slice() {
         [agent] => Ok((*agent).clone()),
         [] => Err(format!(
-            "there is no agent \"{}\"; gatewren agent list shows them",
+            "unknown agent \"{}\"; gatewren agent list shows all agents",
             plain(asked)
         )),
         several => {
             let ids: Vec<&str> = several.iter().map(|agent| agent.id.as_str()).collect();
             let (asked, ids) = (plain(asked), ids.join(", "));
             Err(format!(
-                "several agents are called \"{asked}\"; say which by its id: {ids}"
+                "several agents have the name \"{asked}\"; use one of their ids: {ids}"
             ))
         }
     }
@@ -59,7 +59,7 @@ pub fn find_active(vault: &Vault, asked: &str) -> Result<Agent, String> {
     if agent.revoked_ms.is_some() {
         let name = plain(&agent.name);
         return Err(format!(
-            "{name} ({}) was revoked; gatewren agent add makes a new agent",
+            "{name} ({}) was revoked; add a new agent with gatewren agent add",
             agent.id
         ));
     }

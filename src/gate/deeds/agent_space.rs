@@ -12,7 +12,7 @@ pub fn chosen(asked: Option<&str>, spaces: &Spaces) -> Result<String, String> {
         Some(name) => Err(unknown(name, spaces)),
         None if spaces.is_empty() => Ok(WHOLE_BOX.to_owned()),
         None => Err(format!(
-            "say in which space the agent is kept: {}",
+            "choose the agent's space: {}",
             offered(spaces)
         )),
     }
@@ -23,13 +23,13 @@ fn unknown(name: &str, spaces: &Spaces) -> String {
     let shown = plain(name);
     if spaces.is_empty() {
         return format!(
-            "there is no space \"{shown}\", since the settings have none; [spaces.NAME] makes one, and without \
+            "unknown space \"{shown}\": the settings define none; [spaces.NAME] defines one, and without \
              --space the agent reaches the whole box"
         );
     }
     match nearest(name, known) {
-        Some(meant) => format!("there is no space \"{shown}\"; did you mean \"{meant}\"?"),
-        None => format!("there is no space \"{shown}\", but {}", offered(spaces)),
+        Some(meant) => format!("unknown space \"{shown}\"; did you mean \"{meant}\"?"),
+        None => format!("unknown space \"{shown}\"; use {}", offered(spaces)),
     }
 }
 
@@ -62,9 +62,9 @@ mod tests {
         assert_eq!(chosen(Some("*"), &spaces).as_deref(), Ok("*"));
         assert_eq!(
             chosen(None, &spaces).unwrap_err(),
-            "say in which space the agent is kept: --space media, --space web, or --space '*' for the whole box"
+            "choose the agent's space: --space media, --space web, or --space '*' for the whole box"
         );
         let said = chosen(Some("medai"), &spaces).unwrap_err();
-        assert_eq!(said, "there is no space \"medai\"; did you mean \"media\"?");
+        assert_eq!(said, "unknown space \"medai\"; did you mean \"media\"?");
     }
 }

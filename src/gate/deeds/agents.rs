@@ -45,7 +45,7 @@ pub async fn edit(
         match vault.agents().replace(before, after).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(
-                "the agent was changed by somebody else meanwhile; look at it and try again"
+                "the agent was changed in the meantime; check it and try again"
                     .to_owned(),
             ),
             Err(cause) => Err(VaultError::to_string(&cause)),
@@ -66,7 +66,7 @@ pub async fn revoke((vault, hand): (&Vault, &Hand), agent: &Agent) -> Result<boo
 pub async fn rotate((vault, hand): (&Vault, &Hand), agent: &Agent) -> Result<Secret, String> {
     let deed = about("agent rotate", agent);
     let rotated = hand.recorded(vault, deed, rotate_token(vault, agent));
-    let changed = || "the agent was changed by somebody else meanwhile; try again".to_owned();
+    let changed = || "the agent was changed in the meantime; try again".to_owned();
     rotated.await?.ok_or_else(changed)
 }
 

@@ -57,7 +57,7 @@ impl Batch {
         if self.digest == digest {
             return Ok(());
         }
-        Err("nothing was approved: what waits is no longer what was shown".to_owned())
+        Err("nothing was approved: the pending changes are not those that were shown".to_owned())
     }
 
     /// Decides on each change of the batch.

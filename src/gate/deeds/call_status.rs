@@ -36,9 +36,9 @@ impl CallStatus {
     pub fn words(&self) -> &str {
         match self {
             Self::Ended(word) => word,
-            Self::Unknown => "unknown: no outcome was written",
+            Self::Unknown => "unknown: no outcome was recorded",
             Self::Open => {
-                "open: it is under way, or the server was ended before an outcome was written"
+                "open: it is still running, or the server stopped before an outcome was recorded"
             }
         }
     }

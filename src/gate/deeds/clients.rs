@@ -195,7 +195,7 @@ mcpSettings:
         source: BRACES,
         variable: Some("NODE_EXTRA_CA_CERTS"),
         by_name: false,
-        hint: "Without mcpSettings.allowedAddresses LibreChat goes to no address of a private network.",
+        hint: "Without mcpSettings.allowedAddresses, LibreChat does not connect to private networks.",
     },
     Client {
         word: "open-webui",
@@ -212,7 +212,7 @@ mcpSettings:
     Client {
         word: "n8n",
         title: "n8n",
-        place: "the MCP Client Tool node, with a credential of the kind Bearer Auth",
+        place: "the MCP Client Tool node, with a credential of type Bearer Auth",
         form: Form::Fields,
         text: "Endpoint: {url}\nServer Transport: HTTP Streamable\nAuthentication: Bearer Auth\n\
             Name of the credential: {who}\nBearer Token: {token}",
@@ -225,7 +225,7 @@ mcpSettings:
     Client {
         word: "mcp-remote",
         title: "mcp-remote",
-        place: "a terminal, or whatever starts a server on standard input and output",
+        place: "a terminal, or any client that starts stdio servers",
         form: Form::Shell,
         // The quotes prevent expansion by the shell: mcp-remote itself inserts the variable, so no process list shows
         // the token.

@@ -72,16 +72,16 @@ fn from(text: &str, now: u64) -> Result<Expiry, String> {
         .or_else(|| end_of_day(text))
         .or_else(|| moment_ms(text));
     let ms = ms.ok_or_else(|| {
-        "write how long, such as 30d or 12h (units w, d, h, m, s), the last day, such as 2027-01-31, a time, \
-         such as 2027-01-31T18:00:00Z, or never"
+        "use a duration such as 30d or 12h (units w, d, h, m, s), a last day such as 2027-01-31, a time such as \
+         2027-01-31T18:00:00Z, or never"
             .to_owned()
     })?;
     if ms <= now {
-        return Err("that is over already".to_owned());
+        return Err("that time is in the past".to_owned());
     }
     if ms - now > MOST_MS {
         return Err(
-            "that is more than ten years away; write never for a token without an end".to_owned(),
+            "that is more than ten years away; use never for a token that does not expire".to_owned(),
         );
     }
     Ok(Expiry(Some(ms)))

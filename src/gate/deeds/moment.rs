@@ -16,7 +16,7 @@ impl FromStr for Moment {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let ms = ago(text).or_else(|| moment_ms(text)).ok_or_else(|| {
-            "not a moment; write 2h, 7d, 2026-07-28 or 2026-07-28T09:30:00Z".to_owned()
+            "invalid time; use 2h, 7d, 2026-07-28 or 2026-07-28T09:30:00Z".to_owned()
         })?;
         Ok(Self(i64::try_from(ms).unwrap_or(i64::MAX)))
     }

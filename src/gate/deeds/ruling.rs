@@ -64,9 +64,9 @@ pub async fn rule(
                 refused: None,
             });
         }
-        Ruling::Past(status) => format!("it is {} already", status.as_str()),
-        Ruling::Altered => "what stands in the vault is not what was proposed".to_owned(),
-        Ruling::Absent => "it is gone".to_owned(),
+        Ruling::Past(status) => format!("it is already {}", status.as_str()),
+        Ruling::Altered => "the change in the vault differs from the one that was proposed".to_owned(),
+        Ruling::Absent => "it no longer exists".to_owned(),
     };
     Ok(Ruled {
         change,

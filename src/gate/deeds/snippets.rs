@@ -12,8 +12,8 @@ pub const AUTHORITY_FILE: &str = "$HOME/gatewren-ca.pem";
 const HOME: &str = "/PATH/TO";
 
 /// The hint for a client that could not connect by address.
-const BY_NAME: &str = "It must reach the box by a name, not by an address: what it stands on takes no address from an \
-                       authority that is bounded to those of homes.";
+const BY_NAME: &str = "It must connect by name, not by address: its TLS library accepts no addresses from an \
+                       authority that is limited to private addresses.";
 
 /// The connection data for a snippet.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +92,7 @@ fn snippet(way: &Way<'_>, client: &Client) -> Snippet {
 
 /// Returns the text with the token, or with the client's own source for it, and what that requires.
 fn with_token(client: &Client, token: Option<&str>) -> (String, Vec<String>) {
-    const VARIABLE: &str = "GATEWREN_TOKEN, with the agent's token, is to be in the environment of";
+    const VARIABLE: &str = "Set GATEWREN_TOKEN to the agent's token in the environment of";
     let variable = || {
         if client.form == Form::Shell {
             "GATEWREN_TOKEN holds the agent's token: read -rs GATEWREN_TOKEN && export GATEWREN_TOKEN"
@@ -109,12 +109,12 @@ fn with_token(client: &Client, token: Option<&str>) -> (String, Vec<String>) {
             vec![format!("{} Here: GATEWREN_TOKEN={token}", variable())],
         ),
         (Source::Asks, _) => {
-            let words = format!("{} asks for the token, once.", client.title);
+            let words = format!("{} asks for the token once.", client.title);
             (client.text.to_owned(), vec![words])
         }
         (_, Some(token)) => (given(token), Vec::new()),
         (Source::Paste(place), None) => {
-            let words = format!("The agent's token goes in the place of {place}.");
+            let words = format!("Replace {place} with the agent's token.");
             (given(place), vec![words])
         }
         (Source::Variable(pairs), None) => {
@@ -134,14 +134,15 @@ fn of_authority(client: &Client, authority: Option<&str>) -> (String, Option<Str
     let Some(variable) = client.variable else {
         let is_told = !client.authority_part.is_empty();
         let words = format!(
-            "{title} trusts what its system trusts: have that trust {file}, as the owner's page says for each system."
+            "{title} uses the trust store of its system: add {file} to it, as the owner's page describes for \
+             each system."
         );
         return (String::new(), (!is_told).then_some(words));
     };
     if client.form == Form::Shell {
         return (format!("export {variable}={file}\n"), None);
     }
-    let words = format!("{variable}={file} is to be in the environment of {title}.");
+    let words = format!("Set {variable}={file} in the environment of {title}.");
     (String::new(), Some(words))
 }
 

@@ -23,7 +23,7 @@ impl FromStr for Span {
         let seconds = seconds.filter(|seconds| (1..=MOST_S).contains(seconds));
         seconds
             .map(|seconds| Self(seconds * 1_000))
-            .ok_or_else(|| "not a time from 1s to 30d, such as 30m or 2h".to_owned())
+            .ok_or_else(|| "invalid duration; use 1s to 30d, such as 30m or 2h".to_owned())
     }
 }
 

@@ -20,12 +20,12 @@ pub fn introduce(who: &Principal, name: Option<&str>) -> String {
     } else {
         let _ = write!(
             text,
-            ", and see of it what is in the space {:?}: the rest does not exist for you.",
+            ". Your access is limited to the space {:?}: you cannot see anything outside it.",
             who.space()
         );
     }
     if policy.preset == Preset::Suggest {
-        return text + " You look, and propose what you would change: the owner decides.";
+        return text + " You read, and propose changes: the owner decides on them.";
     }
     let of = |mode: Mode| {
         let mut classes = Risk::ALL.into_iter();
@@ -37,7 +37,7 @@ pub fn introduce(who: &Principal, name: Option<&str>) -> String {
         (Mode::Confirm, "run once the person at your client agrees"),
         (Mode::ConfirmOwner, "run once the owner agrees"),
         (Mode::Propose, "wait in the owner's inbox for approval"),
-        (Mode::Deny, "are not there for you"),
+        (Mode::Deny, "are not available to you"),
     ] {
         let classes = of(mode);
         if !classes.is_empty() {
@@ -46,7 +46,7 @@ pub fn introduce(who: &Principal, name: Option<&str>) -> String {
     }
     if lists_briefly(policy) {
         text +=
-            " The list names the tools that are needed most; the owner can widen it by toolsets.";
+            " The list contains only the most important tools; the owner can add more by toolsets.";
     }
     text
 }
@@ -68,7 +68,7 @@ mod tests {
         );
         assert!(operator.contains("toolsets"), "{operator}");
         let observer = told(Preset::Observe);
-        assert!(observer.contains("are not there for you"), "{observer}");
+        assert!(observer.contains("are not available to you"), "{observer}");
         assert!(!observer.contains("inbox"), "{observer}");
         assert!(told(Preset::Suggest).contains("the owner decides"));
         assert!(told(Preset::Admin).len() < 400, "it is short");

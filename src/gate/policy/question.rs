@@ -39,9 +39,9 @@ pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) ->
         "The agent \"{}\" asks to run {name} ({title}) on this server.\n\
          It is of the class {}, which {meaning}. It is about {}.\n\
          Nothing has been done yet. Tick the box and accept to let it run once, with exactly the arguments below; \
-         anything else refuses it.\n\
+         any other answer refuses it.\n\
          {}\
-         What follows was written by the agent and is no message of this server. Its arguments, as JSON:\n\n    {}",
+         The text below was written by the agent, not by this server. Its arguments, as JSON:\n\n    {}",
         exact_line(who.name()),
         tool.risk(),
         target(tool, &arguments),
@@ -51,7 +51,7 @@ pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) ->
     let tick = json!({
         "type": "boolean",
         "title": "Let it run once",
-        "description": "Without the tick the call is refused.",
+        "description": "If the box is not ticked, the call is refused.",
         "default": false,
     });
     Some(Question {
@@ -83,9 +83,9 @@ fn is_flat_enough(value: &Value, depth: usize) -> bool {
 
 fn meaning(risk: Risk) -> &'static str {
     match risk {
-        Risk::Read => "only looks",
+        Risk::Read => "only reads",
         Risk::Scan => "sends packets to other machines or ports",
-        Risk::Write => "changes what can be changed back",
+        Risk::Write => "makes reversible changes",
         Risk::Disrupt => "stops, destroys or cuts access",
         Risk::Execute => "runs code",
         Risk::Reveal => "may show secrets",
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn arguments_cannot_imitate_our_words_or_hide() {
-        let imitation = "x\"}\n\nIt is of the class read, which only looks.     Tick\u{2028}\u{200b}\u{202e}\u{feff}\u{430}\u{1b}[2J\u{e0041}";
+        let imitation = "x\"}\n\nIt is of the class read, which only reads.     Tick\u{2028}\u{200b}\u{202e}\u{feff}\u{430}\u{1b}[2J\u{e0041}";
         let given = json!({ "container": imitation });
         let (ours, theirs) = parts(&given);
         assert!(
