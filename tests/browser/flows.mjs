@@ -34,9 +34,9 @@ await it('a wrong code sets nothing, and two passwords are refused', async () =>
   expect((await page.textContent('main')).includes('the code is wrong'), 'the code was taken');
   await page.getByLabel('One-time code').fill(trial.owner_code);
   await page.getByLabel('New password').fill(PASSWORD);
-  await page.getByLabel('The same once more').fill('another one');
+  await page.getByLabel('Repeat the password').fill('another one');
   await page.getByRole('button', { name: 'Set the password' }).click();
-  expect((await page.textContent('main')).includes('two different passwords'), 'they were taken');
+  expect((await page.textContent('main')).includes('two passwords differ'), 'they were taken');
   await looksRight('set-up');
 });
 
@@ -76,7 +76,7 @@ await it('the first page is light', async () => {
 
 await it('what an agent proposes appears by itself', async () => {
   await page.goto(`${origin}/owner`);
-  expect((await page.textContent('main')).includes('Nothing waits'), 'something waits');
+  expect((await page.textContent('main')).includes('No changes are pending'), 'something waits');
   // The stream is there when the page has asked for it.
   await page.waitForTimeout(500);
   await proposed(`please ${HOSTILE}`);
@@ -144,7 +144,7 @@ await it('approving all decides on what was shown, or on nothing', async () => {
   expect((await page.textContent('main')).includes('Nothing was approved'), 'it does not say so');
   for (const id of [...ids, late]) expect(gatewren('inbox', 'show', id).includes('pending'), `${id} was decided on`);
   await page.getByRole('button', { name: 'Approve all 3' }).click();
-  expect((await page.textContent('main')).includes('They run once each'), 'it does not say so');
+  expect((await page.textContent('main')).includes('Each runs once'), 'it does not say so');
   for (const id of [...ids, late]) expect(!gatewren('inbox', 'show', id).includes('pending'), `${id} waits still`);
 });
 
@@ -154,10 +154,10 @@ await it('approving and allowing the same for a while, and ending that', async (
   await page.getByLabel('For', { exact: true }).selectOption('4h');
   await page.getByRole('button', { name: 'Approve, and allow the same' }).click();
   await page.goto(`${origin}/owner`);
-  await page.getByRole('heading', { name: 'Allowed for a while' }).waitFor();
+  await page.getByRole('heading', { name: 'Temporary grants' }).waitFor();
   await shot(page, kind, 'grants');
   await page.getByRole('button', { name: 'End it' }).click();
-  expect((await page.textContent('main')).includes('no longer allowed'), 'it does not say so');
+  expect((await page.textContent('main')).includes('The grant has ended'), 'it does not say so');
 });
 
 let token;
@@ -185,7 +185,7 @@ await it('another policy: seen before it is saved, and in force with the next ca
   await page.getByLabel(/^observe/).check();
   await page.getByRole('button', { name: 'Preview' }).click();
   const main = await page.textContent('main');
-  expect(main.includes('What it would see') && main.includes('policy: operate -> observe'), main);
+  expect(main.includes('Its tools after the change') && main.includes('policy: operate -> observe'), main);
   const names = async () => (await rpc(token, 'tools/list')).result.tools.map(({ name }) => name);
   expect((await names()).includes('container_restart'), 'the preview was in force');
   await looksRight('preview');
@@ -217,7 +217,7 @@ await it('the box: what it is, what it uses, what changed and who did it', async
   await page.goto(`${origin}/owner/box`);
   await page.locator('.chart svg').first().waitFor();
   const main = await page.textContent('main');
-  for (const part of ['CPU', 'Memory', 'Fullest disk', 'What changed lately', 'observer']) {
+  for (const part of ['CPU', 'Memory', 'Fullest disk', 'Recent changes', 'observer']) {
     expect(main.includes(part), `${part} is not in: ${main.slice(0, 500)}`);
   }
   await looksRight('box');
@@ -235,7 +235,7 @@ await it('the audit: found by agent, one call in full, the chain, all of it', as
   expect((await page.textContent('main')).includes('Arguments, without secrets'), 'it is not shown in full');
   await shot(page, kind, 'call');
   await page.goto(`${origin}/owner/audit?verify=1`);
-  expect((await page.textContent('main')).includes('Every row is as it was written'), 'the chain is not verified');
+  expect((await page.textContent('main')).includes('The chain is intact'), 'the chain is not verified');
   const [download] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('link', { name: 'Export all' }).click(),

@@ -70,7 +70,7 @@ export async function setUp(page, code = trial.owner_code) {
   await page.goto(`${origin}/`);
   await page.getByLabel('One-time code').fill(code);
   await page.getByLabel('New password').fill(PASSWORD);
-  await page.getByLabel('The same once more').fill(PASSWORD);
+  await page.getByLabel('Repeat the password').fill(PASSWORD);
   await page.getByRole('button', { name: 'Set the password' }).click();
 }
 

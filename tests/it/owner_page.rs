@@ -91,7 +91,7 @@ fn the_code_sets_the_first_password_once() {
     for (code, password, again, words) in [
         (first.as_str(), PASSWORD, PASSWORD, "the code is wrong"),
         ("", PASSWORD, PASSWORD, "the code is wrong"),
-        (&second, PASSWORD, "other", "two different passwords"),
+        (&second, PASSWORD, "other", "two passwords differ"),
         (&second, "short", "short", "fewer than 10 characters"),
     ] {
         let answer = set(code, password, again);
@@ -103,7 +103,7 @@ fn the_code_sets_the_first_password_once() {
     assert!(
         get(&client, "/owner", &cookie)
             .body
-            .contains("Nothing waits")
+            .contains("No changes are pending")
     );
     assert_eq!(set(&second, PASSWORD, PASSWORD).status, 400, "once");
     let words = tell(&home, &["owner", "setup"]).unwrap_err();

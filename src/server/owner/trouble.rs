@@ -43,14 +43,14 @@ impl Trouble {
 
 impl From<VaultError> for Trouble {
     fn from(cause: VaultError) -> Self {
-        tracing::error!("the owner's page could not be made: {cause}");
+        tracing::error!("rendering the owner's page failed: {cause}");
         Self::Unavailable
     }
 }
 
 impl From<StateError> for Trouble {
     fn from(cause: StateError) -> Self {
-        tracing::error!("the owner's page could not be made: {cause}");
+        tracing::error!("rendering the owner's page failed: {cause}");
         Self::Unavailable
     }
 }

@@ -13,41 +13,41 @@ pub const CONNECT: &str = "Connect";
 pub const LOGINS: &str = "Sign-ins";
 pub const TROUBLE: &str = "That did not work";
 pub const TO_INBOX: &str = "To the inbox";
-pub const AGAIN: &str = "To the start";
+pub const AGAIN: &str = "To the start page";
 pub const SIGNED_OUT: &str = "You are not signed in.";
-pub const ABSENT: &str = "There is no such thing here, or no longer.";
+pub const ABSENT: &str = "Not found: it does not exist, or no longer does.";
 pub const UNAVAILABLE: &str =
-    "That cannot be known at the moment. The log of gatewren says why; try again soon.";
+    "This is not available at the moment. The reason is in gatewren's log; try again soon.";
 pub const NO_SUCH_DEED: &str =
-    "This form asks for nothing that is known here. Load the page again.";
+    "This form requests an unknown action. Reload the page.";
 pub const TOO_MANY_READERS: &str =
-    "Too many pages are open; this one shows news when it is loaded again.";
+    "Too many pages are open; reload this one to see news.";
 
 // Signing in.
-pub const GO_ON: &str = "Go on";
+pub const GO_ON: &str = "Continue";
 pub const SIGN_IN: &str = "Sign in";
 pub const SET_UP: &str = "Set the owner's password";
 pub const SET_UP_HOW: &str =
-    "The code shows that you may open this box. It is good once, for a day. On the box, run:";
+    "The code proves that you own this box. It can be used once, within a day. To get it, run on the box:";
 pub const CODE: &str = "One-time code";
 pub const PASSWORD: &str = "The owner's password";
 pub const NEW_PASSWORD: &str = "New password, 10 characters or more";
-pub const ONCE_MORE: &str = "The same once more";
+pub const ONCE_MORE: &str = "Repeat the password";
 pub const SET_IT: &str = "Set the password";
-pub const TWO_PASSWORDS: &str = "These were two different passwords; nothing was set.";
+pub const TWO_PASSWORDS: &str = "The two passwords differ; nothing was set.";
 pub const FORGOTTEN: &str =
-    "Forgotten? Root sets a new one on the box: sudo gatewren owner set-password";
+    "Forgotten? Root can set a new one on the box: sudo gatewren owner set-password";
 pub const SIGN_OUT: &str = "Sign out";
 pub const SIGN_OUT_EVERYWHERE: &str = "Sign the owner out everywhere";
 pub const THIS_ONE: &str = "this one";
 pub const OWNER: &str = "owner";
-pub const FORMER_AGENT: &str = "an agent with another token now";
+pub const FORMER_AGENT: &str = "an agent with a new token since";
 
 // The inbox.
-pub const NOTHING_WAITS: &str = "Nothing waits for you.";
-pub const MOVED: &str = "its target has moved";
-pub const ALL_OF: &str = "All that waits of";
-pub const ALL_OF_HOW: &str = "Approving runs the changes of this agent that this page shows in full, in the order in which they were proposed. If anything of this agent has changed since, nothing is approved and the page is shown again. Rejecting decides on all that waits of it, on every page.";
+pub const NOTHING_WAITS: &str = "No changes are pending.";
+pub const MOVED: &str = "its target has changed";
+pub const ALL_OF: &str = "All pending changes of";
+pub const ALL_OF_HOW: &str = "Approving runs the changes of this agent that this page shows in full, in the order in which they were proposed. If its pending changes have changed since, nothing is approved and the page is shown again. Rejecting applies to all its pending changes, on every page.";
 pub const TOO_LONG: &str =
     "It is too long to be shown here in full. Read and approve it on its own page.";
 pub const CHARACTERS: &str = "characters";
@@ -60,10 +60,10 @@ pub const AS_TEXT: &str = "text";
 pub const AS_JSON: &str = "JSON";
 pub const APPROVE_ALL: &str = "Approve all";
 pub const REJECT_ALL: &str = "Reject all";
-pub const GRANTS: &str = "Allowed for a while";
+pub const GRANTS: &str = "Temporary grants";
 pub const UNTIL: &str = "until";
 pub const END_GRANT: &str = "End it";
-pub const ENDED: &str = "Decided or over";
+pub const ENDED: &str = "Decided or expired";
 pub const WHEN: &str = "When";
 pub const AGENT: &str = "Agent";
 pub const TOOL: &str = "Tool";
@@ -71,25 +71,26 @@ pub const TARGET: &str = "Target";
 pub const OUTCOME: &str = "Outcome";
 pub const REASON: &str = "The reason, in the agent's own words:";
 pub const RESTS_ON_NOTHING: &str =
-    "What this does may be about anything, so nothing is watched for it.";
-pub const HAS_NOT_MOVED: &str = "What it is about has not moved since it was proposed.";
-pub const HAS_MOVED: &str = "What it is about has moved since it was proposed:";
-pub const MAY_HAVE_MOVED: &str = "Whether what it is about has moved is not known.";
+    "This call may affect anything, so no target is watched for it.";
+pub const HAS_NOT_MOVED: &str = "Its target has not changed since it was proposed.";
+pub const HAS_MOVED: &str = "Its target has changed since it was proposed:";
+pub const MAY_HAVE_MOVED: &str = "It is unknown whether its target has changed.";
 pub const REVISION: &str = "revision";
 pub const PROPOSED_AT: &str = "proposed at revision";
-pub const WOULD_DO: &str = "What it would do";
+pub const WOULD_DO: &str = "Effect";
 pub const NO_ARGUMENTS: &str = "It has no arguments.";
 pub const IS_SO: &str = "as it is now";
 pub const AS_IT_IS: &str = "As it is now:";
 pub const EXACT: &str = "The exact arguments";
-pub const ALTERED: &str = "The arguments are not those that were proposed: it cannot be approved.";
+pub const ALTERED: &str =
+    "The arguments differ from the proposed ones: the change cannot be approved.";
 pub const DECIDE: &str = "Decide";
 pub const APPROVE: &str = "Approve";
 pub const REJECT: &str = "Reject";
 pub const NOTE: &str = "Note, which the agent can read";
 pub const GRANT_FOR: &str = "For";
 pub const APPROVE_AND_GRANT: &str = "Approve, and allow the same";
-pub const GRANT_HOW: &str = "Allowing lets this agent make these calls without asking, until the time is over or you end it. A command prefix is whole words; a command with characters that a shell interprets is always asked about.";
+pub const GRANT_HOW: &str = "A grant lets this agent make these calls without asking, until it expires or you end it. A command prefix consists of whole words. A command with characters that a shell interprets always needs approval.";
 pub const GRANT_WHAT: &str = "Allow";
 pub const GRANT_EXACT: &str = "exactly this call";
 pub const GRANT_PREFIX: &str = "commands that begin with these words";
@@ -98,8 +99,8 @@ pub const SURE: &str = "Allow every call?";
 pub const SURE_FOR: &str = "for";
 pub const SURE_AGENT: &str = "You are about to allow this to";
 pub const SURE_HOW: &str =
-    "Nothing of it will be shown to you before it runs. The change itself is approved as well.";
-pub const SURE_YES: &str = "Approve, and allow all of it";
+    "These calls are not shown to you before they run. The change itself is approved as well.";
+pub const SURE_YES: &str = "Approve, and allow every call";
 pub const SURE_NO: &str = "Back to the change";
 pub const HISTORY: &str = "History";
 pub const ID: &str = "Id";
@@ -110,10 +111,10 @@ pub const DECIDED: &str = "Decided";
 pub const PROPOSAL: &str = "Proposal";
 pub const RUN: &str = "Run";
 pub const IN_THE_AUDIT: &str = "in the audit";
-pub const RESULT: &str = "Result, as the tool answered";
+pub const RESULT: &str = "Result of the tool";
 pub const LONG_NOTE: &str = "The note is longer than 500 bytes.";
 pub const CHANGED_SINCE: &str =
-    "This change is no longer the one that the page showed. Look at it again.";
+    "This change differs from the one that the page showed. Check it again.";
 
 /// The durations of a grant: form value and label.
 pub const SPANS: [(&str, &str); 4] = [
@@ -127,22 +128,22 @@ pub const SPANS: [(&str, &str); 4] = [
 pub const SAID: [(&str, &str); 10] = [
     (
         "not-as-shown",
-        "Nothing was approved: what waits of this agent is no longer what the page showed. This is what waits now.",
+        "Nothing was approved: the pending changes of this agent are not those that the page showed. These are pending now.",
     ),
-    ("approved", "Approved. It runs once, just as it was shown."),
+    ("approved", "Approved. It runs once, exactly as shown."),
     ("rejected", "Rejected. It does not run."),
     (
         "all-approved",
-        "Approved. They run once each, just as they were shown.",
+        "Approved. Each runs once, exactly as shown.",
     ),
     ("all-rejected", "Rejected. They do not run."),
-    ("grant-ended", "This is no longer allowed without asking."),
+    ("grant-ended", "The grant has ended."),
     (
         "revoked",
-        "The agent is revoked, and what it had open has ended.",
+        "The agent is revoked, and its sessions and streams are closed.",
     ),
-    ("edited", "Saved. It holds from the agent's next call on."),
-    ("unchanged", "It is so already; nothing was changed."),
+    ("edited", "Saved. It applies from the agent's next call."),
+    ("unchanged", "Nothing differs, so nothing was changed."),
     ("signed-out", "Signed out."),
 ];
 
@@ -153,21 +154,21 @@ pub const VERSION: &str = "Version";
 pub const KERNEL: &str = "Kernel";
 pub const ARCHITECTURE: &str = "Architecture";
 pub const CONTAINERS: &str = "Containers";
-pub const NO_CONTAINERS: &str = "There are no containers, or none that can be seen.";
-pub const NO_SAMPLES: &str = "There is nothing to draw yet; it is measured once a minute.";
+pub const NO_CONTAINERS: &str = "There are no containers, or none are visible.";
+pub const NO_SAMPLES: &str = "There is no data yet; it is measured once a minute.";
 pub const CPU: &str = "CPU";
 pub const MEMORY: &str = "Memory";
 pub const DISK: &str = "Fullest disk";
 pub const RECEIVED: &str = "Received";
 pub const SENT: &str = "Sent";
-pub const LATELY: &str = "What changed lately";
-pub const NOTHING_LATELY: &str = "Nothing has changed that is kept in the log.";
+pub const LATELY: &str = "Recent changes";
+pub const NOTHING_LATELY: &str = "The log contains no changes.";
 pub const WHAT: &str = "What";
 pub const WHO: &str = "Who";
 pub const THE_CALL: &str = "the call";
 
 // Agents.
-pub const NO_AGENTS: &str = "There are no agents yet. Each AI client gets one of its own.";
+pub const NO_AGENTS: &str = "There are no agents yet. Each AI client needs its own agent.";
 pub const NEW_AGENT: &str = "A new agent";
 pub const ADD_AGENT: &str = "Add it and show its token";
 pub const REVOKED_AGENTS: &str = "Revoked";
@@ -179,59 +180,60 @@ pub const NEVER: &str = "never";
 pub const NO_END: &str = "no end";
 pub const ADDED: &str = "Added";
 pub const REVOKED: &str = "Revoked";
-pub const REVOKED_ALREADY: &str = "This agent was revoked; add a new one.";
+pub const REVOKED_ALREADY: &str = "This agent is revoked; add a new one.";
 pub const EXPIRES_EXAMPLE: &str = "365d";
 pub const EXPIRES_NEVER: &str = "never";
 pub const EXPIRES_HOW: &str =
-    "After how long, such as 30d or 12h, the last day, such as 2027-01-31, or never.";
+    "A duration such as 30d or 12h, a last day such as 2027-01-31, or never.";
 pub const EXPIRES_NEW: &str = "Empty: its token expires after a year.";
-pub const EXPIRES_KEPT: &str = "Empty: as it is.";
-pub const EXPIRES_SOON: &str = "Its token expires soon. To keep it, change when it expires below.";
+pub const EXPIRES_KEPT: &str = "Empty: unchanged.";
+pub const EXPIRES_SOON: &str = "Its token expires soon. To keep it, change the expiry below.";
 pub const SOON: &str = "expires soon";
 pub const VALID_UNTIL: &str = "Valid until";
-pub const DIFFERS: &str = "What differs from the policy";
+pub const DIFFERS: &str = "Differences from the policy";
 pub const CLASSES: &str = "Classes of tools";
-pub const AS_POLICY_SAYS: &str = "as the policy says";
+pub const AS_POLICY_SAYS: &str = "default of the policy";
 pub const CHOOSE: &str = "choose one";
 pub const CHOOSE_POLICY: &str = "Choose a policy: observe, suggest, operate or admin.";
 pub const CHOOSE_MODE: &str = "Choose a mode: allow, confirm, confirm-owner, propose or deny.";
 pub const WHOLE_BOX: &str = "the whole box";
-pub const NO_SUCH_SPACE: &str = "(the settings have no such space)";
+pub const NO_SUCH_SPACE: &str = "(not in the settings)";
 pub const TOOLSETS: &str = "Toolsets";
 pub const TOOLSETS_HOW: &str =
-    "Only tools of these groups, with spaces between them. Empty: as the policy says.";
+    "Only tools of these toolsets, separated by spaces. Empty: default of the policy.";
 pub const CONTAINERS_HOW: &str =
-    "Only containers that fit, such as arr-*. Empty: all of its space.";
+    "Only matching containers, such as arr-*. Empty: all of its space.";
 pub const NETWORKS: &str = "Networks";
 pub const NETWORKS_HOW: &str =
     "Only from these addresses, such as 192.168.1.0/24. Empty: from anywhere.";
 pub const TOO_MANY_LISTED: &str = "A list has at most 64 entries.";
 pub const AGENT_ADDED: &str = "Added. This is its token; it is not shown again.";
 pub const TOKEN_ROTATED: &str =
-    "The old token is good no more. This is the new one; it is not shown again.";
+    "The old token is revoked. This is the new one; it is not shown again.";
 pub const TOKEN: &str = "Token";
-pub const TOKEN_ONCE: &str = "Whoever has it comes in as this agent. Only its hash is kept here.";
-pub const TOKEN_HOW: &str = "A new token ends the old one at once. Revoking ends the agent, with everything that it has open.";
+pub const TOKEN_ONCE: &str =
+    "Anyone with this token has this agent's access. Only its hash is stored here.";
+pub const TOKEN_HOW: &str = "A new token revokes the old one at once. Revoking the agent ends its access and closes its sessions and streams.";
 pub const QR: &str = "The token as a QR code";
 pub const COPY: &str = "Copy";
 pub const COPIED: &str = "Copied";
-pub const CLIENTS: &str = "Ready for your client";
-pub const AUTHORITY_FIRST: &str = "The client must trust this box's certificate authority, saved on its machine as gatewren-ca.pem:";
-pub const GOES_INTO: &str = "Goes into:";
+pub const CLIENTS: &str = "Configuration for your client";
+pub const AUTHORITY_FIRST: &str = "The client must trust this box's certificate authority. Save it on the client's machine as gatewren-ca.pem:";
+pub const GOES_INTO: &str = "Paste it into:";
 pub const TO_AGENT: &str = "To the agent";
 pub const PREVIEW: &str = "Preview";
 pub const SAVE: &str = "Save";
 pub const NOTHING_DIFFERS: &str = "Nothing would change.";
-pub const SEES: &str = "What it sees";
-pub const WOULD_SEE: &str = "What it would see";
+pub const SEES: &str = "Its tools";
+pub const WOULD_SEE: &str = "Its tools after the change";
 pub const EDIT: &str = "Edit";
 pub const ROTATE: &str = "New token";
 pub const REVOKE: &str = "Revoke";
 pub const NO_TOOLS: &str =
-    "No tools exist for it, or the server was not started yet with this vault.";
-pub const TOOLS_WHOSE_CALLS: &str = "tools whose calls";
-pub const TOOLS_OFF: &str = "tools that are off on this box, by keys of helper.toml";
-pub const TOOLS_HIDDEN: &str = "tools do not exist for it";
+    "It has no tools, or the server has not yet started with this vault.";
+pub const TOOLS_WHOSE_CALLS: &str = "tools with calls that";
+pub const TOOLS_OFF: &str = "tools that helper.toml disables on this box";
+pub const TOOLS_HIDDEN: &str = "tools are hidden from it";
 pub const LAST_CALLS: &str = "Its last calls";
 pub const ALL_CALLS: &str = "All its calls";
 pub const REFUSALS: &str = "Refused";
@@ -243,20 +245,21 @@ pub const BEFORE: &str = "Before";
 pub const SEARCH: &str = "Search";
 pub const VERIFY: &str = "Verify the chain";
 pub const EXPORT: &str = "Export all";
-pub const MORE_CALLS: &str = "These are the newest; say before when to see earlier ones.";
-pub const NO_CALLS: &str = "There are no such calls.";
-pub const CHAIN_INTACT: &str = "Every row is as it was written. Rows:";
-pub const CHAIN_TRIMMED: &str = "Trimmed before them:";
-pub const CHAIN_BROKEN: &str = "The record is broken at row";
-pub const EXACT_SEALED: &str = "Something was left out here. The exact arguments are sealed to the owner's key; on the box, this opens them:";
-pub const EXACT_NONE: &str = "Something was left out here, and the exact arguments are not kept:";
+pub const MORE_CALLS: &str = "These are the newest; set Before to see earlier ones.";
+pub const NO_CALLS: &str = "No calls match.";
+pub const CHAIN_INTACT: &str = "The chain is intact. Rows:";
+pub const CHAIN_TRIMMED: &str = "Trimmed before:";
+pub const CHAIN_BROKEN: &str = "The chain is broken at row";
+pub const EXACT_SEALED: &str = "Some values are left out here. The exact arguments are encrypted with the owner's key; to read them, run on the box:";
+pub const EXACT_NONE: &str =
+    "Some values are left out here, and the exact arguments are not stored:";
 pub const ROW: &str = "Row";
 pub const REQUEST: &str = "Request";
 pub const SESSION: &str = "Session";
 pub const ADDRESS: &str = "Address";
 pub const RISK: &str = "Risk";
 pub const MODE: &str = "Mode";
-pub const TOOK_MS: &str = "Took, in ms";
+pub const TOOK_MS: &str = "Duration, in ms";
 pub const BEGAN: &str = "Began";
 pub const ENDED_AT: &str = "Ended";
 pub const CHANGE: &str = "Change";
@@ -266,37 +269,37 @@ pub const LARGE_EXPORT: &str =
 
 // Connecting.
 pub const ADDRESS_OF_MCP: &str = "The address";
-pub const TOKEN_FIRST: &str = "A client comes in with the token of an agent:";
-pub const WITHOUT_TOKEN: &str = "A program that holds no token, such as a connector of a chat service, is given this address. It sends you here to decide:";
-pub const OTHERS_VOUCH: &str = "The certificate is one that you have given; nothing has to be trusted by hand if clients know who signed it.";
+pub const TOKEN_FIRST: &str = "A client connects with the token of an agent:";
+pub const WITHOUT_TOKEN: &str = "Give this address to a program without a token, such as a connector of a chat service. It sends you here to decide:";
+pub const OTHERS_VOUCH: &str = "The certificate is one that you installed. Clients that know its issuer need no further setup.";
 pub const AUTHORITY: &str = "The certificate authority";
-pub const AUTHORITY_WHY: &str = "This box has an authority of its own. It can vouch for the names of this box and for private addresses alone, never for a site of the world. Clients that trust it know that they speak with this box.";
-pub const FINGERPRINT: &str = "Compare before you trust it. Its SHA-256 is:";
+pub const AUTHORITY_WHY: &str = "This box has its own certificate authority. It can only sign for the names of this box and for private addresses, never for public sites. Clients that trust it can verify that they are connected to this box.";
+pub const FINGERPRINT: &str = "Compare its SHA-256 fingerprint before you trust it:";
 pub const FINGERPRINT_HOW: &str =
-    "This page came over the same wire. What counts is what the box itself says:";
-pub const PER_SYSTEM: &str = "Trust it, system by system";
+    "This page came over the same connection. Trust only the fingerprint that the box itself prints:";
+pub const PER_SYSTEM: &str = "How to trust it on each system";
 pub const FETCH_FIRST: &str =
-    "Fetch it, and compare the fingerprint with the one that the box says:";
+    "Download it, and compare its fingerprint with the one that the box prints:";
 
 pub const CONFIRM: &str = "Type your password again";
-pub const CONFIRM_WHY: &str = "What you asked for gives access or widens it, and you typed your password more than 10 minutes ago. Once it is typed, what you asked for is done.";
+pub const CONFIRM_WHY: &str = "This action gives or widens access, and you last typed your password more than 10 minutes ago. Type it to continue the action.";
 
 /// A description of a policy preset.
 pub fn preset(preset: Preset) -> &'static str {
     match preset {
-        Preset::Observe => "sees; changes nothing",
-        Preset::Suggest => "sees, and proposes changes that you decide on",
-        Preset::Operate => "changes what can be changed back, and proposes the rest",
-        Preset::Admin => "does everything; the gravest only when it is confirmed at the client",
+        Preset::Observe => "reads; changes nothing",
+        Preset::Suggest => "reads, and proposes changes for your decision",
+        Preset::Operate => "makes reversible changes, and proposes the rest",
+        Preset::Admin => "does everything; the most dangerous calls only after confirmation at the client",
     }
 }
 
 /// A description of a class of risk.
 pub fn risk(risk: Risk) -> &'static str {
     match risk {
-        Risk::Read => "looks",
+        Risk::Read => "changes nothing",
         Risk::Scan => "sends packets to other machines or ports",
-        Risk::Write => "changes what can be changed back",
+        Risk::Write => "makes reversible changes",
         Risk::Disrupt => "stops, destroys or cuts access",
         Risk::Execute => "runs code",
         Risk::Reveal => "may show secrets",
@@ -309,8 +312,8 @@ pub fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Allow => "run",
         Mode::Confirm => "ask the person at the client",
-        Mode::ConfirmOwner => "ask you, and wait for your decision where the client can",
+        Mode::ConfirmOwner => "ask you, and wait for your decision if the client can",
         Mode::Propose => "wait in the inbox for you",
-        Mode::Deny => "do not exist",
+        Mode::Deny => "are hidden",
     }
 }
