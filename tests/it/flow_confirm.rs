@@ -19,10 +19,10 @@ fn refusals() -> Vec<(&'static str, Value)> {
         ("did not agree", json!({ "action": "decline" })),
         ("did not agree", accept(json!({ "run": false }))),
         ("without an answer", json!({ "action": "cancel" })),
-        ("could be read", accept(json!({}))),
-        ("could be read", accept(json!({ "run": "true" }))),
-        ("could be read", json!({ "action": "accept" })),
-        ("could be read", json!({ "run": true })),
+        ("an invalid answer", accept(json!({}))),
+        ("an invalid answer", accept(json!({ "run": "true" }))),
+        ("an invalid answer", json!({ "action": "accept" })),
+        ("an invalid answer", json!({ "run": true })),
     ]
 }
 
@@ -90,7 +90,7 @@ fn a_yes_lets_a_call_run_once_in_2026() {
     assert!(ran(&failure), "{failure}");
     let failure = agreed.send().failure();
     assert!(
-        failure.contains("no open question"),
+        failure.contains("is open for this answer"),
         "it was used: {failure}"
     );
 
@@ -99,13 +99,13 @@ fn a_yes_lets_a_call_run_once_in_2026() {
         let failure = again(&call, &asked, &answer).send().failure();
         assert!(failure.contains(words), "{answer}: {failure}");
         let failure = again(&call, &asked, &yes()).send().failure();
-        assert!(failure.contains("no open question"), "{answer}: {failure}");
+        assert!(failure.contains("is open for this answer"), "{answer}: {failure}");
     }
     let silent = question(&call.send());
     let failure = call
         .clone()
         .param("requestState", silent["requestState"].clone());
-    assert!(failure.send().failure().contains("could be read"));
+    assert!(failure.send().failure().contains("an invalid answer"));
 
     let used = ("confirm", "refused");
     let mut expected = vec![("confirm", "accepted"), ("confirmed", "failed"), used];
@@ -269,7 +269,7 @@ fn a_call_that_no_question_shows_whole_becomes_a_change() {
     wait_until("it comes in", IN_TIME, || list.send().status == 200);
     let long = json!({ "command": format!("true {}", "x".repeat(20_000)) });
     let answer = asking(&client, "system_shell", long).send();
-    became_change(&answer, "too long to be shown whole");
+    became_change(&answer, "too long to be shown in full");
     // An invalid call is rejected, and becomes no change.
     let wrong = json!({ "command": "x".repeat(20_000), "user": 5 });
     let failure = asking(&client, "system_shell", wrong).send().failure();

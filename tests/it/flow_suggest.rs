@@ -261,7 +261,7 @@ fn an_agent_in_a_space_finds_and_proposes_nothing_beyond_it() {
     );
     let shell = propose("system_shell", &json!({ "command": "true" }));
     let failure = client.call("propose_change", shell).send().failure();
-    assert!(failure.contains("There is no tool"), "{failure}");
+    assert!(failure.contains("You cannot propose"), "{failure}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn the_server_goes_on_refuses_what_it_cannot_write_and_loses_nothing() {
 
     // It logs the error, and still answers calls that need no write.
     let log = server.log();
-    let said = "could not be written to the audit";
+    let said = "of a call to the audit";
     assert!(log.contains(said) && log.contains("full"), "{log}");
     assert_eq!(server.client().modern("tools/list").send().status, 200);
 

@@ -35,7 +35,7 @@ impl WithChanges {
         let found = self.vault.changes().get_of(&viewer.agent, id);
         found.map_err(|cause| {
             let reference = reference::next();
-            tracing::error!(%cause, %reference, "a change could not be read");
+            tracing::error!(%cause, %reference, "cannot read a change");
             RpcError::internal(&reference)
         })
     }
@@ -60,7 +60,7 @@ impl ResourceSource for WithChanges {
             uri_template: format!("{CHANGES}{{id}}"),
             name: "change".to_owned(),
             description: Some(
-                "Something that this agent has proposed, and how it stands".to_owned(),
+                "A change that this agent proposed, with its status".to_owned(),
             ),
             mime_type: Some("application/json".to_owned()),
             ..ResourceTemplate::default()
@@ -112,7 +112,7 @@ impl ResourceSource for WithChanges {
 
     fn newest_apart(&self) -> u64 {
         self.vault.changes().newest().unwrap_or_else(|cause| {
-            tracing::error!(%cause, "the inbox could not be asked");
+            tracing::error!(%cause, "cannot read the inbox");
             0
         })
     }

@@ -21,7 +21,7 @@ pub(super) fn find(engine: &Engine, agent: &str, id: &str) -> Result<Option<Task
     };
     let found = vault.changes().get_of(agent, id).map_err(|cause| {
         let reference = reference::next();
-        tracing::error!(%cause, %reference, "a change could not be read");
+        tracing::error!(%cause, %reference, "cannot read a change");
         RpcError::internal(&reference)
     })?;
     Ok(found.as_ref().map(task_of))
@@ -96,7 +96,7 @@ pub(super) fn cancel(engine: &Engine, agent: &str, id: &str) {
     let (agent, id) = (agent.to_owned(), id.to_owned());
     tokio::spawn(async move {
         if let Err(cause) = vault.changes().withdraw(&agent, &id).await {
-            tracing::error!(%cause, change = id, "a change could not be withdrawn");
+            tracing::error!(%cause, change = id, "cannot withdraw a change");
         }
     });
 }
@@ -166,20 +166,20 @@ pub(super) fn words_of(change: &Change) -> String {
     match change.status {
         ChangeStatus::Pending => format!("Change {id} ({tool}) waits for the owner. {words}"),
         ChangeStatus::Approved => format!("The owner has approved change {id} ({tool}).{said}"),
-        ChangeStatus::Running => format!("Change {id} ({tool}) runs."),
+        ChangeStatus::Running => format!("Change {id} ({tool}) is running."),
         ChangeStatus::Applied => format!("Change {id} ({tool}) was done.{said}"),
         ChangeStatus::Failed => format!("Change {id} ({tool}) failed. {words}{said}"),
         ChangeStatus::Rejected => {
             format!("The owner has rejected change {id} ({tool}). Nothing was done.{said}")
         }
         ChangeStatus::Expired => format!(
-            "Change {id} ({tool}) was not begun before its time was over. Nothing was done."
+            "Change {id} ({tool}) expired before it was run. Nothing was done."
         ),
         ChangeStatus::Withdrawn => {
             format!("Change {id} ({tool}) was withdrawn. Nothing was done. {words}")
         }
         ChangeStatus::Unknown => {
-            format!("What became of change {id} ({tool}) is not known. {words}")
+            format!("The outcome of change {id} ({tool}) is unknown. {words}")
         }
     }
     .trim_end()

@@ -20,13 +20,13 @@ pub fn change_tools(vault: Arc<Vault>) -> Toolset<Vault> {
         .named("changes")
         .tool("change_get", Risk::Read, get)
         .about(Scope::Within)
-        .titled("How a proposal stands")
+        .titled("Show a proposal")
         .tool("change_list", Risk::Read, list)
         .about(Scope::Within)
         .titled("List proposals")
         .tool("change_withdraw", Risk::Write, withdraw)
         .about(Scope::Within)
-        .titled("Take a proposal back")
+        .titled("Withdraw a proposal")
 }
 
 /// Show the status and result of a change that you proposed, including the owner's decision. Only your own changes
@@ -89,7 +89,7 @@ async fn withdraw(vault: Arc<Vault>, Withdraw { change }: Withdraw, cx: Cx) -> R
     match ruling.map_err(|cause| unreadable(&cause))? {
         Ruling::Done(withdrawn) => Ok(ChangeView::of(&withdrawn)),
         Ruling::Past(status) => Err(ToolError::new(format!(
-            "It is {} already and cannot be taken back.",
+            "The change is already {} and cannot be withdrawn.",
             status.as_str()
         ))
         .into()),
@@ -100,15 +100,15 @@ async fn withdraw(vault: Arc<Vault>, Withdraw { change }: Withdraw, cx: Cx) -> R
 /// The same error for an id that never existed, an expired change and another agent's change.
 fn absent(change: &str) -> Interruption {
     let shown: String = change.chars().take(64).collect();
-    ToolError::new(format!("There is no change {shown} of yours."))
-        .hint("change_list names them.")
+    ToolError::new(format!("You have no change {shown}."))
+        .hint("change_list lists your changes.")
         .into()
 }
 
 fn unreadable(cause: &VaultError) -> Interruption {
     let reference = reference::next();
-    tracing::error!(%cause, %reference, "the inbox could not be asked");
-    let words = format!("The inbox cannot be asked at the moment (reference {reference}).");
+    tracing::error!(%cause, %reference, "cannot read the inbox");
+    let words = format!("The inbox cannot be read at the moment (reference {reference}).");
     ToolError {
         retry: true,
         ..ToolError::new(words)

@@ -57,7 +57,8 @@ fn read(params: &Params) -> Result<Completion, RpcError> {
             context: context.cloned().unwrap_or_default(),
         }),
         _ => Err(RpcError::invalid_params(
-            "completion/complete needs ref (ref/prompt with name, or ref/resource with uri) and argument {name, value}",
+            "completion/complete requires ref (ref/prompt with name, or ref/resource with uri) and argument \
+             {name, value}",
         )),
     }
 }
@@ -85,7 +86,7 @@ fn check(
         Ok(())
     } else {
         Err(RpcError::invalid_params(
-            "ref names nothing that this server has",
+            "ref names an unknown prompt or resource",
         ))
     }
 }

@@ -149,41 +149,41 @@ fn declined(tool: &Tool, reply: &Confirmation) -> ToolError {
     let name = tool.name();
     let how = match reply {
         Confirmation::Dismissed => "closed the question without an answer",
-        Confirmation::Malformed => "gave no answer that could be read",
+        Confirmation::Malformed => "sent an invalid answer",
         _ => "did not agree",
     };
     ToolError::new(format!(
-        "The person at the client was asked about {name} and {how}. Nothing was done."
+        "The person at the client was asked to confirm {name} and {how}. Nothing was done."
     ))
-    .hint("Do not call it again unless they tell you to.")
+    .hint("Do not call it again unless they ask you to.")
 }
 
 fn not_open(tool: &Tool) -> ToolError {
     let minutes = PATIENCE.as_secs() / 60;
     ToolError::new(format!(
-        "This answer belongs to no open question about {}: it came after {minutes} minutes, it was used before, or \
-         the server was restarted. Nothing was done.",
+        "No question about {} is open for this answer: it is older than {minutes} minutes, was already answered, \
+         or the server restarted. Nothing was done.",
         tool.name()
     ))
-    .hint("Calling the tool anew asks again.")
+    .hint("Call the tool again to ask again.")
 }
 
 fn too_many() -> ToolError {
     ToolError {
         retry: true,
         ..ToolError::new(
-            "Too many questions of this agent wait for the person at the client. Nothing was done.",
+            "Too many questions of this agent already wait for the person at the client. Nothing was done.",
         )
     }
 }
 
 /// Why the owner is asked if the client declares no forms; connectors of chat services declare none.
-const CANNOT_ASK: &str = "This client cannot ask the person who uses it (it declares no elicitation with forms), so the \
-                          owner of the box is asked instead.";
+const CANNOT_ASK: &str = "This client cannot ask its user (it does not declare form elicitation), so the owner \
+                          of the box is asked instead.";
 
 /// Why the owner is asked about a call that is too long to be shown whole in a question.
-const TOO_LONG: &str = "The arguments are too long to be shown whole in a question at the client, so the owner of the box \
-                        is asked instead.";
+const TOO_LONG: &str = "The arguments are too long to be shown in full in a question at the client, so the owner \
+                        of the box is asked instead.";
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ use gatewren_wire::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION};
 const TTL_MS: u64 = 3_600_000;
 
 /// Answers `server/discover`.
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every row")]
+#[expect(clippy::unnecessary_wraps, reason = "every row has this signature")]
 pub fn discover(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let mut capabilities = engine.catalog.capabilities().to_object();
     // Log messages are requested per request in this revision and are deprecated; sessions still support them.

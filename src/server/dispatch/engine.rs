@@ -227,7 +227,7 @@ impl Engine {
         }
         name.and_then(Level::parse).ok_or_else(|| {
             RpcError::invalid_params(
-                "level is one of debug, info, notice, warning, error, critical, alert, emergency",
+                "level must be one of debug, info, notice, warning, error, critical, alert, emergency",
             )
             .with_data(json!({ "level": name }))
         })

@@ -45,7 +45,7 @@ pub async fn end_abandoned_changes(vault: &Vault) -> Result<(), VaultError> {
     if ended > 0 {
         tracing::warn!(
             ended,
-            "approved changes ran when the last run ended; what became of them is not known"
+            "approved changes were running when the previous server ended; their outcome is unknown"
         );
     }
     Ok(())
@@ -86,7 +86,7 @@ impl Executor {
             changes.mark_unchanged();
             agents.mark_unchanged();
             let pause = self.look().await.unwrap_or_else(|cause| {
-                tracing::error!(%cause, "the inbox could not be looked at");
+                tracing::error!(%cause, "cannot read the inbox");
                 LOOK
             });
             tokio::select! {
@@ -132,12 +132,12 @@ impl Executor {
             if let Err(error @ (AuthError::Revoked | AuthError::Unknown)) =
                 inbox.agents.present(&agent)
             {
-                let words = format!("Its agent is out: {error}.");
+                let words = format!("Its agent has no access: {error}.");
                 let withdrawn = self.vault.changes().withdraw_all(&agent, words).await?;
                 tracing::info!(
                     agent,
                     withdrawn,
-                    "the changes of a revoked agent are withdrawn"
+                    "withdrew the changes of a revoked agent"
                 );
             }
         }
@@ -158,7 +158,7 @@ async fn run_one(engine: Arc<Engine>, change: Change) {
     let hindered = match attempted {
         Ok(hindered) => hindered,
         Err(cause) => {
-            tracing::error!(%cause, change = id, "an approved change could not be carried on");
+            tracing::error!(%cause, change = id, "cannot update an approved change");
             true
         }
     };
@@ -185,8 +185,8 @@ async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultErro
     let watched = !rests_on(&who, &tool, &arguments).is_empty();
     if let Some(revision) = moved(&inbox.state, &change).filter(|_| watched) {
         let words = format!(
-            "What it is about has moved since it was proposed (last at revision {revision} of the state). Nothing was \
-             done; the owner is asked again."
+            "The target of this change was modified after the proposal (last at state revision {revision}). \
+             Nothing was done; the owner is asked again."
         );
         changes.ask_again(&change.id, revision, words).await?;
         return Ok(false);
@@ -224,7 +224,7 @@ fn admitted(
         .present(&change.agent)
         .map_err(|error| match error {
             AuthError::Unavailable => Hindrance::Passing,
-            error => Hindrance::Lasting(format!("Its agent is out: {error}. Nothing was done.")),
+            error => Hindrance::Lasting(format!("Its agent has no access: {error}. Nothing was done.")),
         })?;
     let tool = engine.catalog.tool(&change.tool).cloned();
     let denied = || {
@@ -232,7 +232,7 @@ fn admitted(
         Hindrance::Lasting(words.to_owned())
     };
     let tool = tool.ok_or_else(|| {
-        let words = "By now this box has no such tool: it may be off in /etc/gatewren/helper.toml. Nothing was done.";
+        let words = "This tool is no longer available; /etc/gatewren/helper.toml may disable it. Nothing was done.";
         Hindrance::Lasting(words.to_owned())
     })?;
     // Arguments that differ from the proposed ones are detected when the change begins.
@@ -260,7 +260,7 @@ async fn carry_out(
         Ok(record) => record,
         Err(error) => {
             let words = format!(
-                "It could not be written into the audit ({}). Nothing was done.",
+                "The audit record could not be written ({}). Nothing was done.",
                 error.message
             );
             return failed(words, None);
@@ -324,28 +324,28 @@ async fn watched(
         ended = work.join_next() => ended,
         () = engine.expelled(who), if !outlives => {
             work.shutdown().await;
-            return Err("Its agent's token was ended while it ran, and it was ended with it. It may have been done \
-                        in part.".to_owned());
+            return Err("Its agent's access ended during the call, so the call was cancelled. It may be partly \
+                        done.".to_owned());
         }
     };
     match ended {
         Some(Ok(Ok(answered))) => Ok(answered),
         Some(Ok(Err(Interruption::Failed(error)))) => Ok((error.into(), None)),
         Some(Ok(Err(Interruption::Ask(_)))) => {
-            Err("It asks the person at the client, and an approved change has none.".to_owned())
+            Err("The tool asks the person at the client, but an approved change runs without a client.".to_owned())
         }
         Some(Ok(Err(Interruption::Propose(_)))) => {
-            Err("It proposes another call, and an approved change does nothing else.".to_owned())
+            Err("The tool proposes another call, which an approved change cannot do.".to_owned())
         }
         Some(Ok(Err(Interruption::Rpc(error)))) => Err(error.message.into_owned()),
         Some(Err(_)) | None => {
             let reference = reference::next();
             tracing::error!(
                 %reference,
-                "an approved change did not end but break; the line above says where"
+                "an approved change panicked; the previous log line has the location"
             );
             Err(format!(
-                "It broke (reference {reference}). It may have been done in part."
+                "The tool crashed (reference {reference}). The change may be partly done."
             ))
         }
     }

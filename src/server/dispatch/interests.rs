@@ -114,8 +114,8 @@ impl Interests {
         let bytes = cursors.iter().map(|c| c.uri.len()).sum::<usize>() + uri.len();
         if cursors.len() >= MAX_URIS || bytes > MAX_BYTES {
             let words = format!(
-                "one listener hears of at most {MAX_URIS} resources, whose URIs have at most \
-                 {MAX_BYTES} bytes; subscribe to a parent instead"
+                "a listener can subscribe to at most {MAX_URIS} resources with URIs of {MAX_BYTES} bytes in \
+                 total; subscribe to a parent instead"
             );
             return Err(RpcError::invalid_params(words));
         }

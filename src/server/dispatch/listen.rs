@@ -38,13 +38,13 @@ impl Filter {
     fn read(params: &Params) -> Result<Self, RpcError> {
         let Some(Value::Object(asked)) = params.get("notifications") else {
             return Err(RpcError::invalid_params(
-                "subscriptions/listen needs params.notifications, an object",
+                "subscriptions/listen requires params.notifications, an object",
             ));
         };
         let flag = |name: &str| match asked.get(name) {
             None => Ok(false),
             Some(Value::Bool(wanted)) => Ok(*wanted),
-            Some(_) => Err(RpcError::invalid_params(format!("{name} is true or false"))),
+            Some(_) => Err(RpcError::invalid_params(format!("{name} must be true or false"))),
         };
         Ok(Self {
             tools: flag("toolsListChanged")?,
@@ -103,7 +103,7 @@ impl Filter {
 
 /// Reads a list of strings in the filter; an absent list is empty.
 fn texts(asked: &Map<String, Value>, name: &str) -> Result<Vec<String>, RpcError> {
-    let wrong = || RpcError::invalid_params(format!("{name} is an array of strings"));
+    let wrong = || RpcError::invalid_params(format!("{name} must be an array of strings"));
     let Some(list) = asked.get(name) else {
         return Ok(Vec::new());
     };
@@ -123,7 +123,7 @@ fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<Tas
     }
     declared(call)?;
     if filter.tasks.len() > MAX_TASKS {
-        let words = format!("one listener hears of at most {MAX_TASKS} tasks");
+        let words = format!("a listener can watch at most {MAX_TASKS} tasks");
         return Err(RpcError::invalid_params(words));
     }
     let agent = call.context.who.agent_id().as_str();
@@ -139,7 +139,7 @@ fn since(call: &Call) -> Result<Option<u64>, RpcError> {
         return Ok(None);
     };
     let words =
-        || format!("_meta[\"{SINCE}\"] is a revision, such as a read resource has in its _meta");
+        || format!("_meta[\"{SINCE}\"] must be a revision from the _meta of a resource");
     since
         .as_u64()
         .map(Some)

@@ -20,7 +20,7 @@ use gatewren_wire::registry::{Answer, BoxFuture, LongCall, Tool};
 /// The job that a call of this tool may become, if the tool's calls may take long.
 pub(super) fn of_tool(tool: &Tool) -> Option<Arc<LongCall>> {
     let random = tool.is_long().then(random_bytes::<16>)?;
-    let random = random.map_err(|cause| tracing::error!("no job can be made: {cause}"));
+    let random = random.map_err(|cause| tracing::error!("cannot create a job id: {cause}"));
     let id = format!("job_{:032x}", u128::from_be_bytes(random.ok()?));
     Some(Arc::new(LongCall::new(id, tool.name())))
 }
@@ -89,13 +89,13 @@ pub(super) fn goes_on(engine: &Engine, who: &Principal, long: &LongCall) -> Tool
             .is_some_and(|tool| sees(who, tool))
     };
     let next = if there("job_wait") {
-        format!(" Wait for its end with job_wait (job: {job}); job_output reads what it prints.")
+        format!(" Wait for its end with job_wait (job: {job}); job_output returns its output.")
     } else {
         String::new()
     };
     let words = format!(
-        "This takes long and is not done yet: it goes on as job {job}, also when nobody waits for it.{next} Do not call \
-         {tool} again for it."
+        "This call is still running. It continues as job {job}, even if no client waits for it.{next} Do not \
+         call {tool} again for it."
     );
     let data = json!({ "job": job, "state": "running", "tool": tool });
     Answer::text(words).with_data(&data).into_result()
@@ -103,6 +103,6 @@ pub(super) fn goes_on(engine: &Engine, who: &Principal, long: &LongCall) -> Tool
 
 fn broke(cause: &JoinError) -> RpcError {
     let reference = reference::next();
-    tracing::error!(%cause, %reference, "a long call did not end but break");
+    tracing::error!(%cause, %reference, "a long call panicked");
     RpcError::internal(&reference)
 }

@@ -60,7 +60,7 @@ async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<Outcome, RpcError
     let row = engine.catalog.prompt(name).cloned();
     let row = row.filter(|row| is_there(engine, &call.context.who, row));
     let row = row.ok_or_else(|| {
-        RpcError::invalid_params(format!("unknown prompt: {name}; prompts/list names them"))
+        RpcError::invalid_params(format!("unknown prompt: {name}; prompts/list lists them"))
     })?;
     let (inputs, binding) = rounds::inputs(engine, &mut call, true)?;
     let arguments = rounds::arguments(&mut call.params)?;
@@ -93,7 +93,7 @@ fn required(row: &PromptRow, given: &Map<String, Value>) -> Result<(), RpcError>
         .find(|a| a.required && !given.contains_key(&a.name));
     missing.map_or(Ok(()), |argument| {
         Err(RpcError::invalid_params(format!(
-            "the prompt needs the argument {}",
+            "the prompt requires the argument {}",
             argument.name
         )))
     })

@@ -37,7 +37,7 @@ pub(super) async fn check_target(
         && !arguments.contains_key(argument)
         && !call.context.who.reach().host()
     {
-        return Err(ToolError::new("the host is not within this agent's reach"));
+        return Err(ToolError::new("the host is outside this agent's reach"));
     }
     let is_named = |name: &str| arguments.get(name).is_some_and(Value::is_string);
     let mut known_by = KNOWN_BY.iter();
@@ -70,7 +70,7 @@ fn check_new(call: &Call, tool: &Tool, arguments: &Map<String, Value>) -> Result
     };
     match arguments.get(argument).and_then(Value::as_str) {
         Some(name) if !call.context.who.reach().container(name) => {
-            let words = format!("a container '{name}' would not be within this agent's reach");
+            let words = format!("a container '{name}' would be outside this agent's reach");
             Err(ToolError::new(words))
         }
         _ => Ok(()),

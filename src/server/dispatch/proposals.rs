@@ -46,17 +46,17 @@ pub(super) fn wanted(
     let shown: String = name.chars().take(64).collect();
     let tool = tool.ok_or_else(|| {
         ToolError::new(format!(
-            "There is no tool {shown} that could be proposed. Nothing was proposed."
+            "You cannot propose a call of the tool {shown}, or it does not exist. Nothing was proposed."
         ))
-        .hint("context names those that can be.")
+        .hint("context lists the tools that you can propose.")
     })?;
     Tool::translate(tool.alias(&name), &mut arguments)?;
     tool.check_arguments(arguments.clone())?;
     if let Verdict::Deny = judge(who, tool, &arguments) {
         return Err(ToolError::new(format!(
-            "What these arguments of {shown} are about is not there. Nothing was proposed."
+            "The target of these arguments of {shown} was not found. Nothing was proposed."
         ))
-        .hint("search finds what there is."));
+        .hint("search finds what exists."));
     }
     Ok(Wanted {
         tool: tool.clone(),

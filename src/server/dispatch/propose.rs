@@ -42,7 +42,7 @@ pub(super) async fn propose(
 ) -> Result<Change, ToolError> {
     let (Some(inbox), Some(vault)) = (&engine.inbox, &engine.vault) else {
         return Err(ToolError::new(
-            "This needs an owner's approval, and there is no owner here. Nothing was done.",
+            "This call needs the owner's approval, but this server has no owner. Nothing was done.",
         ));
     };
     let Proposal {
@@ -55,10 +55,9 @@ pub(super) async fn propose(
     let bytes = Value::Object(arguments.clone()).to_string().len();
     if bytes > MAX_ARGUMENTS_BYTES {
         return Err(ToolError::new(format!(
-            "The arguments of {bytes} bytes are larger than the {MAX_ARGUMENTS_BYTES} that the inbox keeps. \
-             Nothing was proposed."
+            "The arguments have {bytes} bytes; the inbox accepts at most {MAX_ARGUMENTS_BYTES}. Nothing was proposed."
         ))
-        .hint("Propose it in smaller steps."));
+        .hint("Split the change into smaller proposals."));
     }
     let new = NewChange {
         agent: who.agent_id().to_string(),
@@ -88,16 +87,15 @@ async fn add(vault: &Vault, new: NewChange, room: ChangeRoom) -> Result<Change, 
         Ok(Added::NoRoom) => Err(ToolError {
             retry: true,
             ..ToolError::new(
-                "The inbox is full: the owner has not decided on what was proposed before. \
-                              Nothing was proposed.",
+                "The owner's inbox is full: earlier proposals still wait for a decision. Nothing was proposed.",
             )
-            .hint("Withdraw what is no longer wanted, or wait for the owner.")
+            .hint("Withdraw proposals that are no longer needed, or wait for the owner.")
         }),
         Err(cause) => {
             let reference = reference::next();
-            tracing::error!(%cause, %reference, "a proposal could not be kept");
+            tracing::error!(%cause, %reference, "cannot store a proposal");
             let words = format!(
-                "The proposal could not be kept (reference {reference}). Nothing was proposed."
+                "The proposal could not be stored (reference {reference}). Nothing was proposed."
             );
             Err(ToolError::new(words))
         }
@@ -117,15 +115,15 @@ pub(super) fn proposed(
     let expires = rfc3339(change.expires_ms);
     let look = engine.catalog.tool("change_get");
     let look = if look.is_some_and(|tool| sees(who, tool)) {
-        format!(" Look at it with change_get (change: {id}), and do not call {tool} again for it.")
+        format!(" Check its status with change_get (change: {id}), and do not call {tool} again for it.")
     } else {
-        format!(" Calling {tool} again with the same arguments tells how it stands while it waits.")
+        format!(" While it waits, calling {tool} again with the same arguments returns its status.")
     };
     let why = why.map_or_else(String::new, |why| format!(" {why}"));
     let words = format!(
-        "Nothing has been done yet.{why} This call of {tool} needs the owner's approval and is now change {id} in the \
-         owner's inbox. It runs by itself, just as it was called, when the owner approves it before {expires}; \
-         nobody has to wait for that.{look}"
+        "Nothing has been done yet.{why} This call of {tool} needs the owner's approval and is now change {id} \
+         in the owner's inbox. If the owner approves it before {expires}, the server runs it with these \
+         arguments; you do not have to wait.{look}"
     );
     Answer::text(words).with_data(&json!({
         "change": id,

@@ -134,7 +134,7 @@ impl Record {
                 },
             )
         {
-            tracing::error!(%cause, %request, "the outcome of a call could not be written to the audit");
+            tracing::error!(%cause, %request, "cannot write the outcome of a call to the audit");
         }
     }
 }
@@ -197,7 +197,7 @@ async fn intent(
     };
     vault.audit().intent(entry, promise).await.map_err(|cause| {
         let reference = reference::next();
-        tracing::error!(%cause, %reference, "the intent of a call could not be written to the audit");
+        tracing::error!(%cause, %reference, "cannot write the intent of a call to the audit");
         RpcError::internal(&reference)
     })
 }

@@ -55,7 +55,7 @@ pub fn cursor(params: &Params) -> Result<Option<&str>, RpcError> {
     match params.get("cursor") {
         None => Ok(None),
         Some(Value::String(cursor)) => Ok(Some(cursor)),
-        Some(_) => Err(RpcError::invalid_params("cursor is a string")),
+        Some(_) => Err(RpcError::invalid_params("cursor must be a string")),
     }
 }
 
@@ -72,7 +72,7 @@ async fn read_one(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
         .params
         .get("uri")
         .and_then(Value::as_str)
-        .ok_or_else(|| RpcError::invalid_params("resources/read needs params.uri, a string"))?;
+        .ok_or_else(|| RpcError::invalid_params("resources/read requires params.uri, a string"))?;
     let source = engine
         .catalog
         .resources()

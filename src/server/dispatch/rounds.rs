@@ -18,7 +18,7 @@ pub fn name(params: &Params) -> Result<&str, RpcError> {
     params
         .get("name")
         .and_then(Value::as_str)
-        .ok_or_else(|| RpcError::invalid_params("params.name is a string"))
+        .ok_or_else(|| RpcError::invalid_params("params.name must be a string"))
 }
 
 /// Takes the `arguments` from a call's parameters; absent arguments are empty.
@@ -26,7 +26,7 @@ pub fn arguments(params: &mut Params) -> Result<Map<String, Value>, RpcError> {
     match params.remove("arguments") {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(arguments)) => Ok(arguments),
-        Some(_) => Err(RpcError::invalid_params("params.arguments is an object")),
+        Some(_) => Err(RpcError::invalid_params("params.arguments must be an object")),
     }
 }
 
@@ -92,7 +92,7 @@ fn undeclared(call: &Call) -> RpcError {
     tracing::error!(
         %reference,
         %method,
-        "a tool carries state without saying so in its row"
+        "a tool returned state without declaring it in its row"
     );
     RpcError::internal(&reference)
 }

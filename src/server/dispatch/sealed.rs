@@ -63,7 +63,7 @@ impl Sealer {
         };
         let mut parts = sealed.splitn(3, '.');
         let (Some("v1"), Some(body), Some(tag)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(refuse("is not one that this server gave"));
+            return Err(refuse("was not issued by this server"));
         };
         let tag = URL_SAFE_NO_PAD
             .decode(tag)

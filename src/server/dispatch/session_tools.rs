@@ -121,7 +121,7 @@ struct NoName;
 
 impl fmt::Display for NoName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a session's name, as session_list shows it")
+        f.write_str("must be a session id from session_list")
     }
 }
 
@@ -151,12 +151,12 @@ struct Ended {
 
 async fn kill(desk: Arc<Desk>, Kill { sessions }: Kill, cx: Cx) -> Result<Ended> {
     if sessions.len() > MAX_ENDED {
-        let words = format!("At most {MAX_ENDED} sessions are ended at once. Nothing was done.");
+        let words = format!("At most {MAX_ENDED} sessions can be ended in one call. Nothing was done.");
         return Err(ToolError::new(words).into());
     }
     if sessions.iter().any(|Name(name)| Some(*name) == own(&cx)) {
-        let words = "This call comes from one of them. Nothing was done.";
-        let hint = "Its client ends a session with DELETE; leave it out and call again.";
+        let words = "This call comes from one of these sessions. Nothing was done.";
+        let hint = "A client ends its own session with DELETE; leave it out and call again.";
         return Err(ToolError::new(words).hint(hint).into());
     }
     let mut done = Ended {

@@ -23,7 +23,7 @@ pub fn update(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let (agent, task) = find(engine, call)?;
     let Some(Value::Object(responses)) = call.params.get("inputResponses") else {
         return Err(RpcError::invalid_params(
-            "tasks/update needs params.inputResponses, an object of answers by key",
+            "tasks/update requires params.inputResponses, an object of answers by key",
         ));
     };
     if let Some(live) = engine.tasks.live(agent, &task.id)
@@ -58,7 +58,7 @@ fn find<'a>(engine: &Engine, call: &'a Call) -> Result<(&'a str, Arc<Task>), Rpc
     declared(call)?;
     let id = call.params.get("taskId").and_then(Value::as_str);
     let id = id.ok_or_else(|| {
-        RpcError::invalid_params(format!("{} needs params.taskId, a string", call.method))
+        RpcError::invalid_params(format!("{} requires params.taskId, a string", call.method))
     })?;
     let agent = call.context.who.agent_id().as_str();
     let task = match change_task::find(engine, agent, id)? {

@@ -162,7 +162,7 @@ fn end_of(engine: &Engine, ended: Result<Ended, JoinError>) -> TaskState {
         Ok(Err(Stop::Ask(_))) => {
             broken("a tool asked by ending its call, which was a task by then")
         }
-        Err(_) => broken("a tool did not end but break; the line above says where"),
+        Err(_) => broken("a tool panicked; the previous log line has the location"),
     }
 }
 

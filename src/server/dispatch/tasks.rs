@@ -16,11 +16,11 @@ use gatewren_wire::protocol::{RpcError, Task, TaskState, code};
 const MAX_RESULT_BYTES: usize = 256 << 10;
 
 /// The error of a task that expired before it ended.
-const EXPIRED: &str = "this task was not done when its time (ttlMs) was over, and was ended";
+const EXPIRED: &str = "this task expired (ttlMs) before it was done, and was stopped";
 
 /// The error of a task that ended because the server ended.
-const ABANDONED: &str = "the server stopped or was restarted while this task was under way, and the task ended with \
-                         it; it may have done a part of its work: look before you call the tool again";
+const ABANDONED: &str = "the server stopped or restarted during this task, which ended it; its work may be \
+                         partly done, so check before you call the tool again";
 
 /// When calls become tasks, and how many are stored for how long.
 #[derive(Debug, Clone, Copy)]
@@ -106,7 +106,7 @@ impl Tasks {
                     tool,
                     agent,
                     request,
-                    "{tool} is a task from now on"
+                    "{tool} has become a task"
                 );
                 self.lock().insert(live.id.clone(), live.clone());
                 Some(live)
@@ -116,12 +116,12 @@ impl Tasks {
                 tracing::warn!(
                     agent,
                     tool,
-                    "there is no room for another task; the call is answered when it ends"
+                    "the task limit is reached; the call is answered when it ends"
                 );
                 None
             }
             Err(cause) => {
-                tracing::error!(%cause, "a task could not be kept; the call is answered when it ends");
+                tracing::error!(%cause, "cannot store a task; the call is answered when it ends");
                 None
             }
         }
@@ -129,7 +129,7 @@ impl Tasks {
 
     fn new_row(&self, maker: &Maker<'_>) -> Option<TaskRow> {
         let random =
-            random_bytes::<16>().map_err(|cause| tracing::error!("no task can be made: {cause}"));
+            random_bytes::<16>().map_err(|cause| tracing::error!("cannot create a task id: {cause}"));
         let created_ms = now_ms();
         let ttl_ms = u64::try_from(self.limits().ttl.as_millis()).unwrap_or(u64::MAX);
         Some(TaskRow {
@@ -159,7 +159,7 @@ impl Tasks {
         }
         let found = self.store.find(agent, id).map_err(|cause| {
             let reference = reference::next();
-            tracing::error!(%cause, %reference, "a task could not be read");
+            tracing::error!(%cause, %reference, "cannot read a task");
             RpcError::internal(&reference)
         })?;
         found
@@ -188,7 +188,7 @@ impl Tasks {
         match written {
             Ok(()) => drop(self.lock().remove(&live.id)),
             // It stays in memory, where it can be found until the server ends.
-            Err(cause) => tracing::error!(%cause, "the end of a task could not be written down"),
+            Err(cause) => tracing::error!(%cause, "cannot store the end of a task"),
         }
         self.ring();
     }
@@ -199,7 +199,7 @@ impl Tasks {
         self.lock()
             .retain(|_, live| live.expires_ms > now || !live.task().state.is_terminal());
         if let Err(cause) = self.store.sweep().await {
-            tracing::error!(%cause, "old tasks could not be taken away");
+            tracing::error!(%cause, "cannot remove expired tasks");
         }
     }
 
@@ -215,7 +215,8 @@ pub async fn end_abandoned_tasks(vault: &Vault) -> Result<(), VaultError> {
     if ended > 0 {
         tracing::warn!(
             ended,
-            "tasks of the last run were under way when it ended; they have failed, but for those that go on as jobs"
+            "tasks were running when the previous server ended; they have failed, except for those that continue \
+             as jobs"
         );
     }
     Ok(())
@@ -234,7 +235,7 @@ pub(super) fn expired() -> TaskState {
 /// The same error for an id that never existed, an expired task and another agent's task.
 fn unknown_task() -> RpcError {
     RpcError::invalid_params(
-        "unknown task: it never was, its time is over, or it is not this agent's",
+        "unknown or expired task",
     )
 }
 
@@ -253,8 +254,8 @@ pub(super) fn bounded_result(result: Value) -> Value {
         return result;
     }
     let words = format!(
-        "The tool has ended, but its result of {bytes} bytes is larger than the {MAX_RESULT_BYTES} that are \
-         kept, so nothing of it was.\nCall it again so that it answers with less."
+        "The tool has ended, but its result has {bytes} bytes; at most {MAX_RESULT_BYTES} are stored, so it was \
+         discarded.\nCall it again with arguments that return less."
     );
     let mut small = Map::from_iter([
         (
@@ -322,6 +323,6 @@ mod tests {
             (&json!(true), &json!("complete"))
         );
         let text = words["content"][0]["text"].as_str().unwrap();
-        assert!(text.contains("answers with less"), "{text}");
+        assert!(text.contains("arguments that return less"), "{text}");
     }
 }

@@ -129,7 +129,7 @@ async fn end_in_time(engine: &Engine, who: &Principal, change: &Change) -> Optio
                 Ok(Some(now)) if now.status.is_open() => {}
                 Ok(now) => return now.as_ref().map(called),
                 Err(cause) => {
-                    tracing::error!(%cause, change = change.id, "a change could not be read");
+                    tracing::error!(%cause, change = change.id, "cannot read a change");
                     return None;
                 }
             }

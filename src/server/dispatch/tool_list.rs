@@ -18,7 +18,8 @@ use gatewren_wire::registry::{Catalog, Dialect, Tool};
 const LIST_TTL_MS: u64 = 300_000;
 
 /// Appended to the description of a tool if its calls wait for the owner.
-const PROPOSED: &str = "\n\nNeeds the owner's approval: answers at once with a change that waits in the owner's inbox.";
+const PROPOSED: &str = "\n\nNeeds the owner's approval: returns at once with a change that waits in the owner's \
+                        inbox.";
 
 /// `tools/list`.
 pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {

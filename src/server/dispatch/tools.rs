@@ -44,7 +44,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
         .cloned();
     let tool = tool.ok_or_else(|| {
         RpcError::invalid_params(format!(
-            "unknown tool: {name}; tools/list names those that you may call"
+            "unknown tool: {name}; tools/list lists the tools that you may call"
         ))
     })?;
     let alias = tool.alias(name);
@@ -292,7 +292,7 @@ fn without_secrets(ended: Interruption) -> Interruption {
 }
 
 fn needs_approval() -> ToolError {
-    ToolError::new("This needs the owner's approval, and this version cannot ask for it yet. Nothing was done.")
+    ToolError::new("This call needs the owner's approval, which this server cannot request. Nothing was done.")
         .hint("Ask the owner to do it, or to give this agent a policy that allows it.")
 }
 
