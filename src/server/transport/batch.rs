@@ -66,12 +66,12 @@ impl Batch {
 
 fn fits(session: &Session, messages: &[Message]) -> Result<(), RpcError> {
     if session.claims.version() != Version::V2025_03_26 {
-        let words = "only sessions of 2025-03-26 take batches; send one message";
+        let words = "only sessions of 2025-03-26 support batches; send one message";
         return Err(RpcError::invalid_request(words));
     }
     let joins = |m: &Message| matches!(m, Message::Request(r) if r.method == "initialize");
     if messages.iter().any(joins) {
-        let words = "initialize stands alone, never in a batch";
+        let words = "initialize cannot be part of a batch; send it as a single message";
         return Err(RpcError::invalid_request(words));
     }
     Ok(())

@@ -25,7 +25,7 @@ impl End {
     /// The end of a call that was in progress when its agent's access ended.
     pub fn expelled(id: &Id) -> Self {
         let error = RpcError::invalid_request(
-            "this agent's token was revoked or has expired; the call was ended",
+            "this agent's token was revoked or has expired; the call was cancelled",
         );
         Self {
             status: StatusCode::UNAUTHORIZED,

@@ -18,7 +18,7 @@ impl<'a> Hello<'a> {
         let params = &request.params;
         let asked = params.get("protocolVersion").and_then(Value::as_str);
         let asked = asked.ok_or_else(|| {
-            let words = "initialize needs params.protocolVersion, a date such as 2025-11-25";
+            let words = "initialize requires params.protocolVersion, a date such as 2025-11-25";
             RpcError::invalid_params(words)
         })?;
         let version = Version::negotiate(asked);

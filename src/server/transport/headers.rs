@@ -20,7 +20,7 @@ pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>,
     let text = value.to_str().ok().filter(|_| values.next().is_none());
     text.map(|text| Some(text.trim_matches([' ', '\t'])))
         .ok_or_else(|| {
-            RpcError::header_mismatch(format!("the header {name} stands once, as visible ASCII"))
+            RpcError::header_mismatch(format!("the header {name} must appear only once, in visible ASCII"))
         })
 }
 
@@ -96,7 +96,7 @@ fn decoded<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<Cow<'a, str>
         return Ok(None);
     };
     decode_header_value(raw).map(Some).map_err(|cause| {
-        RpcError::header_mismatch(format!("the header {name} cannot be read: {cause}"))
+        RpcError::header_mismatch(format!("the header {name} is invalid: {cause}"))
     })
 }
 
@@ -104,7 +104,7 @@ fn mismatch(header: &str, field: &str, present: bool) -> RpcError {
     let what = if present {
         "differs from"
     } else {
-        "is missing; it repeats"
+        "is missing; it must repeat"
     };
     RpcError::header_mismatch(format!("the header {header} {what} the body's {field}"))
 }

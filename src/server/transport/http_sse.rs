@@ -56,7 +56,7 @@ impl HttpSse {
         let accepts = Accepts::read(&admitted.head().headers);
         if !accepts.events && !accepts.anything {
             let error =
-                RpcError::invalid_request("a stream needs the header Accept: text/event-stream");
+                RpcError::invalid_request("a stream requires the header Accept: text/event-stream");
             return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
         }
         let (link, lines) = match Link::open(&self.endpoint, sender(admitted)) {
@@ -79,7 +79,7 @@ impl HttpSse {
     pub fn message(&self, admitted: &Admitted) -> Response<Body> {
         let Some(half) = self.find(admitted) else {
             let words =
-                "there is no such connection, or its stream has ended; open one with GET /sse";
+                "unknown connection, or its stream has ended; open one with GET /sse";
             return refuse(
                 StatusCode::NOT_FOUND,
                 None,
@@ -91,7 +91,7 @@ impl HttpSse {
             Err((id, error)) => return refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error),
         };
         if claims_modern(&messages) {
-            let error = RpcError::invalid_request("2026-07-28 is not spoken here, but at /mcp");
+            let error = RpcError::invalid_request("2026-07-28 is not supported here; use /mcp");
             return refuse(StatusCode::BAD_REQUEST, None, &error);
         }
         match half.arrivals.try_send(Arrival::Whole(messages)) {
@@ -99,7 +99,7 @@ impl HttpSse {
             Err(_) => self.endpoint.turn_away(&Refusal::later(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "unread",
-                "this connection's stream is not read, or has just ended",
+                "the client does not read this connection's stream, or the stream has just ended",
                 1,
             )),
         }

@@ -190,8 +190,8 @@ impl Link {
             // Only the stateless era has these methods: it reports what the request lacks.
             (None, "server/discover" | stateless::LISTEN) => self.stateless(request).map(|()| None),
             (None, _) => Err(RpcError::invalid_request(
-                "this connection has no session yet: initialize first, or send requests of 2026-07-28, \
-                 which say all about themselves in params._meta",
+                "this connection has no session yet: initialize first, or send requests of 2026-07-28 with \
+                 params._meta",
             )),
         }
     }
@@ -199,7 +199,7 @@ impl Link {
     /// Starts the session of the connection, which can have only one.
     fn initialize(&mut self, request: &Request) -> Result<Vec<u8>, RpcError> {
         if self.session.is_some() {
-            let words = "this connection has its session; another one takes another connection";
+            let words = "this connection already has a session; open another connection for another session";
             return Err(RpcError::invalid_request(words));
         }
         let hello = Hello::read(request)?;
@@ -274,11 +274,11 @@ impl Link {
 
     fn batch(&mut self, batch: Vec<Message>) -> Result<(), RpcError> {
         if batch.iter().any(RequestMeta::is_claimed_by) {
-            let words = "2026-07-28 knows no batches; send one message";
+            let words = "2026-07-28 does not support batches; send one message";
             return Err(RpcError::invalid_request(words));
         }
         let session = self.session.as_ref().ok_or_else(|| {
-            RpcError::invalid_request("a batch needs a session of 2025-03-26; initialize first")
+            RpcError::invalid_request("a batch requires a session of 2025-03-26; initialize first")
         })?;
         let batch = match Batch::start(&self.endpoint, &self.sender, session, batch) {
             Ok(batch) => batch,
@@ -346,7 +346,7 @@ async fn holding(held: impl Send, run: impl Future<Output = ()>) {
 }
 
 fn in_use() -> RpcError {
-    RpcError::invalid_request("this id is in use, or too many calls are under way")
+    RpcError::invalid_request("this id is in use, or too many calls are running")
 }
 
 /// There are no HTTP statuses here, so the error alone contains the reason.

@@ -30,7 +30,7 @@ impl NoSession {
 /// Returns the session that a request names.
 pub fn find(endpoint: &Endpoint, admitted: &Admitted) -> Result<Arc<Session>, NoSession> {
     let missing = || {
-        let words = "the header Mcp-Session-Id is missing; initialize gives one";
+        let words = "the header Mcp-Session-Id is missing; initialize returns one";
         NoSession(StatusCode::BAD_REQUEST, RpcError::invalid_request(words))
     };
     let id = headers::single(&admitted.head().headers, SESSION).map_err(|_| missing())?;
@@ -39,7 +39,7 @@ pub fn find(endpoint: &Endpoint, admitted: &Admitted) -> Result<Arc<Session>, No
         .sessions()
         .find(id.ok_or_else(missing)?, agent)
         .ok_or_else(|| {
-            let words = "there is no such session, or it has ended; initialize again";
+            let words = "unknown or ended session; initialize again";
             NoSession(StatusCode::NOT_FOUND, RpcError::invalid_request(words))
         })
 }
@@ -51,8 +51,8 @@ pub fn check_version(admitted: &Admitted) -> Result<(), NoSession> {
         .flatten();
     match named {
         Some(date) if Version::parse(date).is_none() => {
-            let words = "the header MCP-Protocol-Version names a version that is not served; \
-                         served are 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28";
+            let words = "the header MCP-Protocol-Version names an unsupported version; supported are 2024-11-05, \
+                         2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28";
             Err(NoSession(
                 StatusCode::BAD_REQUEST,
                 RpcError::invalid_request(words),

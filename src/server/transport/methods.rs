@@ -77,7 +77,7 @@ fn uri(request: &Request) -> Result<&str, RpcError> {
         .get("uri")
         .and_then(Value::as_str)
         .ok_or_else(|| {
-            RpcError::invalid_params(format!("{} needs params.uri, a string", request.method))
+            RpcError::invalid_params(format!("{} requires params.uri, a string", request.method))
         })
 }
 

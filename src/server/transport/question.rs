@@ -41,7 +41,7 @@ async fn ask(
 ) -> Result<Value, RpcError> {
     let (id, answer) = session
         .question()
-        .ok_or_else(|| RpcError::invalid_request("too many questions to this client are open"))?;
+        .ok_or_else(|| RpcError::invalid_request("too many open questions to this client"))?;
     let mut params = params.as_object().cloned().unwrap_or_default();
     if params.get("mode").and_then(Value::as_str) == Some("url") {
         name_visit(&mut params);
@@ -52,7 +52,7 @@ async fn ask(
         params: params.into(),
     };
     stream.send(ToClient::Ask(request)).await.map_err(|_| {
-        RpcError::invalid_request("the client's stream is gone, so it cannot be asked")
+        RpcError::invalid_request("the client cannot be asked because its stream has ended")
     })?;
     match tokio::time::timeout(PATIENCE, answer).await {
         Ok(Ok(Ok(result))) => Ok(result),

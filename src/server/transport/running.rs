@@ -25,11 +25,11 @@ const QUEUED: usize = 64;
 const MAX_ROUNDS: usize = 16;
 
 /// Returned at once: a question that reaches no client would let its call wait in vain.
-const UNREACHABLE: &str = "this call has a question for the person at the client, and there is no stream to \
-                           ask it on; send the call alone, with Accept: application/json, text/event-stream";
+const UNREACHABLE: &str = "this call must ask the person at the client, but it has no stream for the question; \
+                           send it alone, with Accept: application/json, text/event-stream";
 
 /// The error of a call if its agent's access has ended.
-pub const NO_LONGER: &str = "this agent is let in no more";
+pub const NO_LONGER: &str = "access revoked";
 
 /// Answers a request that is not a call, and so needs no slot.
 pub fn at_once(
@@ -66,7 +66,7 @@ pub fn start(
 ) -> Answering<ToClient> {
     let id = request.id.clone();
     let Some(in_flight) = session.begin(&id) else {
-        let error = RpcError::invalid_request("this id is in use, or too many calls are under way");
+        let error = RpcError::invalid_request("this id is in use, or too many calls are running");
         return ended(wire::error(Some(&id), &error));
     };
     let running = Running {
@@ -175,7 +175,7 @@ impl Running {
             }
         }
         Err(RpcError::invalid_request(
-            "this call has asked too often; nothing was done",
+            "this call has asked too many questions; nothing was done",
         ))
     }
 

@@ -23,7 +23,7 @@ use gatewren_wire::protocol::RpcError;
 pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     if !Accepts::read(&admitted.head().headers).events {
         let error =
-            RpcError::invalid_request("a stream needs the header Accept: text/event-stream");
+            RpcError::invalid_request("a stream requires the header Accept: text/event-stream");
         return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
     }
     let found = lookup::check_version(admitted).and_then(|()| lookup::find(endpoint, admitted));

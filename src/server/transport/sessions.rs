@@ -202,7 +202,7 @@ impl Sessions {
         let agents = match vault.agents().list() {
             Ok(agents) => agents.into_iter().filter(|a| a.revoked_ms.is_none()),
             Err(cause) => {
-                tracing::error!(%cause, "sessions of revoked agents could not be looked for");
+                tracing::error!(%cause, "cannot search for sessions of revoked agents");
                 return;
             }
         };
@@ -295,7 +295,7 @@ fn asleep(
 /// If the vault cannot write, the session continues until the next restart.
 fn written<E: Display>(outcome: Result<(), E>) {
     if let Err(cause) = outcome {
-        tracing::error!(%cause, "a session will not be the same after a restart");
+        tracing::error!(%cause, "cannot store a session; changes to it are lost at the next restart");
     }
 }
 

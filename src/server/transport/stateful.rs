@@ -107,7 +107,7 @@ async fn begin(endpoint: &Endpoint, sender: &Context, request: &Request) -> Resp
     let declared = hello.declared();
     let created = endpoint.sessions().create(agent, hello.version, &declared);
     let Ok(session) = created.await else {
-        let words = "as many sessions are in use as this agent, or all together, may have; end one";
+        let words = "the session limit of this agent or of the server is reached; end a session and try again";
         let status = StatusCode::SERVICE_UNAVAILABLE;
         return Refusal::later(status, "too_many_sessions", words, 5).to_response();
     };

@@ -30,7 +30,7 @@ pub const LISTEN: &str = "subscriptions/listen";
 pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -> Answered {
     match message {
         Message::Response(_) => {
-            let error = RpcError::invalid_request("a client of 2026-07-28 sends no responses");
+            let error = RpcError::invalid_request("a client of 2026-07-28 must not send responses");
             refuse(None, &error).into()
         }
         Message::Notification(note) => match check_notification(admitted, &note) {
@@ -91,7 +91,7 @@ fn served(version: &str) -> Result<(), RpcError> {
         return Ok(());
     }
     let data = json!({ "supported": MODERN_VERSIONS, "requested": version });
-    let words = "this protocol version is not served";
+    let words = "unsupported protocol version";
     Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data))
 }
 
@@ -206,7 +206,7 @@ fn begin(endpoint: &Arc<Endpoint>, call: Call) -> (Answering<Notification>, Opti
 fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Answered {
     if !accepts.events && !accepts.anything {
         let error =
-            RpcError::invalid_request("a subscription needs the header Accept: text/event-stream");
+            RpcError::invalid_request("a subscription requires the header Accept: text/event-stream");
         return json_response(
             StatusCode::NOT_ACCEPTABLE,
             wire::error(Some(&call.id), &error),

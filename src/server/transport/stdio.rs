@@ -57,7 +57,7 @@ async fn read_all(
             },
             Ok(Some(Err(_))) => Arrival::Broken(None, too_long(endpoint.guard().largest_message())),
             Ok(None) => return,
-            Err(cause) => return tracing::debug!(%cause, "the client can no longer be read"),
+            Err(cause) => return tracing::debug!(%cause, "cannot read from the client any more"),
         };
         if arrivals.send(arrival).await.is_err() {
             return;
@@ -94,13 +94,13 @@ async fn write_all(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receive
             output.flush().await
         };
         if let Err(cause) = written.await {
-            return tracing::debug!(%cause, "the client can no longer be written to");
+            return tracing::debug!(%cause, "cannot write to the client any more");
         }
     }
 }
 
 fn too_long(longest: usize) -> RpcError {
-    RpcError::invalid_request(format!("a message is at most {longest} bytes"))
+    RpcError::invalid_request(format!("a message may have at most {longest} bytes"))
 }
 
 /// Reads the lines of a text in pieces; `None` for each line that is too long.

@@ -38,7 +38,7 @@ impl Endpoint {
                 if batch.iter().any(RequestMeta::is_claimed_by) || claims_modern(admitted) =>
             {
                 let error =
-                    RpcError::invalid_request("2026-07-28 knows no batches; send one message");
+                    RpcError::invalid_request("2026-07-28 does not support batches; send one message");
                 refuse(StatusCode::BAD_REQUEST, None, &error).into()
             }
             Messages::Batch(batch) => stateful::answer_batch(self, admitted, batch),

@@ -47,7 +47,7 @@ impl Answer {
     /// Separate from [`Self::data`], so that it is compiled once and not for each type of data.
     fn written(data: serde_json::Result<Written>) -> Result<Self, ToolError> {
         let data = data.map_err(|cause| {
-            ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
+            ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
         })?;
         if is_visible(data.text()) {
             return Ok(Self {

@@ -124,7 +124,7 @@ impl Catalog {
             if !is_tool_name(&name) {
                 let rule = "1 to 64 of A-Z, a-z, 0-9, _, - and .";
                 return Err(CatalogError(format!(
-                    "tool {name:?} has a name that is not {rule}"
+                    "tool {name:?} has an invalid name; it must be {rule}"
                 )));
             }
             if tool.definition().description.is_empty() {
@@ -137,13 +137,13 @@ impl Catalog {
                     || self.aliases.insert(alias.name, tool.clone()).is_some()
                 {
                     return Err(CatalogError(format!(
-                        "the name {} stands twice",
+                        "duplicate name {}",
                         alias.name
                     )));
                 }
             }
             if self.tools.insert(name.clone(), tool).is_some() {
-                return Err(CatalogError(format!("tool {name} stands twice")));
+                return Err(CatalogError(format!("duplicate tool {name}")));
             }
         }
         Ok(())
@@ -154,7 +154,7 @@ impl Catalog {
         match self.tools.keys().find(|name| !is_portable_name(name)) {
             None => Ok(()),
             Some(name) => Err(CatalogError(format!(
-                "tool {name:?} has a name that some clients break on; take 1 to 48 of a-z, 0-9 and _"
+                "tool {name:?} has a name that some clients reject; use 1 to 48 of a-z, 0-9 and _"
             ))),
         }
     }

@@ -40,7 +40,7 @@ const MAX_DEPTH: usize = 5;
 pub fn complaints(tool: &protocol::Tool) -> Vec<String> {
     let mut found = Vec::new();
     let Some(root) = tool.input_schema.as_object() else {
-        return vec!["its schema is no object".to_owned()];
+        return vec!["its schema is not an object".to_owned()];
     };
     // "schema must be a JSON Schema of type: object" (OpenAI; vercel/ai issue 1485).
     if root.get("type").and_then(Value::as_str) != Some("object") {
@@ -51,13 +51,13 @@ pub fn complaints(tool: &protocol::Tool) -> Vec<String> {
         found.push("the root has no properties".to_owned());
     }
     if root.get("additionalProperties") != Some(&Value::Bool(false)) {
-        found.push("it takes arguments that it does not name".to_owned());
+        found.push("it accepts arguments that it does not declare".to_owned());
     }
     if tool.description.chars().count() > MAX_DESCRIPTION {
         found.push(format!("its description is longer than {MAX_DESCRIPTION}"));
     }
     if !protocol::is_portable_name(&tool.name) {
-        found.push("its name breaks some clients".to_owned());
+        found.push("some clients reject its name".to_owned());
     }
     look(root, "", 0, &mut found);
     found
@@ -66,29 +66,29 @@ pub fn complaints(tool: &protocol::Tool) -> Vec<String> {
 fn look(schema: &Map<String, Value>, place: &str, depth: usize, found: &mut Vec<String>) {
     let mut complain = |what: String| found.push(format!("{place}: {what}"));
     for keyword in schema.keys().filter(|k| !KEYWORDS.contains(&k.as_str())) {
-        complain(format!("{keyword} is not understood everywhere"));
+        complain(format!("some clients do not support {keyword}"));
     }
     if depth > MAX_DEPTH {
-        complain(format!("it is nested deeper than {MAX_DEPTH}"));
+        complain(format!("it is nested deeper than {MAX_DEPTH} levels"));
     }
     // Gemini rejects a list of types, and a missing type (zereight/gitlab-mcp issue 166).
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or("");
     if !["array", "boolean", "integer", "number", "object", "string"].contains(&kind) {
-        complain("it has no type, or several".to_owned());
+        complain("it has no type, or more than one".to_owned());
     }
     // Gemini: "only allowed for OBJECT type" (opencode issue 11889).
     if kind != "object" && (schema.contains_key("properties") || schema.contains_key("required")) {
-        complain("properties stand in what is no object".to_owned());
+        complain("properties are allowed only in an object".to_owned());
     }
     // OpenAI: "array schema missing items" (sigoden/aichat pull request 1049).
     if (kind == "array") != schema.get("items").is_some_and(Value::is_object) {
-        complain("an array needs items, and nothing else does".to_owned());
+        complain("an array must have items, and no other type may".to_owned());
     }
     // Gemini accepts only strings as values, and no empty string.
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let good = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
         if values.is_empty() || !values.iter().all(good) || kind != "string" {
-            complain("an enum is a list of texts".to_owned());
+            complain("an enum must be a list of strings".to_owned());
         }
     }
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -96,7 +96,7 @@ fn look(schema: &Map<String, Value>, place: &str, depth: usize, found: &mut Vec<
         // Gemini: "property is not defined".
         for name in required.iter().filter_map(Value::as_str) {
             if !properties.is_some_and(|all| all.contains_key(name)) {
-                complain(format!("{name} is required and not there"));
+                complain(format!("{name} is required but not declared"));
             }
         }
     }
@@ -104,10 +104,10 @@ fn look(schema: &Map<String, Value>, place: &str, depth: usize, found: &mut Vec<
         let place = format!("{place}/{name}");
         match inner.as_object() {
             // "True is not of type object" (OpenAI).
-            None => found.push(format!("{place}: it is no object")),
+            None => found.push(format!("{place}: it is not an object")),
             Some(inner) => {
                 if !inner.get("description").is_some_and(Value::is_string) {
-                    found.push(format!("{place}: it is not described"));
+                    found.push(format!("{place}: it has no description"));
                 }
                 look(inner, &place, depth + 1, found);
             }

@@ -68,7 +68,7 @@ pub fn rename(schema: &mut Value, from: &str, to: &str) {
 pub fn add(schema: &mut Value, name: &str, kind: &str) {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     if let Some(properties) = properties {
-        let unused = json!({ "type": kind, "description": "Has no use here." });
+        let unused = json!({ "type": kind, "description": "Is not used." });
         properties.entry(name).or_insert(unused);
     }
 }
