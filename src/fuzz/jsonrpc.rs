@@ -16,7 +16,7 @@ pub fn reads_messages(data: &[u8]) {
                 stands_there(message, value);
             }
         }
-        (Ok(body), seen) => panic!("{body:?} was read where {seen:?} stands"),
+        (Ok(body), seen) => panic!("{body:?} was read instead of {seen:?}"),
         (Err((id, error)), seen) => is_rightly_refused(id.as_ref(), &error, seen.as_ref()),
     }
 }
@@ -92,7 +92,7 @@ fn is_answered(id: &Id, result: &Map<String, Value>) {
         let bytes = Response::write(Some(id), outcome);
         let Ok(Body::Single(Message::Response(answer))) = read(&bytes) else {
             panic!(
-                "an answer is no response: {}",
+                "an answer is not a response: {}",
                 String::from_utf8_lossy(&bytes)
             );
         };
@@ -107,12 +107,12 @@ fn is_answered(id: &Id, result: &Map<String, Value>) {
 /// Asserts that a rejection has the code of the standard, and the id of a request that waits for a response.
 fn is_rightly_refused(id: Option<&Id>, error: &RpcError, seen: Option<&Value>) {
     let Some(value) = seen else {
-        assert_eq!((id, error.code), (None, code::PARSE), "this is no JSON");
+        assert_eq!((id, error.code), (None, code::PARSE), "this is not JSON");
         return;
     };
     if error.code == code::PARSE {
         let stricter = [
-            "stands twice in an object",
+            "duplicate key",
             "nested deeper than",
             "too many members",
         ];

@@ -32,7 +32,7 @@ pub fn page<'a, T>(
             .find(|start| cursor_at(list, *start) == text)
             .ok_or_else(|| {
                 RpcError::invalid_params(
-                    "the cursor is not one that this server gave for this list; list again without it",
+                    "unknown cursor for this list; call again without it",
                 )
             })?,
     };

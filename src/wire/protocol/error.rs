@@ -86,7 +86,7 @@ impl RpcError {
     pub fn missing_capability(required: &Value) -> Self {
         Self::new(
             code::MISSING_CAPABILITY,
-            "the client did not declare a capability that this needs",
+            "the client did not declare a required capability",
         )
         .with_data(serde_json::json!({ "requiredCapabilities": required }))
     }

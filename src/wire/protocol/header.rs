@@ -13,7 +13,7 @@ pub struct HeaderValueError;
 
 impl fmt::Display for HeaderValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value between =?base64? and ?= is padded base64 of UTF-8")
+        f.write_str("a value between =?base64? and ?= must be padded base64 of UTF-8")
     }
 }
 

@@ -72,12 +72,12 @@ impl Inputs {
         let responses = match params.remove("inputResponses") {
             None => Map::new(),
             Some(Value::Object(responses)) => responses,
-            Some(_) => return Err(RpcError::invalid_params("inputResponses is an object")),
+            Some(_) => return Err(RpcError::invalid_params("inputResponses must be an object")),
         };
         let sealed = match params.remove("requestState") {
             None => None,
             Some(Value::String(sealed)) => Some(sealed),
-            Some(_) => return Err(RpcError::invalid_params("requestState is a string")),
+            Some(_) => return Err(RpcError::invalid_params("requestState must be a string")),
         };
         Ok((
             Self {

@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for Strict {
 /// Returns the error for a duplicate key.
 pub fn twice<E: serde::de::Error>(name: &str) -> E {
     let short: String = name.chars().take(64).collect();
-    E::custom(format_args!("the key {short:?} stands twice in an object"))
+    E::custom(format_args!("duplicate key {short:?} in an object"))
 }
 
 /// Builds a value from an object's members.

@@ -86,7 +86,7 @@ pub fn read(bytes: &[u8]) -> Result<Body, (Option<Id>, RpcError)> {
     })?;
     match top {
         Parsed::Several(items) if items.is_empty() || items.len() > MAX_BATCH => {
-            let words = format!("a batch holds 1 to {MAX_BATCH} messages");
+            let words = format!("a batch must have 1 to {MAX_BATCH} messages");
             Err((None, RpcError::invalid_request(words)))
         }
         Parsed::Several(items) => items
@@ -102,7 +102,7 @@ fn message(members: Option<Members>) -> Result<Message, (Option<Id>, RpcError)> 
     let Some(members) = members else {
         return Err((
             None,
-            RpcError::invalid_request("a message is a JSON object"),
+            RpcError::invalid_request("a message must be a JSON object"),
         ));
     };
     let id = match members.id {
@@ -110,22 +110,22 @@ fn message(members: Option<Members>) -> Result<Message, (Option<Id>, RpcError)> 
         Some(raw) => Some(Id::deserialize(raw).map_err(|_| {
             (
                 None,
-                RpcError::invalid_request("a message's id is a string or an integer, never null"),
+                RpcError::invalid_request("a message's id must be a string or an integer, not null"),
             )
         })?),
     };
     let refuse = |words: &'static str| Err((id.clone(), RpcError::invalid_request(words)));
     if !members.is_2_0 {
-        return refuse("a message has \"jsonrpc\": \"2.0\"");
+        return refuse("a message must have \"jsonrpc\": \"2.0\"");
     }
     match members.method {
         Member::Absent => response(id, members.result, members.error),
         Member::Right(method) => match members.params {
             Member::Absent => Ok(call(id, method, Params::default())),
             Member::Right(params) => Ok(call(id, method, params)),
-            Member::Other => refuse("params is an object"),
+            Member::Other => refuse("params must be an object"),
         },
-        Member::Other => refuse("method is a string"),
+        Member::Other => refuse("method must be a string"),
     }
 }
 
@@ -149,7 +149,7 @@ fn response(
     let (Some(id), Some(outcome)) = (id, outcome) else {
         return Err((
             None,
-            RpcError::invalid_request("a message is a request, a notification or a response"),
+            RpcError::invalid_request("a message must be a request, a notification or a response"),
         ));
     };
     Ok(Message::Response(Response { id, outcome }))

@@ -122,7 +122,7 @@ impl Members {
                     }
                     if others.len() == MOST_OTHERS {
                         return Err(A::Error::custom(format_args!(
-                            "a message has too many members: beside its own at most {MOST_OTHERS}"
+                            "a message has too many members: at most {MOST_OTHERS} unknown ones are allowed"
                         )));
                     }
                     others.push(name);

@@ -48,13 +48,13 @@ impl RequestMeta {
         };
         let Value::String(version) = version else {
             return Err(RpcError::invalid_params(format!(
-                "_meta[\"{}\"] is a string",
+                "_meta[\"{}\"] must be a string",
                 key::PROTOCOL_VERSION
             )));
         };
         let Value::Object(declared) = declared else {
             return Err(RpcError::invalid_params(format!(
-                "_meta[\"{}\"] is an object",
+                "_meta[\"{}\"] must be an object",
                 key::CLIENT_CAPABILITIES
             )));
         };
@@ -79,7 +79,7 @@ pub fn progress_token(params: &Params) -> Result<Option<Value>, MetaError> {
         None => Ok(None),
         Some(token) => Some(token).filter(fits).cloned().map(Some).ok_or_else(|| {
             RpcError::invalid_params(format!(
-                "_meta.progressToken is an integer or a text of at most {MAX_TOKEN_BYTES} bytes"
+                "_meta.progressToken must be an integer or a string of at most {MAX_TOKEN_BYTES} bytes"
             ))
         }),
     }
@@ -91,7 +91,7 @@ fn log_level(params: &Params) -> Result<Option<Level>, MetaError> {
     };
     asked.as_str().and_then(Level::parse).map(Some).ok_or_else(|| {
         RpcError::invalid_params(format!(
-            "_meta[\"{}\"] is one of debug, info, notice, warning, error, critical, alert, emergency",
+            "_meta[\"{}\"] must be one of debug, info, notice, warning, error, critical, alert, emergency",
             key::LOG_LEVEL
         ))
     })
@@ -99,7 +99,7 @@ fn log_level(params: &Params) -> Result<Option<Level>, MetaError> {
 
 fn missing(names: &[&str]) -> MetaError {
     RpcError::invalid_params(format!(
-        "a request of 2026-07-28 needs params._meta with {}",
+        "a request of 2026-07-28 requires params._meta with {}",
         names
             .iter()
             .map(|n| format!("\"{n}\""))

@@ -70,7 +70,7 @@ pub fn header_parameters(schema: &Value) -> Result<Vec<(String, Vec<String>)>, S
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     collect(schema, &mut Vec::new(), &mut found)?;
     if count_annotations(schema) != found.len() {
-        return Err("x-mcp-header stands where `properties` alone do not lead".to_owned());
+        return Err("x-mcp-header is allowed only on (nested) `properties`".to_owned());
     }
     for (index, (name, _)) in found.iter().enumerate() {
         if found
@@ -78,7 +78,7 @@ pub fn header_parameters(schema: &Value) -> Result<Vec<(String, Vec<String>)>, S
             .skip(index + 1)
             .any(|(other, _)| other.eq_ignore_ascii_case(name))
         {
-            return Err(format!("x-mcp-header {name:?} stands twice"));
+            return Err(format!("duplicate x-mcp-header {name:?}"));
         }
     }
     Ok(found)
@@ -93,13 +93,13 @@ pub fn check_dialect(schema: &Value) -> Result<(), String> {
             let named = object.get("$schema").filter(|named| !named.is_object());
             if let Some(other) = named.filter(|named| **named != DIALECT) {
                 return Err(format!(
-                    "{other} is no dialect that is served; {DIALECT} is"
+                    "unsupported dialect {other}; use {DIALECT}"
                 ));
             }
             for name in ["$ref", "$dynamicRef"] {
                 let target = object.get(name).and_then(Value::as_str);
                 if let Some(away) = target.filter(|target| !target.starts_with('#')) {
-                    return Err(format!("{name} {away:?} leads out of the schema"));
+                    return Err(format!("{name} {away:?} refers to another document"));
                 }
             }
             object.values().try_for_each(check_dialect)
@@ -122,11 +122,11 @@ fn collect(
         if let Some(annotation) = inner.get("x-mcp-header") {
             let name = annotation.as_str().filter(|n| is_token(n));
             let name =
-                name.ok_or_else(|| format!("x-mcp-header of {property:?} is no header token"))?;
+                name.ok_or_else(|| format!("x-mcp-header of {property:?} is not a header token"))?;
             let kind = inner.get("type").and_then(Value::as_str);
             if !matches!(kind, Some("string" | "integer" | "boolean")) {
                 return Err(format!(
-                    "x-mcp-header of {property:?} needs a string, integer or boolean"
+                    "x-mcp-header of {property:?} requires the type string, integer or boolean"
                 ));
             }
             found.push((name.to_owned(), path.clone()));
