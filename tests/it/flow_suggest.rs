@@ -79,7 +79,7 @@ fn what_is_known_of_the_box_is_found_by_words_and_read() {
     ] {
         let answer = client.call("read", json!({ "id": nowhere })).send();
         let failure = answer.failure();
-        assert!(failure.contains("nothing at"), "{failure}");
+        assert!(failure.contains("Path not found"), "{failure}");
     }
     let failure = client
         .call("search", json!({ "query": "" }))

@@ -344,7 +344,7 @@ fn a_disk_of_xfs_is_checked_while_it_is_not_mounted() {
 fn what_is_no_disk_is_refused() {
     let Some(home) = Home::new(&[]) else { return };
     for (what, words) in [
-        (json!({}), "must be named"),
+        (json!({}), "exactly one of"),
         (
             json!({ "path": home.files.join("").to_str().unwrap() }),
             "nothing is mounted there",
@@ -355,7 +355,7 @@ fn what_is_no_disk_is_refused() {
         ),
         (json!({ "disk": "no-such-disk" }), "must exist"),
         (json!({ "disk": "null" }), "must exist"),
-        (json!({ "disk": "../sda" }), "no such name"),
+        (json!({ "disk": "../sda" }), "not a valid name"),
         (json!({ "array": "nosuch" }), "no such array"),
         (json!({ "array": "loop0" }), "no such array"),
     ] {

@@ -341,7 +341,7 @@ fn a_write_replaces_nothing_but_a_regular_file() {
         (own("aside/f"), &text, "leads out of the directory"),
         (own("f/x"), &text, "is not a directory"),
         (own("f"), &json!({}), "either `text` or `base64`"),
-        (own("f"), &json!({ "base64": "?" }), "cannot be read"),
+        (own("f"), &json!({ "base64": "?" }), "`base64` is not valid"),
     ] {
         let refused = home.failure("file_write", &path, more);
         assert!(refused.contains(said), "{path}: {refused}");

@@ -109,7 +109,7 @@ fn a_server_that_nobody_vouches_for_hears_nothing() {
         .start();
     let failure = send(&server.client(), json!({ "message": "x" })).failure();
     assert!(
-        failure.contains("The channel phone did not take it"),
+        failure.contains("The channel phone did not deliver the message"),
         "{failure}"
     );
     assert!(
@@ -207,7 +207,7 @@ fn what_agents_say_is_bounded_theirs_and_cannot_pass_for_more() {
     what_does_not_fit_is_refused(&client);
     assert_eq!(to("phone").data()["delivered"], true);
     let failure = to("phone").failure();
-    assert!(failure.contains("3 messages within an hour"), "{failure}");
+    assert!(failure.contains("limit of 3 messages an hour"), "{failure}");
     assert_eq!(first.letters().len() + second.letters().len(), 3);
     server.reload_with(&settings(4));
     assert_eq!(

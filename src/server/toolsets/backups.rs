@@ -88,9 +88,9 @@ fn view(backups: &Backups, cx: &Cx) -> BackupsView {
     backups.seen_by(&cx.caller().reach, cx.reference())
 }
 
-/// Back up a container (files and settings) or a host directory that the owner allows, and return it. A running
-/// container is frozen during the backup; separate mounts are not included. An interrupted backup leaves nothing
-/// behind. `backup_target_list` lists targets, `backup_verify` checks a backup.
+/// Back up a container (files and settings) or a host directory that the owner allows. A running container is frozen
+/// meanwhile; separate mounts are not included. An interrupted backup leaves nothing behind. `backup_target_list` lists
+/// targets, `backup_verify` checks, `backup_restore` restores a backup.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
@@ -171,8 +171,8 @@ async fn restore(backups: Arc<Backups>, asked: Restore, cx: Cx) -> Result<Restor
         (Some(backup), _) => backup,
         (None, Some(container)) => newest(&view, &asked.target, container).await?,
         (None, None) => {
-            let words = "say which `backup` is to be brought back";
-            let hint = "Nothing was done. backup_list names those that there are.";
+            let words = "`backup` is required without `container`";
+            let hint = "Nothing was done. backup_list lists the backups.";
             return Err(ToolError::new(words).hint(hint).into());
         }
     };
@@ -195,8 +195,8 @@ async fn newest(
     let mut own = list.backups.into_iter().map(|backup| backup.backup);
     own.find(|backup| backup.container() == Some(container))
         .ok_or_else(|| {
-            let words = format!("there is no backup of '{container}' on '{target}'");
-            let hint = "Nothing was done. backup_list names those that there are.";
+            let words = format!("no backup of '{container}' found on '{target}'");
+            let hint = "Nothing was done. backup_list lists the backups.";
             ToolError::new(words).hint(hint).into()
         })
 }
@@ -211,7 +211,7 @@ fn subject(
     match (container, path) {
         (Some(container), None) => Ok(BackupSubject::Container(container)),
         (None, Some(path)) if path.len() <= PATH_BYTES => Ok(BackupSubject::Path(path)),
-        (None, Some(_)) => Err(ToolError::new("`path` is longer than any path")
+        (None, Some(_)) => Err(ToolError::new("`path` is longer than 4095 bytes")
             .hint("Nothing was done.")
             .into()),
         _ => Err(ToolError::new("give either `container` or `path`")
@@ -382,5 +382,5 @@ async fn switch(view: &BackupsView, target: TargetName, mounted: bool) -> Result
 async fn one(view: &BackupsView, name: &TargetName) -> Result<BackupTarget> {
     let mut all = view.targets().await.map_err(failed)?.into_iter();
     let found = all.find(|target| target.target == *name);
-    found.ok_or_else(|| ToolError::new("the target has gone again").into())
+    found.ok_or_else(|| ToolError::new("the target was removed by another call").into())
 }

@@ -245,7 +245,7 @@ impl TryFrom<String> for TemplateName {
             .is_some_and(|b| b.is_ascii_alphanumeric());
         let good = begins && name.len() <= 64 && name.bytes().all(plain);
         good.then_some(Self(name))
-            .ok_or("a template is named by letters, digits and . _ -, such as busybox")
+            .ok_or("a template name may have letters, digits and . _ -, such as busybox")
     }
 }
 

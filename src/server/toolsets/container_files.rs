@@ -112,7 +112,7 @@ async fn write(lxc: Arc<Lxc>, asked: Write, cx: Cx) -> Result<Written> {
         _ => return Err(ToolError::new("give either text or base64").into()),
     };
     if content.len() > WRITE_BYTES {
-        let words = format!("at most {WRITE_BYTES} bytes are written with one call");
+        let words = format!("one call writes at most {WRITE_BYTES} bytes");
         return Err(ToolError::new(words).into());
     }
     let mode = asked.mode.map(|mode| mode.0);
@@ -136,7 +136,7 @@ impl TryFrom<String> for FileMode {
         let digits = text.bytes().all(|b| matches!(b, b'0'..=b'7'));
         let mode = u32::from_str_radix(&text, 8).ok().filter(|_| digits);
         let mode = mode.filter(|mode| *mode <= 0o777).map(Self);
-        mode.ok_or("permissions are octal and at most 0777, such as 0644")
+        mode.ok_or("permissions must be octal and at most 0777, such as 0644")
     }
 }
 

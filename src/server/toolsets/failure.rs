@@ -6,7 +6,7 @@ use gatewren_wire::registry::{Interruption, ToolError};
 /// Converts the message, and adds a hint to a neighbouring tool where one helps.
 pub fn failed(error: BackendError) -> Interruption {
     let hint = error.hint.or_else(|| match error.kind {
-        ErrorKind::NotFound => Some("container_list names the containers.".to_owned()),
+        ErrorKind::NotFound => Some("container_list lists the containers.".to_owned()),
         ErrorKind::NotRunning => Some("container_start starts it.".to_owned()),
         _ => None,
     });

@@ -191,15 +191,15 @@ fn as_text(part: FilePart, offset: u64) -> Part {
     }
 }
 
-/// Write a whole host file atomically, as root. The directory must exist; a link is rejected. An existing file
-/// keeps owner and permissions; its old version is kept as the name plus `~`, replacing an older one. A new one is
-/// root's, readable by others. To change a part, first `file_read` all of it.
+/// Write a whole host file atomically, as root. The directory must exist; fails for a link. An existing file keeps
+/// owner and permissions; its old version is kept as the name plus `~`, replacing an older one. A new one is root's,
+/// readable by others. To change a part, first `file_read` all of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {
     /// The absolute path.
     path: String,
-    /// The whole content. Give this or `base64`; at most 128 KiB.
+    /// The whole content; readers never see a partial file. Give this or `base64`; at most 128 KiB.
     text: Option<String>,
     /// The content, if binary.
     base64: Option<String>,
@@ -212,7 +212,7 @@ async fn write(files: Arc<Files>, asked: Write, cx: Cx) -> Result<FileWritten> {
     let bytes = match (asked.text, asked.base64) {
         (Some(text), None) => text.into_bytes(),
         (None, Some(base64)) => STANDARD.decode(base64).map_err(|cause| {
-            ToolError::new(format!("`base64` cannot be read: {cause}")).hint("Nothing was done.")
+            ToolError::new(format!("`base64` is not valid: {cause}")).hint("Nothing was done.")
         })?,
         _ => {
             return Err(ToolError::new("give either `text` or `base64`")
@@ -221,7 +221,7 @@ async fn write(files: Arc<Files>, asked: Write, cx: Cx) -> Result<FileWritten> {
         }
     };
     if bytes.len() > WRITE_BYTES {
-        let most = format!("a file that is written may hold {WRITE_BYTES} bytes at most");
+        let most = format!("a file may have {WRITE_BYTES} bytes at most");
         return Err(ToolError::new(most).hint("Nothing was done.").into());
     }
     let written = files.write(asked.path, (&bytes, asked.only_new), cx.reference());

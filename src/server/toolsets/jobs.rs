@@ -129,9 +129,9 @@ async fn wait(jobs: Arc<Jobs>, asked: WaitFor, cx: Cx) -> Result<JobStanding> {
     waited.map_err(failed)
 }
 
-/// Read part of the output of one of your jobs, stdout and stderr in order of arrival, from `offset` or, by
-/// default, its end. Continue at `next_offset`. Of a long output, the first 2 MiB and at least the last 6 MiB are
-/// kept; `skipped_bytes` counts the rest. `job_wait` waits for the job to end.
+/// Read part of the output of one of your jobs, stdout and stderr in order of arrival, from `offset` or, by default,
+/// its end. Continue at `next_offset`. Of a long output, only the first 2 MiB and at least the last 6 MiB are kept;
+/// `skipped_bytes` counts the rest. `job_wait` waits for the job to end.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Output {
@@ -149,12 +149,12 @@ async fn output(jobs: Arc<Jobs>, asked: Output, cx: Cx) -> Result<Answer> {
     let read = own.output(&asked.job, asked.offset, asked.limit_bytes.get());
     let read = read.await.map_err(failed)?;
     let data = serde_json::to_value(&read).map_err(|cause| {
-        ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
+        ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
     })?;
     let more = match (read.ended, read.truncated) {
-        (_, true) => "there is more",
-        (true, _) => "this is its end",
-        _ => "it goes on",
+        (_, true) => "more follows",
+        (true, _) => "end of output",
+        _ => "the job is running",
     };
     // Neutralised, because terminal control sequences would take effect in the terminal that shows the text.
     let text = format!(

@@ -56,7 +56,7 @@ impl ResourceSource for WithOutputs {
             uri_template: format!("{OUTPUTS}{{id}}"),
             name: "output".to_owned(),
             description: Some(
-                "What a command of this agent printed, where its answer links to it".to_owned(),
+                "Output of a command of this agent, linked from its result".to_owned(),
             ),
             ..ResourceTemplate::default()
         });

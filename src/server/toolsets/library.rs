@@ -97,13 +97,13 @@ async fn search(library: Arc<Library>, Search { query, limit }: Search, cx: Cx) 
     });
     found
         .await
-        .map_err(|_| ToolError::new("The search was broken off.").into())
+        .map_err(|_| ToolError::new("The search was interrupted.").into())
 }
 
 fn words(query: &str) -> Result<Vec<String>> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     if words.is_empty() || words.len() > MAX_WORDS || query.chars().count() > MAX_QUERY {
-        let rule = format!("`query` has 1 to {MAX_WORDS} words and at most {MAX_QUERY} letters");
+        let rule = format!("`query` must have 1 to {MAX_WORDS} words and at most {MAX_QUERY} characters");
         return Err(ToolError::new(rule).into());
     }
     Ok(words)
@@ -238,7 +238,7 @@ async fn read(library: Arc<Library>, Read { id, offset }: Read, cx: Cx) -> Resul
     let contents = library.read(&id, &cx).await?;
     let contents = contents.ok_or_else(|| {
         let shown: String = id.chars().take(EXCERPT).collect();
-        ToolError::new(format!("There is nothing at {shown}.")).hint("search finds what there is.")
+        ToolError::new(format!("Path not found: {shown}")).hint("search finds what exists.")
     })?;
     Ok(shown(&id, contents, offset)?)
 }

@@ -246,7 +246,7 @@ fn answer(page: &LogPage) -> Result<Answer> {
         let _ = writeln!(text, "{line}");
     }
     if page.lines.is_empty() {
-        text.push_str("No line fits.\n");
+        text.push_str("No line matches.\n");
     }
     let more = if page.truncated { "yes" } else { "no" };
     let _ = write!(text, "-- more: {more}");
@@ -256,7 +256,7 @@ fn answer(page: &LogPage) -> Result<Answer> {
         }
     }
     let data = serde_json::to_value(page).map_err(|cause| {
-        ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
+        ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
     })?;
     Ok(Answer::text(text).with_data(&data))
 }

@@ -171,7 +171,7 @@ async fn change(
 }
 
 fn failed(cause: &StateError) -> ToolError {
-    tracing::warn!(%cause, "notifications could not be changed");
+    tracing::warn!(%cause, "cannot change notifications");
     ToolError {
         retry: true,
         ..ToolError::new("The state cannot be written at the moment. Nothing was changed.")

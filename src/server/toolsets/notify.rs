@@ -75,25 +75,26 @@ async fn send(courier: Arc<Courier>, asked: Send, cx: Cx) -> Result<Sent> {
 fn failed(why: NotSent) -> ToolError {
     match why {
         NotSent::NoChannel(there) if there.is_empty() => {
-            ToolError::new("The owner has no channel any more that takes messages of agents.")
+            ToolError::new("No channel of the owner accepts messages of agents any more.")
         }
         NotSent::NoChannel(there) => {
-            ToolError::new("There is no such channel, or it takes no messages of agents.")
-                .hint(format!("There are: {}.", there.join(", ")))
+            ToolError::new("Unknown channel, or it does not accept messages of agents.")
+                .hint(format!("Channels: {}.", there.join(", ")))
         }
         NotSent::TooMany(most, wait) => ToolError {
             retry: true,
             ..ToolError::new(format!(
-                "You may send {most} messages within an hour, delivered or not; the next in {wait} s. Nothing was sent."
+                "The limit of {most} messages an hour is reached; undelivered ones count. Try again in {wait} s. \
+                 Nothing was sent."
             ))
         },
         NotSent::Undelivered(channel, why) => ToolError {
             retry: !why.is_lasting(),
             ..ToolError::new(format!(
-                "The channel {channel} did not take it: {}.",
+                "The channel {channel} did not deliver the message: {}.",
                 why.shortly()
             ))
-            .hint("The journal of gatewren tells the owner more.")
+            .hint("The journal of gatewren has the details for the owner.")
         },
     }
 }

@@ -38,7 +38,7 @@ impl<const LEAST: u32, const MOST: u32, const USUAL: u32> TryFrom<u32>
         if (LEAST..=MOST).contains(&number) {
             Ok(Self(number))
         } else {
-            Err(format!("{LEAST} to {MOST}, not {number}"))
+            Err(format!("must be {LEAST} to {MOST}, not {number}"))
         }
     }
 }

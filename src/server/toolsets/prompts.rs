@@ -29,8 +29,8 @@ const ROWS: [Row; 4] = [
         description: "A container's state, resource usage, ports, logs and latest changes, to find the problem",
         argument: Some(("container", "The container's name")),
         needs: &["container_info"],
-        task: "Find out whether something is wrong with this container, and name the problem. Give your evidence, what \
-               you would check next and with which tool, and what you would change. Change nothing yet.",
+        task: "Find out whether something is wrong with this container, and name the problem. Give your \
+               evidence, the next checks and their tools, and the changes that you suggest. Change nothing yet.",
         looks: |container| {
             let of_it = json!({ "container": container });
             vec![
@@ -132,7 +132,7 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str> {
     const LONGEST: usize = 256;
     let given = arguments.get(name).and_then(Value::as_str);
     let given = given.filter(|text| (1..=LONGEST).contains(&text.len()));
-    let rule = || ToolError::new(format!("`{name}` is a text of 1 to {LONGEST} bytes"));
+    let rule = || ToolError::new(format!("`{name}` must be a string of 1 to {LONGEST} bytes"));
     given.ok_or_else(|| rule().into())
 }
 
@@ -150,7 +150,7 @@ async fn assembled(
             Some(Err(words)) if said.is_empty() => return Err(ToolError::new(words).into()),
             Some(Err(words)) => said.push((tool, format!("It failed: {words}"))),
             None if said.is_empty() => {
-                let words = format!("this prompt needs {tool}, which is not available to you");
+                let words = format!("this prompt requires {tool}, which is not available to you");
                 return Err(ToolError::new(words).into());
             }
             None => {}

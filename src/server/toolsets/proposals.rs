@@ -11,10 +11,10 @@ use gatewren_wire::registry::{
 };
 
 /// Instructions for these agents.
-const HOW: &str = "You can look and suggest; nothing that you do changes this box. Find out with `search` and `read` \
-                   how things stand. To suggest a change, ask `context` for the arguments of a tool, then pass the \
-                   tool, its arguments and the reason to `propose_change`: the owner of the box decides, and only \
-                   then it is done. Do not report a proposal as done.";
+const HOW: &str = "You can read and suggest; your calls change nothing on this box. Use `search` and `read` to \
+                   find the current state. To suggest a change, call `context` for the arguments of a tool. Then \
+                   pass the tool, its arguments and the reason to `propose_change`. The change is made only if \
+                   the owner of the box approves it. Do not report a proposal as done.";
 
 /// The toolset.
 pub fn tools() -> Toolset<()> {
@@ -81,8 +81,8 @@ async fn context(_: Arc<()>, Context { tool }: Context, cx: Cx) -> Result<Situat
             .collect(),
     };
     if proposals.is_empty() && tool.is_some() {
-        let hint = "Without `tool`, context names what can be proposed.";
-        return Err(ToolError::new("No such tool can be proposed.")
+        let hint = "Call context without `tool` to list what can be proposed.";
+        return Err(ToolError::new("Unknown tool, or you cannot propose it.")
             .hint(hint)
             .into());
     }
@@ -146,7 +146,7 @@ async fn propose_change(_: Arc<()>, asked: ProposeChange, _: Cx) -> Result<Answe
         reason,
     } = asked;
     if reason.trim().is_empty() {
-        let words = "`reason` is empty: the owner decides by it. Nothing was proposed.";
+        let words = "`reason` is empty; the owner needs it to decide. Nothing was proposed.";
         return Err(ToolError::new(words).into());
     }
     Err(Interruption::Propose(ProposedCall {

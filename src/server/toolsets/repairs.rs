@@ -44,7 +44,7 @@ async fn repair(storage: Arc<Storage>, asked: Repair, cx: Cx) -> Result<Repaired
     if let HostRepair::Mounted(path) = &what
         && !cx.caller().reach.path(path)
     {
-        return Err(ToolError::new("nothing is mounted there; disk_list tells where").into());
+        return Err(ToolError::new("nothing is mounted there; disk_list shows the mount points").into());
     }
     let repaired = storage.repair(what, (keep(&cx), cx.reference())).await;
     repaired.map_err(failed)
@@ -58,7 +58,7 @@ fn what(asked: Repair) -> Result<HostRepair> {
         array,
         pool,
     } = asked;
-    let odd = |name: &str| ToolError::new(format!("`{name}` is no such name"));
+    let odd = |name: &str| ToolError::new(format!("`{name}` is not a valid name"));
     match (path, disk, array, pool) {
         (Some(path), None, None, None) => Ok(HostRepair::Mounted(path)),
         (None, Some(disk), None, None) => {
@@ -72,7 +72,7 @@ fn what(asked: Repair) -> Result<HostRepair> {
             Ok(HostRepair::Pool(pool.try_into().map_err(|_| odd("pool"))?))
         }
         _ => Err(ToolError::new(
-            "one of `path`, `disk`, `array` and `pool` must be named, and no second one",
+            "exactly one of `path`, `disk`, `array` and `pool` is required",
         )
         .into()),
     }

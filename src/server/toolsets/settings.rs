@@ -82,7 +82,7 @@ struct SetHostname {
 
 async fn set_hostname(settings: Arc<Setup>, asked: SetHostname, cx: Cx) -> Result<HostSettings> {
     if asked.hostname.is_none() && asked.pretty_name.is_none() {
-        let words = "say hostname, pretty_name, or both";
+        let words = "give hostname, pretty_name, or both";
         return Err(failed(BackendError::new(ErrorKind::Refused, words)));
     }
     let setting = HostSetting::Hostname {

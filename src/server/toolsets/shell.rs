@@ -150,7 +150,7 @@ fn answer(kept: &KeptOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answ
         }
     }
     let data = serde_json::to_value(&outcome).map_err(|cause| {
-        ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
+        ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
     })?;
     let mut answer = Answer::text(text).with_data(&data);
     for (name, output) in std::mem::take(&mut outcome.longer) {
@@ -177,7 +177,7 @@ fn link_words(name: &str, output: &Captured) -> String {
     } else {
         format!("all {bytes} bytes")
     };
-    format!("{part} of {name}, for {minutes} minutes and for this agent alone")
+    format!("{part} of {name}, kept for {minutes} minutes, only for this agent")
 }
 
 /// Describes how the command ended, in a line.
@@ -187,7 +187,7 @@ fn summary(outcome: &ShellOutcome) -> String {
         (Some(code), ..) => format!("exit code {code} after {seconds:.3} s"),
         (_, Some(signal), _) => format!("ended by signal {signal} after {seconds:.3} s"),
         (.., Some("timeout")) => {
-            format!("time was up after {seconds:.3} s: killed, with everything that it had started")
+            format!("timeout after {seconds:.3} s: killed, with all its child processes")
         }
         (.., why) => format!(
             "killed ({}) after {seconds:.3} s",

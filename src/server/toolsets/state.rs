@@ -42,7 +42,7 @@ impl TryFrom<String> for Public {
         if pointer.tokens().first().map(String::as_str) == Some("public") {
             Ok(Self(pointer))
         } else {
-            Err("a JSON Pointer that begins with /public, such as /public/packageData".to_owned())
+            Err("must be a JSON Pointer that begins with /public, such as /public/packageData".to_owned())
         }
     }
 }
@@ -258,6 +258,6 @@ async fn blame(views: Arc<Views>, Blamed { pointer }: Blamed, cx: Cx) -> Result<
 }
 
 fn nothing_at(pointer: &Public) -> ToolError {
-    ToolError::new(format!("there is nothing at {}", pointer.0))
-        .hint("Read the part above it to see what is there.")
+    ToolError::new(format!("path not found: {}", pointer.0))
+        .hint("Read its parent to see what exists.")
 }

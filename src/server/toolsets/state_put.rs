@@ -44,7 +44,7 @@ impl TryFrom<String> for Json {
 
     fn try_from(text: String) -> std::result::Result<Self, String> {
         let value = serde_json::from_str(&text);
-        value.map(Self).map_err(|error| format!("no JSON: {error}"))
+        value.map(Self).map_err(|error| format!("invalid JSON: {error}"))
     }
 }
 
@@ -74,7 +74,7 @@ async fn put(ui: Arc<Ui>, asked: Put, cx: Cx) -> Result<Written> {
     let place = place(&asked.pointer)?;
     let value = match (asked.value, asked.json) {
         (Some(_), Some(_)) => {
-            let words = "`value` and `json` do not go together. Nothing was changed.";
+            let words = "give either `value` or `json`, not both. Nothing was changed.";
             return Err(ToolError::new(words).into());
         }
         (Some(object), None) => Some(Value::Object(object)),

@@ -81,8 +81,8 @@ async fn down(network: Arc<Network>, asked: Down, cx: Cx) -> Result<Switched> {
 
 async fn switch(network: &Network, (tunnel, up): (String, bool), cx: &Cx) -> Result<Switched> {
     let name: TunnelName = tunnel.clone().try_into().map_err(|_| {
-        ToolError::new("`tunnel` is no name of a tunnel")
-            .hint("Nothing was done. tunnel_list names those that there are.")
+        ToolError::new("`tunnel` is not a valid tunnel name")
+            .hint("Nothing was done. tunnel_list lists the tunnels.")
     })?;
     let done = network.switch_tunnel(name, up, cx.reference()).await;
     done.map_err(failed)?;

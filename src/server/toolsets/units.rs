@@ -245,7 +245,7 @@ change!(
 
 fn failed_unit(mut error: BackendError) -> Interruption {
     if error.kind == ErrorKind::NotFound {
-        error.hint = Some("unit_list names the units that are loaded.".to_owned());
+        error.hint = Some("unit_list lists the loaded units.".to_owned());
     }
     failed(error)
 }

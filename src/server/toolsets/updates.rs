@@ -55,13 +55,13 @@ async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateChec
 }
 
 /// Upgrade apt packages of the host or a running container; refreshes the lists first. Keeps changed configuration
-/// files, never downgrades. Services restart. Returns the changes, and whether to reboot (`server_restart`).
-/// `job_cancel` works until all packages are fetched. First call `update_check`.
+/// files, does not downgrade. Services restart. Returns whether to reboot. `job_cancel` works until all packages are
+/// fetched; then it finishes: none is half installed. First `update_check`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Apply {
-    /// A running container; default: the host. Without systemd in it, the upgrade stops with gatewren, and the next
-    /// run finishes it.
+    /// A running container; default: the host. Waits there up to five minutes for another apt, and names its process.
+    /// Without systemd in a container, the upgrade stops with gatewren, and the next run finishes it.
     container: Option<ContainerName>,
     /// Install only security updates.
     #[serde(default)]
@@ -80,7 +80,7 @@ async fn apply(updates: Arc<Updates>, asked: Apply, cx: Cx) -> Result<UpdateAppl
         (true, names) if names.is_empty() => UpdateScope::Security,
         (false, names) => UpdateScope::Named(names),
         (true, _) => {
-            let words = "either security_only or packages: both together say two things";
+            let words = "give either security_only or packages, not both";
             return Err(failed(BackendError::new(ErrorKind::Refused, words)));
         }
     };

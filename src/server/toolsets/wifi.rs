@@ -82,13 +82,14 @@ async fn scan(network: Arc<Network>, Scan {}: Scan, cx: Cx) -> Result<Heard> {
     Ok(Heard { networks })
 }
 
-/// Connect permanently to a Wi-Fi network from `wifi_scan`, and return the status. It must be saved, open, or have
-/// a password in the owner's `helper.toml` (`wifi_networks`). If the host is not connected within 30 s, the
-/// previous network is restored, and the call fails. This connection may be cut.
+/// Connect permanently to a Wi-Fi network from `wifi_scan`, and return the status. It must be saved, open, or in
+/// `wifi_networks` of the owner's `helper.toml`. If the host is not connected within 30 s, the previous network is
+/// restored, and the call fails. This connection may be cut.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Connect {
-    /// The name, as in `wifi_scan`.
+    /// The name, as in `wifi_scan`. The password is not an argument: the owner writes it into a file that
+    /// `wifi_networks` names.
     ssid: Ssid,
 }
 

@@ -23,10 +23,10 @@ impl<const MOST: usize> TryFrom<String> for Words<MOST> {
     fn try_from(text: String) -> Result<Self, String> {
         let letters = text.chars().count();
         if letters > MOST {
-            return Err(format!("at most {MOST} letters, not {letters}"));
+            return Err(format!("must have at most {MOST} characters, not {letters}"));
         }
         if text.trim().is_empty() {
-            return Err("there are no words in it".to_owned());
+            return Err("must not be blank".to_owned());
         }
         Ok(Self(text))
     }
