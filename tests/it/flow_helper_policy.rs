@@ -115,7 +115,7 @@ fn what_is_off_cannot_be_proposed_either() {
     };
     let refused = propose("system_shell", json!({ "command": "true" }));
     assert!(
-        refused.failure().contains("no tool system_shell"),
+        refused.failure().contains("the tool system_shell"),
         "{refused:?}"
     );
     // A tool of an enabled class can be proposed, for a container that exists.

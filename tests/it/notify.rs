@@ -192,7 +192,7 @@ fn what_agents_say_is_bounded_theirs_and_cannot_pass_for_more() {
     let to = |channel: &str| send(&client, json!({ "message": "x", "channel": channel }));
     for there_is_none in ["aaa", "nobody"] {
         let failure = to(there_is_none).failure();
-        assert!(failure.contains("There are: phone, tablet."), "{failure}");
+        assert!(failure.contains("Channels: phone, tablet."), "{failure}");
     }
     assert_eq!(to("tablet").data()["channel"], "tablet");
     assert_eq!(
