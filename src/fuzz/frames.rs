@@ -21,7 +21,7 @@ pub fn come_out_as_they_went_in(data: &[u8]) {
     if whole.0.iter().all(|frame| !matches!(frame, Frame::End(_))) {
         assert!(
             bytes.starts_with(&written),
-            "nothing is made up or left out"
+            "nothing is added or lost"
         );
     }
     request(bytes, &pieces);

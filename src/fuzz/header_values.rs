@@ -19,7 +19,7 @@ pub fn mean_their_arguments(data: &[u8]) {
     assert_eq!(
         decode_header_value(&encoded(raw)).as_deref(),
         Ok(raw),
-        "what a client encodes comes out again"
+        "a value survives encoding and decoding"
     );
     let Ok(argument) = serde_json::from_slice::<Value>(argument) else {
         return;

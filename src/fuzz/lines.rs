@@ -16,7 +16,7 @@ pub fn are_cut_at_newlines(data: &[u8]) {
     let mut cx = Context::from_waker(Waker::noop());
     // Bytes in memory are always ready.
     let Poll::Ready(found) = reading.as_mut().poll(&mut cx) else {
-        panic!("it waits for what is there");
+        panic!("it waits although all bytes are ready");
     };
     let mut wanted: Vec<_> = written.split(|b| *b == b'\n').collect();
     // After the last newline there is a line only if it is not empty.

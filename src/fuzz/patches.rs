@@ -27,7 +27,7 @@ pub fn change_whole_or_nothing(data: &[u8]) {
         }
         Err(_) => assert!(by_the_book(&document, &patch).is_none(), "{patch:?}"),
     }
-    assert_eq!(result, document, "taken back, or never done");
+    assert_eq!(result, document, "reverted, or never applied");
 }
 
 /// Input parts: two documents, and a path.
@@ -44,7 +44,7 @@ pub fn lead_from_one_to_the_other(data: &[u8]) {
     assert_eq!(
         patch.is_empty(),
         old == new,
-        "nothing is written for nothing"
+        "a patch is empty exactly if nothing changed"
     );
     if let Some(Ok(place)) = text(place).map(Pointer::parse) {
         written_there(&old, &new, &place);
@@ -98,7 +98,7 @@ fn is_read_again(patch: &Patch) {
 
 fn survives_the_log(document: &Value) {
     let again = serde_json::from_str::<Value>(&document.to_string()).ok();
-    assert_eq!(again.as_ref(), Some(document), "read again, it is another");
+    assert_eq!(again.as_ref(), Some(document), "it differs when it is read again");
 }
 
 /// RFC 6902 section 4, written only for clarity; `None` if one operation fails.

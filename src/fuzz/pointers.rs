@@ -14,7 +14,7 @@ pub fn print_and_find_themselves(data: &[u8]) {
         assert!(!is_pointer(given), "{given:?} is a pointer");
         return;
     };
-    assert!(is_pointer(given), "{given:?} is no pointer");
+    assert!(is_pointer(given), "{given:?} is not a pointer");
     assert_eq!(pointer.to_string(), given);
     let escaped = given
         .bytes()

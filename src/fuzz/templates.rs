@@ -81,12 +81,12 @@ fn is_a_way_to_make(pieces: &[Piece<'_>], uri: &str, found: &[(&str, &str)]) {
                 let Some((found, value)) = values.next() else {
                     panic!("{name} was not found");
                 };
-                assert_eq!(found, name, "names stand in their order");
+                assert_eq!(found, name, "names are in their order");
                 assert!(!value.is_empty() && (*slashes || !value.contains('/')));
                 made.push_str(value);
             }
         }
     }
-    assert!(values.next().is_none(), "more was found than was asked");
+    assert!(values.next().is_none(), "more variables were found than requested");
     assert_eq!(made, uri);
 }
