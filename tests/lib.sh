@@ -232,9 +232,10 @@ strip_once() {
     echo "$1" >"$2.of"
 }
 
-# package_inputs: one line that is another whenever a package could be.
+# package_inputs: prints one hash of the files that packages are made from.
 package_inputs() {
-    (cd "$root" && find .cargo Cargo.toml Cargo.lock etc packaging src -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+    (cd "$root" && find .cargo CHANGELOG.md Cargo.toml Cargo.lock etc packaging src -type f -print0 \
+        | sort -z | xargs -0 sha256sum | sha256sum)
 }
 
 # need_deb: puts the path of the amd64 package into $GATEWREN_DEB, unless the caller named one; built by
