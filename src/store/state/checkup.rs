@@ -112,7 +112,7 @@ impl Checkup {
             ControlFlow::Continue(())
         })?;
         for id in none {
-            self.refuse(id, "it is no patch");
+            self.refuse(id, "it is not a patch");
         }
         Ok(())
     }
@@ -143,11 +143,11 @@ impl Checkup {
             }
         })?;
         self.problems.extend(differ.iter().map(|id| {
-            format!("the snapshot of revision {id} is not what the revisions before it make")
+            format!("the snapshot of revision {id} differs from the result of the revisions before it")
         }));
         let after_all = applied_after_all.iter().take(MAX_TOLD);
         self.problems.extend(after_all.map(|id| {
-            format!("revision {id} is noted as one that does not apply, and it applies")
+            format!("revision {id} is recorded as invalid, but it applies")
         }));
         let text = newest.root.to_string();
         self.document_bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
@@ -157,7 +157,7 @@ impl Checkup {
     fn refuse(&mut self, id: u64, why: &str) {
         self.refused += 1;
         if self.remarks.len() < MAX_TOLD {
-            let remark = format!("revision {id} does not apply and changes nothing: {why}");
+            let remark = format!("revision {id} is invalid and was skipped: {why}");
             self.remarks.push(remark);
         }
     }

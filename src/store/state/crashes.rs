@@ -232,7 +232,7 @@ fn nothing_that_was_done_is_lost_when_writers_are_killed() {
         assert!(found.newest().0 >= newest, "a revision is gone");
         newest = found.newest().0;
         let state = State::open_keeping(&path, retention()).unwrap();
-        assert_eq!(state.database_id(), id, "built anew");
+        assert_eq!(state.database_id(), id, "rebuilt");
         let document = state.document();
         assert_eq!(
             (document.revision, &document.root),

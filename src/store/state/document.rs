@@ -187,7 +187,7 @@ mod tests {
         });
         let (id, said) = fill.unwrap();
         assert_eq!(id, 16);
-        let words = "bytes as JSON, at most 16777216: remove something first";
+        let words = "bytes as JSON, the limit is 16777216: remove something first";
         assert!(said.ends_with(words), "{said}");
 
         let less = json!([{"op": "replace", "path": "/public/1", "value": "x"}]);

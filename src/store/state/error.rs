@@ -124,30 +124,30 @@ impl fmt::Display for StateError {
                 known,
             } => write!(
                 f,
-                "{}: this database was written by a newer gatewren (schema {schema}, this one knows \
-                 {known}): install that version or move the file away",
+                "{}: the database was written by a newer gatewren (schema {schema}, this version \
+                 supports up to {known}): install that version or move the file away",
                 path.display()
             ),
             Self::NotADatabase(path) => write!(
                 f,
-                "{}: this is not a SQLite database: move it away, or name another directory",
+                "{}: the file is not a SQLite database: move it away, or set another directory",
                 path.display()
             ),
             Self::NotOurs(path) => write!(
                 f,
-                "{}: this is another program's database: move it away, or name another directory",
+                "{}: the database belongs to another program: move it away, or set another directory",
                 path.display()
             ),
             Self::Unreadable { path, cause } => write!(
                 f,
-                "{}: cannot be opened ({cause}): see that its directory exists and that gatewren's \
-                 user may write the file and the directory",
+                "{}: cannot open the database ({cause}): check that its directory exists and that \
+                 gatewren's user may write the file and the directory",
                 path.display()
             ),
             Self::Damaged { path, cause } => write!(
                 f,
-                "{}: the database is damaged ({cause}): restart gatewren, which moves it aside and \
-                 builds a new one",
+                "{}: the database is damaged ({cause}): restart gatewren; it moves the file aside \
+                 and creates a new one",
                 path.display()
             ),
             Self::Full(path) => write!(f, "{}: the disk is full: free some space", path.display()),
@@ -158,19 +158,19 @@ impl fmt::Display for StateError {
                 path.display()
             ),
             Self::Failed { path, cause } => write!(f, "{}: {cause}", path.display()),
-            Self::Patch(why) => write!(f, "the patch was refused, nothing is changed: {why}"),
+            Self::Patch(why) => write!(f, "the patch was rejected, nothing was changed: {why}"),
             Self::Pointer(why) => why.fmt(f),
             Self::TooLarge { bytes, most } => {
-                write!(f, "the change has {bytes} bytes, at most {most}: split it")
+                write!(f, "the change has {bytes} bytes, the limit is {most}: split it")
             }
             Self::NotYet { revision, newest } => write!(
                 f,
-                "there is no revision {revision} yet: the newest is {newest}"
+                "revision {revision} does not exist yet: the newest is {newest}"
             ),
             Self::Trimmed { revision, oldest } => write!(
                 f,
-                "the document of revision {revision} is no longer kept: the oldest that can be shown \
-                 is that of revision {oldest}"
+                "the document of revision {revision} is no longer stored: the oldest stored one is \
+                 that of revision {oldest}"
             ),
             Self::Stopped => f.write_str("the state's writer has stopped: restart gatewren"),
         }

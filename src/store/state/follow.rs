@@ -76,7 +76,7 @@ pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> 
         }
         draft.applied.clear();
         match read {
-            Progress::Gap => return Err(damaged("revisions are missing from its log")),
+            Progress::Gap => return Err(damaged("revisions are missing in its log")),
             Progress::Read if draft.document.revision == before => break,
             Progress::Read => {}
         }
@@ -128,7 +128,7 @@ pub fn read_on(
         // Noted before the document can be seen without it. On a full disk, no new document is published until
         // there is room.
         if log::note_refused(connection, id, &why.to_string())? {
-            warn!(revision = id, actor, %why, "a revision does not apply and changes nothing");
+            warn!(revision = id, actor, %why, "an invalid revision was skipped");
         }
     }
     Ok(if gap { Progress::Gap } else { Progress::Read })

@@ -71,7 +71,7 @@ pub fn differences(connection: &Connection) -> rusqlite::Result<Vec<String>> {
         .iter()
         .filter(|(name, sql)| found.get(*name) != Some(*sql));
     Ok(missing
-        .map(|(name, _)| format!("`{name}` of the schema is missing or was altered"))
+        .map(|(name, _)| format!("`{name}` of the schema is missing or altered"))
         .collect())
 }
 

@@ -375,7 +375,7 @@ mod tests {
                 .refused
                 .as_ref()
                 .unwrap()
-                .contains("nothing stands there")
+                .contains("path not found")
         );
         assert!(entries[..3].iter().all(|entry| entry.refused.is_none()));
     }

@@ -140,7 +140,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
     }
     let copy = keep_copy(connection, path, from)?;
     info!(from, to, copy = %copy.display(),
-        "the state database is brought to a newer schema; a copy of the old one is kept");
+        "the state database is migrated to a newer schema; a copy of the old one is kept");
     let immediate = TransactionBehavior::Immediate;
     let taken = connection
         .transaction_with_behavior(immediate)
@@ -179,7 +179,7 @@ fn keep_copy(connection: &Connection, path: &Path, version: u64) -> Result<PathB
     };
     let refused = |cause: FileError| StateError::Unreadable {
         path: path.to_owned(),
-        cause: format!("it cannot be copied before its migration: {cause}"),
+        cause: format!("the copy before its migration failed: {cause}"),
     };
     sys::keep_copy(path, version, fill, refused)
 }

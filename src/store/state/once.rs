@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(written(&file, add), Ok(1));
         assert_eq!(written(&file, add), Ok(1), "nothing to change");
         let refused = written(&file, r#"[{"op":"remove","path":"/public/b"}]"#).unwrap_err();
-        assert!(refused.contains("nothing is changed"), "{refused}");
+        assert!(refused.contains("nothing was changed"), "{refused}");
         let document = History::open(&file).unwrap().document().unwrap();
         assert_eq!(
             (document.revision, document.root),

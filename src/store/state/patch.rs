@@ -118,10 +118,10 @@ impl fmt::Display for PatchError {
         match self {
             Self::NotAList => f.write_str("a patch is a JSON array of operations (RFC 6902)"),
             Self::TooMany => write!(f, "a patch has at most {MAX_OPERATIONS} operations"),
-            Self::TooLong(most) => write!(f, "a patch has at most {most} bytes as text: split it"),
+            Self::TooLong(most) => write!(f, "a patch has at most {most} bytes of JSON: split it"),
             Self::Outgrown { bytes, most } => write!(
                 f,
-                "the document would have {bytes} bytes as JSON, at most {most}: remove something first"
+                "the document would have {bytes} bytes as JSON, the limit is {most}: remove something first"
             ),
             Self::Operation {
                 index,
@@ -299,15 +299,15 @@ mod tests {
             ),
             (
                 json!([{"op": "remove", "path": "/x"}]),
-                "nothing stands there",
+                "path not found",
             ),
             (
                 json!([{"op": "replace", "path": "/x", "value": 1}]),
-                "nothing stands there",
+                "path not found",
             ),
             (
                 json!([{"op": "add", "path": "/x/y", "value": 1}]),
-                "nothing stands above it",
+                "parent path not found",
             ),
             (
                 json!([{"op": "add", "path": "/s/y", "value": 1}]),
@@ -323,11 +323,11 @@ mod tests {
             ),
             (
                 json!([{"op": "test", "path": "/n", "value": 0}]),
-                "is not the value",
+                "differs from the value",
             ),
             (
                 json!([{"op": "test", "path": "/m", "value": null}]),
-                "is not the value",
+                "differs from the value",
             ),
         ] {
             let error = applied(document.clone(), &patch).unwrap_err();

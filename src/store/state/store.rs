@@ -81,13 +81,13 @@ impl State {
     pub fn open_keeping(path: &Path, retention: Retention) -> Result<Self, StateError> {
         let cause = match Self::open_sound(path, retention, None) {
             Err(StateError::Damaged { cause, .. }) => cause,
-            Err(StateError::NotADatabase(_)) => "its first page is not that of a database".into(),
+            Err(StateError::NotADatabase(_)) => "its first page is not that of a SQLite database".into(),
             result => return result,
         };
         let now = now_ms();
         let aside = move_aside(path, now).map_err(|error| StateError::io(path, &error))?;
         error!(path = %path.display(), aside = %aside.display(), %cause,
-            "the state database was damaged: moved aside, building a new one");
+            "the state database is damaged: it was moved aside, and a new one is created");
         let note = json!({ "at_ms": now, "aside": aside.display().to_string(), "cause": cause });
         let rebuilt = Rebuilt {
             // Above every earlier revision, so that older cursors get a resync.
@@ -230,7 +230,7 @@ impl State {
         let mut wal = path.as_os_str().to_owned();
         wal.push("-wal");
         if let Err(cause) = waiter.watch(Path::new(&wal)) {
-            warn!(%cause, "no inotify: changes by other programs are seen within a second");
+            warn!(%cause, "inotify is not available: changes by other programs are noticed within a second");
         }
         let writer = Writer::new(
             connection,
@@ -423,8 +423,8 @@ mod tests {
         let error = state.apply(&Author::observer(), patch).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the patch was refused, nothing is changed: \
-             operation 1 (remove \"/public/b\"): nothing stands there"
+            "the patch was rejected, nothing was changed: \
+             operation 1 (remove \"/public/b\"): path not found"
         );
         let nothing =
             r#"[{"op":"add","path":"/public/a","value":1},{"op":"remove","path":"/public/a"}]"#;
@@ -718,8 +718,8 @@ mod tests {
         let error = State::open(&path).unwrap_err().to_string();
         let known = STEPS.len();
         let words = format!(
-            "this database was written by a newer gatewren (schema 99, this one knows {known}): \
-             install that version or move the file away"
+            "the database was written by a newer gatewren (schema 99, this version supports up to \
+             {known}): install that version or move the file away"
         );
         assert!(error.ends_with(&words), "{error}");
 

@@ -32,7 +32,7 @@ impl Trouble {
             // A rejected patch is no failure of the file.
             Err(cause) => {
                 if cause.is_of_the_file() && self.present.as_ref() != Some(cause) {
-                    error!(doing, %cause, "the state database fails");
+                    error!(doing, %cause, "an operation on the state database failed");
                     self.present = Some(cause.clone());
                 }
             }

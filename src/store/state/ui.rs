@@ -100,12 +100,12 @@ impl fmt::Display for UiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Elsewhere => f.write_str(
-                "only /public/ui and what is below it can be written: the rest of the state says how the box is",
+                "only /public/ui and paths below it can be written; the rest of the state is read-only",
             ),
-            Self::TooDeep => write!(f, "below /public/ui there may be {MAX_LEVELS} levels at most"),
+            Self::TooDeep => write!(f, "the limit is {MAX_LEVELS} levels below /public/ui"),
             Self::TooLarge(bytes) => write!(
                 f,
-                "/public/ui would have {bytes} bytes; {MAX_BYTES} are the most: remove what is no longer needed"
+                "/public/ui would have {bytes} bytes; the limit is {MAX_BYTES}: remove values that are not needed"
             ),
             Self::State(error) => error.fmt(f),
         }

@@ -132,7 +132,7 @@ impl Writer {
         let fold = "PRAGMA wal_checkpoint(TRUNCATE)";
         if let Err(cause) = self.connection.query_row(fold, [], |_| Ok(())) {
             // Another program is reading; the next start finds everything anyway.
-            tracing::debug!(%cause, "the state database keeps its write-ahead log");
+            tracing::debug!(%cause, "the write-ahead log of the state database could not be folded into it");
         }
     }
 
@@ -257,7 +257,7 @@ impl Writer {
     /// Loads the whole database again, after another program removed revisions.
     fn start_again(&mut self) -> Result<(), StateError> {
         warn!(path = %self.shared.path().display(),
-            "revisions are missing from the state log: reading all of it again");
+            "revisions are missing in the state log: the whole log is read again");
         let loaded = load(self.shared.path(), &self.connection)?;
         self.since_snapshot = loaded.since_snapshot;
         self.shared.restart(loaded.document, loaded.recent);
@@ -278,7 +278,7 @@ impl Writer {
         let document = self.shared.document();
         let (at, text) = ((document.revision, now_ms()), document.root.to_string());
         if let Err(cause) = log::compact(&mut self.connection, at, &text, retention) {
-            warn!(%cause, "the state log was not compacted; trying again after as many revisions");
+            warn!(%cause, "compacting the state log failed; it is retried after the same number of revisions");
         }
     }
 

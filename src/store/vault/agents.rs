@@ -131,7 +131,7 @@ impl<'a> Agents<'a> {
                 .execute((id, to_column(at_ms)))?;
             Ok(())
         };
-        self.0.writer.leave_or_forget("note an agent's use", work);
+        self.0.writer.leave_or_forget("record an agent's use", work);
     }
 
     /// Returns all agents, oldest first, including revoked and expired ones.

@@ -54,7 +54,7 @@ impl<'a> Audit<'a> {
             connection.execute(note, (RUN_AFTER, (next - 1).to_string()))?;
             Ok(next - 1)
         };
-        let doing = "note where a run begins in the audit";
+        let doing = "record the first row of this run in the audit";
         let writer = &self.shared.writer;
         let last = writer
             .write(doing, Durability::Process, work, |_| ())

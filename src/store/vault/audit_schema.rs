@@ -12,7 +12,7 @@ ALTER TABLE audit ADD COLUMN mode TEXT;
 ALTER TABLE audit ADD COLUMN change TEXT;
 ALTER TABLE audit ADD COLUMN revision_before INTEGER;
 
--- What was trimmed: the rows up to `through`, the last of which had this hash. One row at most.
+-- The trimmed rows: those up to `through`; the last one had this hash. One row at most.
 CREATE TABLE audit_checkpoint (
     through INTEGER PRIMARY KEY,
     sha256  BLOB NOT NULL CHECK (length(sha256) = 32),

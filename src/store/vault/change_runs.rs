@@ -15,15 +15,15 @@ pub const KEPT_MS: u64 = 30 * 24 * 3_600_000;
 const MAX_ENDED: u32 = 256;
 
 /// The explanation for a change whose row differs from the approved one.
-const ALTERED: &str = "What stands in the vault is not what the owner approved. Nothing was done.";
+const ALTERED: &str = "The change in the vault differs from the one that the owner approved. Nothing was done.";
 
 /// The explanation for a change that was running when the server ended.
-const UNKNOWN: &str = "The server ended while this ran. It may have been done in part or whole; it is not run \
-                       again. Look at its target before it is proposed anew.";
+const UNKNOWN: &str = "The server stopped while this change ran. It may have been applied in part or in full, and \
+                       it is not run again. Check its target before you propose it again.";
 
 /// Proof that an approved change was started, which happens once. No approved change runs without it.
 #[derive(Debug)]
-#[must_use = "what became of it has to be written down"]
+#[must_use = "the result of the change must be recorded"]
 pub struct Begun(Change);
 
 impl Begun {
@@ -132,7 +132,7 @@ impl Changes<'_> {
             connection.prepare_cached(&sql)?.execute(row)?;
             Ok(())
         };
-        self.change("ask for a change again", work).await
+        self.change("return a change to the owner", work).await
     }
 
     /// Sets the status `unknown` for all changes that an earlier run of the server left running. Returns their
@@ -164,7 +164,7 @@ impl Changes<'_> {
     /// Expires overdue changes, and deletes those that finished long ago. Returns when the next change expires, in
     /// milliseconds since 1970.
     pub async fn sweep(&self) -> Result<Option<u64>, VaultError> {
-        let due = self.0.read("look for old changes", |connection| {
+        let due = self.0.read("find old changes", |connection| {
             connection
                 .prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM change WHERE status IN ('pending', 'approved')
@@ -181,7 +181,7 @@ impl Changes<'_> {
         if due {
             self.change("end old changes", sweep).await?;
         }
-        self.0.read("look for the next change", |connection| {
+        self.0.read("find the next change", |connection| {
             let next = "SELECT min(expires_ms) FROM change WHERE status IN ('pending', 'approved')";
             let next: Option<i64> = connection
                 .prepare_cached(next)?

@@ -37,7 +37,7 @@ CREATE TABLE change (
     decided_by       TEXT,
     decided_ms       INTEGER,
     note             TEXT,
-    -- What the owner has approved: the row as it was shown.
+    -- The hash of the row that the owner was shown and approved.
     approved_sha256  BLOB CHECK (length(approved_sha256) = 32),
     words            TEXT,
     result           TEXT CHECK (json_valid(result)),
@@ -188,7 +188,7 @@ impl Changes<'_> {
 
     /// Returns the serial of the row that changed last; 0 if there is none.
     pub fn newest(&self) -> Result<u64, VaultError> {
-        self.0.read("look at the changes", |connection| {
+        self.0.read("read the changes", |connection| {
             connection
                 .prepare_cached("SELECT coalesce(max(serial), 0) AS newest FROM change")?
                 .query_row([], |row| from_column(row, "newest"))
@@ -532,7 +532,7 @@ mod tests {
                 refused
                     .words
                     .unwrap()
-                    .contains("not what the owner approved")
+                    .contains("differs from the one that the owner approved")
             );
         }
     }

@@ -63,7 +63,7 @@ pub(super) struct UnknownStatus(pub String);
 
 impl fmt::Display for UnknownStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no status of a change", self.0)
+        write!(f, "{:?} is not a status of a change", self.0)
     }
 }
 
@@ -96,21 +96,21 @@ impl fmt::Display for VaultError {
                 let path = path.display();
                 write!(
                     f,
-                    "the vault {path} is damaged ({detail}). Nothing was changed. Put back a copy \
-                     of it, or move it away ({path}, {path}-wal and {path}-shm) to begin with an \
+                    "the vault {path} is damaged ({detail}). Nothing was changed. Restore a copy \
+                     of it, or move it away ({path}, {path}-wal and {path}-shm) to start with an \
                      empty one: every agent then needs a new token"
                 )
             }
             Self::Newer { path, found, known } => write!(
                 f,
-                "the vault {} was written by a newer gatewren (schema {found}, this one knows up to \
-                 {known}). Install that version again, or put back the copy that it made beside \
-                 the vault when it was first started",
+                "the vault {} was written by a newer gatewren (schema {found}, this version supports \
+                 up to {known}). Install that version again, or restore the copy that it made \
+                 beside the vault at its first start",
                 path.display()
             ),
             Self::Foreign { path } => write!(
                 f,
-                "{} is a database, but not gatewren's vault; move it away or name another \
+                "{} is a database, but not gatewren's vault; move it away or set another \
                  state_dir",
                 path.display()
             ),
@@ -120,18 +120,18 @@ impl fmt::Display for VaultError {
             ),
             Self::Tampered { seq } => write!(
                 f,
-                "the audit is not as it was written from row {seq} on, and nothing is trimmed from it until \
-                 somebody has looked: `gatewren audit verify` says more"
+                "the audit was altered from row {seq} on, so it is not trimmed; run `gatewren audit verify` \
+                 for details"
             ),
             Self::NoSuchRow(seq) => write!(
                 f,
-                "the audit has no row {seq}, or no longer; leave the number out to begin with the first one"
+                "row {seq} does not exist in the audit or was trimmed; omit the number to begin with the first row"
             ),
             Self::TooManyAgents => f.write_str(
-                "there are as many agents as gatewren keeps; revoke one that is no longer used",
+                "the limit of agents is reached; revoke one that is not used",
             ),
             Self::TooManyGrants => f.write_str(
-                "there are as many grants as gatewren keeps; end one with gatewren inbox ungrant",
+                "the limit of grants is reached; end one with gatewren inbox ungrant",
             ),
             Self::Random(cause) => cause.fmt(f),
             Self::Stopped => f.write_str("the vault is closed: gatewren is stopping"),

@@ -15,7 +15,7 @@ use gatewren_base::sys::rfc3339;
 
 /// The part of the schema's eighth version.
 pub(super) const SCHEMA: &str = "
--- What the row says of its exact arguments: nothing where it has them itself. Format 3 of the rows covers it.
+-- Where the row's exact arguments are: NULL if the row has them itself. Format 3 of the rows covers it.
 ALTER TABLE audit ADD COLUMN exact TEXT;
 
 CREATE TABLE audit_exact (
@@ -25,7 +25,7 @@ CREATE TABLE audit_exact (
     sealed       BLOB NOT NULL
 ) STRICT;
 CREATE INDEX audit_exact_key ON audit_exact (key);
--- How many bytes are sealed in all, so that a row need not count them.
+-- The number of sealed bytes of all rows, so that they are not counted for each row.
 CREATE TABLE audit_exact_size (
     id    INTEGER PRIMARY KEY CHECK (id = 1),
     bytes INTEGER NOT NULL
@@ -203,18 +203,18 @@ pub enum ExactError {
 impl fmt::Display for ExactError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing => f.write_str("the sealed arguments of this call were taken away"),
+            Self::Missing => f.write_str("the sealed arguments of this call were removed"),
             Self::Altered => {
-                f.write_str("the sealed arguments of this call are not those that were written")
+                f.write_str("the sealed arguments of this call were altered")
             }
             Self::NoKey(id) => write!(
                 f,
                 "the owner key {id} that sealed them is missing from the vault or was altered; a backup of the \
-                 vault may have it"
+                 vault may contain it"
             ),
             Self::NotOpened => f.write_str(
-                "the sealed arguments are not those of this call: they do not open, or not to what the row was \
-                 written with",
+                "the sealed arguments do not belong to this call: they cannot be opened, or they differ from the \
+                 arguments that the row was written with",
             ),
         }
     }
@@ -346,7 +346,7 @@ impl ExactStanding {
             ));
         }
         if self.key_is_altered {
-            words.push("the owner's key was altered: calls with secrets are refused until the owner sets the password again".to_owned());
+            words.push("the owner's key was altered: calls with secrets are rejected until the owner sets the password again".to_owned());
         }
         words
     }

@@ -121,7 +121,7 @@ impl Glance {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, VaultError> {
         work(&self.connection)
-            .map_err(|cause| VaultError::from_sqlite(&self.path, "look at the calls", &cause))
+            .map_err(|cause| VaultError::from_sqlite(&self.path, "read the calls", &cause))
     }
 }
 

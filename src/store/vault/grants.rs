@@ -118,7 +118,7 @@ impl<'a> Grants<'a> {
         };
         let row = grant.clone();
         let work = move |connection: &Connection| insert(connection, &row);
-        if self.change("give a grant", work).await? {
+        if self.change("add a grant", work).await? {
             Ok(grant)
         } else {
             Err(VaultError::TooManyGrants)

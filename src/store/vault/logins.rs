@@ -22,7 +22,7 @@ pub(super) const SCHEMA: &str = "
 CREATE TABLE login (
     token_sha256 BLOB PRIMARY KEY CHECK (length(token_sha256) = 32),
     id           TEXT NOT NULL UNIQUE,
-    -- The SHA-256 of the agent's token: with another token it is no longer signed in. NULL is the owner.
+    -- The SHA-256 of the agent's token: a new token ends the login. NULL is the owner.
     agent        BLOB CHECK (length(agent) = 32),
     address      TEXT NOT NULL,
     created_ms   INTEGER NOT NULL,
@@ -164,7 +164,7 @@ impl<'a> Logins<'a> {
                 .execute(params![token_sha256, to_column(at_ms)])
                 .map(drop)
         };
-        self.0.writer.leave_or_forget("note a login's use", work);
+        self.0.writer.leave_or_forget("record a login's use", work);
     }
 
     /// Records that the owner has typed the password again; durable once this returns. Returns false if this cookie
@@ -176,7 +176,7 @@ impl<'a> Logins<'a> {
                 "UPDATE login SET password_ms = ?2 WHERE token_sha256 = ?1 AND agent IS NULL";
             connection.execute(note, params![token_sha256, to_column(now)])
         };
-        Ok(self.change("note the owner's password", work).await? > 0)
+        Ok(self.change("record the use of the owner's password", work).await? > 0)
     }
 
     /// Ends the login with this cookie. Returns false if there is none.

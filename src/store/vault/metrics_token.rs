@@ -21,7 +21,7 @@ impl<'a> MetricsToken<'a> {
     /// Returns the token's SHA-256, if there is one.
     pub fn hash(&self) -> Result<Option<[u8; 32]>, VaultError> {
         let work = |connection: &Connection| keys::find(connection, NAME);
-        self.0.read("look up the token of the metrics", work)
+        self.0.read("find the token of the metrics", work)
     }
 
     /// Sets or removes the hash. Returns whether there was one before.
@@ -34,7 +34,7 @@ impl<'a> MetricsToken<'a> {
             }
             Ok(gone > 0)
         };
-        let doing = "keep the token of the metrics";
+        let doing = "store the token of the metrics";
         let writer = &self.0.writer;
         writer.write(doing, Durability::Power, work, |_| ()).await
     }

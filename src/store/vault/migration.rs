@@ -44,7 +44,7 @@ CREATE TABLE agent (
     last_used_ms INTEGER
 ) STRICT;
 
--- Only sessions that were ended before their time; a row may go when its time has come.
+-- Only sessions that were ended early; a row may be deleted once its session would have expired.
 CREATE TABLE session (
     id         TEXT PRIMARY KEY,
     revoked_ms INTEGER NOT NULL,
@@ -54,7 +54,7 @@ CREATE INDEX session_until ON session (until_ms);
 
 CREATE TABLE key (name TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 
--- Two rows a call: the intent before anything runs, the outcome after; `call` joins them.
+-- Two rows for each call: the intent before it runs and the outcome after; `call` joins them.
 CREATE TABLE audit (
     seq              INTEGER PRIMARY KEY AUTOINCREMENT,
     at_ms            INTEGER NOT NULL,
@@ -77,7 +77,7 @@ CREATE TABLE audit (
     sha256           BLOB NOT NULL CHECK (length(sha256) = 32),
     UNIQUE (call, kind)
 ) STRICT;
--- An INSERT OR REPLACE would take the old row away without asking the trigger on DELETE.
+-- An INSERT OR REPLACE would delete the old row without running the trigger on DELETE.
 CREATE TRIGGER audit_is_never_replaced BEFORE INSERT ON audit
     WHEN EXISTS (SELECT 1 FROM audit WHERE seq >= NEW.seq)
       OR EXISTS (SELECT 1 FROM audit WHERE call = NEW.call AND kind = NEW.kind)
@@ -192,7 +192,7 @@ pub(super) fn migrate(
         from = version,
         to = known,
         copy = %copy.display(),
-        "the vault is brought to a newer schema; a copy of the old one is kept"
+        "the vault is migrated to a newer schema; a copy of the old one is kept"
     );
     run(connection, version, steps).map_err(|cause| {
         // Nothing was changed, so the copy is not needed. The next attempt makes a new one.

@@ -25,12 +25,12 @@ const UNUSED_KEPT_MS: u64 = 7 * 24 * 3_600_000;
 /// The part of the schema's fifth version.
 pub(super) const SCHEMA: &str = "
 CREATE TABLE oauth_client (
-    -- What we gave it when it registered, or the address of the document that says who it is.
+    -- The id that we issued at its registration, or the address of its client metadata document.
     id            TEXT PRIMARY KEY,
     name          TEXT NOT NULL,
-    -- Where it may have its answers sent; none where its document says so.
+    -- The addresses that answers may go to; empty if its document has them.
     redirect_uris TEXT NOT NULL CHECK (json_valid(redirect_uris)),
-    -- The agent that the owner has made for it; NULL is none yet.
+    -- The agent that the owner created for it; NULL if there is none yet.
     agent         TEXT,
     used_ms       INTEGER NOT NULL
 ) STRICT;
@@ -88,7 +88,7 @@ impl<'a> OauthClients<'a> {
     /// Records which agent the owner made for a program.
     pub async fn note_agent(&self, client: OauthClient) -> Result<(), VaultError> {
         let work = move |connection: &Connection| keep(connection, &client);
-        self.write("note a client's agent", work).await
+        self.write("record a client's agent", work).await
     }
 
     async fn write(

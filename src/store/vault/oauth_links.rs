@@ -31,9 +31,9 @@ const MOST_REFRESH: i64 = 64;
 /// The part of the schema's fifth version.
 pub(super) const SCHEMA: &str = "
 CREATE TABLE oauth_link (
-    -- Never used again for another.
+    -- Never reused.
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
-    -- The SHA-256 of the agent's token: with another token the link is over.
+    -- The SHA-256 of the agent's token: a new token ends the link.
     agent        BLOB NOT NULL CHECK (length(agent) = 32),
     client       TEXT NOT NULL,
     resource     TEXT NOT NULL,
@@ -134,7 +134,7 @@ impl<'a> OauthLinks<'a> {
     pub async fn add(&self, new: NewLink) -> Result<(), VaultError> {
         let work = move |connection: &Connection| insert(connection, &new);
         let writer = &self.0.writer;
-        let written = writer.write("begin a link", Durability::Power, work, |()| ());
+        let written = writer.write("create a link", Durability::Power, work, |()| ());
         written.await
     }
 
@@ -199,7 +199,7 @@ impl<'a> OauthLinks<'a> {
     /// Returns whether a link exists and has not expired.
     pub fn is_open(&self, link: i64) -> Result<bool, VaultError> {
         let query = "SELECT 1 FROM oauth_link WHERE id = ?1 AND until_ms > ?2";
-        self.0.read("look at a link", |connection| {
+        self.0.read("read a link", |connection| {
             let mut select = connection.prepare_cached(query)?;
             select.exists([link, to_column(now_ms())])
         })

@@ -39,7 +39,7 @@ impl<'a> Offer<'a> {
 
     /// Stores these tools instead of the earlier ones.
     pub async fn keep(&self, tools: &[OfferedTool]) -> Result<(), VaultError> {
-        let doing = "remember its tools";
+        let doing = "store the list of tools";
         let text = serde_json::to_string(tools).map_err(|cause| VaultError::Refused {
             doing,
             cause: cause.to_string(),
@@ -58,7 +58,7 @@ impl<'a> Offer<'a> {
     /// Returns the tools. Empty before the first start, or if a newer version has written a format that is unknown
     /// here.
     pub fn tools(&self) -> Result<Vec<OfferedTool>, VaultError> {
-        let text = self.0.read("read its tools", |connection| {
+        let text = self.0.read("read the list of tools", |connection| {
             let query = "SELECT value FROM meta WHERE key = ?1";
             connection
                 .query_row(query, [KEY], |row| row.get::<_, String>(0))

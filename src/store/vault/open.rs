@@ -20,7 +20,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) fn writing(path: &Path, steps: &[&[&str]]) -> Result<Connection, VaultError> {
     if !path
         .try_exists()
-        .map_err(|cause| FileError::new("look at", path, cause))?
+        .map_err(|cause| FileError::new("read", path, cause))?
     {
         create(path, steps)?;
     }
@@ -67,7 +67,7 @@ fn create(path: &Path, steps: &[&[&str]]) -> Result<(), VaultError> {
     let passing = passing_name(path)?;
     files::create_private(&passing)?;
     let made = fill(&passing, steps)
-        .map_err(|cause| VaultError::from_sqlite(path, "be made", &cause))
+        .map_err(|cause| VaultError::from_sqlite(path, "be created", &cause))
         // Not a rename: it would replace a vault that another process created in the meantime.
         .and_then(|()| match std::fs::hard_link(&passing, path) {
             Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
@@ -162,7 +162,7 @@ fn make_private(path: &Path) -> Result<(), VaultError> {
         let part = beside(path, suffix);
         let open_to_others = files::mode(&part).is_ok_and(|mode| mode & 0o077 != 0);
         if open_to_others {
-            tracing::warn!(file = %part.display(), "others could open this file of the vault; it is private now");
+            tracing::warn!(file = %part.display(), "other users could open this file of the vault; its mode is now 0600");
             std::fs::set_permissions(&part, Permissions::from_mode(0o600))
                 .map_err(|cause| FileError::new("make private", &part, cause))?;
         }
@@ -205,7 +205,7 @@ mod tests {
         let start = format!("the vault {} is damaged (", path.display());
         assert!(said.starts_with(&start), "{said}");
         assert!(
-            said.contains("Nothing was changed. Put back a copy of it, or move it away"),
+            said.contains("Nothing was changed. Restore a copy of it, or move it away"),
             "{said}"
         );
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
@@ -236,7 +236,7 @@ mod tests {
             .unwrap();
         let said = said(&path);
         assert!(
-            said.ends_with("move it away or name another state_dir"),
+            said.ends_with("move it away or set another state_dir"),
             "{said}"
         );
     }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
         let known = STEPS.len();
         let words =
-            format!("written by a newer gatewren (schema 99, this one knows up to {known})");
+            format!("written by a newer gatewren (schema 99, this version supports up to {known})");
         assert!(said.contains(&words), "{said}");
     }
 

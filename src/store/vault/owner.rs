@@ -12,7 +12,7 @@ use gatewren_base::sys::now_ms;
 
 /// The part of the schema's fourth version.
 pub(super) const SCHEMA: &str = "
--- One row at most: there is one owner.
+-- At most one row: there is one owner.
 CREATE TABLE owner (
     id         INTEGER PRIMARY KEY CHECK (id = 1),
     salt       BLOB NOT NULL,
@@ -22,7 +22,7 @@ CREATE TABLE owner (
     lanes      INTEGER NOT NULL,
     changed_ms INTEGER NOT NULL
 ) STRICT;
--- Since the last good one; it must outlive a restart, or that would be a way to guess on.
+-- Failed guesses since the last right one; stored, so that a restart does not reset the limit.
 CREATE TABLE owner_guesses (
     id      INTEGER PRIMARY KEY CHECK (id = 1),
     count   INTEGER NOT NULL,
@@ -33,7 +33,7 @@ INSERT INTO owner_guesses VALUES (1, 0, 0);
 
 /// The part of the schema's fifth version.
 pub(super) const CODE_SCHEMA: &str = "
--- What sets the first password from a browser; one row at most, and none once a password was set.
+-- The code for setting the first password in a browser; at most one row, and none once a password is set.
 CREATE TABLE owner_code (
     id         INTEGER PRIMARY KEY CHECK (id = 1),
     sha256     BLOB NOT NULL CHECK (length(sha256) = 32),
@@ -122,12 +122,12 @@ impl<'a> Owner<'a> {
                 .execute(kept, params![sha256, to_column(expires_ms)])
                 .map(drop)
         };
-        self.change("keep a code", work).await
+        self.change("store a code", work).await
     }
 
     /// Returns whether there is a valid code.
     pub fn has_code(&self) -> Result<bool, VaultError> {
-        self.0.read("look for a code", |connection| {
+        self.0.read("find a code", |connection| {
             let query = "SELECT count(*) FROM owner_code WHERE expires_ms > ?1";
             let found: i64 =
                 connection.query_row(query, [to_column(now_ms())], |row| row.get(0))?;
@@ -137,7 +137,7 @@ impl<'a> Owner<'a> {
 
     /// Returns whether this is the SHA-256 of a valid code.
     pub fn is_code(&self, sha256: [u8; 32]) -> Result<bool, VaultError> {
-        self.0.read("look for a code", |connection| {
+        self.0.read("find a code", |connection| {
             let query = "SELECT count(*) FROM owner_code WHERE sha256 = ?1 AND expires_ms > ?2";
             let found: i64 =
                 connection.query_row(query, params![sha256, to_column(now_ms())], |row| {
@@ -189,7 +189,7 @@ impl<'a> Owner<'a> {
             owner_key::insert(connection, &key).map(|()| true)
         };
         let writer = &self.0.writer;
-        let doing = "keep the owner's key";
+        let doing = "store the owner's key";
         writer.write(doing, Durability::Power, work, |_| ()).await
     }
 
@@ -212,12 +212,12 @@ impl<'a> Owner<'a> {
             let counted = "UPDATE owner_guesses SET count = count + 1, last_ms = ?1";
             connection.execute(counted, [to_column(at_ms)]).map(drop)
         };
-        self.0.write("note a guess", work).await
+        self.0.write("record a guess", work).await
     }
 
     /// Resets the guesses after a successful attempt.
     pub async fn forget_guesses(&self) -> Result<(), VaultError> {
-        self.0.write("forget the guesses", forget_guesses).await
+        self.0.write("clear the guesses", forget_guesses).await
     }
 }
 

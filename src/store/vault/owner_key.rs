@@ -9,7 +9,7 @@ use gatewren_base::sys::now_ms;
 
 /// The part of the schema's eighth version.
 pub(super) const SCHEMA: &str = "
--- At most one without lost_ms: the one that is sealed to. The others are of passwords that were reset.
+-- At most one without lost_ms: the current one. The others belong to passwords that were reset.
 CREATE TABLE owner_key (
     id         TEXT PRIMARY KEY,
     public     BLOB NOT NULL CHECK (length(public) = 32),

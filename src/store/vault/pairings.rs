@@ -11,7 +11,7 @@ use gatewren_base::sys::{now_ms, random_bytes};
 
 /// The part of the schema's sixth version.
 pub(super) const SCHEMA: &str = "
--- What an agent will be allowed; a row goes when its code is used, or with the next one after its time.
+-- The policy of the agent to be created. A row is deleted when its code is used, or after its expiry with the next one.
 CREATE TABLE pairing (
     code_sha256 BLOB PRIMARY KEY CHECK (length(code_sha256) = 32),
     name        TEXT NOT NULL,
@@ -77,13 +77,13 @@ impl<'a> Pairings<'a> {
         };
         let writer = &self.0.writer;
         writer
-            .write("keep a pairing", Durability::Power, work, |_| ())
+            .write("store a pairing", Durability::Power, work, |_| ())
             .await
     }
 
     /// Returns the name of the future agent. `None` if the code is not valid.
     pub fn name_of(&self, code_sha256: [u8; 32]) -> Result<Option<String>, VaultError> {
-        self.0.read("look for a pairing", |connection| {
+        self.0.read("find a pairing", |connection| {
             let query = "SELECT name FROM pairing WHERE code_sha256 = ?1 AND until_ms > ?2";
             let row = params![code_sha256, to_column(now_ms())];
             connection

@@ -45,8 +45,8 @@ impl fmt::Display for SealError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key => f.write_str(
-                "the owner's public key in the vault is not a key; the owner sets the password again with gatewren \
-                 owner set-password",
+                "the owner's public key in the vault is invalid; set the password again with gatewren owner \
+                 set-password",
             ),
             Self::Random(cause) => cause.fmt(f),
         }

@@ -95,7 +95,7 @@ impl<'a> Sessions<'a> {
 
     /// Returns the newest revision at the time of the last `Sessions::note`; `None` before the first one.
     pub fn state_seen(&self) -> Result<Option<StateSeen>, VaultError> {
-        self.0.read("read how far the state had come", |connection| {
+        self.0.read("read the last known revision of the state", |connection| {
             let known = "SELECT d.value AS database, CAST(r.value AS INTEGER) AS revision
                          FROM meta d JOIN meta r ON d.key = 'state.database' AND r.key = 'state.revision'";
             let seen = |row: &Row<'_>| {
@@ -116,13 +116,13 @@ impl<'a> Sessions<'a> {
             note_state(connection, &seen)
         };
         // Fails only when gatewren is stopping. The next start detects the new history again.
-        let _ = self.0.writer.leave_uncounted("note a new state", work);
+        let _ = self.0.writer.leave_uncounted("record a new state database", work);
     }
 
     /// Records uses of sessions and the newest revision, in one commit. Call it about once a minute.
     pub async fn note(&self, uses: Vec<SessionUse>, state: StateSeen) -> Result<(), VaultError> {
         self.0
-            .write("note the use of sessions", move |connection| {
+            .write("record the use of sessions", move |connection| {
                 note_state(connection, &state)?;
                 let mut update = connection.prepare_cached(
                     "UPDATE session SET used_ms = ?2, heard = coalesce(?3, heard) WHERE id = ?1",
@@ -140,7 +140,7 @@ impl<'a> Sessions<'a> {
     pub async fn set_level(&self, id: &str, level: &str) -> Result<(), VaultError> {
         let row = (id.to_owned(), level.to_owned());
         self.0
-            .write("note a log level", move |connection| {
+            .write("record a log level", move |connection| {
                 connection
                     .prepare_cached("UPDATE session SET level = ?2 WHERE id = ?1")?
                     .execute(row)

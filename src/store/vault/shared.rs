@@ -57,7 +57,7 @@ impl Shared {
     pub(super) async fn key(&self, name: &'static str) -> Result<[u8; 32], VaultError> {
         let fresh: [u8; 32] = random_bytes()?;
         let work = move |connection: &Connection| keys::find_or_keep(connection, name, fresh);
-        let doing = "find or make a key";
+        let doing = "find or create a key";
         let kept = self.writer.write(doing, Durability::Power, work, |_| ());
         kept.await
     }

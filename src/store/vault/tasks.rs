@@ -149,7 +149,7 @@ impl<'a> Tasks<'a> {
 
     /// Deletes the expired tasks.
     pub async fn sweep(&self) -> Result<(), VaultError> {
-        self.0.write("take away old tasks", sweep).await
+        self.0.write("delete old tasks", sweep).await
     }
 }
 

@@ -36,7 +36,7 @@ impl<'a> TokenWarnings<'a> {
             let noted = connection.execute(note, params![agent, to_column(expires_ms)])?;
             Ok(noted > 0)
         };
-        let (doing, writer) = ("note a warning of a token", &self.0.writer);
+        let (doing, writer) = ("record a warning about a token", &self.0.writer);
         writer.write(doing, Durability::Power, work, |_| ()).await
     }
 }

@@ -114,7 +114,7 @@ impl Trim {
         }
         let span = (start.trimmed, due.min(start.trimmed + MAX_ROWS));
         let Some(through) = last_quiet(connection, span, self.run_after)? else {
-            tracing::warn!("the audit is not trimmed: there was always a call under way");
+            tracing::warn!("the audit is not trimmed: a call was running at every possible end");
             return Ok(Ok(Trimmed::default()));
         };
         let (_, sha256) = match chain::walk(connection, &start, through)? {
@@ -458,7 +458,7 @@ mod tests {
             };
             let before = rows(&other);
             let error = vault.audit().trim(NOTHING).await.unwrap_err().to_string();
-            let start = format!("the audit is not as it was written from row {seq} on");
+            let start = format!("the audit was altered from row {seq} on");
             assert!(error.starts_with(&start), "{sql}: {error}");
             assert_eq!(rows(&other), before);
         }

@@ -63,7 +63,7 @@ fn watch(waiter: &Waiter, orders: &Queue) {
             Ok(Heard::Write) => pause = SOON,
             Ok(Heard::Nothing) => {}
             Err(cause) => {
-                tracing::error!(%cause, "writes of other processes to the vault are seen late from now on");
+                tracing::error!(%cause, "watching the vault failed: writes of other processes are noticed late from now on");
                 return;
             }
         }

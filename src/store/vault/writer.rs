@@ -40,7 +40,7 @@ impl Writer {
         let (orders, waiting) = queue();
         let version = commit::data_version(&connection);
         let watch = Watch::start(path, orders.clone())
-            .inspect_err(|cause| tracing::warn!(%cause, "writes to the vault are polled for"))
+            .inspect_err(|cause| tracing::warn!(%cause, "watching the vault failed: it is polled for writes"))
             .ok();
         let look_every = watch.as_ref().map_or(LOOK_UNHINTED, |_| SELDOM);
         let thread = std::thread::Builder::new()
@@ -223,7 +223,7 @@ where
             (Some(Ok(value)), Ok(())) => Ok(value),
             (_, failed) => Err(VaultError::Refused {
                 doing: self.doing,
-                cause: failed.err().unwrap_or("it was not begun").to_owned(),
+                cause: failed.err().unwrap_or("it was not started").to_owned(),
             }),
         };
         (self.finish)(outcome);

@@ -28,7 +28,7 @@ def main():
         install("this")
         wait_until_serving()
         said = journal_after(place)
-        for words in ["the vault is brought to a newer schema", "the state database is brought to a newer schema"]:
+        for words in ["the vault is migrated to a newer schema", "the state database is migrated to a newer schema"]:
             expect(words in said, said)
     with check("a private copy of each is kept, as it was"):
         for name, of in [("vault.db.schema-3.*", "vault-3.sql"), ("state.db.schema-1.*", "state-1.sql")]:
