@@ -33,7 +33,7 @@ pub fn keep_copy<E>(
     // Created here first, because `fill` would create it with the permissions that the umask allows.
     create_private(&passing).map_err(&refused)?;
     let finish = || {
-        let wrong = |cause| FileError::new("keep the copy", &copy, cause);
+        let wrong = |cause| FileError::new("write the copy", &copy, cause);
         File::open(&passing)
             .and_then(|file| file.sync_all())
             .and_then(|()| fs::rename(&passing, &copy))
@@ -57,7 +57,7 @@ fn thin_out(path: &Path) {
     kept.sort_by_key(|copy| stamp(path, copy));
     let surplus = (kept.len() + 1).saturating_sub(MAX_KEPT);
     for old in kept.drain(..surplus) {
-        tracing::info!(copy = %old.display(), "an old copy is removed: the newest are kept");
+        tracing::info!(copy = %old.display(), "an old copy is removed; the newest ones are kept");
         let _ = fs::remove_file(old);
     }
     for passing in unfinished {

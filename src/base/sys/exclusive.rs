@@ -19,7 +19,7 @@ pub fn is_free(device: &Path) -> io::Result<()> {
     if file.metadata()?.file_type().is_block_device() {
         Ok(())
     } else {
-        Err(io::Error::other("it is no disk"))
+        Err(io::Error::other("it is not a block device"))
     }
 }
 

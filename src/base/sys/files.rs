@@ -64,9 +64,9 @@ pub fn private_dir(path: &Path) -> Result<(), FileError> {
         .recursive(true)
         .mode(PRIVATE_DIRECTORY)
         .create(path);
-    made.map_err(|cause| FileError::new("make the directory", path, cause))?;
+    made.map_err(|cause| FileError::new("create the directory", path, cause))?;
     if mode(path)? & WRITABLE_BY_ALL != 0 {
-        let cause = io::Error::other("everybody may write into it; name a directory of its own");
+        let cause = io::Error::other("every user may write to it; use a directory that only gatewren may write to");
         return Err(FileError::new("use the directory", path, cause));
     }
     Ok(())
@@ -78,7 +78,7 @@ pub fn public_dir(path: &Path) -> Result<(), FileError> {
     if path.is_dir() {
         return Ok(());
     }
-    let wrong = |cause| FileError::new("make the directory", path, cause);
+    let wrong = |cause| FileError::new("create the directory", path, cause);
     std::fs::create_dir_all(path).map_err(wrong)?;
     std::fs::set_permissions(path, Permissions::from_mode(PUBLIC_DIRECTORY)).map_err(wrong)
 }
@@ -152,14 +152,14 @@ pub fn read_bounded(path: &Path, max: usize) -> Result<Vec<u8>, FileError> {
 pub fn mode(path: &Path) -> Result<u32, FileError> {
     std::fs::metadata(path)
         .map(|facts| facts.mode() & 0o7777)
-        .map_err(|cause| FileError::new("look at", path, cause))
+        .map_err(|cause| FileError::new("read the metadata of", path, cause))
 }
 
 /// The user id of the owner of a file or directory.
 pub fn owner(path: &Path) -> Result<u32, FileError> {
     std::fs::metadata(path)
         .map(|facts| facts.uid())
-        .map_err(|cause| FileError::new("look at", path, cause))
+        .map_err(|cause| FileError::new("read the metadata of", path, cause))
 }
 
 /// Returns whether this process may list, change and enter a directory.
@@ -179,7 +179,7 @@ fn directory_of(path: &Path) -> &Path {
 fn passing_name(path: &Path) -> io::Result<PathBuf> {
     let name = path
         .file_name()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name"))?;
     let random = random_bytes::<8>().map_err(io::Error::other)?;
     let passing = format!(
         ".{}.{:016x}.new",
@@ -208,7 +208,7 @@ mod tests {
             private_dir(&deep)
                 .unwrap_err()
                 .to_string()
-                .contains("of its own")
+                .contains("every user may write to it")
         );
     }
 

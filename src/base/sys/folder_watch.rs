@@ -104,7 +104,7 @@ fn told<K: Clone>(
     let mut told = Vec::new();
     for event in events {
         if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-            return Err(io::Error::other("more happened than inotify remembers"));
+            return Err(io::Error::other("the queue of inotify overflowed"));
         }
         let own = AddWatchFlags::IN_DELETE_SELF
             | AddWatchFlags::IN_MOVE_SELF

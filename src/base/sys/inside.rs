@@ -98,7 +98,7 @@ impl InsideRoot {
         let target = place.join(single(name)?);
         let old = match fs::symlink_metadata(&target) {
             Ok(facts) if !facts.is_file() => {
-                return Err(invalid("a link, a directory or a device has this name"));
+                return Err(invalid("this name belongs to a link, a directory or a device"));
             }
             Ok(facts) => Some(facts),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
@@ -153,7 +153,7 @@ fn by_descriptor(file: &File) -> PathBuf {
 fn single(name: &str) -> io::Result<&OsStr> {
     let leads_on = name.contains(['/', '\0']) || matches!(name, "" | "." | "..");
     if leads_on {
-        return Err(invalid("no name of a file"));
+        return Err(invalid("it is not a valid file name"));
     }
     Ok(OsStr::new(name))
 }

@@ -95,11 +95,11 @@ pub fn run_in_jail(jail: &Jail, command: &JailCommand) -> io::Result<Option<u8>>
         | CloneFlags::CLONE_NEWIPC
         | CloneFlags::CLONE_NEWUTS;
     drop(doors);
-    step("make namespaces", unshare(apart))?;
+    step("create namespaces", unshare(apart))?;
     let (watch, alive) = pipe()?;
     #[expect(unsafe_code, reason = "fork is unsafe in a process with threads")]
     // SAFETY: this process has one thread.
-    let forked = step("make a process", unsafe { fork() })?;
+    let forked = step("create a process", unsafe { fork() })?;
     match forked {
         ForkResult::Parent { child } => {
             drop(watch);
@@ -126,7 +126,7 @@ impl Doors {
         let is_same = process(jail.init).is_some_and(|now| now.started == jail.started);
         let is_the_hosts = same(&doors.root.metadata()?, &fs::metadata("/")?);
         if !is_same || is_the_hosts {
-            return Err(io::Error::other("it is starting or stopping; try again"));
+            return Err(io::Error::other("the container is starting or stopping; try again"));
         }
         Ok(doors)
     }
@@ -164,12 +164,12 @@ fn become_program(
     let number = FIRST_UID + jail.init.unsigned_abs();
     step("become another user", change_user(&groups, number))?;
     step("drop capabilities", drop_capabilities())?;
-    step("drop privileges for good", set_no_new_privs())?;
+    step("set no_new_privs", set_no_new_privs())?;
     // After the change of user, which would reset it.
     step("follow the parent", set_pdeathsig(Signal::SIGKILL))?;
     let mut parent = [PollFd::new(watch.as_fd(), PollFlags::POLLIN)];
-    if step("look for the parent", poll(&mut parent, PollTimeout::ZERO))? != 0 {
-        return Err(io::Error::other("the helper is gone"));
+    if step("check the parent", poll(&mut parent, PollTimeout::ZERO))? != 0 {
+        return Err(io::Error::other("the helper has ended"));
     }
     step("reset a signal", default_pipe_signal())?;
     step(

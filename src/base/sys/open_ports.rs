@@ -82,7 +82,7 @@ pub fn open_ports_beside(pid: i32) -> io::Result<Vec<OpenPort>> {
             open_ports()
         };
         let asking = thread::Builder::new().spawn_scoped(scope, ask)?;
-        let failed = |_| Err(io::Error::other("the thread that asked failed"));
+        let failed = |_| Err(io::Error::other("the querying thread failed"));
         asking.join().unwrap_or_else(failed)
     })
 }

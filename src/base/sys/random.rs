@@ -11,8 +11,8 @@ pub struct RandomError;
 impl fmt::Display for RandomError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "the kernel gave no random bytes: check that /dev/urandom or getrandom(2) \
-             can be used by this process",
+            "the kernel returned no random bytes: check that this process can use /dev/urandom or \
+             getrandom(2)",
         )
     }
 }

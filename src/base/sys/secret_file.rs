@@ -20,7 +20,7 @@ const OF_OTHERS: u32 = 0o027;
 /// Reads a token: one word of visible ASCII, with or without a line ending. The file must belong to root or to this
 /// user, and only its owner and its group may read it.
 pub fn read_secret(path: &Path) -> Result<Secret, FileError> {
-    let wrong = |cause| FileError::new("read the secret in", path, cause);
+    let wrong = |cause| FileError::new("read the secret from", path, cause);
     let other = |words: String| wrong(io::Error::other(words));
     // Opening must not block, whatever the file is: it may be a pipe.
     let file = OpenOptions::new()
@@ -30,18 +30,18 @@ pub fn read_secret(path: &Path) -> Result<Secret, FileError> {
         .map_err(wrong)?;
     let facts = file.metadata().map_err(wrong)?;
     if !facts.is_file() {
-        return Err(other("it is no file".to_owned()));
+        return Err(other("it is not a regular file".to_owned()));
     }
     let (owner, us) = (facts.uid(), geteuid().as_raw());
     if owner != 0 && owner != us {
-        let words = format!("it belongs to uid {owner}, who is neither root nor the service");
+        let words = format!("it belongs to uid {owner}, which is neither root nor the service's user");
         return Err(other(words));
     }
     let mode = facts.mode() & 0o7777;
     if mode & OF_OTHERS != 0 {
         let shown = path.display();
         let words = format!(
-            "others may read or write it (mode {mode:04o}); run: chgrp gatewren {shown} && chmod 640 {shown}"
+            "other users may read or write it (mode {mode:04o}); run: chgrp gatewren {shown} && chmod 640 {shown}"
         );
         return Err(other(words));
     }
@@ -54,7 +54,7 @@ pub fn read_secret(path: &Path) -> Result<Secret, FileError> {
     let word = text.trim_ascii();
     if word.is_empty() || !word.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(other(
-            "it does not hold one word and nothing else".to_owned(),
+            "it must contain one word and nothing else".to_owned(),
         ));
     }
     Ok(Secret::new(word))
@@ -92,7 +92,7 @@ mod tests {
         let shown = long.contains(&"a".repeat(20));
         assert!(long.contains("longer") && !shown, "{long}");
         let folder = read_secret(scratch.path()).unwrap_err().to_string();
-        assert!(folder.contains("no file"), "{folder}");
+        assert!(folder.contains("not a regular file"), "{folder}");
         assert!(read_secret(&scratch.join("none")).is_err());
     }
 }

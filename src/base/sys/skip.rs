@@ -18,7 +18,7 @@ pub fn skip(reason: &str) {
     eprint!("{line}");
     if let Ok(file) = std::env::var("GATEWREN_SKIPPED") {
         let file = OpenOptions::new().create(true).append(true).open(file);
-        let mut file = file.expect("the file that counts what was left out");
-        file.write_all(line.as_bytes()).expect("a line in it");
+        let mut file = file.expect("open the file that lists skipped tests");
+        file.write_all(line.as_bytes()).expect("write to the file that lists skipped tests");
     }
 }

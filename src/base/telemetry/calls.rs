@@ -110,7 +110,7 @@ impl Calls {
         page.family(
             CALLS,
             "counter",
-            "Calls that have ended, by tool, agent and outcome.",
+            "Ended calls, by tool, agent and outcome.",
         );
         for (tool, of_tool) in &counts.by_tool {
             for (agent, outcomes) in &of_tool.by_agent {
@@ -127,7 +127,7 @@ impl Calls {
         page.family(
             "gatewren_tool_seconds",
             "histogram",
-            "How long calls took, by tool.",
+            "Duration of calls, by tool.",
         );
         for (tool, of_tool) in &counts.by_tool {
             render_times(page, tool, &of_tool.times);

@@ -40,7 +40,7 @@ pub fn init(level: LogLevel) {
             Ok(journal) => to_journal(journal, level),
             Err(cause) => {
                 to_stderr(level);
-                tracing::warn!(%cause, "the journal cannot be reached; logging to stderr");
+                tracing::warn!(%cause, "connecting to the journal failed; logging to stderr");
             }
         }
     } else {

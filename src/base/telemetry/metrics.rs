@@ -96,7 +96,7 @@ impl Metrics {
 
     /// Writes all counters in the text format of Prometheus.
     pub fn render(&self, page: &mut Exposition) {
-        page.family("gatewren_build_info", "gauge", "Which gatewren this is.");
+        page.family("gatewren_build_info", "gauge", "The version of gatewren.");
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         page.sample("gatewren_build_info", &version, 1);
         for (name, kind, help, value) in self.plain() {
@@ -109,12 +109,12 @@ impl Metrics {
     #[rustfmt::skip]
     fn plain(&self) -> [(&'static str, &'static str, &'static str, &AtomicU64); 6] {
         [
-            ("gatewren_connections_total", "counter", "Connections that were accepted.", &self.connections),
-            ("gatewren_connections_open", "gauge", "Connections that are open.", &self.connections_open),
-            ("gatewren_requests_total", "counter", "HTTP requests that came in.", &self.requests),
-            ("gatewren_calls_open", "gauge", "Messages of agents that are being answered.", &self.calls_open),
-            ("gatewren_streams_open", "gauge", "Event streams that are open.", &self.streams_open),
-            ("gatewren_tasks_running", "gauge", "Calls that go on as tasks.", &self.tasks_running),
+            ("gatewren_connections_total", "counter", "Accepted connections.", &self.connections),
+            ("gatewren_connections_open", "gauge", "Open connections.", &self.connections_open),
+            ("gatewren_requests_total", "counter", "Received HTTP requests.", &self.requests),
+            ("gatewren_calls_open", "gauge", "Messages of agents in progress.", &self.calls_open),
+            ("gatewren_streams_open", "gauge", "Open event streams.", &self.streams_open),
+            ("gatewren_tasks_running", "gauge", "Calls that run as tasks.", &self.tasks_running),
         ]
     }
 
@@ -124,7 +124,7 @@ impl Metrics {
         page.family(
             REFUSALS,
             "counter",
-            "Requests that were refused, by reason.",
+            "Rejected requests, by reason.",
         );
         for (reason, count) in &*refusals {
             page.sample(REFUSALS, &[("reason", reason)], count);
@@ -135,7 +135,7 @@ impl Metrics {
         page.single(
             "gatewren_auth_failures_total",
             "counter",
-            "Requests that were refused for who sent them: no good token, a wrong password, another place.",
+            "Requests with failed authentication: an invalid token, a wrong password or a network that is not allowed.",
             failures.sum::<u64>(),
         );
     }

@@ -45,7 +45,7 @@ impl Notify {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.send(&[NotifyState::Reloading, now]),
             // Without the time, systemd 253 and later would stop the service.
-            Err(cause) => tracing::warn!(%cause, "the reload is not announced to systemd"),
+            Err(cause) => tracing::warn!(%cause, "reading the clock failed, so the reload is not announced to systemd"),
         }
     }
 
@@ -82,7 +82,7 @@ impl Notify {
             let _ = writeln!(text, "{state}");
         }
         if let Err(cause) = send_datagram(socket, text.as_bytes()) {
-            tracing::warn!(%cause, "the service manager cannot be told {}", text.trim_end());
+            tracing::warn!(%cause, "notifying the service manager failed: {}", text.trim_end());
         }
     }
 }

@@ -14,7 +14,7 @@ pub fn log_panics() {
         tracing::error!(
             place,
             message,
-            "a part of gatewren broke; this is a mistake in it"
+            "a task of gatewren panicked; this is a bug in gatewren"
         );
     }));
 }
@@ -23,7 +23,7 @@ fn told(panic: &PanicHookInfo<'_>) -> (String, String) {
     let place = panic
         .location()
         .map_or_else(String::new, ToString::to_string);
-    let message = panic.payload_as_str().unwrap_or("it said nothing");
+    let message = panic.payload_as_str().unwrap_or("no message");
     let message = redact_text(message)
         .chars()
         .take(MAX_MESSAGE_CHARS)
