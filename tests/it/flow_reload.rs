@@ -215,7 +215,7 @@ fn settings_that_are_wrong_change_nothing_and_are_named() {
     said_of("a key", "[access]\nalowed_hosts = []\n", &at_4);
     let more = "[access]\nalowed_hosts = []\n[limits]\ndrain = 1\n";
     said_of("two keys", more, "one of 2 problems");
-    said_of("no TOML", "[access\n", "this is not TOML");
+    said_of("no TOML", "[access\n", "the file is not valid TOML");
     let tls =
         "[tls]\nmode = \"files\"\ncert = \"/nonexistent/c.pem\"\nkey = \"/nonexistent/k.pem\"\n";
     said_of("no certificate", tls, "/nonexistent/c.pem does not exist");

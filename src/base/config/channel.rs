@@ -84,8 +84,8 @@ impl Channel {
             let is_bare = self.url.is_empty() && self.topic.is_empty() && self.token_file.is_none();
             return (!is_bare).then(|| {
                 format!(
-                    "{section}: mail has no url, topic or token_file; remove them, and name who is sent it as mail_to in \
-                     helper.toml"
+                    "{section}: a mail channel has no url, topic or token_file; remove them, and set the recipients as \
+                     mail_to in helper.toml"
                 )
             });
         }
@@ -94,10 +94,10 @@ impl Channel {
         }
         match (self.kind, self.topic.is_empty()) {
             (ChannelKind::Ntfy, true) => {
-                return Some(format!("{section} has no topic, which ntfy needs; set it"));
+                return Some(format!("{section} has no topic, but ntfy requires one; set it"));
             }
             (ChannelKind::Webhook, false) => {
-                let words = "a web-hook has no topic; remove it, or set kind = \"ntfy\"";
+                let words = "a webhook has no topic; remove it, or set kind = \"ntfy\"";
                 return Some(format!("{section}: {words}"));
             }
             _ => {}
@@ -105,8 +105,8 @@ impl Channel {
         let is_seen = !self.url.starts_with("https://") && !is_this_box(&self.url);
         (self.token_file.is_some() && is_seen).then(|| {
             format!(
-                "{section}: a token goes over https:// only, or to this box itself; everybody on the network could \
-                 read it"
+                "{section}: a token is sent only over https:// or to this server itself, because anyone on the network \
+                 can read plain http://; change url or remove token_file"
             )
         })
     }
@@ -134,8 +134,8 @@ impl Shape<String> for Address {
     fn read(&self, value: &DeValue<'_>) -> Result<String, String> {
         let text = value.as_str().filter(|text| is_address(text));
         text.map(str::to_owned).ok_or_else(|| {
-            "an address in quotes, such as \"https://ntfy.example\", without a user's name; plain http:// is only for \
-             this box and the local network"
+            "a URL in quotes, such as \"https://ntfy.example\", without a user name; plain http:// is only for \
+             this server and the local network"
                 .to_owned()
         })
     }
@@ -178,7 +178,7 @@ impl Shape<String> for Topic {
 /// The list of parts of the state to watch.
 pub(super) const WATCHED: List<Watched> = List {
     entry: |text| text.parse().ok(),
-    like: "a place of the state such as \"/public/packageData/*/statusInfo\", where * is any one member",
+    like: "a path in the state, such as \"/public/packageData/*/statusInfo\", where * matches any one member",
     may_be_empty: true,
 };
 

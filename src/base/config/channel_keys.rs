@@ -19,21 +19,21 @@ pub(super) const FAMILY: Family<Settings> = Family {
 
 /// Two example sections for the sample.
 pub(super) const EXAMPLE: &str = "\
-Channels: where the owner hears of things, 8 at most. Each has a name of its owner's choosing;
-`gatewren notify test NAME` sends something there. The service reaches the local network only, unless its
+Channels for notifications of the owner, 8 at most, each with a name that the owner chooses.
+`gatewren notify test NAME` sends a test message. The service can reach only the local network, unless its
 unit is changed: gatewren(8), \"Notifications\".
-kind: \"ntfy\", \"webhook\", which is sent one JSON object for each, or \"mail\", which has no url and goes to whom
-mail_to in helper.toml names, with the box's own sendmail.
-url: the server of ntfy, or the whole address of a web-hook. https:// is trusted as this box trusts it; plain
-http:// goes to this box and to addresses of the local network only.
+kind: \"ntfy\"; \"webhook\", which gets one JSON object for each notification; or \"mail\", which has no url and is
+sent to the addresses of mail_to in helper.toml, with the server's own sendmail.
+url: the server of ntfy, or the full URL of a webhook. https:// needs a certificate that this server trusts; plain
+http:// is allowed only to this server and to addresses of the local network.
 topic: the topic of ntfy.
-token_file: a file with a token, sent along as Authorization: Bearer; owned by root or gatewren, and read by
-nobody else. Not over plain http://, but to this box itself.
-on: what is sent there unasked: notifications of the levels \"info\", \"warning\" and \"error\", and \"inbox\",
-what an agent proposes and waits for the owner.
-watch: places of the state, as `gatewren state get` shows it, each change of which is sent there too: JSON Pointers
-below /public in which * is any one member. What changed while the service was down is not told.
-agents: whether agents may send there, with the tool notify_send.
+token_file: a file with a token, sent as Authorization: Bearer. It must belong to root or gatewren, and other users
+must not be able to read it. It is sent over plain http:// only to this server itself.
+on: the notifications to send: those of the levels \"info\", \"warning\" and \"error\", and \"inbox\" for changes
+that agents proposed and the owner must decide.
+watch: paths in the state, as `gatewren state get` shows it; each change is sent too. They are JSON Pointers below
+/public, in which * matches any one member. Changes while the service was down are not sent.
+agents: whether agents may send messages there, with the tool notify_send.
 
 [notify.phone]
 kind = \"ntfy\"
@@ -52,25 +52,25 @@ agents = false";
 
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key<Channel>] = &[
-    key!("notify.*", "kind",       kind,       Word,         "What is spoken there."),
-    key!("notify.*", "url",        url,        Address,      "Where it is."),
+    key!("notify.*", "kind",       kind,       Word,         "The protocol."),
+    key!("notify.*", "url",        url,        Address,      "The URL."),
     key!("notify.*", "topic",      topic,      Topic,        "The topic of ntfy."),
     key!("notify.*", "token_file", token_file, AbsolutePath, "The file with the token."),
-    key!("notify.*", "on",         on,         OCCASIONS,    "What is sent there unasked."),
-    key!("notify.*", "watch",      watch,      WATCHED,      "The places of the state whose changes are sent there."),
-    key!("notify.*", "agents",     agents,     Flag,         "Whether agents may send there."),
+    key!("notify.*", "on",         on,         OCCASIONS,    "The notifications to send."),
+    key!("notify.*", "watch",      watch,      WATCHED,      "The paths in the state whose changes are sent."),
+    key!("notify.*", "agents",     agents,     Flag,         "Whether agents may send messages."),
 ];
 
 fn read(settings: &mut Settings, section: &Named<'_>) -> Vec<Problem> {
     let name = section.name();
     if !is_name(name) {
         let name = shown(name);
-        let rule = format!("a channel is called by 1 to {MAX_NAME_BYTES} of a-z, 0-9, _ and -");
-        return vec![section.problem(format!("{rule}, and not \"{name}\""))];
+        let rule = format!("the name of a channel has 1 to {MAX_NAME_BYTES} of a-z, 0-9, _ and -");
+        return vec![section.problem(format!("{rule}; \"{name}\" is invalid"))];
     }
     let channels = &mut settings.notify;
     if channels.len() >= MAX_CHANNELS && !channels.contains_key(name) {
-        return vec![section.problem(format!("there are at most {MAX_CHANNELS} channels"))];
+        return vec![section.problem(format!("the limit is {MAX_CHANNELS} channels"))];
     }
     section.fill(KEYS, channels.entry(name.to_owned()).or_default())
 }

@@ -54,7 +54,7 @@ impl EdgeJwt {
         ];
         let is_half = set.contains(&true) && set.contains(&false);
         is_half.then(|| {
-            "edge_jwt needs all of header, jwks, audience and issuer; set those that are missing, or \
+            "edge_jwt needs all of header, jwks, audience and issuer; set the missing ones, or \
              remove the others"
                 .to_owned()
         })
@@ -74,8 +74,8 @@ impl Shape<String> for HeaderName {
         };
         let name = value.as_str().map(str::to_ascii_lowercase);
         name.filter(fits).ok_or_else(|| {
-            "the name of a header in quotes, such as \"Cf-Access-Jwt-Assertion\", and none of \
-             Authorization, Cookie, Host, Origin"
+            "the name of a header in quotes, such as \"Cf-Access-Jwt-Assertion\", but not \
+             Authorization, Cookie, Host or Origin"
                 .to_owned()
         })
     }
@@ -94,7 +94,7 @@ impl Shape<String> for Text {
             .as_str()
             .filter(|text| text.len() <= 1024 && !text.chars().any(char::is_control));
         text.map(str::to_owned)
-            .ok_or_else(|| "a text of one line in quotes".to_owned())
+            .ok_or_else(|| "one line of text in quotes".to_owned())
     }
 
     fn write(&self, value: &String) -> String {
@@ -119,7 +119,7 @@ impl Shape<Option<KeysAt>> for Keys {
             }
         });
         place.map(Some).ok_or_else(|| {
-            "an absolute path or an address in quotes, such as \"https://idp.example/keys\"; plain \
+            "an absolute path or a URL in quotes, such as \"https://idp.example/keys\"; plain \
              http:// is only for 127.0.0.1, [::1] and localhost"
                 .to_owned()
         })

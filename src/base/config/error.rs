@@ -51,7 +51,7 @@ impl ConfigError {
         let first = first.unwrap_or_default();
         match self.problems.len() {
             0 | 1 => first,
-            count => format!("{first} (one of {count} problems, which `gatewren check` shows)"),
+            count => format!("{first} (one of {count} problems; run `gatewren check` to see all)"),
         }
     }
 }

@@ -55,7 +55,7 @@ impl fmt::Display for InvalidGlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "a pattern is 1 to {MAX_BYTES} of letters, digits, '.', '_', '-', '@', ':', '\\', '*' and '?'"
+            "a pattern has 1 to {MAX_BYTES} letters, digits, '.', '_', '-', '@', ':', '\\', '*' and '?'"
         )
     }
 }

@@ -14,7 +14,7 @@ pub const GLOBS: List<Glob> = List {
 /// Templates for new containers.
 pub const TEMPLATES: List<Template> = List {
     entry: |text| text.parse().ok(),
-    like: "a template of LXC's, such as \"busybox\" or \"debian: download -d debian -r trixie -a amd64\"",
+    like: "an LXC template, such as \"busybox\" or \"debian: download -d debian -r trixie -a amd64\"",
     may_be_empty: true,
 };
 

@@ -226,7 +226,7 @@ Every value below is the default: uncomment a line to change it.";
              arguments, such as \"debian: download -d debian -r trixie -a amd64\". A template is a program that root\n\
              runs, and many download files."),
         key!("", "power", power, Word,
-            "Restarting the server, shutting it down, and cancelling both: \"off\" or \"on\". systemd does it some\n\
+            "Restarting the server, shutting it down, and cancelling both: \"off\" or \"on\". systemd executes it a few\n\
              seconds later, and not while a program holds an inhibitor lock."),
         key!("", "updates", updates, Word,
             "Updates of packages, of the host and of containers, and of the host's firmware: \"off\", \"read-only\" to\n\
@@ -237,15 +237,16 @@ Every value below is the default: uncomment a line to change it.";
             "Reading the host's journal, kernel messages included. Text that looks like a secret is redacted where\n\
              gatewren recognises it."),
         key!("", "units", units, Word,
-            "Starting, stopping, restarting, enabling and disabling systemd units of the host: \"off\" or \"on\". Never\n\
-             gatewren's own units, and never units that shut the server down. Units of containers follow lxc_writes."),
+            "Starting, stopping, restarting, enabling and disabling systemd units of the host: \"off\" or \"on\". This\n\
+             never includes gatewren's own units or units that shut the server down. Units of containers follow\n\
+             lxc_writes."),
         key!("", "host_file_reads", host_file_reads, DIRECTORIES,
-            "Directories of the host whose files may be listed, searched and read as root: none, or for example\n\
+            "Directories of the host with files that may be listed, searched and read as root: none, or for example\n\
              [\"/etc\", \"/srv\"]. gatewren's own files, containers, /proc, /sys and /dev are always excluded, and links\n\
              cannot lead out of the directories."),
         key!("", "host_file_writes", host_file_writes, DIRECTORIES,
-            "Directories of the host in which files may be created and replaced as root, with the same exclusions. A\n\
-             client that may write in /etc or in a home directory can soon do everything."),
+            "Directories of the host where files may be created and replaced as root, with the same exclusions. A\n\
+             client that may write in /etc or in a home directory can gain all rights of root."),
         key!("", "network", network, Word,
             "Changing the host's network: \"off\" or \"on\". Start and stop WireGuard tunnels that have a profile here,\n\
              with the commands in the profile; join and forget wireless networks; switch the radio; set name servers.\n\
@@ -253,29 +254,30 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "wifi_networks", wifi_networks, NETWORKS,
             "Wireless networks that may be joined with a password: a name, and a file with the password in one line,\n\
              such as [\"Home: /root/wifi-home\"]. Only root may have access to the file. Networks that NetworkManager\n\
-             knows already need no entry."),
+             already knows need no entry."),
         key!("", "storage", storage, Word,
             "Checking file systems, md arrays and ZFS pools of the host for damage, and repairing them, at once or at\n\
-             the next boot: \"off\" or \"on\". It takes hours on a large disk and slows the server down, and a repair can\n\
-             lose files that cannot be saved."),
+             the next boot: \"off\" or \"on\". A check of a large disk takes hours and slows the server down. A\n\
+             repair can lose files that it cannot recover."),
         key!("", "ssh_keys", ssh_keys, ACCOUNTS,
-            "Users whose SSH keys may be listed, added and removed: none, or users such as [\"root\"], with keys in\n\
-             .ssh/authorized_keys of their home directories, or absolute paths of such files. A client that may add a\n\
-             key for root can log in as root. Keys that were added by other means are never changed."),
+            "SSH keys that may be listed, added and removed: none, those of users such as [\"root\"] in\n\
+             .ssh/authorized_keys of their home directories, or those in files with absolute paths. A client that may\n\
+             add a key for root can log in as root. Keys that were added by other means are never changed."),
         key!("", "host_settings", host_settings, Word,
             "Changing the host name, time zone, language, keyboard layout, CPU frequency governor and compressed swap\n\
              in memory: \"off\" or \"on\"."),
         key!("", "backup", backup, Word,
-            "Creating, verifying and restoring backups of containers, and of the directories in backup_paths, in the\n\
-             places of backup_targets: \"off\" or \"on\". A client that may do this can return a container to an older\n\
-             state."),
+            "Creating, verifying and restoring backups of containers, and of the directories in backup_paths, on the\n\
+             targets in backup_targets: \"off\" or \"on\". A client that may do this can return a container to an\n\
+             older state."),
         key!("", "backup_targets", backup_targets, PLACES,
             "Where backups are stored: a name, and a directory that root owns (\"local: /srv/backup\"), a disk that is\n\
              mounted for it (\"usb: disk LABEL=backup\"), a share (\"nas: smb //host/share credentials=/root/nas\"), or a\n\
              restic repository (\"safe: restic /srv/restic password=/root/restic\", or sftp:, rest: or s3:, with\n\
              \"credentials=/root/s3\" for the server's login). Only root may have access to files with passwords."),
         key!("", "backup_roots", backup_roots, DIRECTORIES,
-            "Directories that root owns, in which clients may add backup targets, each a directory of its own."),
+            "Directories that root owns, where clients may add backup targets; each target is a directory in one of\n\
+             them."),
         key!("", "backup_paths", backup_paths, DIRECTORIES,
             "Directories of the host that may be backed up as root, with everything in them on the same file system.\n\
              A backup is restored only to a new directory in one of host_file_writes."),

@@ -61,7 +61,7 @@ impl Settings {
         let files = [&self.tls.cert, &self.tls.key];
         match self.tls.mode {
             TlsMode::Files if files.iter().any(|file| file.is_none()) => broken.push(
-                "tls.mode is \"files\", so tls.cert and tls.key must both name a PEM file; set \
+                "tls.mode is \"files\", so tls.cert and tls.key must both be the path of a PEM file; set \
                  them, or set tls.mode = \"own\""
                     .to_owned(),
             ),
@@ -76,7 +76,7 @@ impl Settings {
         let limits = &self.limits;
         if limits.max_streams_per_agent > limits.max_streams {
             broken.push(format!(
-                "limits.max_streams_per_agent is {}, but limits.max_streams, for all agents \
+                "limits.max_streams_per_agent is {}, but limits.max_streams, the limit of all agents \
                  together, is {}; raise the second or lower the first",
                 limits.max_streams_per_agent, limits.max_streams
             ));
@@ -84,7 +84,7 @@ impl Settings {
         let empty = |(_, space): &(&String, &Space)| !space.host && space.containers.is_empty();
         let empty = self.spaces.iter().filter(empty);
         broken.extend(empty.map(|(name, _)| {
-            format!("there is nothing in spaces.{name}; name its containers, or set host = true")
+            format!("spaces.{name} is empty; set its containers, or set host = true")
         }));
         let channels = self.notify.iter();
         broken
@@ -214,7 +214,7 @@ mod tests {
         let error = Settings::load(Path::new("/nonexistent/x.toml")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "/nonexistent/x.toml: it does not exist; create it, or leave the option out to run on \
+            "/nonexistent/x.toml: the file does not exist; create it, or omit the option to use \
              the defaults"
         );
         if !Path::new(SETTINGS_FILE).exists() {
@@ -284,10 +284,10 @@ gatewren.toml:16: log.level must be one of error, warn, info, debug, trace, in q
     fn what_is_no_toml_is_said_with_its_line() {
         let said = problems("names = []\nlisten = [\n");
         assert!(said.starts_with("gatewren.toml:"), "{said}");
-        assert!(said.contains(": this is not TOML: "), "{said}");
+        assert!(said.contains(": the file is not valid TOML: "), "{said}");
         let twice = problems("names = []\nnames = []\n");
         assert!(
-            twice.starts_with("gatewren.toml:2: this is not TOML: duplicate key"),
+            twice.starts_with("gatewren.toml:2: the file is not valid TOML: duplicate key"),
             "{twice}"
         );
     }
@@ -309,13 +309,13 @@ gatewren.toml:16: log.level must be one of error, warn, info, debug, trace, in q
     fn rules_between_values() {
         assert_eq!(
             problems("[edge_jwt]\nheader = \"x-id\"\n"),
-            "gatewren.toml: edge_jwt needs all of header, jwks, audience and issuer; set those that are \
-             missing, or remove the others"
+            "gatewren.toml: edge_jwt needs all of header, jwks, audience and issuer; set the missing \
+             ones, or remove the others"
         );
         assert_eq!(
             problems("[tls]\nmode = \"files\"\ncert = \"/c.pem\"\n"),
-            "gatewren.toml: tls.mode is \"files\", so tls.cert and tls.key must both name a PEM \
-             file; set them, or set tls.mode = \"own\""
+            "gatewren.toml: tls.mode is \"files\", so tls.cert and tls.key must both be the path of \
+             a PEM file; set them, or set tls.mode = \"own\""
         );
         assert_eq!(
             problems("[tls]\nkey = \"/k.pem\"\n"),
@@ -324,8 +324,8 @@ gatewren.toml:16: log.level must be one of error, warn, info, debug, trace, in q
         );
         assert_eq!(
             problems("[limits]\nmax_streams = 8\n"),
-            "gatewren.toml: limits.max_streams_per_agent is 1024, but limits.max_streams, for all \
-             agents together, is 8; raise the second or lower the first"
+            "gatewren.toml: limits.max_streams_per_agent is 1024, but limits.max_streams, the limit of \
+             all agents together, is 8; raise the second or lower the first"
         );
     }
 
@@ -376,21 +376,21 @@ adress = \"x\"
 ";
         let expected = "\
 gatewren.toml:2: notify.phone.kind must be one of ntfy, webhook, mail, in quotes, but is \"sms\"
-gatewren.toml:3: notify.phone.url must be an address in quotes, such as \"https://ntfy.example\", without a user's \
-name; plain http:// is only for this box and the local network, but is \"ntfy.sh\"
+gatewren.toml:3: notify.phone.url must be a URL in quotes, such as \"https://ntfy.example\", without a user \
+name; plain http:// is only for this server and the local network, but is \"ntfy.sh\"
 gatewren.toml:4: notify.phone.topic must be 1 to 64 of A-Z, a-z, 0-9, _ and -, in quotes, but is \"a b\"
 gatewren.toml:5: notify.phone.token_file must be an absolute path in quotes, such as \"/var/lib/gatewren\", but is \
 \"token\"
 gatewren.toml:6: notify.phone.on must be a list of 0 to 64 entries, each one of info, warning, error, inbox in \
 quotes, but is [\"all\"]
 gatewren.toml:7: unknown key \"adress\" in [notify.phone]; remove it
-gatewren.toml:8: a channel is called by 1 to 32 of a-z, 0-9, _ and -, and not \"Phone\"";
+gatewren.toml:8: the name of a channel has 1 to 32 of a-z, 0-9, _ and -; \"Phone\" is invalid";
         assert_eq!(problems(text), expected);
         let many: Vec<String> = (0..9)
             .map(|n| format!("[notify.c{n}]\nurl = \"https://x\"\ntopic = \"t\"\n"))
             .collect();
         let said = problems(&many.concat());
-        assert!(said.ends_with("there are at most 8 channels"), "{said}");
+        assert!(said.ends_with("the limit is 8 channels"), "{said}");
         assert_eq!(
             problems("[notify.a]\nkind = \"webhook\"\n"),
             "gatewren.toml: notify.a has no url; set it"
@@ -414,10 +414,10 @@ media2 = true
         let expected = "\
 gatewren.toml:2: unknown key \"container\" in [spaces.media]; did you mean \"containers\"?
 gatewren.toml:3: spaces.media.containers must be a list of 0 to 64 entries, each a container's name in \
-quotes, where * and ? may stand for characters, such as \"arr-*\", but is [\"a/b\"]
+quotes, where * matches any characters and ? matches one, such as \"arr-*\", but is [\"a/b\"]
 gatewren.toml:4: spaces.media.host must be true or false, but is 1
-gatewren.toml:5: a space is called by 1 to 32 of a-z, 0-9, _ and -, and not \"*\"
-gatewren.toml:6: a space is called by 1 to 32 of a-z, 0-9, _ and -, and not \"Media\"
+gatewren.toml:5: the name of a space has 1 to 32 of a-z, 0-9, _ and -; \"*\" is invalid
+gatewren.toml:6: the name of a space has 1 to 32 of a-z, 0-9, _ and -; \"Media\" is invalid
 gatewren.toml:7: unknown section [space]; did you mean [spaces]?
 gatewren.toml:10: \"spaces\" is a group of sections; write a line [spaces.NAME] and the keys below it";
         assert_eq!(problems(text), expected);
@@ -428,13 +428,13 @@ gatewren.toml:10: \"spaces\" is a group of sections; write a line [spaces.NAME] 
         );
         assert_eq!(
             problems("[spaces.media]\n"),
-            "gatewren.toml: there is nothing in spaces.media; name its containers, or set host = true"
+            "gatewren.toml: spaces.media is empty; set its containers, or set host = true"
         );
         let many: Vec<String> = (0..65)
             .map(|n| format!("[spaces.s{n}]\nhost = true\n"))
             .collect();
         let said = problems(&many.concat());
-        assert!(said.ends_with("there are at most 64 spaces"), "{said}");
+        assert!(said.ends_with("the limit is 64 spaces"), "{said}");
         assert_eq!(said.lines().count(), 1);
     }
 
@@ -445,17 +445,17 @@ gatewren.toml:10: \"spaces\" is a group of sections; write a line [spaces.NAME] 
         std::fs::write(&path, [0xff, 0xfe]).unwrap();
         let said = Settings::load(&path).unwrap_err().to_string();
         assert!(
-            said.ends_with(": it cannot be read: it is not UTF-8"),
+            said.ends_with(": reading it failed: the file is not UTF-8"),
             "{said}"
         );
         std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
         let said = Settings::load(&path).unwrap_err().to_string();
         assert!(
-            said.ends_with(": it cannot be read: it is longer than 1 MiB"),
+            said.ends_with(": reading it failed: the file is longer than 1 MiB"),
             "{said}"
         );
         let folder = PathBuf::from(scratch.path());
         let said = Settings::load(&folder).unwrap_err().to_string();
-        assert!(said.contains("it cannot be read: "), "{said}");
+        assert!(said.contains("reading it failed: "), "{said}");
     }
 }

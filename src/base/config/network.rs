@@ -54,8 +54,8 @@ impl fmt::Display for InvalidNetwork {
         let Self(text) = self;
         write!(
             f,
-            "\"{text}\" is no range of addresses; write its first address and how many bits are fixed, such as \
-             192.168.1.0/24 or fd00::/8, or one address alone"
+            "\"{text}\" is not an address or a range of addresses; write a range as its first address and the \
+             length of its prefix, such as 192.168.1.0/24 or fd00::/8"
         )
     }
 }

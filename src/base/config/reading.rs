@@ -120,7 +120,7 @@ pub(super) fn apply_with<S>(
         Ok(document) => document,
         Err(error) => {
             let at = error.span().map(|span| span.start);
-            let message = format!("this is not TOML: {}", error.message());
+            let message = format!("the file is not valid TOML: {}", error.message());
             return vec![file.problem(at, message)];
         }
     };
@@ -347,10 +347,10 @@ fn read(path: &Path) -> io::Result<String> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::new(
             ErrorKind::FileTooLarge,
-            "it is longer than 1 MiB",
+            "the file is longer than 1 MiB",
         ));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "the file is not UTF-8"))
 }
 
 fn fragments(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -368,7 +368,7 @@ fn fragments(folder: &Path) -> io::Result<Vec<PathBuf>> {
             paths.push(entry.path());
         }
         if paths.len() > MAX_FRAGMENTS {
-            let many = format!("it holds more than {MAX_FRAGMENTS} files");
+            let many = format!("the directory has more than {MAX_FRAGMENTS} files");
             return Err(io::Error::new(ErrorKind::InvalidData, many));
         }
     }
@@ -380,13 +380,13 @@ fn unreadable(path: &Path, cause: &io::Error) -> Problem {
     let shown = path.display();
     let message = match cause.kind() {
         ErrorKind::NotFound => {
-            "it does not exist; create it, or leave the option out to run on the defaults"
+            "the file does not exist; create it, or omit the option to use the defaults"
                 .to_owned()
         }
         ErrorKind::PermissionDenied => format!(
-            "it may not be read by this user; run: chgrp gatewren {shown} && chmod g+r {shown}"
+            "permission denied for this user; run: chgrp gatewren {shown} && chmod g+r {shown}"
         ),
-        _ => format!("it cannot be read: {cause}"),
+        _ => format!("reading it failed: {cause}"),
     };
     Problem {
         file: path.to_owned(),

@@ -8,7 +8,7 @@ use super::shape::List;
 /// The list of recipients.
 pub(super) const RECIPIENTS: List<Recipient> = List {
     entry: |text| text.parse().ok(),
-    like: "an address such as \"me@example.org\", or a user of this box such as \"root\"",
+    like: "an address such as \"me@example.org\", or a user of this server such as \"root\"",
     may_be_empty: true,
 };
 

@@ -64,7 +64,7 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("access", "login_max", access.login_max, Time(SECOND..=365 * DAY),
         "A login expires after this time in any case."),
     key!("access", "hsts", access.hsts, Time(Duration::ZERO..=365 * DAY),
-        "How long browsers use TLS alone for this host name, on every port, after a visit to the owner's page\n\
+        "How long browsers use only TLS for this host name, on every port, after a visit to the owner's page\n\
          (HSTS). If another service on this name uses plain HTTP, such as http://box.lan:8096, set \"0s\"; browsers\n\
          drop the rule at their next visit to the page. IP addresses and localhost are exempt."),
 

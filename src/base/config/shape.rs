@@ -221,7 +221,7 @@ pub(super) const SOCKETS: List<SocketAddr> = List {
 /// Patterns for unit names.
 pub(super) const UNITS: List<Glob> = List {
     entry: |text| text.parse().ok(),
-    like: "a unit's name in quotes, where * and ? may stand for characters, such as \"backup-*.timer\"",
+    like: "a unit's name in quotes, where * matches any characters and ? matches one, such as \"backup-*.timer\"",
     may_be_empty: true,
 };
 

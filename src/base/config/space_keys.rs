@@ -20,10 +20,10 @@ pub(super) const FAMILY: Family<Settings> = Family {
 
 /// An example section for the sample.
 pub(super) const EXAMPLE: &str = "\
-Spaces: named parts of the box. With any here, each new agent is kept in one of them, or in \"*\", the
-whole box (`gatewren agent add NAME --space media`); what is outside does not exist for it.
-containers: names of containers, where * stands for any run of characters and ? for one.
-host: whether the machine itself is in it, with its units, disks and network.
+Spaces: named parts of the server. If there are any, each new agent belongs to one of them, or to \"*\", the
+whole server (`gatewren agent add NAME --space media`). Everything outside its space is invisible to the agent.
+containers: names of containers, where * matches any characters and ? matches one.
+host: whether the host itself is in the space, with its units, disks and network.
 
 [spaces.media]
 containers = [\"jellyfin\", \"arr-*\"]
@@ -31,26 +31,26 @@ host = false";
 
 const CONTAINERS: List<Glob> = List {
     entry: |text| text.parse().ok(),
-    like: "a container's name in quotes, where * and ? may stand for characters, such as \"arr-*\"",
+    like: "a container's name in quotes, where * matches any characters and ? matches one, such as \"arr-*\"",
     may_be_empty: true,
 };
 
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key<Space>] = &[
     key!("spaces.*", "containers", containers, CONTAINERS, "Names of containers."),
-    key!("spaces.*", "host",       host,       Flag,       "Whether the machine itself is in it."),
+    key!("spaces.*", "host",       host,       Flag,       "Whether the host is in it."),
 ];
 
 fn read(settings: &mut Settings, section: &Named<'_>) -> Vec<Problem> {
     let name = section.name();
     if !is_name(name) {
         let name = shown(name);
-        let rule = format!("a space is called by 1 to {MAX_NAME_BYTES} of a-z, 0-9, _ and -");
-        return vec![section.problem(format!("{rule}, and not \"{name}\""))];
+        let rule = format!("the name of a space has 1 to {MAX_NAME_BYTES} of a-z, 0-9, _ and -");
+        return vec![section.problem(format!("{rule}; \"{name}\" is invalid"))];
     }
     let spaces = &mut settings.spaces;
     if spaces.len() >= MAX_SPACES && !spaces.contains_key(name) {
-        return vec![section.problem(format!("there are at most {MAX_SPACES} spaces"))];
+        return vec![section.problem(format!("the limit is {MAX_SPACES} spaces"))];
     }
     section.fill(KEYS, spaces.entry(name.to_owned()).or_default())
 }

@@ -39,12 +39,12 @@ fn reason(place: &Path, facts: &Metadata) -> Option<String> {
     let keeps_entries = facts.is_dir() && facts.st_mode() & STICKY != 0;
     if others_write && !keeps_entries {
         return Some(format!(
-            "others than its owner may write it; run: chmod go-w {shown}"
+            "users other than its owner may write to it; run: chmod go-w {shown}"
         ));
     }
     let trusted = facts.st_uid() == 0 || Some(facts.st_uid()) == own_uid();
     (!trusted).then(|| {
-        format!("it belongs to neither root nor the helper's user; run: chown root {shown}")
+        format!("it belongs neither to root nor to the helper's user; run: chown root {shown}")
     })
 }
 
