@@ -17,12 +17,12 @@ Examples:
   gatewren bridge --url https://box.lan:8443/mcp --pin sha256/... --token-file ~/.gatewren-token
   gatewren bridge --url https://box.example.org/mcp --token-file ~/.gatewren-token
 
-A client is given this command as that of an MCP server on standard input and output. `gatewren pair` on the server
-shows the code. It is good for one use: the token that it fetches is kept in a private file, and the same command
-finds it there at every later start.
+Enter this command in the client as an MCP server on standard input and output. `gatewren pair` on the server shows
+the code. It is valid once: its token is stored in a private file, where the same command finds it at each later
+start.
 
-With a pin, or a code, which holds one, the server is known by its key: no certificate authority need be installed,
-and whoever is in between is told nothing. Without either, it is known as this machine knows servers.";
+With a pin, or a code, which contains one, the bridge verifies the server's key: no certificate authority has to be
+installed, and nothing is sent to another server. Otherwise it trusts the certificate authorities of this machine.";
 
 /// Connect an MCP client on standard input and output to a gatewren on another machine.
 ///
@@ -112,6 +112,6 @@ fn token(args: &Args) -> Result<Secret, String> {
     let token = std::env::var("GATEWREN_TOKEN").ok();
     let token = token.filter(|token| !token.trim().is_empty());
     token.map(|token| Secret::new(token.trim())).ok_or_else(|| {
-        "there is no token: name its file with --token-file, or set GATEWREN_TOKEN".to_owned()
+        "no token was given: use --token-file, or set GATEWREN_TOKEN".to_owned()
     })
 }

@@ -79,7 +79,7 @@ fn say(found: &Findings, resolved: Option<&[Resolved]>) -> io::Result<()> {
         writeln!(io::stdout(), "{} = {}  # {place}", key.key, key.value)?;
     }
     if found.problems.is_empty() && resolved.is_none() {
-        writeln!(io::stdout(), "the settings are good")?;
+        writeln!(io::stdout(), "the settings are valid")?;
     }
     Ok(())
 }

@@ -73,7 +73,7 @@ impl Findings {
         let expires_ms = u64::try_from(expires).unwrap_or(0).saturating_mul(1_000);
         if expires_ms <= now_ms() {
             let when = rfc3339(expires_ms);
-            let words = format!("the certificate has expired ({when}); clients will refuse it");
+            let words = format!("the certificate has expired ({when}); clients will reject it");
             let cert = settings.tls.cert.as_deref();
             self.warning(cert.unwrap_or(config), words);
         }
@@ -88,7 +88,7 @@ impl Findings {
         {
             let shown = key.display();
             self.problem(key, format!(
-                "nobody but its owner may read it, which is uid {of_key}; the service is uid {service}, the owner of \
+                "only its owner, uid {of_key}, can read it, but the service runs as uid {service}, the owner of \
                  state_dir; run: chown {service} {shown}"
             ));
         }
@@ -102,23 +102,23 @@ impl Findings {
                 return self.missing(directory);
             }
             Err(cause) => {
-                return self.problem(directory, format!("state_dir cannot be used: {cause}"));
+                return self.problem(directory, format!("cannot use state_dir: {cause}"));
             }
         };
         if !facts.is_dir() {
             return self.problem(
                 directory,
-                "state_dir is no directory; name another one".to_owned(),
+                "state_dir is not a directory; set another one".to_owned(),
             );
         }
         if files::mode(directory).is_ok_and(|mode| mode & 0o002 != 0) {
-            let words = format!("everybody may write into state_dir; run: chmod o-w {shown}");
+            let words = format!("all users can write to state_dir; run: chmod o-w {shown}");
             self.problem(directory, words);
         }
         if !files::may_use(directory) {
             let words = format!(
-                "state_dir cannot be written by uid {}; its owner must be the user that gatewren runs as, and the \
-                 file system writable",
+                "uid {} cannot write to state_dir; its owner must be the user that gatewren runs as, and its file \
+                 system must be writable",
                 own_uid()
             );
             return self.problem(directory, words);
@@ -131,8 +131,8 @@ impl Findings {
                 && other != owner
             {
                 let words = format!(
-                    "it belongs to uid {other}, and its directory to uid {owner}, whose service could not write it; \
-                     run: chown --reference={shown} {}",
+                    "it belongs to uid {other}, but the service runs as uid {owner}, the owner of its directory, and \
+                     could not write it; run: chown --reference={shown} {}",
                     file.display()
                 );
                 self.problem(&file, words);
@@ -145,7 +145,7 @@ impl Findings {
         let above = directory.ancestors().find(|above| above.exists());
         if !above.is_some_and(files::may_use) {
             let words = format!(
-                "state_dir does not exist, and uid {} may not make it; run: install -d -m 700 -o gatewren {}",
+                "state_dir does not exist, and uid {} cannot create it; run: install -d -m 700 -o gatewren {}",
                 own_uid(),
                 directory.display()
             );
@@ -165,7 +165,7 @@ impl Findings {
         if let Err(cause) = File::open(file)
             && cause.kind() == ErrorKind::PermissionDenied
         {
-            let words = format!("uid {} may not read it, so it was not checked", own_uid());
+            let words = format!("not checked: uid {} cannot read it", own_uid());
             return self.warning(file, words);
         }
         if let Err(error) = HelperPolicy::load(file) {

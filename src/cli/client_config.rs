@@ -27,9 +27,9 @@ Examples:
   gatewren client-config cursor --agent claude --new-token
   gatewren client-config curl --token-file - <token
 
-The text alone is written to standard output, and what must be so beside it to standard error.
-A token is kept as a hash and cannot be told again. Without one the text takes it from the variable
-GATEWREN_TOKEN, or asks for it; --new-token gives the agent a new one, and --token-file reads yours.";
+The configuration is written to standard output, and further instructions to standard error.
+Tokens are stored as hashes and cannot be shown again. Without a token, the configuration reads the
+variable GATEWREN_TOKEN or asks; --new-token gives the agent a new one, and --token-file reads yours.";
 
 /// The maximum size of a token file, in bytes.
 const MAX_TOKEN_FILE: u64 = 4096;
@@ -126,7 +126,7 @@ fn act(args: &Args) -> Result<Told, String> {
     };
     let mut all = snippets(&way).into_iter();
     let snippet = all.find(|snippet| snippet.client == client);
-    let snippet = snippet.ok_or_else(|| format!("there is no client {client:?}"))?;
+    let snippet = snippet.ok_or_else(|| format!("unknown client {client:?}"))?;
     Ok(if args.json {
         as_json(&snippet, &way, &authority, &host)
     } else {
@@ -172,7 +172,7 @@ fn known(args: &Args, settings: &Settings) -> Result<(Option<Agent>, Option<Secr
     let agent = find_active_agent(&vault, asked)?;
     if let Some(why) = standing(&agent, &settings.spaces).refused {
         return Err(format!(
-            "{} would not come in: {why}; gatewren agent edit mends that",
+            "{} would be rejected: {why}; fix that with gatewren agent edit",
             plain(&agent.name)
         ));
     }
@@ -199,7 +199,7 @@ fn token(file: &Path) -> Result<Secret, String> {
     if !is_token(text.trim()) {
         // The text is not repeated in the error: it may be another secret.
         return Err(format!(
-            "what is in {} is no token of an agent: those begin with gw_, and `gatewren agent add` shows one",
+            "{} does not contain an agent's token: tokens begin with gw_, and `gatewren agent add` shows one",
             file.display()
         ));
     }
@@ -212,7 +212,7 @@ fn whole(asked: &str, settings: &Settings) -> Result<String, String> {
     let authority = authority.filter(|known| !known.as_str().contains('@'));
     let authority = authority.ok_or_else(|| {
         format!(
-            "\"{}\" is no host: say a name or an address, with :PORT if it is not the one of the settings",
+            "\"{}\" is not a host: give a name or an address, with :PORT if it differs from the settings",
             plain(asked)
         )
     })?;
@@ -292,19 +292,19 @@ fn in_words(
             .as_deref()
             .map_or_else(|| "NAME".to_owned(), plain);
         lines.push(format!(
-            "A token is shown once: by gatewren agent add for a new agent, by gatewren agent rotate {name} for one \
-             that there is."
+            "A token is shown only once: by gatewren agent add for a new agent, or by gatewren agent rotate {name} \
+             for an existing one."
         ));
     }
     if args.new_token {
-        lines.push("The agent's old token is good no more.".to_owned());
+        lines.push("The agent's old token is revoked.".to_owned());
     }
     if let Some(fetch) = authority.fetch(host) {
-        lines.push("The client must trust this box's authority. On its machine, once:".to_owned());
+        lines.push("The client must trust this host's authority. Run this once on the client's machine:".to_owned());
         lines.push(format!("  {fetch}"));
         lines.push(match &authority.fingerprint {
-            Some(fingerprint) => format!("which must say {fingerprint}"),
-            None => "and compare it with what the box says: sudo openssl x509 -in \
+            Some(fingerprint) => format!("It must print {fingerprint}"),
+            None => "Compare its output with that of this command on the server: sudo openssl x509 -in \
                      /var/lib/gatewren/tls/ca.pem -noout -fingerprint -sha256"
                 .to_owned(),
         });

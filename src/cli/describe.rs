@@ -43,7 +43,7 @@ fn text(args: &Args) -> Result<String, String> {
         (What::Settings, false) => Ok(settings_sample()),
         (What::Helper, false) => Ok(helper_sample()),
         (What::Settings | What::Helper, true) => {
-            Err("a settings file is TOML; leave --json out".to_owned())
+            Err("a settings file is TOML; omit --json".to_owned())
         }
         (What::Tools, false) => Ok(reference::tools(&offered()?)),
         (What::Tools, true) => Ok(json(reference::tools_json(&offered()?))),

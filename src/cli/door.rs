@@ -74,7 +74,7 @@ impl Door {
     pub async fn call(&self, at: IpAddr, token: &Secret, tool: &str) -> Result<Value, String> {
         let address = format!("https://{}:{}/mcp", in_url(at), self.port);
         let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
-        let mut bearer = bearer.map_err(|_| "the token is no header".to_owned())?;
+        let mut bearer = bearer.map_err(|_| "the token is not a valid header value".to_owned())?;
         bearer.set_sensitive(true);
         let asked = Outward {
             address: &address,
@@ -106,7 +106,7 @@ impl Door {
         let message: Value = serde_json::from_slice(&answered.body).map_err(words)?;
         match message.get("result") {
             Some(result) => Ok(result.clone()),
-            None => Err(format!("it answered {message}")),
+            None => Err(format!("unexpected response {message}")),
         }
     }
 }

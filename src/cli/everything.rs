@@ -94,12 +94,11 @@ fn check(args: &Args) -> Result<(), &'static str> {
         .as_deref()
         .is_some_and(|token| token.trim().is_empty())
     {
-        return Err("--token is empty, which nobody could send; give some text");
+        return Err("--token is empty; give some text");
     }
     if !args.listen.ip().is_loopback() && (!args.tls || args.token.is_none()) {
         return Err(
-            "fixtures that can be reached from elsewhere need both --tls and --token; \
-             or listen on 127.0.0.1",
+            "fixtures that other machines can reach need both --tls and --token; or listen on 127.0.0.1",
         );
     }
     Ok(())
@@ -109,7 +108,7 @@ fn check(args: &Args) -> Result<(), &'static str> {
 /// authenticated.
 fn check_stdio(args: &Args) -> Result<(), &'static str> {
     if args.json || args.tls || args.token.is_some() {
-        return Err("stdio takes no --json, --tls and --token: whoever starts it is the client");
+        return Err("stdio does not accept --json, --tls and --token: the process that starts it is the client");
     }
     Ok(())
 }

@@ -173,8 +173,8 @@ fn listener(named: Option<RawFd>) -> io::Result<UnixListener> {
         .or(handed_over.then_some(FIRST_HANDED_OVER))
         .ok_or_else(|| {
             io::Error::other(
-                "no socket was handed over; systemd starts this through gatewren-helper.socket, \
-             other starters say --socket-fd N",
+                "no listening socket was passed; systemd passes one through gatewren-helper.socket, other programs \
+                 use --socket-fd N",
             )
         })?;
     adopt_socket(fd).map_err(|e| io::Error::other(format!("descriptor {fd}: {e}")))

@@ -15,9 +15,9 @@ Examples:
   gatewren metrics show
   gatewren metrics revoke
 
-The token is good for /metrics and for nothing else. There is one; a new one takes its place at once.
-Besides, metrics.loopback in gatewren.toml lets whoever is on the box look without one, and agents with
-the policy admin and the whole box look with their own.";
+The token is valid only for /metrics. There is only one; a new one replaces it at once.
+metrics.loopback in gatewren.toml lets all users of this host read the metrics without a token. Agents
+with the policy admin and no space limit read them with their own token.";
 
 /// Manage the token with which Prometheus reads the metrics.
 #[derive(Debug, clap::Args)]
@@ -62,18 +62,18 @@ fn act(args: &Args) -> Result<String, String> {
                 json!({ "token": token }).to_string()
             } else {
                 format!(
-                    "The token of the metrics, which is not shown again; the one before is good no more:\n{token}"
+                    "The metrics token, which is not shown again; the old one is revoked:\n{token}"
                 )
             })
         }
         What::Revoke => {
             if !runtime.block_on(end_metrics_token((&vault, &hand())))? {
-                return Err("there is no token of the metrics".to_owned());
+                return Err("there is no metrics token".to_owned());
             }
             Ok(if args.json {
                 json!({ "revoked": true }).to_string()
             } else {
-                "the token of the metrics is good no more".to_owned()
+                "the metrics token is revoked".to_owned()
             })
         }
         What::Show => {
@@ -94,11 +94,11 @@ fn act(args: &Args) -> Result<String, String> {
 fn shown((token, loopback, own): (bool, bool, bool), target: &str) -> String {
     let who = match (token, loopback) {
         (false, false) => {
-            "nobody but agents with the policy admin; `gatewren metrics token` makes a token"
+            "agents with the policy admin; `gatewren metrics token` creates a token"
         }
-        (true, false) => "whoever has the token",
-        (false, true) => "whoever is on this box",
-        (true, true) => "whoever has the token or is on this box",
+        (true, false) => "the holder of the token",
+        (false, true) => "all users of this host",
+        (true, true) => "the holder of the token, and all users of this host",
     };
     let authority = if own {
         "\n    tls_config: {ca_file: /etc/prometheus/gatewren-ca.pem}"
@@ -107,7 +107,7 @@ fn shown((token, loopback, own): (bool, bool, bool), target: &str) -> String {
     };
     format!(
         "\
-# /metrics is told to {who}
+# /metrics can be read by {who}
 scrape_configs:
   - job_name: gatewren
     scheme: https

@@ -100,7 +100,7 @@ fn list(place: &Place, settings: &Settings, json: bool) -> Result<String, String
     }
     let mut lines: Vec<String> = settings.notify.iter().map(line).collect();
     if lines.is_empty() {
-        lines.push("there are no channels; [notify.NAME] in gatewren.toml makes one".to_owned());
+        lines.push("there are no channels; add [notify.NAME] to gatewren.toml".to_owned());
     }
     lines.extend(outbox.waiting.iter().map(|entry| said("waits", entry)));
     lines.extend(outbox.dead.iter().map(|entry| said("given up", entry)));
@@ -111,7 +111,7 @@ fn line((name, channel): (&String, &Channel)) -> String {
     let on: Vec<String> = channel.on.iter().map(ToString::to_string).collect();
     let agents = if channel.agents { ", agents" } else { "" };
     format!(
-        "{name}: {}; told of {}{agents}",
+        "{name}: {}; gets {}{agents}",
         channel.kind,
         on.join(", ")
     )
@@ -166,13 +166,13 @@ async fn test(mail: &Mail, settings: &Settings, (channel, json): (Option<&str>, 
             Some(name) => {
                 format!("there is no channel {name:?}; `gatewren notify list` shows them")
             }
-            None => "there are no channels; [notify.NAME] in gatewren.toml makes one".to_owned(),
+            None => "there are no channels; add [notify.NAME] to gatewren.toml".to_owned(),
         });
     }
     let mut message = Message::new(
         Source::Us("test"),
         "gatewren can reach you".to_owned(),
-        "This is a test, sent by hand on the box.".to_owned(),
+        "This is a test that was sent by hand on the host.".to_owned(),
         Priority::Normal,
     );
     message.link = Some(format!("https://{}/owner", reached_at(settings)));
@@ -190,12 +190,12 @@ async fn test(mail: &Mail, settings: &Settings, (channel, json): (Option<&str>, 
             });
         }
         Value::String(match (error, local) {
-            (Some(error), _) => format!("{name} did not take it: {error}"),
+            (Some(error), _) => format!("{name} did not accept it: {error}"),
             (None, Some(false)) => format!(
-                "{name} took it, at an address outside the local network, which the service reaches only if its unit \
-                 was changed: gatewren(8), \"Notifications\""
+                "{name} accepted it, at an address outside the local network; the service can reach it only if its \
+                 unit was changed: gatewren(8), \"Notifications\""
             ),
-            _ => format!("{name} took it"),
+            _ => format!("{name} accepted it"),
         })
     });
     let lines: Vec<Value> = lines.collect();

@@ -73,7 +73,7 @@ fn act(args: &Args) -> Result<String, String> {
             Ok(said(args.json, &set, || match lost {
                 0 => "the owner's password is set".to_owned(),
                 lost => format!(
-                    "the owner's password is set; the exact arguments of {lost} calls cannot be opened any more"
+                    "the owner's password is set; the exact arguments of {lost} calls can no longer be opened"
                 ),
             }))
         }
@@ -86,7 +86,7 @@ fn act(args: &Args) -> Result<String, String> {
 async fn set_up(args: &Args, vault: &Vault) -> Result<String, String> {
     if vault.owner().password().map_err(words)?.is_some() {
         return Err(
-            "the password is set already; sign in with it, or set another with gatewren owner set-password"
+            "the password is already set; sign in with it, or set another one with gatewren owner set-password"
                 .to_owned(),
         );
     }
@@ -103,7 +103,7 @@ async fn set_up(args: &Args, vault: &Vault) -> Result<String, String> {
         &json!({ "url": url, "code": code.expose() }),
         || {
             format!(
-                "The owner's page:  {url}\nOne-time code:     {}\nIt is good once, for a day.",
+                "The owner's page:  {url}\nOne-time code:     {}\nThe code is valid once, for one day.",
                 code.expose()
             )
         },
@@ -120,7 +120,7 @@ async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String,
     let Some(id) = id else {
         let count = sign_out_everywhere((vault, &hand())).await?;
         return Ok(said(json, &json!({ "signed_out": count }), || {
-            format!("the owner is signed out; it was signed in {count} times")
+            format!("the owner is signed out of {count} sessions")
         }));
     };
     if deeds::sign_out((vault, &hand()), id).await? {
@@ -129,7 +129,7 @@ async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String,
         }))
     } else {
         Err(format!(
-            "nobody is signed in as {id}; `gatewren owner sessions` shows who is"
+            "there is no session {id}; `gatewren owner sessions` lists them"
         ))
     }
 }
@@ -138,8 +138,8 @@ async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String,
 /// `sealed` calls.
 fn asked_for(sealed: u64, reset: bool) -> Result<(Secret, KeyPlan), String> {
     let password = read_hidden("The owner's new password").map_err(words)?;
-    if is_asked() && read_hidden("Once more").map_err(words)? != password {
-        return Err("these were two different passwords; nothing was changed".to_owned());
+    if is_asked() && read_hidden("The same again").map_err(words)? != password {
+        return Err("the two passwords differ; nothing was changed".to_owned());
     }
     if sealed == 0 || reset {
         return Ok((password, KeyPlan::Begin));
@@ -149,8 +149,8 @@ fn asked_for(sealed: u64, reset: bool) -> Result<(Secret, KeyPlan), String> {
     let present = read_hidden(&question).map_err(words)?;
     if present.expose().is_empty() {
         return Err(format!(
-            "the exact arguments of {sealed} calls open with the present password, which was not given: give it as the \
-             second line, or --reset to lose them; nothing was changed"
+            "nothing was changed: the present password was not given, and it opens the exact arguments of {sealed} \
+             calls; give it as the second line, or use --reset to lose them"
         ));
     }
     Ok((password, KeyPlan::Present(present)))
@@ -164,7 +164,7 @@ fn sessions(vault: &Vault, json: bool) -> Result<String, String> {
         return Ok(Value::Array(rows.map(|row| row.json()).collect()).to_string());
     }
     if logins.is_empty() {
-        return Ok("nobody is signed in".to_owned());
+        return Ok("there are no sessions".to_owned());
     }
     let heading = format!(
         "{:<22} {:<20} {:<40} {:<24} last used",
@@ -186,7 +186,7 @@ impl<'a> Row<'a> {
             None => "owner",
             Some(token) => {
                 let agent = agents.iter().find(|agent| agent.token_sha256 == token);
-                agent.map_or("(an agent with another token now)", |agent| &agent.name)
+                agent.map_or("(an agent that has a new token)", |agent| &agent.name)
             }
         };
         Self { login, who }

@@ -20,9 +20,9 @@ Examples:
   gatewren pair claude --policy operate
   gatewren pair laptop --policy observe --space media --expires 30d --host box.lan
 
-On the client's machine, the command that is shown is what the MCP client is told to run. The code is good for 5
-minutes and for one use; the agent comes to be when it is used, and a row of the audit says so. The code holds the
-secret and the beginning of the pin of this server's key: the client sends the secret only to who has that key.";
+On the client's machine, configure the MCP client to run the command that is shown. The code is valid once, for 5
+minutes. The agent is created when the code is used, and the audit records it. The code contains a secret and the
+beginning of the pin of this server's key: the client sends the secret only to the server with that key.";
 
 /// Print a one-time code, as text and as a QR code, that a client exchanges for its own token.
 #[derive(Debug, clap::Args)]
@@ -63,7 +63,7 @@ fn act(args: &Args) -> Result<String, String> {
     let expires_ms = admission.expires_ms;
     let runtime = runtime::build().map_err(|e| e.to_string())?;
     let (secret, until_ms) = runtime.block_on(pair((&vault, &hand()), admission))?;
-    let code = PairingCode::new(&secret, &pin).ok_or("the code cannot be written")?;
+    let code = PairingCode::new(&secret, &pin).ok_or("cannot create the code")?;
     let shown = Shown {
         name,
         code: format!("{}@{host}", code.shown()),
@@ -88,7 +88,7 @@ fn host(named: Option<&str>, settings: &Settings) -> Result<String, String> {
     let host = match named {
         Some(named) => named.to_owned(),
         None => settings.names.first().cloned().or_else(host_name).ok_or(
-            "this box has no name; say with --host by which name or address the client reaches it",
+            "this host has no name; set --host to the name or address by which the client reaches it",
         )?,
     };
     let bare = host.parse::<std::net::Ipv6Addr>().is_ok();
@@ -136,7 +136,7 @@ impl Shown {
 
     fn words(&self) -> Result<String, String> {
         let qr = QrCode::with_error_correction_level(&self.link, EcLevel::L);
-        let qr = qr.map_err(|e| format!("the QR code cannot be made: {e}"))?;
+        let qr = qr.map_err(|e| format!("cannot create the QR code: {e}"))?;
         // Inverted: most terminals have a dark background, and dark modules are left blank.
         let qr = qr
             .render::<Dense1x2>()
@@ -152,11 +152,9 @@ impl Shown {
         } = self;
         let valid = valid_until(self.expires_ms);
         Ok(format!(
-            "{qr}\n\
-             The code for {name}, good once until {until}:\n  {code}\n\
-             It leads to a token {valid}.\n\n\
-             On the client's machine, as the command of an MCP server:\n  gatewren bridge --pair {code}\n\n\
-             The pin of this server is {pin}"
+            "{qr}\nThe code for {name}, valid once until {until}:\n  {code}\nThe client gets a token {valid}.\n\nOn \
+             the client's machine, as the command of an MCP server:\n  gatewren bridge --pair {code}\n\nThe pin of \
+             this server is {pin}"
         ))
     }
 }

@@ -34,13 +34,13 @@ impl Place {
             return match act_as_owner_of(&directory) {
                 Ok(()) => Ok(file),
                 Err(cause) => Err(format!(
-                    "cannot act as the user that {} belongs to: {cause}",
+                    "cannot act as the owner of {}: {cause}",
                     directory.display()
                 )),
             };
         }
         Err(format!(
-            "there is no {}; start gatewren once, or name its state directory with --dir",
+            "{} not found; start gatewren once, or give its state directory with --dir",
             file.display()
         ))
     }

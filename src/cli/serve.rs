@@ -101,7 +101,7 @@ fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
         // An unprivileged helper of our own could do nothing, and would be in the way when systemd's starts.
         tracing::error!(
             socket = %socket.display(),
-            "the helper's socket is not there, so that nothing runs that needs root; run: systemctl start \
+            "the helper's socket does not exist, so tools that need root fail; run: systemctl start \
              gatewren-helper.socket"
         );
     }
@@ -113,7 +113,7 @@ fn say_if_nobody_can_come_in(house: &House) {
     let agents = house.vault.agents().list().unwrap_or_default();
     if agents.iter().all(|agent| agent.revoked_ms.is_some()) {
         tracing::info!(
-            "there are no agents yet; this makes one and shows its token once: gatewren agent add NAME --policy \
+            "there are no agents yet; this creates one and shows its token once: gatewren agent add NAME --policy \
              observe"
         );
     }
@@ -134,8 +134,8 @@ fn say_how_the_owner_comes_in(house: &House, code: Option<&Secret>) {
     let Some(code) = code else { return };
     let page = house.url.replace("/mcp", "/owner");
     tracing::info!(
-        "the owner has no password yet; open {page} under a name or an address of this box and set one with the \
-         one-time code {}, good once, for a day",
+        "the owner has no password yet; open {page} under a name or an address of this host, and set one with the \
+         one-time code {}, valid for one day",
         code.expose()
     );
 }

@@ -143,7 +143,7 @@ impl Status {
         let mut lines = vec![match &self.silent {
             None => format!("gatewren {version} serves MCP at {}", self.url),
             Some(why) => format!(
-                "gatewren {version} does not serve; it was asked at {why}\n  why: gatewren doctor"
+                "gatewren {version} does not answer at {why}\n  to find the cause, run: gatewren doctor"
             ),
         }];
         if let Some(unit) = &self.unit {
@@ -156,7 +156,7 @@ impl Status {
         match &self.kept {
             Ok(kept) => lines.extend(kept.lines()),
             Err(cause) => lines.push(format!(
-                "  agents, inbox and calls are not to be seen: {cause}"
+                "  agents, inbox and calls cannot be read: {cause}"
             )),
         }
         lines.join("\n")
@@ -202,7 +202,7 @@ impl Kept {
 
     fn lines(&self) -> Vec<String> {
         let seen = match self.seen() {
-            Some((name, at)) => format!("; {} was here at {}", plain(name), rfc3339(at)),
+            Some((name, at)) => format!("; last used by {} at {}", plain(name), rfc3339(at)),
             None => String::new(),
         };
         let to_do = if self.active() == 0 {
@@ -211,25 +211,26 @@ impl Kept {
             ""
         };
         let mut lines = vec![format!(
-            "  agents  {} may come in{to_do}{seen}",
+            "  agents  {} have access{to_do}{seen}",
             self.active()
         )];
         let expiring = self.expiring();
         if let Some((name, at)) = expiring.iter().min_by_key(|(_, at)| *at) {
             lines.push(format!(
-                "  tokens  {} expire within 30 days, that of {} first, at {}: gatewren agent edit NAME --expires 365d",
+                "  tokens  {} expire within 30 days, first the one of {} at {}: gatewren agent edit NAME --expires \
+                 365d",
                 expiring.len(),
                 plain(name),
                 rfc3339(*at)
             ));
         }
         lines.push(match self.waiting {
-            0 => "  inbox   nothing waits".to_owned(),
+            0 => "  inbox   no open changes".to_owned(),
             some => format!("  inbox   {some} open: gatewren inbox list"),
         });
         if let Some((at, call)) = &self.newest_call {
             lines.push(format!(
-                "  calls   the last one was {} at {at}",
+                "  calls   last one: {} at {at}",
                 plain(call)
             ));
         }

@@ -168,7 +168,7 @@ fn directory(args: &Args) -> Result<PathBuf, String> {
     let base =
         from("XDG_STATE_HOME").or_else(|| from("HOME").map(|home| home.join(".local/state")));
     base.map(|base| base.join("gatewren-try"))
-        .ok_or_else(|| "there is no HOME to keep state in; name a directory with --dir".to_owned())
+        .ok_or_else(|| "HOME is not set; give a directory for the state with --dir".to_owned())
 }
 
 /// "Any address" is not one to connect to; loopback is covered by it.

@@ -140,7 +140,7 @@ fn is_a_table(home: &Path) {
     );
     assert_eq!(
         said(home, &["list", "--tool", "nothing"]),
-        "there are no such calls\n"
+        "no matching calls\n"
     );
 }
 
@@ -289,7 +289,7 @@ fn the_oldest_calls_are_trimmed_and_the_rest_still_proves_itself() {
     stop(server);
     assert!(
         said(&directory, &["verify"])
-            .contains("all 4 rows are as they were written, and follow on the 8")
+            .contains("all 4 rows are intact, and continue the 8")
     );
 
     // The earlier export and the current one form one chain.

@@ -120,7 +120,7 @@ fn rows_that_were_cut_off_the_end_are_found() {
     assert_eq!(told.status.code(), Some(0));
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(
-        told.contains("not whether some were cut off the end"),
+        told.contains("not whether rows are missing at the end"),
         "{told}"
     );
 }

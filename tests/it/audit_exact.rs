@@ -107,7 +107,7 @@ fn what_ran_behind_the_name_of_a_secret_is_told_exactly_to_who_has_the_password(
     let short = gatewren(&directory, &["audit", "show", &call], &[]);
     let short = String::from_utf8(short.stdout).unwrap();
     assert!(
-        short.contains("exact      sealed; gatewren audit show"),
+        short.contains("exact      sealed; to open it, run: gatewren audit show"),
         "{short}"
     );
 }
@@ -122,7 +122,7 @@ fn a_new_password_takes_the_key_along_and_a_reset_says_what_it_loses() {
     let open = |password| shown(&directory, &call, password).is_ok();
 
     for (lines, why) in [
-        (&[SECOND][..], "which was not given"),
+        (&[SECOND][..], "the present password was not given"),
         (&[SECOND, "not the one"], "this password does not decrypt"),
     ] {
         let refused = set_password(&directory, &[], lines);

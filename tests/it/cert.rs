@@ -162,7 +162,7 @@ fn show_says_what_openssl_says_and_what_the_server_shows() {
         &pin,
         "localhost",
         "days are left",
-        "shows this certificate at",
+        "presents this certificate at",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -362,7 +362,7 @@ fn one_of_the_owners_takes_its_place_while_clients_are_connected_and_goes_again(
         (&told["mode"], &told["server"]["shows"]),
         (&json!("files"), &json!("this"))
     );
-    assert!(why_not(&file, &["cert", "trust"]).contains("one of the owner's"));
+    assert!(why_not(&file, &["cert", "trust"]).contains("the certificate is the owner's"));
 
     // Installing the same certificate again writes nothing.
     assert_eq!(tell_by(&file, &pair.arguments())["changed"], false);
@@ -426,7 +426,7 @@ fn what_cannot_serve_is_not_installed() {
     };
     for (pair, words) in [
         (&over, "it has expired; nothing was changed"),
-        (&early, "does not hold yet"),
+        (&early, "is not valid yet"),
         (&mixed, "does not match the certificate"),
         (&none, "does not exist"),
         (&turned, "found no certificate in"),
@@ -451,10 +451,10 @@ fn settings_that_say_another_thing_are_left_to_their_owner() {
     let on = file.with_file_name("conf.d/cert-installed.toml");
     // A trial has no settings file.
     let said = refused(&server.state_dir(), &good.arguments());
-    assert!(said.contains("name the settings with --config"), "{said}");
+    assert!(said.contains("give a settings file with --config"), "{said}");
     server.write_settings("[tls]\nmode = \"own\"\n");
     let said = why_not(&file, &good.arguments());
-    assert!(said.contains("says tls.mode = \"own\""), "{said}");
+    assert!(said.contains("sets tls.mode = \"own\""), "{said}");
     server.write_settings("");
     fs::create_dir_all(on.parent().unwrap()).unwrap();
     let beside = on.with_file_name("mine.toml");
@@ -464,7 +464,7 @@ fn settings_that_say_another_thing_are_left_to_their_owner() {
     )
     .unwrap();
     let said = why_not(&file, &good.arguments());
-    assert!(said.contains("mine.toml says tls.cert"), "{said}");
+    assert!(said.contains("mine.toml sets tls.cert"), "{said}");
     fs::write(&beside, "[tls\n").unwrap();
     assert!(why_not(&file, &good.arguments()).contains("mine.toml"));
     fs::remove_file(&beside).unwrap();
@@ -526,7 +526,7 @@ fn as_the_hook_of_an_acme_client_it_takes_what_was_made() {
         ("LEGO_CERT_KEY_PATH", mail.key.as_path()),
     ];
     let (good, said) = hook(&variables);
-    assert!(good && said.contains("left alone"), "{said}");
+    assert!(good && said.contains("nothing was changed"), "{said}");
     assert_eq!(shown(&server), before);
     // Without the hook, the owner may install any certificate.
     tell_by(&file, &mail.arguments());
@@ -582,7 +582,7 @@ fn what_a_stand_in_for_tailscale_prints_is_installed() {
     );
     // As the timer runs it each day: nothing has changed.
     let again = String::from_utf8(run(&path, &[]).stdout).unwrap();
-    assert!(again.contains("was installed already"), "{again}");
+    assert!(again.contains("is already installed"), "{again}");
     let output = run(&path, &["--name", "other.ts.net"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
@@ -590,7 +590,7 @@ fn what_a_stand_in_for_tailscale_prints_is_installed() {
         "{said}"
     );
     let said = String::from_utf8(run("/nonexistent", &[]).stderr).unwrap();
-    assert!(said.contains("no program tailscale"), "{said}");
+    assert!(said.contains("tailscale was not found"), "{said}");
 }
 
 /// A real address on a real interface, in a separate network namespace.

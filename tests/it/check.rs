@@ -48,7 +48,7 @@ fn text(bytes: &[u8]) -> String {
 fn good_settings_end_with_0() {
     let settings = Settings::of("good", "[log]\nlevel = \"debug\"\n");
     let output = settings.check(&[]);
-    assert_eq!(text(&output.stdout), "the settings are good\n");
+    assert_eq!(text(&output.stdout), "the settings are valid\n");
     assert_eq!(output.status.code(), Some(0));
     let output = settings.check(&["--json"]);
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -50,7 +50,7 @@ fn every_client_is_listed_and_told() {
         let pem = fs::read_to_string(server.text("ca")).unwrap();
         let (_, fingerprint) = said(&home.0, &["curl", "--host", &host]);
         assert!(pem.contains("BEGIN CERTIFICATE"));
-        let at = fingerprint.split_once("which must say ").unwrap().1;
+        let at = fingerprint.split_once("It must print ").unwrap().1;
         at.lines().next().unwrap().to_owned()
     };
     let mut openssl = Command::new("openssl");
@@ -85,7 +85,7 @@ fn a_token_comes_from_a_file_or_anew_and_never_from_the_arguments() {
     assert!(words.contains("agent rotate claude"), "{words}");
 
     let (text, words) = with(&["--agent", "claude", "--new-token"]);
-    assert!(words.contains("no more"), "{words}");
+    assert!(words.contains("old token is revoked"), "{words}");
     let config: Value = serde_json::from_str(&text).unwrap();
     let header = &config["mcpServers"]["gatewren"]["headers"]["Authorization"];
     let token = header.as_str().unwrap().strip_prefix("Bearer ").unwrap();
@@ -106,7 +106,7 @@ fn a_token_comes_from_a_file_or_anew_and_never_from_the_arguments() {
     let file = file.to_str().unwrap();
     let words = refused(&home.0, &["client-config", "cursor", "--token-file", file]);
     assert!(
-        words.contains("no token of an agent") && !words.contains("hunter2"),
+        words.contains("does not contain an agent's token") && !words.contains("hunter2"),
         "{words}"
     );
 }
@@ -134,8 +134,8 @@ fn what_would_not_work_is_said() {
         ),
         (&["--agent", "gone"], "<CLIENT>"),
         (&["cursr"], "cursor"),
-        (&["cursor", "--host", "a b"], "is no host"),
-        (&["cursor", "--host", "me@box.lan"], "is no host"),
+        (&["cursor", "--host", "a b"], "is not a host"),
+        (&["cursor", "--host", "me@box.lan"], "is not a host"),
         (
             &["cursor", "--token-file", "/nowhere/at/all"],
             "cannot read",

@@ -53,16 +53,16 @@ fn an_agent_is_shown_in_words_and_as_json() {
     let shown = words(&home.0, &["agent", "show", "claude"]);
     for part in [
         added["id"].as_str().unwrap(),
-        "operate, but only of the toolsets containers, access",
+        "operate, but only the toolsets containers, access",
         "arr-*",
         "container_stop=deny",
         "192.168.1.0/24",
-        "60 calls a minute, 2 calls at once",
-        "good until",
+        "60 calls a minute, 2 concurrent calls",
+        "valid until",
         "never used",
         "disrupt   run",
-        "reveal    do not exist",
-        "the whole box",
+        "reveal    are denied",
+        "the host and all containers",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
@@ -147,13 +147,13 @@ fn what_was_said_of_an_agent_is_taken_back_and_the_agent_ended() {
     }
     let shown = words(&home.0, &["agent", "show", "mac"]);
     assert!(
-        shown.contains("operate\n") && shown.contains("no end"),
+        shown.contains("operate\n") && shown.contains("no expiry"),
         "{shown}"
     );
     words(&home.0, &["agent", "revoke", "mac"]);
     let shown = words(&home.0, &["agent", "show", "mac"]);
     assert!(
-        shown.contains("nobody comes in") && shown.contains("revoked"),
+        shown.contains("access denied") && shown.contains("revoked"),
         "{shown}"
     );
     assert!(refused(&home.0, &["agent", "edit", "mac", "--rate", "5"]).contains("was revoked"));
@@ -195,7 +195,7 @@ fn what_is_mistyped_or_ambiguous_is_refused_and_says_what_to_do() {
         ),
         (&["add", "x", "--expires", "yesterday"], "30d"),
         (&["add", "x", "--mode", "shell=deny"], "read, scan, write"),
-        (&["edit", "try"], "so already"),
+        (&["edit", "try"], "already has these values"),
         (
             &["edit", "try", "--expires", "1d", "--no-expiry"],
             "cannot be used",

@@ -168,7 +168,7 @@ fn a_code_lets_one_client_in_and_the_same_command_finds_the_token_again() {
     assert!(!status.success() && said.is_empty(), "{said:?}");
     let log = second.log();
     assert!(
-        log.contains("403") && log.contains("the code is not good"),
+        log.contains("403") && log.contains("invalid code"),
         "{log}"
     );
 
@@ -200,7 +200,7 @@ fn a_code_is_good_for_five_minutes_and_only_as_it_was_told() {
         let mut pipe = Pipe::start(&["bridge", "--pair", code]);
         assert!(!pipe.end().0.success());
         assert!(
-            pipe.log().contains("the code is not good"),
+            pipe.log().contains("invalid code"),
             "{}",
             pipe.log()
         );

@@ -223,7 +223,7 @@ fn hidden_and_look_alike_characters_are_marked_wherever_somebody_decides() {
         assert!(!shown.contains(['\u{200b}', '\u{43e}']), "{shown}");
     }
     assert!(
-        !listed.contains("curl") && listed.contains("not stated"),
+        !listed.contains("curl") && listed.contains("omitted"),
         "{listed}"
     );
 }

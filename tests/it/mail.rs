@@ -211,7 +211,7 @@ fn what_comes_up_is_sent_again_until_the_mail_program_takes_it() {
     );
     wait_until("nothing waits", IN_TIME, || list()["waiting"] == json!([]));
     let words = String::from_utf8(notify(&server, &["list"]).stdout).unwrap();
-    assert!(words.contains("post: mail; told of error"), "{words}");
+    assert!(words.contains("post: mail; gets error"), "{words}");
     let tried = notify(&server, &["test", "--json"]);
     assert_eq!(
         json_of(&tried),

@@ -51,7 +51,7 @@ fn the_token_of_the_metrics_is_good_for_nothing_else_and_ends_when_it_is_said() 
     assert_eq!(tell(&home.0, &["metrics", "show"]).0["token"], true);
     assert_eq!(tell(&home.0, &["metrics", "revoke"]).0["revoked"], true);
     assert_eq!(scrape(&server, second).status, 401);
-    assert!(refused(&home.0, &["metrics", "revoke"]).contains("no token"));
+    assert!(refused(&home.0, &["metrics", "revoke"]).contains("no metrics token"));
     let deeds = ["metrics token", "metrics revoke"];
     for deed in deeds {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_gatewren"));

@@ -437,7 +437,7 @@ fn what_is_not_taken_is_tried_again_over_a_restart_and_given_up_where_that_is_no
     );
     let words = String::from_utf8(notify(&second, &["list"]).stdout).unwrap();
     assert!(
-        words.contains("given up: ") && words.contains("hook: webhook; told of error, agents"),
+        words.contains("given up: ") && words.contains("hook: webhook; gets error, agents"),
         "{words}"
     );
 }
@@ -494,7 +494,7 @@ fn the_owner_tries_the_channels_by_hand() {
     let words = String::from_utf8(tried.stdout).unwrap();
     assert_eq!(
         words,
-        "hook did not take it: it answered 404 Not Found and not 200\n"
+        "hook did not accept it: it answered 404 Not Found and not 200\n"
     );
     assert_eq!(notify(&server, &["test", "nobody"]).status.code(), Some(1));
 }

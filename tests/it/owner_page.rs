@@ -107,7 +107,7 @@ fn the_code_sets_the_first_password_once() {
     );
     assert_eq!(set(&second, PASSWORD, PASSWORD).status, 400, "once");
     let words = tell(&home, &["owner", "setup"]).unwrap_err();
-    assert!(words.contains("set already"), "{words}");
+    assert!(words.contains("already set"), "{words}");
     for secret in [PASSWORD, &second, "gw_"] {
         assert!(!server.log().contains(secret), "{secret} is in the log");
     }

@@ -311,7 +311,7 @@ fn no_secret_that_was_sent_is_found_in_any_file_or_line() {
             .args(["audit", "list", "--outcome", "unknown", "--dir"])
             .arg(&directory)
             .output();
-        list.unwrap().stdout == b"there are no such calls\n"
+        list.unwrap().stdout == b"no matching calls\n"
     };
     wait_until("every outcome is written", IN_TIME, written);
     let leaks = leaks(&directory, &server, &secrets);

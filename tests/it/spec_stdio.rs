@@ -725,7 +725,7 @@ fn a_directory_that_was_named_and_is_in_use_is_refused_with_the_reason() {
     assert_eq!((status.code(), said.len()), (Some(1), 0));
     let log = second.log();
     assert!(
-        log.contains("another gatewren keeps its state in") && log.contains("mine"),
+        log.contains("another gatewren uses") && log.contains("mine"),
         "{log}"
     );
 }

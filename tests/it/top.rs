@@ -35,9 +35,9 @@ fn calls_are_seen_while_they_run_and_when_they_have_ended() {
     });
     assert_eq!(seen["running"][0]["agent_name"], "try", "{seen}");
     let page = words(&home.0, &["top"]);
-    assert!(page.contains("1 run, 0 wait"), "{page}");
+    assert!(page.contains("1 running, 0 waiting"), "{page}");
     assert!(
-        page.contains("RUNS\n") && page.contains("system_shell"),
+        page.contains("RUNNING\n") && page.contains("system_shell"),
         "{page}"
     );
     drop(running);
@@ -63,7 +63,7 @@ fn calls_are_seen_while_they_run_and_when_they_have_ended() {
     });
     assert_eq!(seen["waiting"][0]["agent_name"], "suggester", "{seen}");
     let page = words(&home.0, &["top", "--once"]);
-    assert!(page.contains("WAITS FOR THE OWNER"), "{page}");
+    assert!(page.contains("WAITING FOR THE OWNER"), "{page}");
     assert!(!page.contains('\u{1b}'), "{page}");
     drop(server);
     assert_eq!(top(&home.0)["running"], json!([]));

@@ -88,7 +88,7 @@ pub async fn run(house: &House, args: &Args) -> Result<String, String> {
     let changes = edit((&house.vault, &hand()), &before, &after).await?;
     if changes.is_empty() {
         return Err(format!(
-            "{} is so already; gatewren agent edit --help says what can be changed",
+            "{} already has these values; gatewren agent edit --help lists what can be changed",
             plain(&before.name)
         ));
     }
@@ -98,7 +98,7 @@ pub async fn run(house: &House, args: &Args) -> Result<String, String> {
     let (name, id) = (plain(&after.name), &after.id);
     let lines = change_lines(&changes).join("\n");
     Ok(format!(
-        "{name} ({id}) is changed, from its next call on:\n{}",
+        "{name} ({id}) is changed; this applies from its next call:\n{}",
         plain_lines(&lines)
     ))
 }
@@ -137,8 +137,8 @@ fn changed(house: &House, args: &Args, before: &Agent) -> Result<Agent, String> 
 
 fn unreadable(agent: &Agent) -> String {
     format!(
-        "what differs from {}'s preset was written by another gatewren and is not understood here; --clear all \
-         takes it back",
+        "the policy overrides of {} were written by another version of gatewren and cannot be read; --clear all \
+         removes them",
         plain(&agent.name)
     )
 }

@@ -19,10 +19,10 @@ Examples:
   gatewren agent revoke claude
 
 Policies:
-  observe   sees; changes nothing
-  suggest   sees, and proposes changes that the owner decides on
-  operate   changes what can be changed back, and proposes the rest
-  admin     does everything; the gravest only when it is confirmed
+  observe   reads; changes nothing
+  suggest   reads, and proposes changes to the owner
+  operate   makes reversible changes, and proposes the rest
+  admin     does everything; the most dangerous calls only after confirmation
 Classes of tools: read, scan (sends packets to other machines or ports), write (reversible), disrupt
 (stops, destroys, cuts access), execute (runs code), reveal (may show secrets), persist (creates
 lasting access, or writes what root may run).
@@ -30,8 +30,8 @@ Modes: allow, confirm (asks the person at the client), confirm-owner (asks the o
 client that can wait gets the result), propose (a change in the inbox), deny (the tool does not
 exist for the agent); default removes the override.
 
-The next call of the agent follows a change. A revoked or replaced token ends everything that is
-open with it. Each change is a row of the audit.";
+A change applies from the agent's next call. When a token is revoked or replaced, everything that
+is open with it ends. The audit records each change.";
 
 /// Create, list, change and revoke AI agents and their tokens.
 #[derive(Debug, clap::Args)]

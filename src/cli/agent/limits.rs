@@ -16,7 +16,7 @@ const MAX_CALLS: i64 = 1_000_000;
 
 /// The options. A list replaces the old list; a mode sets one tool or class and leaves the others.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "What differs from the preset")]
+#[command(next_help_heading = "Overrides of the preset")]
 pub struct Options {
     /// Allow only the tools of this toolset, and list all of them; repeat it for more toolsets, `all` for every
     /// one
@@ -60,7 +60,7 @@ impl<T: FromStr<Err: ToString>> FromStr for Said<T> {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (to, mode) = text.split_once('=').ok_or(
-            "write the name, =, and one of allow, confirm, confirm-owner, propose, deny, default",
+            "expected NAME=MODE with a mode of allow, confirm, confirm-owner, propose, deny, default",
         )?;
         let mode = match mode {
             "default" => None,
@@ -96,7 +96,7 @@ impl Options {
         overrides.calls_per_minute = self.rate.or(overrides.calls_per_minute);
         overrides.concurrent_calls = self.concurrent.or(overrides.concurrent_calls);
         if overrides.tools.len() > MAX_NAMED {
-            return Err(format!("at most {MAX_NAMED} tools are named one by one"));
+            return Err(format!("too many tools: an agent has at most {MAX_NAMED} tool overrides"));
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Options {
             self.networks.len(),
         ];
         if lists.into_iter().any(|length| length > MAX_NAMED) {
-            return Err(format!("at most {MAX_NAMED} of one kind"));
+            return Err(format!("too many values: each option can be repeated at most {MAX_NAMED} times"));
         }
         let toolsets: BTreeSet<&str> = known.iter().map(|tool| tool.toolset.as_str()).collect();
         let tools: BTreeSet<&str> = known.iter().map(|tool| tool.name.as_str()).collect();

@@ -16,7 +16,7 @@ pub fn run(house: &House) -> Result<String, String> {
     }
     if agents.is_empty() {
         return Ok(
-            "there are no agents; make one with: gatewren agent add NAME --policy observe"
+            "there are no agents; create one with: gatewren agent add NAME --policy observe"
                 .to_owned(),
         );
     }

@@ -12,7 +12,7 @@ pub async fn run(house: &House, asked: &str) -> Result<String, String> {
     let (name, id) = (plain(&agent.name), agent.id);
     if !revoked {
         return Err(format!(
-            "{name} ({id}) was revoked by somebody else meanwhile"
+            "{name} ({id}) is already revoked"
         ));
     }
     Ok(if house.json {

@@ -19,7 +19,7 @@ pub async fn run(house: &House, asked: &str) -> Result<String, String> {
     } else {
         let until = valid_until(agent.expires_ms);
         format!(
-            "The old token of {name} ({id}) is revoked. Its new one, {until} and not shown again:\n{token}"
+            "The old token of {name} ({id}) is revoked. The new token, {until} and not shown again:\n{token}"
         )
     })
 }

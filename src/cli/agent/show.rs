@@ -15,9 +15,9 @@ fn words(mode: Mode) -> &'static str {
     match mode {
         Mode::Allow => "run",
         Mode::Confirm => "ask the person at the client",
-        Mode::ConfirmOwner => "ask the owner, and wait for the decision where the client can",
+        Mode::ConfirmOwner => "ask the owner, and wait for the decision if the client can",
         Mode::Propose => "wait in the inbox for the owner",
-        Mode::Deny => "do not exist",
+        Mode::Deny => "are denied, and the tools are hidden",
     }
 }
 
@@ -55,7 +55,7 @@ fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>)
     let mut lines = vec![format!("{} ({})", plain(&agent.name), agent.id)];
     let mut say = |what: &str, words: &str| lines.push(format!("  {what:<10}{words}"));
     match standing(agent, &house.spaces).refused {
-        Some(why) => say("token", &format!("nobody comes in: {why}")),
+        Some(why) => say("token", &format!("access denied: {why}")),
         None => say("token", &token(agent)),
     }
     say("space", &space(house, agent));
@@ -74,12 +74,12 @@ fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>)
             .map(|n| format!("{n} calls a minute"));
         let at_once = overrides
             .concurrent_calls
-            .map(|n| format!("{n} calls at once"));
+            .map(|n| format!("{n} concurrent calls"));
         let limits: Vec<String> = rate.into_iter().chain(at_once).collect();
         if !limits.is_empty() {
             say("at most", &limits.join(", "));
         }
-        lines.push("Calls of the class".to_owned());
+        lines.push("Calls of each class".to_owned());
         for risk in Risk::ALL {
             lines.push(format!(
                 "  {:<10}{}",
@@ -88,12 +88,12 @@ fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>)
             ));
         }
         for (mode, names) in tools {
-            lines.push(format!("Tools whose calls {}", words(*mode)));
+            lines.push(format!("Calls of these tools {}", words(*mode)));
             lines.push(format!("  {}", names.join(", ")));
         }
         if !off.is_empty() {
             lines.push(
-                "Tools that are off on this box for everybody, by the keys of helper.toml"
+                "Tools that helper.toml disables for all agents, with the key"
                     .to_owned(),
             );
             let named = off.iter().map(|(class, name)| format!("{name} ({class})"));
@@ -101,9 +101,9 @@ fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>)
         }
         match (tools.is_empty() && off.is_empty(), *hidden) {
             (true, 0) => lines.push(
-                "Which tools there are is known when the server was started once.".to_owned(),
+                "The tools are unknown until the server has been started once.".to_owned(),
             ),
-            (_, hidden) => lines.push(format!("{hidden} tools do not exist for it")),
+            (_, hidden) => lines.push(format!("{hidden} tools are hidden from it")),
         }
     }
     lines.join("\n")
@@ -111,8 +111,8 @@ fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>)
 
 fn token(agent: &Agent) -> String {
     let until = agent.expires_ms.map_or_else(
-        || "no end".to_owned(),
-        |ms| format!("good until {}", rfc3339(ms)),
+        || "no expiry".to_owned(),
+        |ms| format!("valid until {}", rfc3339(ms)),
     );
     let used = agent.last_used_ms.map_or_else(
         || "never used".to_owned(),
@@ -124,7 +124,7 @@ fn token(agent: &Agent) -> String {
 fn space(house: &House, agent: &Agent) -> String {
     let name = agent.space.as_deref().unwrap_or("-");
     match house.spaces.get(name) {
-        _ if name == WHOLE_BOX => "the whole box".to_owned(),
+        _ if name == WHOLE_BOX => "the host and all containers".to_owned(),
         Some(Space { containers, host }) => {
             let host = if *host {
                 "and the host"
@@ -133,7 +133,7 @@ fn space(house: &House, agent: &Agent) -> String {
             };
             format!("{name}: containers {}, {host}", globs(containers))
         }
-        None => format!("{}, which the settings do not have", plain(name)),
+        None => format!("{}, which is not in the settings", plain(name)),
     }
 }
 
@@ -141,7 +141,7 @@ fn differing(policy: &Policy) -> String {
     let overrides = &policy.overrides;
     let mut parts = Vec::new();
     if let Some(toolsets) = &overrides.toolsets {
-        parts.push(format!("only of the toolsets {}", toolsets.join(", ")));
+        parts.push(format!("only the toolsets {}", toolsets.join(", ")));
     }
     if let Some(containers) = &overrides.containers {
         parts.push(format!("only the containers {}", globs(containers)));

@@ -41,7 +41,7 @@ pub fn of_file(file: &Path) -> Result<Gathered, String> {
 pub fn of_journal() -> Result<Gathered, String> {
     if !is_root() {
         return Ok(Gathered::Nothing(
-            "run it as root to compare with the helper's journal",
+            "run this as root to compare the rows with the helper's journal",
         ));
     }
     let unit = format!("_SYSTEMD_UNIT={UNIT}");
@@ -57,7 +57,7 @@ pub fn of_journal() -> Result<Gathered, String> {
         .spawn();
     let Ok(mut child) = child else {
         return Ok(Gathered::Nothing(
-            "there is no journalctl here; name an export of the helper's log with --anchors",
+            "journalctl was not found; give an export of the helper's log with --anchors",
         ));
     };
     let anchors = match child.stdout.take() {
@@ -67,10 +67,10 @@ pub fn of_journal() -> Result<Gathered, String> {
     // Kills journalctl if its output was not read to the end.
     let _ = child.kill();
     let _ = child.wait();
-    let anchors = anchors.map_err(|e| format!("the journal of {UNIT}: {e}"))?;
+    let anchors = anchors.map_err(|e| format!("cannot read the journal of {UNIT}: {e}"))?;
     if anchors.is_empty() {
         return Ok(Gathered::Nothing(
-            "the journal has no line of the helper that names a row of the audit",
+            "the journal has no line from the helper that names an audit row",
         ));
     }
     Ok(Gathered::Anchors(anchors))
@@ -92,7 +92,7 @@ fn read(mut lines: impl BufRead) -> io::Result<Anchors> {
             continue;
         }
         let fields: Value = serde_json::from_slice(&line)
-            .map_err(|_| io::Error::other(format!("line {number} is no JSON of journalctl's")))?;
+            .map_err(|_| io::Error::other(format!("line {number} is not JSON from journalctl")))?;
         if let Some(anchor) = anchor(&fields) {
             anchors.add(anchor.seq, anchor.sha256, anchor.at_ms);
         }

@@ -70,7 +70,7 @@ pub fn show(audit: &AuditReader, name: &str, exact: bool, json: bool) -> Result<
         .call(name)
         .map_err(|e| e.to_string())?
         .ok_or_else(|| {
-            format!("there is no call {name}, or no longer; `gatewren audit list` shows calls")
+            format!("call {name} not found, or already trimmed; `gatewren audit list` shows the calls")
         })?;
     let run_after = audit.run_after().map_err(|e| e.to_string())?;
     let status = CallStatus::of(&call, run_after);
@@ -104,18 +104,18 @@ fn open(audit: &AuditReader, call: &AuditCall) -> Result<String, String> {
         Exact::Sealed(_) => {}
     }
     let sealed = audit.sealed_arguments(call).map_err(|e| e.to_string())?;
-    let sealed = sealed.ok_or("nothing is sealed of this call")?;
+    let sealed = sealed.ok_or("this call has no sealed arguments")?;
     let sealed = sealed.map_err(|e| e.to_string())?;
     let lost = |ms| {
         format!(
-            "the key {} was lost when the password was reset at {}; the password from before that still opens it",
+            "the key {} was lost when the password was reset at {}; only the password before the reset opens it",
             sealed.key.id,
             rfc3339(ms)
         )
     };
     let lost = sealed.key.lost_ms.map(lost);
     let question = if lost.is_some() {
-        "The owner's password before it was reset"
+        "The owner's password before the reset"
     } else {
         "The owner's password"
     };

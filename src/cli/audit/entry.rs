@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> ExitCode {
             anchors: Some(file),
         } => anchors::of_file(file),
         What::Verify { .. } if !args.place.is_standard() => Ok(Gathered::Nothing(
-            "name an export of the helper's log with --anchors",
+            "give an export of the helper's log with --anchors",
         )),
         What::Verify { .. } => anchors::of_journal(),
         _ => Ok(Gathered::Nothing("")),

@@ -36,7 +36,7 @@ pub fn table<'a>(calls: impl Iterator<Item = (&'a AuditCall, CallStatus)>) -> St
         ])
     }));
     if lines.len() == 1 {
-        return "there are no such calls".to_owned();
+        return "no matching calls".to_owned();
     }
     lines.join("\n")
 }
@@ -106,7 +106,7 @@ pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
 /// Whether the exact arguments are stored, and how to show them.
 fn exact_words(call: &AuditCall) -> String {
     match call.exact {
-        Exact::Sealed(_) => format!("sealed; gatewren audit show {} --exact opens it", call.seq),
+        Exact::Sealed(_) => format!("sealed; to open it, run: gatewren audit show {} --exact", call.seq),
         _ => call.exact.to_string(),
     }
 }

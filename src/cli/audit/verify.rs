@@ -81,7 +81,7 @@ impl Found {
         let mut lines = vec![chain_words(&self.chain)];
         lines.extend(self.exact.words());
         lines.push(match &self.anchors {
-            Err(why) => format!("only the rows themselves were checked, not whether some were cut off the end: {why}"),
+            Err(why) => format!("the rows were checked, but not whether rows are missing at the end: {why}"),
             Ok(compared) => compared_words(compared),
         });
         lines.join("\n")
@@ -97,38 +97,38 @@ fn compared_words(compared: &Compared) -> String {
     let Some(first) = first else {
         let trimmed = match trimmed {
             0 => String::new(),
-            some => format!("; {some} more name rows that were trimmed since"),
+            some => format!("; {some} other rows in it have been trimmed since"),
         };
-        return format!("the helper's log names {good} of them, as they are{trimmed}");
+        return format!("{good} rows match the helper's log{trimmed}");
     };
     let (seq, at) = (first.seq, rfc3339(first.at_ms));
     let found = match first.kind {
         DiscrepancyKind::Cut => {
             format!(
-                "rows were cut off the end: the helper noted row {seq} at {at}, and it is missing"
+                "rows are missing at the end: the helper logged row {seq} at {at}, and it does not exist"
             )
         }
         DiscrepancyKind::Rewritten => format!(
-            "row {seq}, or one before it, was rewritten: the helper noted another hash of it at {at}"
+            "row {seq}, or an earlier one, was rewritten: the helper logged another hash for it at {at}"
         ),
     };
     format!(
-        "{found}; {good} noted rows agree. Unless you restored or removed the vault since then, it was tampered with."
+        "{found}; {good} logged rows match. Unless you restored or removed the vault since then, it was tampered \
+         with."
     )
 }
 
 fn chain_words(chain: &Chain) -> String {
     match chain {
-        Chain::Intact { rows, trimmed: 0 } => format!("all {rows} rows are as they were written"),
+        Chain::Intact { rows, trimmed: 0 } => format!("all {rows} rows are intact"),
         Chain::Intact { rows, trimmed } => format!(
-            "all {rows} rows are as they were written, and follow on the {trimmed} that were trimmed"
+            "all {rows} rows are intact, and continue the {trimmed} trimmed rows"
         ),
         Chain::Broken {
             seq,
             fault: Fault::Checkpoint,
         } => format!(
-            "what says that rows were trimmed up to row {seq} is not what was written: nobody knows what \
-             stood there"
+            "the record of the rows that were trimmed up to row {seq} was altered: their content is unknown"
         ),
         Chain::Broken {
             seq,
@@ -138,7 +138,7 @@ fn chain_words(chain: &Chain) -> String {
         ),
         Chain::Broken { seq, fault } => {
             let fault = fault.as_str();
-            format!("row {seq} is {fault}: rows from here on prove nothing")
+            format!("row {seq} is {fault}: it and all later rows are unverified")
         }
     }
 }

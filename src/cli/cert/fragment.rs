@@ -23,7 +23,7 @@ impl Fragment {
     /// Returns the file beside these settings, for this file with key and chain.
     pub fn beside(config: Option<&Path>, pair: &Path) -> Result<Self, String> {
         let config = config.ok_or(
-            "a directory of `try` has no settings that could name a certificate; name the settings with --config",
+            "a directory of `try` has no settings file for a certificate; give a settings file with --config",
         )?;
         let folder = config.parent().unwrap_or(Path::new(""));
         Ok(Self {
@@ -37,8 +37,8 @@ impl Fragment {
     fn text(&self) -> String {
         let pair = Value::String(self.pair.display().to_string());
         format!(
-            "# By `gatewren cert install`; `gatewren cert install --remove` takes it away.\n[tls]\nmode = \"files\"\n\
-             cert = {pair}\nkey = {pair}\n"
+            "# Written by `gatewren cert install`; `gatewren cert install --remove` removes it.\n[tls]\nmode = \
+             \"files\"\ncert = {pair}\nkey = {pair}\n"
         )
     }
 
@@ -60,7 +60,7 @@ impl Fragment {
             };
             if let Some((key, value)) = tls.iter().find(|(key, value)| !self.agrees(key, value)) {
                 return Err(format!(
-                    "{} says tls.{key} = {value}, which this would contradict; take the section [tls] out of it. \
+                    "{} sets tls.{key} = {value}, which conflicts with this; remove the section [tls] from it. \
                      Nothing was changed",
                     file.display()
                 ));
@@ -91,7 +91,7 @@ impl Fragment {
         if let Err(error) = Settings::load(&self.config) {
             self.remove()?;
             return Err(format!(
-                "the settings are not good, so nothing was turned on: {error}"
+                "the settings would be invalid, so nothing was enabled: {error}"
             ));
         }
         Ok(true)

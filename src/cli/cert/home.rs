@@ -63,14 +63,14 @@ impl Home {
             ));
         }
         Err(format!(
-            "there is no {}; start gatewren once, or name its state directory with --dir",
+            "{} not found; start gatewren once, or give its state directory with --dir",
             self.directory().display()
         ))
     }
 
     fn cannot_act(&self, cause: &std::io::Error) -> String {
         format!(
-            "cannot act as the user that {} belongs to: {cause}",
+            "cannot act as the owner of {}: {cause}",
             self.directory().display()
         )
     }

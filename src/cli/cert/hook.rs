@@ -28,9 +28,10 @@ fn found(of: impl Fn(&str) -> Option<PathBuf>) -> Result<(PathBuf, PathBuf), Str
     }
     let mut pairs = PATHS.iter().filter_map(|(cert, key)| of(cert).zip(of(key)));
     pairs.next().ok_or_else(|| {
-        "no ACME client says where its certificate is: certbot sets RENEWED_LINEAGE for a --deploy-hook, lego \
-         LEGO_HOOK_CERT_PATH or LEGO_CERT_PATH with the key's, acme.sh CERT_FULLCHAIN_PATH and CERT_KEY_PATH for a \
-         --reloadcmd; by hand, name the files with --cert and --key"
+        "no environment variable of an ACME client names a certificate: certbot sets RENEWED_LINEAGE for a \
+         --deploy-hook, lego sets LEGO_HOOK_CERT_PATH or LEGO_CERT_PATH and the one of the key, acme.sh sets \
+         CERT_FULLCHAIN_PATH and CERT_KEY_PATH for a --reloadcmd; without a hook, give the files with --cert and \
+         --key"
             .to_owned()
     })
 }

@@ -49,7 +49,7 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
         _ if args.hook => hook::made()?,
         _ => {
             return Err(
-                "say which: --cert FILE and --key FILE, --hook where an ACME client runs this, or --remove".to_owned(),
+                "give --cert FILE and --key FILE, --hook if an ACME client runs this, or --remove".to_owned(),
             );
         }
     };
@@ -73,8 +73,8 @@ fn of_somebody_else(home: &Home, new: &Facts) -> Result<Option<String>, String> 
         return Ok(None);
     }
     Ok(Some(format!(
-        "left alone: this certificate holds for {}, and the one of gatewren for {}; to change that, name its files \
-         with --cert and --key",
+        "nothing was changed: this certificate is for {}, and gatewren's is for {}; to install it anyway, give its \
+         files with --cert and --key",
         new.names().join(" "),
         names.join(" ")
     )))
@@ -123,12 +123,12 @@ fn is_of_now(facts: &Facts) -> Result<(), String> {
     if facts.until() <= now {
         let until = until(facts);
         return Err(format!(
-            "the certificate held until {until}; nothing was changed"
+            "the certificate was valid until {until}; nothing was changed"
         ));
     }
     if facts.from() > now {
         return Err(
-            "the certificate does not hold yet by this box's clock (timedatectl shows it); nothing was changed"
+            "the certificate is not valid yet by this host's clock (timedatectl shows it); nothing was changed"
                 .to_owned(),
         );
     }
@@ -145,12 +145,12 @@ fn told(home: &Home, facts: &Facts, (changed, shows): (bool, &Shows)) -> String 
         .to_string();
     }
     let what = if changed {
-        "installed"
+        "is installed"
     } else {
-        "was installed already"
+        "is already installed"
     };
     let mut text = format!(
-        "the certificate for {} {what}; it holds until {}\npin: {}\nthe server: {}",
+        "the certificate for {} {what}; it is valid until {}\npin: {}\nthe server: {}",
         facts.names().join(" "),
         until(facts),
         facts.pin,
@@ -175,8 +175,8 @@ fn warning(home: &Home, facts: &Facts) -> Option<String> {
     let wild = facts.names().iter().all(|name| name.starts_with("*."));
     Some(if wild {
         format!(
-            "it holds for {} alone; say in the settings which name below it this box is asked by, such as names = \
-             [\"box{}\"], or it answers 421",
+            "it is valid only for {}; set the name that clients use in the settings, such as names = [\"box{}\"], \
+             otherwise the server answers 421",
             facts.names().join(" "),
             facts
                 .names()
@@ -186,7 +186,7 @@ fn warning(home: &Home, facts: &Facts) -> Option<String> {
     } else {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         format!(
-            "it holds for none of the names that this box had so far ({}): clients must use {}",
+            "it is valid for none of this host's names so far ({}): clients must use {}",
             names.join(" "),
             facts.names().join(" or ")
         )
@@ -219,10 +219,10 @@ fn remove(home: &Home) -> Result<String, String> {
         json!({ "changed": turned, "server": shows.json() }).to_string()
     } else if turned {
         format!(
-            "this box's own authority vouches for it again\nthe server: {}",
+            "this host's own authority signs the certificate again\nthe server: {}",
             shows.words()
         )
     } else {
-        "no certificate was installed by this command".to_owned()
+        "nothing to remove: this command has installed no certificate".to_owned()
     })
 }

@@ -21,12 +21,12 @@ pub fn run(home: &Home) -> Result<String, String> {
         return Ok(told.to_string());
     }
     let what = if home.is_own() {
-        "a new certificate was made"
+        "a new certificate was created"
     } else {
         "the files were read again"
     };
     Ok(format!(
-        "{what}: until {}\nthe server: {}",
+        "{what}: valid until {}\nthe server: {}",
         until(&facts),
         shows.words()
     ))

@@ -58,14 +58,14 @@ impl Shows {
     /// The result as one line.
     pub fn words(&self) -> String {
         match self {
-            Self::NotRunning => "none runs that keeps its state there".to_owned(),
-            Self::Nobody => "serves whoever started it, without a certificate".to_owned(),
-            Self::This(address) => format!("shows this certificate at {address}"),
+            Self::NotRunning => "not running with this state directory".to_owned(),
+            Self::Nobody => "runs on standard input and output, without a certificate".to_owned(),
+            Self::This(address) => format!("presents this certificate at {address}"),
             Self::Another(address, _) => {
-                format!("shows another one at {address}; run: gatewren cert renew")
+                format!("presents another certificate at {address}; run: gatewren cert renew")
             }
             Self::Unseen(address, cause) => {
-                format!("runs, but shows none at {address}: {cause}")
+                format!("runs, but presents no certificate at {address}: {cause}")
             }
         }
     }
@@ -93,7 +93,7 @@ pub fn take(directory: &Path, facts: impl Fn() -> Result<Facts, String>) -> Resu
     };
     holder
         .ask_to_reload()
-        .map_err(|cause| format!("the running server cannot be told: {cause}"))?;
+        .map_err(|cause| format!("cannot make the running server reload: {cause}"))?;
     let since = Instant::now();
     loop {
         thread::sleep(PAUSE);
@@ -104,8 +104,8 @@ pub fn take(directory: &Path, facts: impl Fn() -> Result<Facts, String>) -> Resu
         if since.elapsed() > WITHIN {
             let shows = shows?.words();
             return Err(format!(
-                "the running server was told to take the certificate, but {shows}. Why it did not: journalctl -u \
-                 gatewren"
+                "the running server was asked to load the certificate; result: {shows}. For the reason, see \
+                 journalctl -u gatewren"
             ));
         }
     }

@@ -67,7 +67,7 @@ impl<'a> Told<'a> {
                 self.home.source.certificate().display().to_string(),
             ),
             ("key", self.home.source.key().display().to_string()),
-            ("holds for", facts.names().join(" ")),
+            ("valid for", facts.names().join(" ")),
             ("since", moment(facts.from())),
             ("until", until(facts)),
             ("SHA-256", facts.fingerprint()),
@@ -80,7 +80,7 @@ impl<'a> Told<'a> {
             ]);
         }
         lines.push(("pin", self.pin.clone()));
-        lines.push(("this box", self.coverage()));
+        lines.push(("this host", self.coverage()));
         lines.push(("the server", self.shows.words()));
         let line = |(name, value): &(&str, String)| format!("{name:<12} {value}");
         lines.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -88,9 +88,9 @@ impl<'a> Told<'a> {
 
     fn origin(&self) -> &'static str {
         if self.home.is_own() {
-            "this box's own authority (tls.mode = \"own\"), renewed by the server"
+            "this host's own authority (tls.mode = \"own\"), renewed by the server"
         } else {
-            "files of the owner's (tls.mode = \"files\"), renewed by whoever made them"
+            "the owner's files (tls.mode = \"files\"), renewed by the program that created them"
         }
     }
 
@@ -113,12 +113,12 @@ impl<'a> Told<'a> {
             let names = outside.join(" ");
             let why = if self.home.is_own() {
                 format!(
-                    "the authority was made for other names; to begin with a new one, which every client must trust \
-                     anew: systemctl stop gatewren, remove {}, systemctl start gatewren",
+                    "the authority was created for other names; for a new one, which every client must trust again: \
+                     systemctl stop gatewren, remove {}, systemctl start gatewren",
                     self.home.directory().join("tls").display()
                 )
             } else {
-                "not in the certificate that was given".to_owned()
+                "not in the owner's certificate".to_owned()
             };
             words.push(format!("not covered: {names} ({why})"));
         }

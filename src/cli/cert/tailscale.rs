@@ -29,7 +29,7 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
     };
     // Both are printed to standard output: the key is stored only in the file that the service reads.
     let pair = ask(&["cert", "--cert-file=-", "--key-file=-", &name])?;
-    let whose = Path::new("what tailscale cert printed");
+    let whose = Path::new("the output of tailscale cert");
     let given = Given::of((&pair, whose), (&pair, whose)).map_err(|e| e.to_string())?;
     install(home, &given)
 }
@@ -39,10 +39,10 @@ fn ask(arguments: &[&str]) -> Result<Vec<u8>, String> {
     let ran = Command::new(PROGRAM).args(arguments).output();
     let output = ran.map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => {
-            "there is no program tailscale in PATH; it comes with Tailscale, which must be installed and signed in"
+            "the program tailscale was not found in PATH; install Tailscale and sign in"
                 .to_owned()
         }
-        _ => format!("tailscale could not be run: {cause}"),
+        _ => format!("cannot run tailscale: {cause}"),
     })?;
     if output.status.success() {
         return Ok(output.stdout);
@@ -70,8 +70,8 @@ fn own_name(status: &[u8]) -> Result<String, String> {
     match listed.next() {
         Some(name) => Ok(name.to_owned()),
         None => Err(
-            "Tailscale gives no certificates here: it must run, and HTTPS certificates be switched on for the tailnet, \
-             in its admin console under DNS"
+            "Tailscale issues no certificates here: start it, and enable HTTPS certificates for the tailnet in its \
+             admin console under DNS"
                 .to_owned(),
         ),
     }
@@ -92,7 +92,7 @@ mod tests {
             r#"{"Self":{"DNSName":"box.tail1.ts.net."},"CertDomains":null}"#,
             r#"{"BackendState":"Stopped"}"#,
         ] {
-            assert!(name(none).unwrap_err().contains("switched on"), "{none}");
+            assert!(name(none).unwrap_err().contains("enable HTTPS certificates"), "{none}");
         }
         assert!(
             name("Tailscale is stopped.")

@@ -84,8 +84,8 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
 fn authority(home: &Home) -> Result<(String, Facts), String> {
     let Some(file) = home.source.ca() else {
         return Err(format!(
-            "the certificate is one of the owner's (tls.mode = \"files\"): clients trust whoever signed {}, and there \
-             is nothing of this box's to trust",
+            "the certificate is the owner's (tls.mode = \"files\"): clients must trust the authority that signed {}, \
+             not one of this host",
             home.source.certificate().display()
         ));
     };
@@ -103,9 +103,10 @@ fn told(system: &Trusting) -> Value {
 fn words(file: &str, facts: &Facts, systems: &[&Trusting]) -> String {
     let host = host_name().unwrap_or_else(|| "BOX".to_owned());
     let mut text = format!(
-        "The certificate authority of this box, {file}, holds until {}.\nIt can vouch for names and addresses of home \
-         networks alone, never for a site of the world.\n\nSHA-256  {}\npin      {}\n\nFetch it to where the client \
-         is, over a way that is trusted already:\n  ssh {host} sudo gatewren cert trust --form pem > {AUTHORITY_PEM}\n",
+        "The certificate authority of this host, {file}, is valid until {}.\nIt can sign only for names and \
+         addresses of home networks, never for public sites.\n\nSHA-256  {}\npin      {}\n\nCopy it to the client \
+         over a connection that you already trust:\n  ssh {host} sudo gatewren cert trust --form pem > \
+         {AUTHORITY_PEM}\n",
         until(facts),
         facts.fingerprint(),
         facts.pin
@@ -126,7 +127,7 @@ fn write(form: Form, facts: &Facts) -> Result<String, String> {
         Form::Pem => facts.pem().into_bytes(),
         Form::Der if output.is_terminal() => {
             return Err(
-                "DER is for a file, not for a terminal; write > gatewren-ca.crt after it"
+                "DER is binary, so it is not printed to a terminal; redirect it: > gatewren-ca.crt"
                     .to_owned(),
             );
         }
@@ -137,7 +138,7 @@ fn write(form: Form, facts: &Facts) -> Result<String, String> {
         }
     };
     let written = output.write_all(&bytes).and_then(|()| output.flush());
-    written.map_err(|cause| format!("the certificate could not be written: {cause}"))?;
+    written.map_err(|cause| format!("cannot write the certificate: {cause}"))?;
     Ok(String::new())
 }
 
@@ -176,9 +177,9 @@ fn remove(json: bool) -> Result<String, String> {
         update()?;
     }
     let words = if there {
-        "this machine trusts it no more; what runs may have to be started again"
+        "this machine no longer trusts it; running programs may need a restart"
     } else {
-        "this machine did not trust it by this command"
+        "nothing to remove: this command has not installed it on this machine"
     };
     Ok(said(json, there, "not trusted", words))
 }
@@ -195,8 +196,8 @@ fn is_debians() -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "there is no {UPDATE} here, which Debian's package ca-certificates brings; `gatewren cert trust` has the \
-         lines for other systems"
+        "{UPDATE} not found: it is in Debian's package ca-certificates; `gatewren cert trust` shows the commands for \
+         other systems"
     ))
 }
 
@@ -204,10 +205,10 @@ fn is_debians() -> Result<(), String> {
 /// under the same name is not found by its hash.
 fn update() -> Result<(), String> {
     let ran = Command::new(UPDATE).arg("--fresh").output();
-    let output = ran.map_err(|cause| format!("{UPDATE} could not be run: {cause}"))?;
+    let output = ran.map_err(|cause| format!("cannot run {UPDATE}: {cause}"))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{UPDATE} did not do it: {}", said.trim()))
+    Err(format!("{UPDATE} failed: {}", said.trim()))
 }

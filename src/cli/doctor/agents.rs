@@ -44,7 +44,7 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
     if active == 0 {
         found.push(Finding::warning(
             "agents",
-            "nobody can come in yet",
+            "no agent has access yet",
             "gatewren agent add NAME --policy observe",
         ));
     }
@@ -58,7 +58,7 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
         standing(agent, spaces).refused.is_none() && now_ms.saturating_sub(since) > most
     });
     if let Some(names) = unused {
-        let seen = format!("nobody uses the tokens of {names}");
+        let seen = format!("unused tokens: those of {names}");
         found.push(Finding::warning(
             "agents",
             seen,
@@ -67,7 +67,7 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
     }
     let spaceless = named(&kept, |agent| standing(agent, spaces).word == "no space");
     if let Some(names) = spaceless {
-        let seen = format!("the space of {names} is not in the settings, so they do not come in");
+        let seen = format!("the space of {names} is not in the settings, so access is denied");
         found.push(Finding::warning(
             "agents",
             seen,
@@ -80,7 +80,7 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
             .iter()
             .filter(|agent| agent.expires_ms.is_none())
             .count();
-        let seen = format!("{active} may come in; the tokens of {endless} never end by themselves");
+        let seen = format!("{active} agents have access; the tokens of {endless} never expire");
         found.push(Finding::good("agents", seen));
     }
     found

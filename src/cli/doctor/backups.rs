@@ -13,7 +13,7 @@ const OLD_MS: u64 = 8 * 86_400_000;
 pub async fn look(helper: &Helper) -> Finding {
     const CHECK: &str = "backups";
     if !Backups::are_here() {
-        let seen = "rsync, zstd and tar, or restic, are not here to make them with";
+        let seen = "no program to create backups is installed: rsync with zstd and tar, or restic";
         return Finding::skipped(CHECK, seen).with("apt install rsync zstd, or restic");
     }
     let view = Backups::new(helper.clone()).seen_by(&Reach::everything(), "gatewren doctor");
@@ -23,7 +23,7 @@ pub async fn look(helper: &Helper) -> Finding {
     };
     if let Some(unseen) = list.unseen.first() {
         let seen = format!(
-            "the target {} cannot be looked at: {}",
+            "cannot read the target {}: {}",
             unseen.target, unseen.obstacle
         );
         return Finding::warning(CHECK, seen, "gatewren(8), helper.toml(5): [backup]");
@@ -37,13 +37,13 @@ pub async fn look(helper: &Helper) -> Finding {
         return Finding::warning(
             CHECK,
             "there is no backup",
-            "name a target in helper.toml, then let an agent call backup_create, or approve that in the inbox",
+            "add a target to helper.toml, then let an agent call backup_create, or approve its proposal in the inbox",
         );
     };
     let days = now_ms().saturating_sub(newest) / 86_400_000;
     if now_ms().saturating_sub(newest) > OLD_MS {
         let seen = format!("the newest backup is {days} days old");
-        return Finding::warning(CHECK, seen, "make one: backup_create");
+        return Finding::warning(CHECK, seen, "create one with backup_create");
     }
     let count = list.backups.len();
     Finding::good(

@@ -35,7 +35,7 @@ pub async fn look(door: &Door, vault: &Vault, at: IpAddr) -> Finding {
     let (agent, token) = match token(vault).await {
         Ok(made) => made,
         Err(cause) => {
-            return Finding::skipped(CHECK, format!("no token could be made for it: {cause}"));
+            return Finding::skipped(CHECK, format!("cannot create a token for it: {cause}"));
         }
     };
     let outcome = called(door, at, &token).await;
@@ -52,7 +52,7 @@ pub async fn look(door: &Door, vault: &Vault, at: IpAddr) -> Finding {
         ),
         (Ok(()), Err(cause)) => Finding::warning(
             CHECK,
-            format!("it was answered, but the token made for it lives a minute longer: {cause}"),
+            format!("the call worked, but its token stays valid for another minute: {cause}"),
             format!("gatewren agent revoke {NAME}"),
         ),
         (Ok(()), Ok(_)) => {
@@ -75,7 +75,7 @@ async fn called(door: &Door, at: IpAddr, token: &Secret) -> Result<(), String> {
                 let name = result.pointer("/structuredContent/name");
                 return match name.and_then(serde_json::Value::as_str) {
                     Some(NAME) => Ok(()),
-                    _ => Err(format!("it answered {result}")),
+                    _ => Err(format!("unexpected result {result}")),
                 };
             }
             Err(cause) if tries >= TRIES || !cause.contains("401") => return Err(cause),
@@ -105,7 +105,7 @@ async fn token(vault: &Vault) -> Result<(Agent, Secret), String> {
     let agent = agents.into_iter().find(|agent| agent.id == after.id);
     agent
         .map(|agent| (agent, token))
-        .ok_or_else(|| "its agent is gone".to_owned())
+        .ok_or_else(|| "its agent was removed".to_owned())
 }
 
 fn admission(until: Option<u64>) -> Admission {

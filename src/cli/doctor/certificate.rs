@@ -35,16 +35,16 @@ pub fn look(settings: &Settings) -> Finding {
     let (until, now) = (facts.until(), i64::try_from(now_ms() / 1_000).unwrap_or(0));
     let days = (until - now) / 86_400;
     let when = rfc3339(u64::try_from(until).unwrap_or(0).saturating_mul(1_000));
-    let seen = format!("it holds for {days} days, until {when}");
+    let seen = format!("it is valid for {days} days, until {when}");
     let (least, remedy) = if own {
         (
             OWN_DAYS,
-            "gatewren cert renew; journalctl -u gatewren says why it was not renewed by itself",
+            "gatewren cert renew; journalctl -u gatewren shows why it was not renewed automatically",
         )
     } else {
         (
             GIVEN_DAYS,
-            "renew it with the program that made it, then gatewren cert install",
+            "renew it with the program that created it, then gatewren cert install",
         )
     };
     if own
@@ -52,11 +52,11 @@ pub fn look(settings: &Settings) -> Finding {
         && days >= least
         && let Some(names) = uncovered(settings, &facts)
     {
-        let seen = format!("the certificate does not hold for {names}");
-        return Finding::warning(CHECK, seen, "gatewren cert show says why and what to do");
+        let seen = format!("the certificate does not cover {names}");
+        return Finding::warning(CHECK, seen, "gatewren cert show explains why and what to do");
     }
     if until <= now {
-        Finding::problem(CHECK, format!("it has expired, at {when}"), remedy)
+        Finding::problem(CHECK, format!("it expired at {when}"), remedy)
     } else if days < least {
         Finding::warning(CHECK, seen, remedy)
     } else {

@@ -36,7 +36,7 @@ pub async fn look(helper: &Helper) -> Vec<Finding> {
         Some(container) => kill_test(helper, &container.container).await,
         None => Finding::skipped(
             "kill test",
-            "no container runs in which a command could be started and killed",
+            "no container is running to start and kill a command in",
         ),
     });
     found
@@ -54,7 +54,7 @@ fn refused(check: &'static str, cause: &BackendError) -> Finding {
 async fn kill_test(helper: &Helper, container: &ContainerName) -> Finding {
     const CHECK: &str = "kill test";
     let Ok(random) = random_bytes::<4>() else {
-        return Finding::skipped(CHECK, "the kernel gives no random number");
+        return Finding::skipped(CHECK, "the kernel returned no random number");
     };
     let seconds = (1_000_000_000 + u64::from(u32::from_be_bytes(random))).to_string();
     let (_stop, stopped) = tokio::sync::watch::channel(false);
@@ -75,30 +75,30 @@ async fn kill_test(helper: &Helper, container: &ContainerName) -> Finding {
     let most = sleeping(&seconds);
     if started.is_none() && most == 0 {
         let seen =
-            format!("what runs in {container} is not to be seen from here, so nothing was shown");
+            format!("the processes of {container} are not visible from here, so nothing was verified");
         return Finding::skipped(CHECK, seen);
     }
     match until(|| sleeping(&seconds) == 0).await {
         Some(took) => Finding::good(
             CHECK,
             format!(
-                "a command in {container} was killed with all it had started, within {} ms",
+                "a command in {container} and all its child processes were killed within {} ms",
                 took.as_millis()
             ),
         ),
         None => Finding::problem(
             CHECK,
             format!(
-                "{} processes of a killed command live on in {container}",
+                "{} processes of a killed command still run in {container}",
                 sleeping(&seconds)
             ),
-            format!("journalctl -u gatewren-helper; end them by hand: pkill -f 'sleep {seconds}'"),
+            format!("journalctl -u gatewren-helper; kill them: pkill -f 'sleep {seconds}'"),
         ),
     }
 }
 
 fn unexpected(container: &ContainerName, said: &str) -> Finding {
-    let seen = format!("a command in {container} ended at once: {said}");
+    let seen = format!("a command in {container} exited at once: {said}");
     let remedy = format!("lxc-attach -n {container} -- sh -c 'sleep 1'");
     Finding::problem("kill test", seen, remedy)
 }

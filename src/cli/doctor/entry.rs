@@ -100,7 +100,7 @@ fn of_settings(args: &Args, settings: &Settings, report: &mut Report) {
     if is_well {
         report.say(Finding::good(
             "settings",
-            "they are good, and so is the certificate",
+            "the settings and the certificate are valid",
         ));
     }
 }

@@ -40,13 +40,13 @@ pub fn look(settings: &Settings) -> Vec<Finding> {
 
 fn clock() -> Finding {
     match clock_is_synchronised() {
-        Some(true) => Finding::good("clock", "something keeps the clock right"),
+        Some(true) => Finding::good("clock", "the clock is synchronised"),
         Some(false) => Finding::warning(
             "clock",
-            "nothing keeps the clock right; tokens and certificates end by it",
+            "no time synchronisation is active; tokens and certificates expire by this clock",
             "apt install systemd-timesyncd (or chrony), then timedatectl set-ntp true",
         ),
-        None => Finding::skipped("clock", "the kernel does not say whether the clock is kept"),
+        None => Finding::skipped("clock", "the kernel does not report whether the clock is synchronised"),
     }
 }
 
@@ -54,7 +54,7 @@ fn cgroups() -> Finding {
     if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
         return Finding::good(
             "cgroups",
-            "version 2: a call is killed with all it has started",
+            "version 2: a call and all its child processes are killed in one step",
         );
     }
     let remedy = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line";
@@ -62,14 +62,14 @@ fn cgroups() -> Finding {
         Some(place) => Finding::warning(
             "cgroups",
             format!(
-                "version 1, with version 2 at {} beside it: limits of single calls may be missing",
+                "version 1, with version 2 at {}: limits of single calls may be missing",
                 place.display()
             ),
             remedy,
         ),
         None => Finding::warning(
             "cgroups",
-            "version 1 alone: what a call has started is found by its parents, and not in one step",
+            "only version 1: the child processes of a call are found by their parents, not in one step",
             remedy,
         ),
     }
@@ -80,7 +80,7 @@ fn limits(mount: Option<&Path>) -> Finding {
     let Some(mount) = mount else {
         return Finding::skipped(
             "limits",
-            "calls have no limits without cgroups of version 2",
+            "calls have no limits without cgroups version 2",
         );
     };
     let there = limiting_controllers(mount);
@@ -91,16 +91,16 @@ fn limits(mount: Option<&Path>) -> Finding {
     if missing.is_empty() {
         return Finding::good(
             "limits",
-            "the kernel limits memory, processes and processor time of a call",
+            "the kernel can limit memory, processes and processor time of a call",
         );
     }
     Finding::warning(
         "limits",
         format!(
-            "version 2 of cgroups lacks these controllers, so calls have no such limit: {}",
+            "cgroups version 2 lacks these controllers, so calls have no such limit: {}",
             missing.join(", ")
         ),
-        "add cgroup_enable=memory (and what else is missing) to the kernel's command line, and boot",
+        "add cgroup_enable=memory (and the other missing controllers) to the kernel's command line, and reboot",
     )
 }
 
@@ -109,14 +109,14 @@ fn audit_sessions(file: &Path) -> Finding {
     if file.exists() {
         return Finding::good(
             "sessions",
-            "each call is an audit session, so what it started is found wherever it hides",
+            "each call is an audit session, so all its processes are found",
         );
     }
     Finding::warning(
         "sessions",
-        "this kernel has no audit: a process of a call that left its cgroup, killed its reaper and cleared its \
-         environment within a moment is not found",
-        "use a kernel with CONFIG_AUDIT, as Debian's have it",
+        "this kernel has no audit: a call's process is not found if it leaves its cgroup, kills its reaper and \
+         clears its environment at once",
+        "use a kernel with CONFIG_AUDIT, such as Debian's",
     )
 }
 
@@ -127,7 +127,7 @@ fn apparmor() -> Finding {
     }
     let profiles = Path::new("/sys/kernel/security/apparmor/profiles");
     let Ok(text) = files::read_bounded(profiles, 1 << 20) else {
-        return Finding::skipped("apparmor", "its profiles are shown to root alone");
+        return Finding::skipped("apparmor", "only root can read its profiles");
     };
     let text = String::from_utf8_lossy(&text);
     match text
@@ -148,13 +148,13 @@ fn space(state_dir: &Path) -> Finding {
     let Ok(space) = disk_space(state_dir) else {
         return Finding::skipped(
             "disk",
-            format!("the space at {shown} cannot be asked for here"),
+            format!("cannot read the free space at {shown}"),
         );
     };
     let (free, total) = (space.free_bytes, space.total_bytes.max(1));
     let percent = u128::from(free) * 100 / u128::from(total);
     let seen = format!("{} MB free ({percent} %) at {shown}", free / 1_000_000);
-    let remedy = "make room, such as with apt clean and journalctl --vacuum-size=200M";
+    let remedy = "free some space, for example with apt clean and journalctl --vacuum-size=200M";
     if free < TOO_LITTLE {
         Finding::problem("disk", seen, remedy)
     } else if free < LITTLE.0 && percent < u128::from(LITTLE.1) {
@@ -169,13 +169,13 @@ fn lxc() -> Finding {
     let (there, missing): (Vec<&str>, Vec<&str>) =
         programs.iter().partition(|program| is_there(program));
     if missing.is_empty() {
-        Finding::good("lxc", "its programs are here")
+        Finding::good("lxc", "its programs are installed")
     } else if there.is_empty() {
         Finding::skipped(
             "lxc",
-            "LXC is not installed, so there are no containers to reach",
+            "LXC is not installed, so there are no containers",
         )
-        .with("apt install lxc, if there should be")
+        .with("apt install lxc, if you want containers")
     } else {
         let seen = format!("{} is missing", missing.join(", "));
         Finding::problem("lxc", seen, "apt install --reinstall lxc")
@@ -186,17 +186,17 @@ fn mdns() -> Finding {
     let announced = Path::new("/etc/avahi/services/gatewren.service").exists();
     let avahi = Path::new("/run/avahi-daemon/socket").exists();
     match (announced, avahi) {
-        (true, true) => Finding::good("mdns", "the box announces itself in the local network"),
+        (true, true) => Finding::good("mdns", "the server is announced on the local network"),
         (true, false) => Finding::warning(
             "mdns",
-            "the announcement is written, but avahi-daemon does not run",
+            "the announcement is enabled, but avahi-daemon is not running",
             "apt install avahi-daemon; systemctl start avahi-daemon",
         ),
         (false, _) => Finding::skipped(
             "mdns",
-            "the box does not announce itself in the local network",
+            "the server is not announced on the local network",
         )
-        .with("gatewren mdns enable, if it should"),
+        .with("gatewren mdns enable, if you want this"),
     }
 }
 
@@ -209,7 +209,7 @@ fn quorum(members: &Path) -> Option<Finding> {
     let text = files::read_bounded(members, 1 << 20).ok();
     let read: Option<Value> = text.and_then(|text| serde_json::from_slice(&text).ok());
     let Some(read) = read else {
-        let seen = "how the cluster is cannot be read";
+        let seen = "cannot read the state of the cluster";
         return Some(Finding::skipped("quorum", seen).with(if is_root() {
             "pvecm status"
         } else {

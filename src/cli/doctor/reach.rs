@@ -35,7 +35,7 @@ pub async fn answers(door: &Door) -> Finding {
         Err(cause) => Finding::problem(
             "answers",
             format!("it does not answer at {}: {cause}", door.near),
-            "systemctl status gatewren; gatewren check; a server started by hand: name its port with --address",
+            "systemctl status gatewren; gatewren check; for a server started by hand, give its port with --address",
         ),
     }
 }
@@ -43,7 +43,7 @@ pub async fn answers(door: &Door) -> Finding {
 /// Checks each address and each name; also returns the first local address that answered.
 pub async fn look(door: &Door, settings: &Settings) -> (Vec<Finding>, Option<IpAddr>) {
     let (mut found, at) = if door.is_local {
-        let seen = "it listens at an address of this box alone, so no other machine reaches it";
+        let seen = "it listens only on a loopback address, so no other machine can reach it";
         (vec![Finding::skipped("network", seen)], None)
     } else {
         network(door).await
@@ -62,14 +62,14 @@ async fn network(door: &Door) -> (Vec<Finding>, Option<IpAddr>) {
             Err(cause) => found.push(Finding::problem(
                 "network",
                 format!("it does not answer at {}: {cause}", in_url(*at)),
-                "gatewren cert show (does it hold for this address?); systemctl cat gatewren.socket (does it listen \
-                 there?); a firewall of this box: allow the port",
+                "gatewren cert show (does it cover this address?); systemctl cat gatewren.socket (does it listen \
+                 there?); allow the port in this host's firewall",
             )),
         }
     }
     if addresses.is_empty() {
-        let seen = "this box has no address but its own, so no other machine reaches it";
-        let remedy = "connect it to the local network; ip address shows what it has";
+        let seen = "this host has only loopback and link-local addresses, so no other machine can reach it";
+        let remedy = "connect it to the local network; ip address lists its addresses";
         found.push(Finding::warning("network", seen, remedy));
     } else if !well.is_empty() {
         let shown: Vec<String> = well.iter().map(ToString::to_string).collect();
@@ -87,13 +87,13 @@ async fn names(door: &Door, settings: &Settings) -> Vec<Finding> {
             Ok(()) => well.push(name),
             Err(cause) => found.push(Finding::problem(
                 "names",
-                format!("it is not reached under the name {name}: {cause}"),
+                format!("it cannot be reached under the name {name}: {cause}"),
                 "gatewren cert show; names = [...] in gatewren.toml, then systemctl reload gatewren",
             )),
         }
     }
     if found.is_empty() {
-        let seen = format!("host list and certificate have {}", well.join(", "));
+        let seen = format!("the allowed hosts and the certificate include {}", well.join(", "));
         found.push(Finding::good("names", seen));
     }
     found

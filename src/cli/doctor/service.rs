@@ -10,7 +10,7 @@ const EXPOSURE: u32 = 20;
 /// Checks all units, and the sandbox of the front.
 pub async fn look() -> Vec<Finding> {
     if !systemd_runs() {
-        let seen = "systemd does not run this box, so it was not asked";
+        let seen = "systemd is not the init of this host, so the units were not checked";
         return vec![Finding::skipped("units", seen)];
     }
     let mut found = Vec::new();
@@ -53,11 +53,11 @@ fn of_unit(unit: &str, state: &UnitState) -> Option<Finding> {
     }
     let restarts: u32 = state.get("NRestarts").parse().unwrap_or(0);
     if restarts > 0 {
-        let seen = format!("{unit} was started again {restarts} times after a failure");
+        let seen = format!("{unit} was restarted {restarts} times after failures");
         return Some(Finding::warning("units", seen, why));
     }
     if unit == "gatewren.service" && state.get("UnitFileState") == "disabled" {
-        let seen = format!("{unit} is not started with the box");
+        let seen = format!("{unit} is not started at boot");
         return Some(Finding::warning(
             "units",
             seen,
@@ -71,11 +71,11 @@ async fn sandbox() -> Finding {
     let unit = "gatewren.service";
     let text = printed("systemd-analyze", &["security", "--no-pager", unit]).await;
     let Some(tenths) = text.as_deref().and_then(exposure) else {
-        return Finding::skipped("sandbox", "systemd-analyze does not say how it is");
+        return Finding::skipped("sandbox", "systemd-analyze does not report the exposure");
     };
     let seen = format!("exposure of {unit}: {}.{} of 10", tenths / 10, tenths % 10);
     if tenths > EXPOSURE {
-        let remedy = format!("systemctl cat {unit}: a drop-in has taken something away");
+        let remedy = format!("systemctl cat {unit}: a drop-in has removed a restriction");
         return Finding::warning("sandbox", seen, remedy);
     }
     Finding::good("sandbox", seen)

@@ -20,12 +20,12 @@ fn state(file: &Path) -> Finding {
             let newest = checkup.kept.as_ref().map_or(0, |kept| kept.newest);
             Finding::good(
                 "state",
-                format!("the document is sound, at revision {newest}"),
+                format!("the document is valid, at revision {newest}"),
             )
         }
         Ok(checkup) => {
             let first = checkup.problems.first().cloned().unwrap_or_default();
-            let seen = format!("{} things are wrong: {first}", checkup.problems.len());
+            let seen = format!("{} problems: {first}", checkup.problems.len());
             Finding::problem("state", seen, remedy)
         }
         Err(cause) => Finding::problem("state", cause.to_string(), remedy),
@@ -36,11 +36,11 @@ fn audit(vault: &Path) -> Finding {
     let remedy = format!("gatewren audit verify --dir {}", shown_directory(vault));
     match AuditReader::open(vault).and_then(|audit| audit.verify()) {
         Ok(Chain::Intact { rows, .. }) => {
-            Finding::good("audit", format!("all {rows} rows are as they were written"))
+            Finding::good("audit", format!("all {rows} rows are intact"))
         }
         Ok(Chain::Broken { seq, fault }) => {
             let seen = format!(
-                "row {seq} is {}: rows from there on prove nothing",
+                "row {seq} is {}: it and all later rows are unverified",
                 fault.as_str()
             );
             Finding::problem("audit", seen, remedy)
@@ -60,7 +60,7 @@ fn exact(vault: &Path) -> Vec<Finding> {
                 Finding::warning(
                     "exact",
                     seen,
-                    "keep the owner's password where it is not lost",
+                    "keep the owner's password in a safe place",
                 )
             })
             .collect(),

@@ -39,13 +39,13 @@ pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, Str
     let bound = prefix.map_or(GrantBound::Any, GrantBound::Prefix);
     if is_broad(target, &bound) && !asked.broad {
         let words = format!(
-            "This allows {} to make {} without asking, until the time is over.",
+            "This allows {} the following without asking, until the grant expires: {}.",
             exact_line(desk.name(&agent)),
             granted_words(tool, target, &bound)
         );
         let otherwise =
-            "narrow it with --target or --prefix, or add --broad if every call is meant";
-        ask_yes(&words, "Is every call meant?", otherwise)?;
+            "limit it with --target or --prefix, or add --broad to allow every call";
+        ask_yes(&words, "Allow every call?", otherwise)?;
     }
     let wish = GrantWish {
         agent: &agent,
@@ -70,7 +70,7 @@ pub fn list(desk: &Desk, json: bool) -> Result<String, String> {
         return Ok(Value::Array(rows.collect()).to_string());
     }
     if grants.is_empty() {
-        return Ok("nothing is granted".to_owned());
+        return Ok("there are no active grants".to_owned());
     }
     let lines: Vec<String> = grants.iter().map(|grant| line(desk, grant)).collect();
     Ok(lines.join("\n"))
@@ -80,7 +80,7 @@ pub fn list(desk: &Desk, json: bool) -> Result<String, String> {
 pub async fn end(desk: &Desk, id: &str, json: bool) -> Result<String, String> {
     if !end_grant((&desk.vault, &hand()), id).await? {
         return Err(format!(
-            "no grant {id} holds; `gatewren inbox grants` shows them"
+            "there is no active grant {id}; `gatewren inbox grants` lists them"
         ));
     }
     Ok(if json {
@@ -114,7 +114,7 @@ fn as_json(desk: &Desk, grant: &Given) -> Value {
 
 fn line(desk: &Desk, grant: &Given) -> String {
     exact_line(&format!(
-        "{}  until {}: {} may make {} without asking (by {})",
+        "{}  until {}: allows {} without asking: {} (by {})",
         grant.id,
         rfc3339(grant.until_ms),
         desk.name(&grant.agent),

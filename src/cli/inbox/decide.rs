@@ -26,7 +26,7 @@ const NOT_DONE: u8 = 4;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The error if the named agent has no pending change.
-const NOTHING_WAITS: &str = "nothing of this agent waits";
+const NOTHING_WAITS: &str = "this agent has no pending changes";
 
 /// Selects changes.
 #[derive(Debug, clap::Args)]
@@ -128,7 +128,7 @@ fn shown_first(
     }
     let question = format!("Approve all {} of them?", shown.changes.len());
     let otherwise = format!(
-        "read `gatewren inbox show --all-of {id}` and add --as-of with the digest that it ends with"
+        "run `gatewren inbox show --all-of {id}`, and add --as-of with the digest on its last line"
     );
     ask_yes(&look::pages(desk, state, &shown), &question, &otherwise)?;
     // Something may have changed while the owner was reading.
@@ -266,11 +266,11 @@ fn as_json(desk: &Desk, one: &Decided) -> Value {
 
 fn words(desk: &Desk, one: &Decided) -> String {
     if let Some(refused) = &one.refused {
-        return format!("{} is left as it is: {refused}", one.change.id);
+        return format!("{} is unchanged: {refused}", one.change.id);
     }
     let said = print::said(desk, &one.change);
     match &one.grant {
-        Some(grant) => format!("{said} (with {grant})"),
+        Some(grant) => format!("{said} (grant {grant})"),
         None => said,
     }
 }

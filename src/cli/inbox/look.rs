@@ -43,9 +43,9 @@ pub fn list(desk: &Desk, which: &Which, json: bool) -> Result<String, String> {
     }
     if found.is_empty() {
         return Ok(if which.all {
-            "no agent has proposed anything".to_owned()
+            "there are no changes".to_owned()
         } else {
-            "nothing waits".to_owned()
+            "no open changes".to_owned()
         });
     }
     let mut rows = vec![print::HEAD.map(str::to_owned)];
@@ -63,7 +63,7 @@ fn as_of(batch: &Batch) -> String {
     if batch.changes.iter().all(is_whole) {
         format!("as of     {}", batch.digest)
     } else {
-        "as of     not stated: not every change is shown in full; see gatewren inbox show --all-of"
+        "as of     omitted: not every change is shown in full; see gatewren inbox show --all-of"
             .to_owned()
     }
 }
@@ -98,7 +98,7 @@ pub fn show(
             let changes: Vec<Value> = batch.changes.iter().map(whole).collect();
             json!({ "changes": changes, "as_of": batch.digest }).to_string()
         } else if batch.changes.is_empty() {
-            "nothing waits".to_owned()
+            "no pending changes".to_owned()
         } else {
             pages(desk, state, &batch)
         });

@@ -30,7 +30,7 @@ pub const HEAD: [&str; 7] = [
 /// A change as a row.
 pub fn cells(desk: &Desk, change: &Change) -> [String; 7] {
     let moved = match (change.moved, change.status) {
-        (Some(_), ChangeStatus::Pending) => " (its target has moved)",
+        (Some(_), ChangeStatus::Pending) => " (its target has changed)",
         _ => "",
     };
     let arguments = arguments_in_a_line(change).unwrap_or_else(|| {
@@ -108,7 +108,7 @@ pub fn page(desk: &Desk, change: &Change, movement: &Movement) -> String {
     if change.proven_arguments().is_none() {
         rows.push(row(
             "warning",
-            "the arguments are not those that were proposed: it cannot be approved",
+            "the arguments differ from the proposal: it cannot be approved",
         ));
     }
     rows.extend(change.reason.as_deref().map(|reason| {
@@ -126,7 +126,7 @@ pub fn page(desk: &Desk, change: &Change, movement: &Movement) -> String {
     rows.extend(change.words.as_deref().map(|words| row("outcome", words)));
     rows.extend(change.result.as_deref().map(|result| {
         format!(
-            "result, as the tool answered\n{}",
+            "result, as the tool returned it\n{}",
             quoted(&neutralise(&cut(&result_text(result), ON_A_PAGE)))
         )
     }));
@@ -208,15 +208,15 @@ fn rests(change: &Change, movement: &Movement) -> String {
     match movement {
         Movement::RestsOnNothing => {
             format!(
-                "revision {revision}; what this does may be about anything, so nothing is watched for it"
+                "revision {revision}; this can affect anything, so no target is watched"
             )
         }
-        Movement::None => format!("revision {revision}; what it is about has not moved since"),
+        Movement::None => format!("revision {revision}; its target has not changed since"),
         Movement::At(at, by) => format!(
-            "revision {revision}; what it is about HAS MOVED since, at revision {at} by {by}"
+            "revision {revision}; its target HAS CHANGED since, at revision {at} by {by}"
         ),
         Movement::Unknown => {
-            format!("revision {revision}; whether what it is about has moved is not known")
+            format!("revision {revision}; whether its target has changed since is unknown")
         }
     }
 }

@@ -100,7 +100,7 @@ impl Answers {
                 .filter(|name| *name != "localhost")
                 .collect();
             let said = asked(
-                "Names of this box, for clients and certificate",
+                "Names of this host, for clients and the certificate",
                 &now.join(" "),
             )?;
             let said: Vec<String> = said
@@ -119,21 +119,21 @@ impl Answers {
         }
         if self.files.is_none() && settings.tls.mode == TlsMode::Own {
             let said = asked(
-                "Certificate: own (an authority of this box, which clients are told to trust) or files (yours)",
+                "Certificate: own (signed by this host's own authority, which clients must trust) or files (yours)",
                 "own",
             )?;
             match said.as_str() {
                 "own" => {}
                 "files" => {
-                    let cert = asked("  Chain, as PEM", "")?.into();
-                    let key = asked("  Key, as PEM, readable by the user gatewren", "")?.into();
+                    let cert = asked("  Path of the chain, as PEM", "")?.into();
+                    let key = asked("  Path of the key, as PEM, readable by the user gatewren", "")?.into();
                     self.files = Some(Files { cert, key });
                 }
                 other => return Err(format!("{other:?} is neither own nor files")),
             }
         }
         if self.agent.is_none() && first {
-            let name = asked("Name of the first AI client, or nothing", "")?;
+            let name = asked("Name of the first AI client (empty for none)", "")?;
             if !name.is_empty() {
                 let policy = asked(
                     "  What it may do: observe, suggest, operate or admin",
@@ -149,7 +149,7 @@ impl Answers {
 
 /// Reads one line of standard input; returns the offer if the line is empty.
 fn asked(question: &str, offer: &str) -> Result<String, String> {
-    let unfinished = || "it was not answered to the end, so nothing was changed".to_owned();
+    let unfinished = || "nothing was changed: input ended before the last answer".to_owned();
     let shown = if offer.is_empty() {
         String::new()
     } else {

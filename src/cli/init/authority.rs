@@ -33,9 +33,9 @@ pub fn is_in_the_way(settings: &Settings) -> Result<bool, String> {
             None => Ok(false),
             Some(_) if is_unused(settings)? => Ok(true),
             Some(name) => Err(format!(
-                "nothing was changed: the certificate authority was made for the names that this box had then and \
-                 cannot sign for {name}, and clients may trust it. To begin with a new one, which every client must \
-                 trust anew: systemctl stop gatewren, remove {}, and run this again",
+                "nothing was changed: the certificate authority was created for earlier names of this host and \
+                 cannot sign for {name}, and clients may trust it. For a new one, which every client must trust \
+                 again: systemctl stop gatewren, remove {}, and run this again",
                 settings.state_dir.join("tls").display()
             )),
         }
@@ -48,7 +48,7 @@ pub fn remove(settings: &Settings) -> Result<(), String> {
     let tls = settings.state_dir.join("tls");
     let remove = || match fs::remove_dir_all(&tls) {
         Err(cause) if cause.kind() != ErrorKind::NotFound => {
-            Err(format!("{} cannot be removed: {cause}", tls.display()))
+            Err(format!("cannot remove {}: {cause}", tls.display()))
         }
         _ => Ok(()),
     };

@@ -187,7 +187,7 @@ fn answers(args: &Args, settings: &Settings, port: u16) -> Result<Answers, Strin
     }
     if !is_asked() {
         return Err(
-            "nobody sits there to be asked; --yes asks nothing, and options say what is to be"
+            "standard input is not a terminal; use --yes and options"
                 .to_owned(),
         );
     }
@@ -212,14 +212,14 @@ async fn wait_for(door: &Door, managed: bool) -> Result<(), String> {
         };
         if !managed {
             return Err(format!(
-                "the settings are good, but no server answers at {}: {cause}; start it with gatewren serve, then run \
-                 this again",
+                "the settings are valid, but no server answers at {}: {cause}; start it with gatewren serve, then \
+                 run this again",
                 door.near
             ));
         }
         if begun.elapsed() > ANSWERS_WITHIN {
             return Err(format!(
-                "it does not answer at {}: {cause}; gatewren doctor says more",
+                "the server does not answer at {}: {cause}; run gatewren doctor for details",
                 door.near
             ));
         }
@@ -274,7 +274,7 @@ impl Done {
                 .map(|changed| format!("  changed: {changed}")),
         );
         if self.changed.is_empty() {
-            lines.push("  nothing had to be changed".to_owned());
+            lines.push("  nothing was changed".to_owned());
         }
         if let Some(authority) = &self.authority {
             lines.push(format!("  clients trust {}", authority.display()));
@@ -288,7 +288,7 @@ impl Done {
                 token.expose()
             )),
             Some((agent, None)) => lines.push(format!(
-                "  {} is there already; gatewren agent rotate gives it a new token",
+                "  {} already exists; gatewren agent rotate gives it a new token",
                 plain(&agent.name)
             )),
             None => {}
@@ -309,7 +309,7 @@ impl Done {
                 self.page
             ));
         }
-        lines.push("  gatewren doctor                            whether all is well".to_owned());
+        lines.push("  gatewren doctor                            check everything".to_owned());
         lines.join("\n")
     }
 

@@ -14,7 +14,7 @@ const NAME: &str = "10-init.toml";
 
 /// The header of the file.
 const HEAD: &str =
-    "# Written by `gatewren init`, which changes it again. Files later in the order count more.\n";
+    "# Written by `gatewren init`, which overwrites it. Files later in the order override it.\n";
 
 /// A key with its wanted value.
 pub type Wish = (&'static str, Value);
@@ -80,11 +80,11 @@ impl Fragment {
         Err(match place {
             Some((file, line)) => {
                 format!(
-                    "{key} is set in {}:{line}, which counts more; change it there",
+                    "{key} is set in {}:{line}, which overrides this; change it there",
                     file.display()
                 )
             }
-            None => format!("{key} could not be set"),
+            None => format!("cannot set {key}"),
         })
     }
 
@@ -168,7 +168,7 @@ mod tests {
         .unwrap();
         let refused = fragment.write(&[names("other.lan")]).unwrap_err();
         assert!(
-            refused.contains("90-mine.toml:1, which counts more"),
+            refused.contains("90-mine.toml:1, which overrides this"),
             "{refused}"
         );
         assert_eq!(fs::read_to_string(fragment.path()).unwrap(), written);

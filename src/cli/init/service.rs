@@ -28,7 +28,7 @@ pub async fn is_installed() -> bool {
 pub async fn listen(listen: Listen) -> Result<bool, String> {
     let path = Path::new(DROP_IN);
     let text = format!(
-        "# Written by `gatewren init`, which changes it again.\n[Socket]\nListenStream=\nListenStream={listen}\n"
+        "# Written by `gatewren init`, which overwrites it.\n[Socket]\nListenStream=\nListenStream={listen}\n"
     );
     let said = |cause: std::io::Error| format!("{DROP_IN}: {cause}; run this as root");
     let before = match fs::read_to_string(path) {
@@ -53,12 +53,12 @@ pub async fn listen(listen: Listen) -> Result<bool, String> {
     };
     back.map_err(said)?;
     let again = if listens().await {
-        "the old one is open again"
+        "The old port is open again"
     } else {
-        "systemctl status gatewren.socket"
+        "See systemctl status gatewren.socket"
     };
     Err(format!(
-        "{listen} cannot be listened on; another program has it (ss -ltnp), or it is no address of this box. {again}"
+        "cannot listen on {listen}: another program uses it (ss -ltnp), or it is not an address of this host. {again}"
     ))
 }
 
@@ -89,7 +89,7 @@ pub async fn take(changed: bool) -> Result<bool, String> {
     if well {
         return Ok(true);
     }
-    Err("the service does not take it; gatewren check and systemctl status gatewren.service say why, and after \
-         mending, `gatewren init` goes on here"
+    Err("the service did not start or reload; gatewren check and systemctl status gatewren.service show why; fix it, \
+         then run `gatewren init` again"
         .to_owned())
 }

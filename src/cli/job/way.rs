@@ -93,7 +93,7 @@ pub fn helper_of(
 /// leads through the open directory, because the path of a socket is limited to 107 bytes.
 fn started(directory: &Path) -> Result<(PathBuf, Option<File>), String> {
     let none = || {
-        "there is no helper; start gatewren-helper.socket, or the server whose directory was named"
+        "no helper is running; start gatewren-helper.socket, or the server of this directory"
             .to_owned()
     };
     let opened = File::open(directory).map_err(|_| none())?;

@@ -85,7 +85,7 @@ fn told(place: &Place) -> Result<(Told, bool), String> {
     // The bound address counts: systemd may have passed a socket with another port than in the settings.
     let bound = bound.or_else(|| settings.listen.first().copied());
     let Some(bound) = bound else {
-        return Err("no address is listened on; set `listen`".to_owned());
+        return Err("no address to listen on; set `listen`".to_owned());
     };
     let pin = pin.map_err(|e| e.to_string())?;
     let port = bound.port();
@@ -115,23 +115,23 @@ fn said(
     let path = path.display();
     let Some((told, alone)) = told else {
         return match (args.what, changed) {
-            (What::Disable, true) => format!("announced no more: {path} was removed"),
-            _ => format!("not announced: there is no {path}"),
+            (What::Disable, true) => format!("no longer announced: {path} was removed"),
+            _ => format!("not announced: {path} does not exist"),
         };
     };
     let mut lines = vec![match (args.what, changed) {
         (What::Show, true) => {
-            format!("{path} tells what is no longer so; run: gatewren mdns enable")
+            format!("{path} is out of date; run: gatewren mdns enable")
         }
         (_, true) => format!("{path} was written"),
-        (_, false) => format!("{path} is as it must be"),
+        (_, false) => format!("{path} is up to date"),
     }];
     let kinds = "  _https._tcp and _mcp._tcp, port";
     lines.push(format!("{kinds} {}", told.port));
     lines.extend(told.records().map(|record| format!("  {record}")));
     lines.push(avahi.words().to_owned());
     if alone {
-        let words = "warning: it listens for this box alone; nobody else reaches what is announced";
+        let words = "warning: the server listens only on a loopback address; other machines cannot reach it";
         lines.push(words.to_owned());
     }
     lines.join("\n")

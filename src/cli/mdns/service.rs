@@ -81,7 +81,7 @@ impl ServiceFile {
             return Ok(Some(text));
         }
         Err(format!(
-            "{} was not written by this command, and is left alone; remove it first",
+            "{} was not written by this command, so it was left alone; remove it first",
             self.0.display()
         ))
     }
@@ -152,9 +152,9 @@ impl Avahi {
             Self { running: true, .. } => "avahi-daemon runs, and announces it",
             Self {
                 installed: true, ..
-            } => "avahi-daemon does not run; run: systemctl enable --now avahi-daemon",
+            } => "avahi-daemon is not running; run: systemctl enable --now avahi-daemon",
             _ => {
-                "nothing announces it, because avahi-daemon is not installed; run: apt install avahi-daemon"
+                "not announced, because avahi-daemon is not installed; run: apt install avahi-daemon"
             }
         }
     }

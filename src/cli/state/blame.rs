@@ -24,7 +24,7 @@ pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String>
     let blame = history.blame(pointer, MAX_LEAVES);
     let blame = blame.map_err(|e| e.to_string())?.ok_or_else(|| {
         let file = file.display();
-        format!("there is nothing at {pointer} in {file}")
+        format!("path not found: {pointer} in {file}")
     })?;
     if json {
         return Ok(json!(blame).to_string());
@@ -39,7 +39,7 @@ pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String>
         .collect();
     if key.is_none() {
         lines.push(
-            "authors are those that the revisions name: the vault, which proves them, cannot be read"
+            "the authors are not verified: the vault cannot be read"
                 .to_owned(),
         );
     }

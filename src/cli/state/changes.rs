@@ -46,7 +46,7 @@ pub fn log(file: &Path, pointer: &Pointer, which: &Which, json: bool) -> Result<
     if entries.is_empty() && !json {
         let kept = history.kept().map_err(|e| e.to_string())?;
         return Ok(format!(
-            "no such revision among {} to {}",
+            "no matching revision among {} to {}",
             kept.floor, kept.newest
         ));
     }

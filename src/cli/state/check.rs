@@ -33,12 +33,12 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
 fn described(file: &Path, checkup: &Checkup) -> String {
     let file = file.display();
     let mut lines = vec![if checkup.is_sound() {
-        format!("{file}: sound")
+        format!("{file}: valid")
     } else {
-        format!("{file}: {} things are wrong", checkup.problems.len())
+        format!("{file}: {} problems", checkup.problems.len())
     }];
     let told = |what: &str, text: &String| format!("  {what}: {}", plain(text));
-    lines.extend(checkup.problems.iter().map(|text| told("wrong", text)));
+    lines.extend(checkup.problems.iter().map(|text| told("problem", text)));
     lines.extend(checkup.remarks.iter().map(|text| told("note", text)));
     if let Some(kept) = &checkup.kept {
         lines.push(format!(

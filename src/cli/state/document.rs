@@ -44,7 +44,7 @@ fn part(
 ) -> Result<String, String> {
     let value = pointer.get(&document.root).ok_or_else(|| {
         format!(
-            "there is nothing at {pointer} in revision {} of {}",
+            "path not found: {pointer} in revision {} of {}",
             document.revision,
             history.path().display()
         )

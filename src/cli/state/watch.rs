@@ -89,8 +89,8 @@ fn told(news: &News, tail: &Tail) -> String {
             revisions.join("\n")
         }
         News::Resync { floor } => format!(
-            "resync: the log begins at revision {floor}; going on from revision {}, which `gatewren \
-             state get` reads",
+            "resync: the log begins at revision {floor}; continuing from revision {}, which `gatewren state get` \
+             prints",
             tail.document().revision
         ),
     }

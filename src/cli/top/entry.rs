@@ -31,8 +31,8 @@ const WIPE_LINE: &str = "\x1b[K\r\n";
 const WIPE_REST: &str = "\x1b[J";
 
 const NOTES: &str = "\
-It reads the audit, as gatewren audit list does, and draws anew until Ctrl-C. Where standard output is no
-terminal it prints one page and ends. Calls are seen that began among the newest 20000 rows of the audit.";
+It reads the audit, as gatewren audit list does, and updates the page until Ctrl-C. If standard output is
+not a terminal, it prints one page and exits. It shows calls that began in the newest 20000 audit rows.";
 
 /// Show in the terminal which calls run, wait and have ended.
 #[derive(Debug, clap::Args)]

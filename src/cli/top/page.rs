@@ -37,8 +37,8 @@ pub fn page(view: &View, now: u64, (rows, columns): (usize, usize)) -> Vec<Strin
         ];
         line(cells, &change.id)
     });
-    section(&mut lines, "RUNS", open, room / 2);
-    section(&mut lines, "WAITS FOR THE OWNER", waits.collect(), room / 2);
+    section(&mut lines, "RUNNING", open, room / 2);
+    section(&mut lines, "WAITING FOR THE OWNER", waits.collect(), room / 2);
     let left = if rows == usize::MAX {
         MOST_ENDED
     } else {
@@ -58,7 +58,7 @@ pub fn page(view: &View, now: u64, (rows, columns): (usize, usize)) -> Vec<Strin
 fn head(view: &View, now: u64) -> String {
     let rate = view.rate(now);
     format!(
-        "gatewren top {}: {} run, {} wait; last minute {}, not well {}, half in {}",
+        "gatewren top {}: {} running, {} waiting; last minute: {} calls, {} failed, median {}",
         clock(i64::try_from(now).unwrap_or(0)),
         view.open().len(),
         view.waiting().1,
@@ -202,12 +202,12 @@ mod tests {
                 );
             }
             assert!(
-                lines.iter().any(|line| line.starts_with("RUNS")),
+                lines.iter().any(|line| line.starts_with("RUNNING")),
                 "{lines:?}"
             );
         }
         let all = page(&view, 62_000, (usize::MAX, 200)).join("\n");
-        for part in ["21 run, 0 wait", "1 m 1 s", "1 m 10 s", "ENDED"] {
+        for part in ["21 running, 0 waiting", "1 m 1 s", "1 m 10 s", "ENDED"] {
             assert!(all.contains(part), "{part}: {all}");
         }
         let told = as_json(&view, 62_000);

@@ -31,7 +31,7 @@ pub async fn keep(vault: Vault, mut live: Live) {
             }
             Ok(_) => false,
             Err(cause) => {
-                tracing::error!(%cause, "the audit is not trimmed");
+                tracing::error!(%cause, "cannot trim the audit");
                 false
             }
         };

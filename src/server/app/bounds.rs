@@ -15,11 +15,11 @@ pub async fn announce(engine: Arc<Engine>, vault: Vault, bounds: Bounds) {
         let keys: Vec<&str> = off.iter().map(|class| class.key()).collect();
         tracing::info!(
             off = keys.join(" "),
-            "what the helper does on this box has changed"
+            "the operations that the helper allows have changed"
         );
         engine.catalog.tell_tools_changed();
         if let Err(cause) = vault.offer().keep(&offered(&engine.catalog)).await {
-            tracing::warn!(%cause, "what is offered could not be written down");
+            tracing::warn!(%cause, "cannot store the list of offered tools");
         }
     }
 }

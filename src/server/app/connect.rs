@@ -104,7 +104,7 @@ impl Connect {
             Visitor::Sent | Visitor::Stranger => Err(Refusal::new(
                 StatusCode::FORBIDDEN,
                 "owner_required",
-                "only the owner decides this, signed in on this server's own page; begin again at the program",
+                "only the owner can decide this, signed in on this server's own page; start again from the client",
             )),
         }
     }

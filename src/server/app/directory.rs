@@ -14,8 +14,8 @@ fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
         return Ok(());
     }
     Err(BuildError::new(format!(
-        "{} belongs to another user (uid {owner}); start gatewren as that user, which systemctl start gatewren \
-         does, or name another directory",
+        "{} belongs to another user (uid {owner}); start gatewren as that user, as systemctl start gatewren does, or \
+         use another directory",
         directory.display()
     )))
 }
@@ -31,13 +31,13 @@ pub fn take(directory: &Path, address: Option<SocketAddr>) -> Result<DirectoryLo
             return BuildError::new(format!("cannot lock {directory}: {cause}"));
         }
         BuildError::in_use(format!(
-            "another gatewren keeps its state in {directory}; stop it, or name another directory"
+            "another gatewren uses {directory}; stop it, or use another directory"
         ))
     };
     let lock = lock_directory(directory).map_err(cannot)?;
     // A full disk is no reason not to start.
     if let Err(cause) = lock.note(address) {
-        tracing::warn!(%cause, "commands that are run beside this server will not find it");
+        tracing::warn!(%cause, "cannot store the server's address; commands on this host will not find it");
     }
     Ok(lock)
 }

@@ -239,8 +239,8 @@ impl Front {
             let admitted = self.guard.admit(Door::Agent, request, peer).await?;
             let who = admitted.who();
             if who.preset() != Preset::Admin || !who.reach().is_everything() {
-                let words = "the metrics are for the token that `gatewren metrics token` prints, and for agents with \
-                             the policy admin and no space";
+                let words = "/metrics needs the token that `gatewren metrics token` prints, or an agent with the \
+                             policy admin and no space";
                 return Err(Refusal::new(StatusCode::FORBIDDEN, "admin_required", words));
             }
         }
@@ -298,6 +298,6 @@ fn home(request: &Request<Upload>) -> Result<Response<Body>, Refusal> {
 }
 
 fn nothing() -> Refusal {
-    let words = "there is nothing here; MCP is at /mcp";
+    let words = "not found; the MCP endpoint is /mcp";
     Refusal::new(StatusCode::NOT_FOUND, "not_found", words)
 }

@@ -87,7 +87,7 @@ async fn sending(mut herald: Herald, mut bell: watch::Receiver<u64>, mut changed
 /// Loads the stored queue. On the first start, existing notifications are not sent.
 fn opened(file: &Path, notifications: &Notifications, revision: u64) -> Outbox {
     let kept = Outbox::load(file).unwrap_or_else(|cause| {
-        tracing::error!(cause, "what is to be sent is forgotten");
+        tracing::error!(cause, "cannot read the queue of messages; it starts empty");
         None
     });
     let all = notifications.list("", &Reach::everything());
@@ -135,7 +135,7 @@ impl Herald {
                     self.outbox.push(of_change(name, one, &document));
                 }
                 if more > 0 {
-                    let words = format!("{more} more places changed with them");
+                    let words = format!("{more} more values changed at the same time");
                     let one = Moved {
                         place: rule.to_string(),
                         words,
@@ -151,7 +151,7 @@ impl Herald {
         while let Some(entry) = self.outbox.due(now_ms()) {
             let settings = self.live.now();
             let Some(channel) = settings.notify.get(&entry.channel) else {
-                let why = ("there is no such channel any more".to_owned(), true);
+                let why = ("this channel no longer exists".to_owned(), true);
                 self.outbox.failed(entry, why, now_ms());
                 continue;
             };
@@ -171,7 +171,7 @@ impl Herald {
             Ok(()) => tracing::info!(
                 channel = entry.channel,
                 notification = entry.id,
-                "the owner was told"
+                "the owner was notified"
             ),
             Err(cause) => {
                 let why = (cause.to_string(), cause.is_lasting());
@@ -185,7 +185,7 @@ impl Herald {
             return;
         }
         if let Err(cause) = self.outbox.save(&self.file) {
-            tracing::warn!(%cause, "what is to be sent is not kept over a restart");
+            tracing::warn!(%cause, "cannot store the queue of messages; a restart would lose it");
         }
     }
 }

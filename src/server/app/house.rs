@@ -121,7 +121,7 @@ impl House {
                 tracing::info!(certificate, "the certificate is in use");
             }
             Err(cause) => {
-                tracing::error!(cause, "the certificate was not renewed; the old one stays");
+                tracing::error!(cause, "the certificate was not renewed; the old one stays in use");
             }
         }
     }
@@ -173,7 +173,7 @@ pub async fn follow(house: Arc<House>) {
         let now = known();
         if now != before || looked.elapsed() >= RENEWAL {
             tracing::info!(
-                "the box's names or addresses changed, or it is time to look at the certificate"
+                "this host's names or addresses have changed, or a check of the certificate is due"
             );
             (before, looked) = (now, Instant::now());
             house.refresh();
@@ -210,7 +210,7 @@ impl Hinted {
 }
 
 fn usable(hints: io::Result<Hints>) -> Option<Hints> {
-    let told = |cause: &_| tracing::warn!(%cause, "changes of names or addresses are seen late");
+    let told = |cause: &_| tracing::warn!(%cause, "changes of names or addresses are noticed late");
     hints.inspect_err(told).ok()
 }
 

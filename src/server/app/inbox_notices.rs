@@ -22,7 +22,7 @@ pub async fn tell_of_changes(vault: Vault, state: State) {
                 open.retain(|change| change.status == ChangeStatus::Pending);
                 look(&notifications, &open, &mut told).await;
             }
-            Err(cause) => tracing::warn!(%cause, "what waits in the inbox cannot be read"),
+            Err(cause) => tracing::warn!(%cause, "cannot read the inbox"),
         }
         if bell.changed().await.is_err() {
             return;
@@ -41,7 +41,7 @@ async fn look(notifications: &Notifications, waiting: &[Change], told: &mut BTre
     if kept.iter().any(over) {
         let seen = notifications.change(&author, ("", &everything), Mark::Seen(true), over);
         if let Err(cause) = seen.await {
-            tracing::warn!(%cause, "a notification could not be marked");
+            tracing::warn!(%cause, "cannot mark a notification");
         }
     }
     told.retain(|id| waiting.iter().any(|change| change.id == *id));
@@ -55,7 +55,7 @@ async fn look(notifications: &Notifications, waiting: &[Change], told: &mut BTre
             continue;
         }
         if let Err(cause) = notifications.add(&author, notice(change)).await {
-            tracing::warn!(%cause, "a notification could not be kept");
+            tracing::warn!(%cause, "cannot store a notification");
         }
     }
 }
@@ -73,7 +73,7 @@ fn notice(change: &Change) -> Notice {
         level: "info",
         title: "a change waits in the inbox".to_owned(),
         message: format!(
-            "{}{} is proposed. gatewren inbox show {} tells all of it.",
+            "{}{} is proposed. gatewren inbox show {} shows it in full.",
             change.tool,
             about.unwrap_or_default(),
             change.id

@@ -40,7 +40,7 @@ pub async fn record_job_ends(jobs: Jobs, (vault, state): (Vault, State), file: P
                     continue;
                 }
                 if let Err(cause) = record(&vault, &end).await {
-                    tracing::error!(%cause, job = id, "the end of a job could not be written into the audit");
+                    tracing::error!(%cause, job = id, "cannot write the end of a job to the audit");
                     break;
                 }
                 tell(&notifications, &end).await;
@@ -68,7 +68,7 @@ fn read_known(file: &Path) -> VecDeque<String> {
     };
     let calls = AuditReader::open(file).and_then(|audit| audit.calls(&wanted));
     let calls = calls.unwrap_or_else(|cause| {
-        tracing::error!(%cause, "the audit could not be read; ends of jobs may be written twice");
+        tracing::error!(%cause, "cannot read the audit; ends of jobs may be written twice");
         Vec::new()
     });
     calls
@@ -93,7 +93,7 @@ async fn tell(notifications: &Notifications, end: &JobEnd) {
         level: "error",
         title: format!("a job of {} failed", standing.tool),
         message: format!(
-            "{} {}{}{}. Its agent reads with job_output what it printed.",
+            "{} {}{}{}. Its agent can read the output with job_output.",
             standing.job,
             standing.state,
             code.unwrap_or_default(),
@@ -103,7 +103,7 @@ async fn tell(notifications: &Notifications, end: &JobEnd) {
     };
     let author = Author::observer().because(end.reference.clone());
     if let Err(cause) = notifications.add(&author, notice).await {
-        tracing::warn!(%cause, "a notification could not be kept");
+        tracing::warn!(%cause, "cannot store a notification");
     }
 }
 

@@ -103,7 +103,7 @@ pub async fn run(
     house.notify.stopping();
     house
         .notify
-        .status("stopping: waiting for what is under way");
+        .status("stopping: waiting for running calls");
     house.stop.send_replace(true);
     let clean = drained(&house.serving, &house.engine, accepting, &mut signals).await;
     workers.shutdown().await;
@@ -113,7 +113,7 @@ pub async fn run(
         tracing::info!("stopped");
         return ExitCode::SUCCESS;
     }
-    tracing::warn!("stopped before everything had ended");
+    tracing::warn!("stopped before all calls had ended");
     ExitCode::FAILURE
 }
 

@@ -26,7 +26,7 @@ pub fn box_names(configured: &[String]) -> Vec<String> {
 /// The addresses of the interfaces, always with loopback.
 pub fn box_addresses() -> Vec<IpAddr> {
     let found = interface_addresses().unwrap_or_else(|cause| {
-        tracing::warn!(%cause, "the network interfaces cannot be listed");
+        tracing::warn!(%cause, "cannot list the network interfaces");
         Vec::new()
     });
     let mut addresses: Vec<IpAddr> = found.into_iter().map(|found| found.address).collect();

@@ -43,18 +43,18 @@ impl Pairing {
         self.guard.charge_pairing(peer)?;
         let (head, body) = self.guard.stranger_body(request, peer, MAX_BYTES).await?;
         let asked: Asked = serde_json::from_slice(&body).map_err(|_| {
-            let words = "send {\"code\": \"...\"} as `gatewren pair` has shown it";
+            let words = "send {\"code\": \"...\"} with the code that `gatewren pair` printed";
             Refusal::new(StatusCode::BAD_REQUEST, "bad_pairing", words)
         })?;
         let origin = own_origin(&head)?;
         let redeemed = redeem_pairing(&self.vault, &asked.code, peer.ip().to_canonical()).await;
         let redeemed = redeemed.map_err(|cause| {
-            tracing::error!(cause, "a pairing was not carried out");
-            let words = "the pairing cannot be carried out now; the server's log says why";
+            tracing::error!(cause, "a pairing failed");
+            let words = "the pairing failed; see the server's log for the cause";
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", words)
         })?;
         let Some((agent, token)) = redeemed else {
-            let words = "the code is not good: it was used, its 5 minutes are over, or it was mistyped; ask for \
+            let words = "invalid code: it was already used, has expired after 5 minutes, or was mistyped; create \
                          another one with `gatewren pair`";
             return Err(Refusal::new(StatusCode::FORBIDDEN, "bad_code", words));
         };

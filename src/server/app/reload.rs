@@ -15,7 +15,7 @@ impl House {
         let note = match self.read_again() {
             Ok(change) => told(&change),
             Err(cause) => {
-                tracing::error!("not reloaded, and the settings of before are in force: {cause}");
+                tracing::error!("not reloaded, the previous settings stay in force: {cause}");
                 Some(format!("not reloaded: {cause}"))
             }
         };
@@ -98,7 +98,7 @@ fn told(change: &Change) -> Option<String> {
     if waiting.is_empty() {
         return None;
     }
-    let words = format!("{waiting}: a new value waits for systemctl restart gatewren");
+    let words = format!("{waiting}: a new value takes effect after systemctl restart gatewren");
     tracing::warn!("{words}");
     Some(words)
 }

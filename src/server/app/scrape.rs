@@ -86,7 +86,7 @@ impl Scrape {
         }
         if let Ok(Ok(all)) = timeout(JOBS_BOUND, self.jobs.of_everybody("metrics").all()).await {
             let running = all.jobs.iter().filter(|job| job.ended_at.is_none());
-            let help = "Jobs that run in the background.";
+            let help = "Background jobs that are running.";
             page.single("gatewren_jobs_running", "gauge", help, running.count());
         }
         self.render_chain(&mut page);
@@ -100,7 +100,7 @@ impl Scrape {
             page.single(
                 "gatewren_inbox_pending",
                 "gauge",
-                "Changes that agents proposed and that wait for the owner.",
+                "Changes that agents proposed and that are pending.",
                 open.iter().filter(|change| waits(change.status)).count(),
             );
         }
@@ -117,7 +117,7 @@ impl Scrape {
             page.family(
                 INFO,
                 "gauge",
-                "What the agents of other metrics are called.",
+                "The names of the agents in other metrics.",
             );
             let current = agents.iter().filter(|agent| agent.revoked_ms.is_none());
             for agent in current.take(MAX_AGENTS) {
@@ -133,13 +133,13 @@ impl Scrape {
         page.single(
             "gatewren_audit_chain_ok",
             "gauge",
-            "Whether every row of the audit was as it was written when it was last looked at.",
+            "Whether all rows of the audit were intact at the last check.",
             u8::from(is_ok),
         );
         page.single(
             "gatewren_audit_chain_seen_timestamp_seconds",
             "gauge",
-            "When that was.",
+            "The time of the last check of the audit.",
             seen_ms / 1000,
         );
     }
@@ -159,10 +159,10 @@ impl Scrape {
                 Ok(Chain::Intact { .. }) => lock(&chain).found = Some((true, now_ms())),
                 Ok(Chain::Broken { seq, fault }) => {
                     let fault = fault.as_str();
-                    tracing::error!(seq, fault, "the audit is not as it was written");
+                    tracing::error!(seq, fault, "the audit was altered");
                     lock(&chain).found = Some((false, now_ms()));
                 }
-                Err(cause) => tracing::warn!(%cause, "the audit could not be looked at"),
+                Err(cause) => tracing::warn!(%cause, "cannot check the audit"),
             }
         });
     }

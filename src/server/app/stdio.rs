@@ -88,11 +88,11 @@ impl Talk<'_> {
             () = told_again(&mut signals) => false,
         };
         if !clean {
-            tracing::warn!("stopped before everything had ended");
+            tracing::warn!("stopped before all calls had ended");
         }
         if ended == Ended::Expelled {
             return failed(
-                "this agent's token was revoked or has expired, or it is kept in another space now",
+                "this agent's token was revoked or has expired, or its space has changed",
             );
         }
         if !clean {

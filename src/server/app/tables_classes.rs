@@ -28,18 +28,18 @@ const NO_CODE: &[(&str, &[&str])] = &[
         "network_addresses", "network_interfaces", "network_listeners", "network_neighbors", "network_routes",
         "server_info", "server_metrics", "server_processes", "server_time", "ssh_key_list",
     ]),
-    ("starts fixed programs of the host, none of which a tool of class read or write can replace", &[
+    ("starts fixed programs of the host; no tool of class read or write can replace them", &[
         "backup_list", "backup_target_list", "backup_verify", "container_info", "disk_health", "disk_usage",
         "firewall_rules", "firmware_check", "kernel_logs", "tunnel_list", "wifi_scan", "wifi_status",
     ]),
-    ("starts programs of the host, also with a container, whose files they read in a jail", &[
+    ("starts programs of the host, also for a container; they read its files in a jail", &[
         "boot_list", "container_logs", "logs_query", "logs_wait", "update_check", "update_history",
     ]),
     ("asks a systemd about units, at its socket, and starts no program for it", &["unit_list", "unit_status"]),
     ("sends packets that gatewren makes itself", &["dns_query", "network_check_port", "network_ping"]),
     ("changes the state of a loaded unit and starts none; what a reload runs is in the unit's file, which only tools \
       of other classes can write", &["unit_reload", "unit_reset_failed"]),
-    ("has a container run what it contains; only tools of other classes can change that", &[
+    ("makes a container run its own programs; only tools of other classes can change those", &[
         "container_autostart", "container_start", "container_unfreeze",
     ]),
     ("copies files as they are; the caller chooses no byte of a program", &[
@@ -95,7 +95,7 @@ fn each_tool_that_only_reads_or_writes_has_a_reason_why_it_leads_to_no_code() {
     }
     assert!(
         unexplained.is_empty(),
-        "no line in NO_CODE for {unexplained:?}: say why the tool cannot lead to code, or choose another class"
+        "no line in NO_CODE for {unexplained:?}: explain why the tool cannot lead to code, or choose another class"
     );
     assert_eq!(others, [&""; 0], "named twice, or of another class");
 }

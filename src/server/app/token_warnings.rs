@@ -19,7 +19,7 @@ pub async fn warn_of_expiring_tokens(vault: Vault, state: State) {
     loop {
         agents.mark_unchanged();
         if let Err(cause) = check(&vault, &notifications).await {
-            tracing::warn!(%cause, "tokens that expire soon could not be checked");
+            tracing::warn!(%cause, "cannot check for tokens that expire soon");
         }
         tokio::select! {
             changed = agents.changed() => if changed.is_err() { return },
@@ -41,7 +41,7 @@ async fn check(vault: &Vault, notifications: &Notifications) -> Result<(), Vault
             .add(&Author::observer(), notice(expires_ms))
             .await
         {
-            tracing::warn!(%cause, "a notification could not be kept");
+            tracing::warn!(%cause, "cannot store a notification");
         }
     }
     Ok(())

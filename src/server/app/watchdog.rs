@@ -32,10 +32,10 @@ pub async fn watch(house: Arc<House>) {
             house.notify.alive();
             house.notify.status(&house.status());
         } else {
-            tracing::error!(missing = missing.join(" "), "parts show no sign of life");
+            tracing::error!(missing = missing.join(" "), "some parts do not respond");
             house
                 .notify
-                .status(&format!("no sign of life from: {}", missing.join(", ")));
+                .status(&format!("no response from: {}", missing.join(", ")));
         }
     }
 }
@@ -48,8 +48,8 @@ fn pace(limit: Option<Duration>) -> Duration {
 async fn examine(house: &House) {
     match (house.state.probe().await, house.vault.probe().await) {
         (Ok(()), Ok(())) => house.serving.heartbeat.beat(Beat::Store),
-        (Err(cause), _) => tracing::error!(%cause, "the state cannot be read"),
-        (_, Err(cause)) => tracing::error!(%cause, "the vault cannot be read"),
+        (Err(cause), _) => tracing::error!(%cause, "cannot read the state"),
+        (_, Err(cause)) => tracing::error!(%cause, "cannot read the vault"),
     }
     if house.engine.answer(probe()).outcome.await.is_ok() {
         house.serving.heartbeat.beat(Beat::Probe);

@@ -74,7 +74,7 @@ def seen_by_its_owner():
         expect(code == 2 and found["answers"]["state"] == "problem", words)
         expect("systemctl start" in found["units"]["remedy"], found["units"])
         code, words = run("gatewren", "status", ok=False)
-        expect(code == 3 and "does not serve" in words, words)
+        expect(code == 3 and "does not answer" in words, words)
 
 
 def again():
@@ -104,7 +104,7 @@ def another_port():
         expect('"ok"' in run(*curl, "https://localhost:9443/health"), "it does not answer at the new port")
         with socket.create_server(("0.0.0.0", 9444)):
             code, words = run("gatewren", "init", "--yes", "--listen", "9444", ok=False)
-        expect(code == 1 and "cannot be listened on" in words, words)
+        expect(code == 1 and "cannot listen on" in words, words)
         gatewren("init", "--yes")
         expect('"ok"' in run(*curl, "https://localhost:9443/health"), "the old port is gone")
         line = gatewren("client-config", "curl", stderr=subprocess.DEVNULL)
