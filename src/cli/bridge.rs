@@ -24,10 +24,7 @@ start.
 With a pin, or a code, which contains one, the bridge verifies the server's key: no certificate authority has to be
 installed, and nothing is sent to another server. Otherwise it trusts the certificate authorities of this machine.";
 
-/// Connect an MCP client on standard input and output to a gatewren on another machine.
-///
-/// It needs no settings, no state directory and no privileges. While the server is unreachable, requests wait. A
-/// session that the server no longer knows is started again. A tool call is never sent twice.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

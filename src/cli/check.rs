@@ -12,7 +12,7 @@ use gatewren_base::config::{Problem, Resolved, SETTINGS_FILE, Settings};
 /// Exit code: the server would not start. 1 means that the check could not print its findings.
 const BAD_SETTINGS: u8 = 2;
 
-/// Check the settings and whether this host fits them, and report what to fix.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The settings file; conf.d beside it is read too

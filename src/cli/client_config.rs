@@ -37,7 +37,7 @@ const MAX_TOKEN_FILE: u64 = 4096;
 /// The default address of `try`.
 const OF_TRY: &str = "127.0.0.1:8443";
 
-/// Print the configuration that a client needs to connect to this server.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

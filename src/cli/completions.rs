@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap_complete::Shell;
 
-/// Print the completions for a shell.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The shell: bash, elvish, fish, powershell or zsh

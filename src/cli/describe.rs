@@ -7,7 +7,7 @@ use gatewren_base::config::{helper_sample, settings_sample};
 use gatewren_server::app::tables;
 use gatewren_wire::registry::Catalog;
 
-/// Print the reference: settings with their defaults, or the tools and resources for clients.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// `settings` for gatewren.toml and `helper` for helper.toml, as files; `tools` and `resources` for

@@ -25,19 +25,32 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Commands {
     /// Start with embedded defaults and print how to connect.
+    ///
+    /// Creates a local certificate and a first agent.
     Try(trial::Args),
     /// Set up this host: its names, its port, its certificate and a first agent.
+    ///
+    /// Asks for everything that no option sets. Current values are kept, and running it again changes nothing. Run it
+    /// as root.
     Init(init::Args),
     /// Run the server with the settings; systemd starts this.
     Serve(serve::Args),
     /// Serve the reference fixtures for testing MCP clients.
+    ///
+    /// There is one tool, prompt or resource for each feature of the protocol. The fixtures do not access the host and
+    /// change nothing.
     #[cfg(feature = "everything")]
     Everything(everything::Args),
-    /// Create, list and revoke the tokens of AI clients.
+    /// Create, list, change and revoke AI agents and their tokens.
     Agent(agent::Args),
     /// Print a one-time code that a client exchanges for its own token.
+    ///
+    /// The code is printed as text and as a QR code.
     Pair(pair::Args),
     /// Connect an MCP client on standard input and output to a gatewren on another machine.
+    ///
+    /// Needs no settings, no state directory and no privileges. While the server is unreachable, requests wait. If the
+    /// server no longer knows the session, a new one is started. A tool call is never sent twice.
     Bridge(bridge::Args),
     /// Print the configuration that a client needs to connect to this server.
     ClientConfig(client_config::Args),
@@ -51,7 +64,7 @@ enum Commands {
     Mdns(mdns::Args),
     /// List the owner's notification channels, and test them.
     Notify(notify::Args),
-    /// Manage the token for Prometheus.
+    /// Manage the token with which Prometheus reads the metrics.
     Metrics(metrics::Args),
     /// Show in the terminal which calls run, wait and have ended.
     Top(top::Args),
@@ -59,15 +72,21 @@ enum Commands {
     Audit(audit::Args),
     /// Show, renew, trust and replace the server's certificate.
     Cert(cert::Args),
-    /// Check the settings, and report what to fix.
+    /// Check the settings and whether this host fits them, and report what to fix.
     Check(check::Args),
     /// Show whether the server runs, who uses it, and pending changes.
+    ///
+    /// Exits with 0 if it answers and with 3 if it does not. Only root and the server's own user can see agents, inbox
+    /// and calls.
     Status(status::Args),
     /// Check everything that can be wrong, and suggest fixes.
+    ///
+    /// Exits with 0 if all is well, with 1 if something needs attention, with 2 if something does not work. Run it as
+    /// root: checks that need root are skipped otherwise.
     Doctor(doctor::Args),
     /// Print the reference: settings with their defaults, or the tools and resources for clients.
     Describe(describe::Args),
-    /// Read and change the document that describes the host.
+    /// Read, change and follow the document that describes the host.
     State(state::Args),
     /// Print the completions for a shell.
     Completions(completions::Args),

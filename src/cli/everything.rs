@@ -15,8 +15,7 @@ use gatewren_base::telemetry;
 use gatewren_gate::http::bind;
 use gatewren_server::app::{FixturePlan, Fixtures, run_fixtures, run_fixtures_stdio};
 
-/// Serve the reference fixtures for testing MCP clients: one tool, prompt or resource for each feature of the
-/// protocol. They do not access the host and change nothing.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// How clients connect

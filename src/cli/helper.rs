@@ -29,7 +29,7 @@ const TO_BE_MENDED: u8 = 2;
 /// The maximum number of connections to close then: at most `net.core.somaxconn` can be waiting.
 const MOST_TURNED_AWAY: usize = 8192;
 
-/// Run commands for the front, as root.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The directory of the containers; the one of `lxc-config lxc.lxcpath` if absent

@@ -19,7 +19,7 @@ The token is valid only for /metrics. There is only one; a new one replaces it a
 metrics.loopback in gatewren.toml lets all users of this host read the metrics without a token. Agents
 with the policy admin and no space limit read them with their own token.";
 
-/// Manage the token with which Prometheus reads the metrics.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -24,7 +24,7 @@ use gatewren_server::courier::{Entry, Message, Outbox, Priority, Source, deliver
 /// Exit code: a channel did not accept the message.
 const NOT_DELIVERED: u8 = 4;
 
-/// List the owner's notification channels, and test them.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -14,7 +14,7 @@ use gatewren_gate::deeds::{
 };
 use gatewren_store::vault::{Agent, Login, Vault};
 
-/// Set the owner's password, here or on the page, and list and end sessions.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

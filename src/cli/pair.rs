@@ -24,7 +24,7 @@ On the client's machine, configure the MCP client to run the command that is sho
 minutes. The agent is created when the code is used, and the audit records it. The code contains a secret and the
 beginning of the pin of this server's key: the client sends the secret only to the server with that key.";
 
-/// Print a one-time code, as text and as a QR code, that a client exchanges for its own token.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -12,7 +12,7 @@ use gatewren_server::app::{
     HelperPlan, House, Plan, build, open_sockets, run as run_house, turn_away,
 };
 
-/// Run the server with the settings; systemd starts this.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The settings; embedded defaults if the file does not exist

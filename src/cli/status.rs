@@ -20,10 +20,7 @@ use gatewren_store::vault::{Agent, AuditReader, AuditWanted, Vault};
 /// Exit code: the server does not answer; the same as of `systemctl status`.
 const NOT_SERVING: u8 = 3;
 
-/// Show whether the server runs, who uses it, and pending changes.
-///
-/// Exits with 0 if it answers and with 3 if it does not. Agents, inbox and calls are shown to root and to the
-/// server's own user.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -16,7 +16,7 @@ use gatewren_server::app::{
     HelperPlan, House, Plan, build, open_sockets, run as run_house, run_stdio,
 };
 
-/// Start with embedded defaults, a local certificate and a first agent, and print how to connect.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The address to listen on; port 0 picks a free one

@@ -33,7 +33,7 @@ exist for the agent); default removes the override.
 A change applies from the agent's next call. When a token is revoked or replaced, everything that
 is open with it ends. The audit records each change.";
 
-/// Create, list, change and revoke AI agents and their tokens.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -10,7 +10,7 @@ use super::anchors::{self, Gathered};
 use super::{calls, export, verify};
 use gatewren_store::vault::AuditReader;
 
-/// Read and verify the audit of all calls.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

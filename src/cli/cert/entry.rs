@@ -7,7 +7,7 @@ use clap::Subcommand;
 use super::super::{place::Place, say::conclude};
 use super::{home::Home, install, renew, show, tailscale, trust};
 
-/// Show, renew, trust and replace the server's certificate.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

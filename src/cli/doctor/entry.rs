@@ -20,10 +20,7 @@ const WARNINGS: u8 = 1;
 /// Exit code: something does not work.
 const PROBLEMS: u8 = 2;
 
-/// Check everything that can be wrong, and suggest fixes.
-///
-/// Exits with 0 if all is well, with 1 if something needs attention, with 2 if something does not work. Run it as
-/// root: checks that need root are skipped otherwise.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

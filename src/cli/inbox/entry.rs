@@ -11,7 +11,7 @@ use super::super::{
 };
 use super::{allow, decide, desk::Desk, look};
 
-/// Decide on what agents propose, and allow things for a limited time.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

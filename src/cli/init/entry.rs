@@ -27,10 +27,7 @@ use gatewren_store::vault::{Agent, Vault};
 /// How long the server may take to answer after a start or a reload.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
-/// Set up this host: its names, its port, its certificate and a first agent.
-///
-/// Asks for everything that no option sets. Current values are kept, and running it again changes nothing. Run it
-/// as root.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

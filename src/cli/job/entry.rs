@@ -14,7 +14,7 @@ use super::super::{
 use super::way::Way;
 use super::{follow, print};
 
-/// List, follow and cancel background jobs.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

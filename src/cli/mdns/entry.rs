@@ -12,7 +12,7 @@ use gatewren_base::sys::{Holder, as_owner_of};
 use gatewren_gate::http::Tls;
 use gatewren_server::app::certificate;
 
-/// Announce the server on the local network, with the pin of its certificate.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

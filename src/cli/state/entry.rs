@@ -8,7 +8,7 @@ use super::super::{place::Place, say::conclude};
 use super::{blame, changes, check, document, patch, watch};
 use gatewren_store::state::Pointer;
 
-/// Read, change and follow the document that describes the host.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

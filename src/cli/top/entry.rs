@@ -34,7 +34,7 @@ const NOTES: &str = "\
 It reads the audit, as gatewren audit list does, and updates the page until Ctrl-C. If standard output is
 not a terminal, it prints one page and exits. It shows calls that began in the newest 20000 audit rows.";
 
-/// Show in the terminal which calls run, wait and have ended.
+/// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
