@@ -59,7 +59,8 @@ pub fn usual_file(invitation: &Invitation) -> Result<PathBuf, String> {
         value.map(PathBuf::from)
     };
     let base = from("XDG_STATE_HOME").or_else(|| Some(from("HOME")?.join(".local/state")));
-    let base = base.ok_or("HOME is not set, so the token has no default file; name one with --file")?;
+    let base =
+        base.ok_or("HOME is not set, so the token has no default file; name one with --file")?;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
     let host = &invitation.host;
     let name = host.replace(|letter| !plain(letter), "_");

@@ -122,7 +122,8 @@ impl Bridge {
         let id = request.id.clone();
         let link = self.link.clone();
         if self.requests.len() + self.streams.len() >= MAX_UNDER_WAY {
-            let words = format!("too many requests: {MAX_UNDER_WAY} are in progress; wait for one to end");
+            let words =
+                format!("too many requests: {MAX_UNDER_WAY} are in progress; wait for one to end");
             return link.output.fail(&id, &words).await;
         }
         if link.has(&id) {

@@ -108,7 +108,7 @@ fn token(args: &Args) -> Result<Secret, String> {
     }
     let token = std::env::var("GATEWREN_TOKEN").ok();
     let token = token.filter(|token| !token.trim().is_empty());
-    token.map(|token| Secret::new(token.trim())).ok_or_else(|| {
-        "no token was given: use --token-file, or set GATEWREN_TOKEN".to_owned()
-    })
+    token
+        .map(|token| Secret::new(token.trim()))
+        .ok_or_else(|| "no token was given: use --token-file, or set GATEWREN_TOKEN".to_owned())
 }

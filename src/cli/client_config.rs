@@ -300,13 +300,18 @@ fn in_words(
         lines.push("The agent's old token is revoked.".to_owned());
     }
     if let Some(fetch) = authority.fetch(host) {
-        lines.push("The client must trust this host's authority. Run this once on the client's machine:".to_owned());
+        lines.push(
+            "The client must trust this host's authority. Run this once on the client's machine:"
+                .to_owned(),
+        );
         lines.push(format!("  {fetch}"));
         lines.push(match &authority.fingerprint {
             Some(fingerprint) => format!("It must print {fingerprint}"),
-            None => "Compare its output with that of this command on the server: sudo openssl x509 -in \
+            None => {
+                "Compare its output with that of this command on the server: sudo openssl x509 -in \
                      /var/lib/gatewren/tls/ca.pem -noout -fingerprint -sha256"
-                .to_owned(),
+                    .to_owned()
+            }
         });
     }
     lines.push(String::new());

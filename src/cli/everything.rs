@@ -107,7 +107,9 @@ fn check(args: &Args) -> Result<(), &'static str> {
 /// authenticated.
 fn check_stdio(args: &Args) -> Result<(), &'static str> {
     if args.json || args.tls || args.token.is_some() {
-        return Err("stdio does not accept --json, --tls and --token: the process that starts it is the client");
+        return Err(
+            "stdio does not accept --json, --tls and --token: the process that starts it is the client",
+        );
     }
     Ok(())
 }

@@ -93,9 +93,7 @@ fn act(args: &Args) -> Result<String, String> {
 
 fn shown((token, loopback, own): (bool, bool, bool), target: &str) -> String {
     let who = match (token, loopback) {
-        (false, false) => {
-            "agents with the policy admin; `gatewren metrics token` creates a token"
-        }
+        (false, false) => "agents with the policy admin; `gatewren metrics token` creates a token",
         (true, false) => "the holder of the token",
         (false, true) => "all users of this host",
         (true, true) => "the holder of the token, and all users of this host",

@@ -110,11 +110,7 @@ fn list(place: &Place, settings: &Settings, json: bool) -> Result<String, String
 fn line((name, channel): (&String, &Channel)) -> String {
     let on: Vec<String> = channel.on.iter().map(ToString::to_string).collect();
     let agents = if channel.agents { ", agents" } else { "" };
-    format!(
-        "{name}: {}; gets {}{agents}",
-        channel.kind,
-        on.join(", ")
-    )
+    format!("{name}: {}; gets {}{agents}", channel.kind, on.join(", "))
 }
 
 fn said(how: &str, entry: &Entry) -> String {

@@ -22,7 +22,10 @@ pub fn small() -> io::Result<Runtime> {
 /// A runtime with one thread on a small machine, and one a core on a larger one.
 pub fn build() -> io::Result<Runtime> {
     let descriptors = raise_descriptor_limit();
-    tracing::debug!(descriptors, "the limit of file descriptors, one for each connection");
+    tracing::debug!(
+        descriptors,
+        "the limit of file descriptors, one for each connection"
+    );
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut builder = if cores <= FEW_CORES {
         Builder::new_current_thread()

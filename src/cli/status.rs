@@ -152,9 +152,7 @@ impl Status {
         }
         match &self.kept {
             Ok(kept) => lines.extend(kept.lines()),
-            Err(cause) => lines.push(format!(
-                "  agents, inbox and calls cannot be read: {cause}"
-            )),
+            Err(cause) => lines.push(format!("  agents, inbox and calls cannot be read: {cause}")),
         }
         lines.join("\n")
     }
@@ -226,10 +224,7 @@ impl Kept {
             some => format!("  inbox   {some} open: gatewren inbox list"),
         });
         if let Some((at, call)) = &self.newest_call {
-            lines.push(format!(
-                "  calls   last one: {} at {at}",
-                plain(call)
-            ));
+            lines.push(format!("  calls   last one: {} at {at}", plain(call)));
         }
         if !self.password {
             lines.push("  owner   the page has no password yet: gatewren owner setup".to_owned());

@@ -15,7 +15,10 @@ pub fn says_what_a_client_takes(data: &[u8]) {
         .filter_map(|value| value.to_str().ok())
         .collect();
     if headers.get(ACCEPT).is_none() {
-        assert!(accepts.json && !accepts.events, "no Accept header means JSON");
+        assert!(
+            accepts.json && !accepts.events,
+            "no Accept header means JSON"
+        );
     }
     // Quoted parameters hide commas; no media type that matters here has any.
     if lines.iter().any(|line| line.contains('"')) {

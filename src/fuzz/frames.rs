@@ -19,10 +19,7 @@ pub fn come_out_as_they_went_in(data: &[u8]) {
     }
     assert_eq!(frames(&[&written]).0, whole.0, "written and read again");
     if whole.0.iter().all(|frame| !matches!(frame, Frame::End(_))) {
-        assert!(
-            bytes.starts_with(&written),
-            "nothing is added or lost"
-        );
+        assert!(bytes.starts_with(&written), "nothing is added or lost");
     }
     request(bytes, &pieces);
 }

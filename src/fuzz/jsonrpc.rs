@@ -111,11 +111,7 @@ fn is_rightly_refused(id: Option<&Id>, error: &RpcError, seen: Option<&Value>) {
         return;
     };
     if error.code == code::PARSE {
-        let stricter = [
-            "duplicate key",
-            "nested deeper than",
-            "too many members",
-        ];
+        let stricter = ["duplicate key", "nested deeper than", "too many members"];
         let words = &error.message;
         assert!(
             stricter.iter().any(|reason| words.contains(reason)),

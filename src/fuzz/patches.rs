@@ -98,7 +98,11 @@ fn is_read_again(patch: &Patch) {
 
 fn survives_the_log(document: &Value) {
     let again = serde_json::from_str::<Value>(&document.to_string()).ok();
-    assert_eq!(again.as_ref(), Some(document), "it differs when it is read again");
+    assert_eq!(
+        again.as_ref(),
+        Some(document),
+        "it differs when it is read again"
+    );
 }
 
 /// RFC 6902 section 4, written only for clarity; `None` if one operation fails.

@@ -87,6 +87,9 @@ fn is_a_way_to_make(pieces: &[Piece<'_>], uri: &str, found: &[(&str, &str)]) {
             }
         }
     }
-    assert!(values.next().is_none(), "more variables were found than requested");
+    assert!(
+        values.next().is_none(),
+        "more variables were found than requested"
+    );
     assert_eq!(made, uri);
 }

@@ -27,7 +27,9 @@ pub struct Account {
 pub fn uid_of(name: &str) -> io::Result<u32> {
     let known = account(&text(PASSWD).unwrap_or_default(), name);
     known.map(|account| account.uid).ok_or_else(|| {
-        let words = format!("user {name} not found in {PASSWD}; create it with systemd-sysusers, or name another");
+        let words = format!(
+            "user {name} not found in {PASSWD}; create it with systemd-sysusers, or name another"
+        );
         io::Error::other(words)
     })
 }

@@ -7,7 +7,11 @@ pub async fn to_its_end<T: Send + 'static>(
     deed: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
     let done = tokio::task::spawn_blocking(deed).await;
-    done.unwrap_or_else(|cause| Err(Refusal::failed(format!("the operation was aborted: {cause}"))))
+    done.unwrap_or_else(|cause| {
+        Err(Refusal::failed(format!(
+            "the operation was aborted: {cause}"
+        )))
+    })
 }
 
 /// Serializes facts as one line of JSON.

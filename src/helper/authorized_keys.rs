@@ -187,9 +187,8 @@ fn place(entry: &str) -> Result<(PathBuf, PathBuf, Option<Owner>), Refusal> {
 }
 
 fn unknown(entry: &str) -> Refusal {
-    let words = format!(
-        "{entry} in ssh_keys of {HELPER_POLICY_FILE} is neither a user nor a file path"
-    );
+    let words =
+        format!("{entry} in ssh_keys of {HELPER_POLICY_FILE} is neither a user nor a file path");
     Refusal::failed(words)
 }
 

@@ -38,10 +38,7 @@ pub fn manifest(path: &Path, id: &BackupId, version: u32) -> Result<Backup, Stri
     }
     match &backup.format {
         Some(format) if format.version == version => Ok(backup),
-        _ => Err(
-            "another version of gatewren made it, and this version cannot read it"
-                .to_owned(),
-        ),
+        _ => Err("another version of gatewren made it, and this version cannot read it".to_owned()),
     }
 }
 
@@ -113,11 +110,15 @@ async fn read_through(work: &mut Work<'_>, path: &Path, backup: &Backup) -> Resu
     if let Some(sha256) = &format.config_sha256
         && archive::digest(work, &path.join(CONFIG)).await? != *sha256
     {
-        return Err(damaged("its container definition is damaged: the checksum does not match"));
+        return Err(damaged(
+            "its container definition is damaged: the checksum does not match",
+        ));
     }
     let entries = archive::count(work, &file).await?;
     if Some(entries) != backup.entries {
-        return Err(damaged("its archive does not have as many files as its manifest lists"));
+        return Err(damaged(
+            "its archive does not have as many files as its manifest lists",
+        ));
     }
     Ok(entries)
 }

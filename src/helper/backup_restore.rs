@@ -178,12 +178,18 @@ async fn begin(
 }
 
 fn no_place(cause: &std::io::Error) -> Refusal {
-    Refusal::failed(format!("the container's directory cannot be created: {cause}"))
+    Refusal::failed(format!(
+        "the container's directory cannot be created: {cause}"
+    ))
 }
 
 fn create_private_dir(path: &Path) -> Result<(), Refusal> {
     let made = fs::DirBuilder::new().mode(0o700).create(path);
-    made.map_err(|e| Refusal::failed(format!("the directory for the files cannot be created: {e}")))
+    made.map_err(|e| {
+        Refusal::failed(format!(
+            "the directory for the files cannot be created: {e}"
+        ))
+    })
 }
 
 /// Adapts a definition to its new directory. Under a new name the container also gets its own host name and hardware
@@ -243,7 +249,9 @@ async fn directory(
         parent.check_ancestors()?;
         let to = parent.path.join(name);
         if ground.keeps_out(&to, &parent.facts) {
-            return Err(Refusal::bad_command("a restore into this directory is not allowed"));
+            return Err(Refusal::bad_command(
+                "a restore into this directory is not allowed",
+            ));
         }
         // From here on all paths go through the open descriptor: a rename cannot redirect the restored files.
         let to = parent.handle().join(name);
@@ -270,8 +278,11 @@ async fn directory(
     let mut done = ending(unpacked);
     if done.as_ref().is_ok_and(went_well) {
         let moved = to_its_end(move || {
-            fs::rename(&from, &to)
-                .map_err(|e| Refusal::failed(format!("the restored files cannot be moved into place: {e}")))
+            fs::rename(&from, &to).map_err(|e| {
+                Refusal::failed(format!(
+                    "the restored files cannot be moved into place: {e}"
+                ))
+            })
         });
         done = moved.await.and(done);
     }

@@ -128,7 +128,10 @@ async fn list(work: &mut Work<'_>, target: Option<&TargetName>) -> Result<Ending
         let looked = if Instant::now() < until {
             kept(work, &target).await
         } else {
-            Err(Refusal::failed("other targets took too long to respond; ask for this target only").into())
+            Err(
+                Refusal::failed("other targets took too long to respond; ask for this target only")
+                    .into(),
+            )
         };
         match looked {
             Ok(backups) => list.backups.extend(backups.into_iter().filter(|backup| {

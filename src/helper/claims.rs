@@ -42,9 +42,8 @@ impl Claims {
 }
 
 fn busy(name: &ContainerName) -> Refusal {
-    let message = format!(
-        "container '{name}' is being copied, restored or removed; try again later"
-    );
+    let message =
+        format!("container '{name}' is being copied, restored or removed; try again later");
     Refusal::new(RefusalCode::Busy, message)
 }
 

@@ -64,8 +64,8 @@ async fn host(
     processes: u32,
 ) -> Result<Ending, Refusal> {
     check(command)?;
-    let own =
-        File::open("/proc/self/exe").map_err(|e| Refusal::failed(format!("cannot open gatewren's own program: {e}")))?;
+    let own = File::open("/proc/self/exe")
+        .map_err(|e| Refusal::failed(format!("cannot open gatewren's own program: {e}")))?;
     let cgroup = house.own_cgroup.as_deref();
     let recipe = Recipe {
         program: REAPER_PATH.to_owned(),

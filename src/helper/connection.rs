@@ -123,8 +123,7 @@ async fn permit<'a>(house: &'a House, request: &Request) -> Result<Permit<'a>, R
         }
     };
     let permit = streams.try_acquire().map_err(|_| {
-        let message =
-            "the helper has reached its limit of connections; try again in a few seconds";
+        let message = "the helper has reached its limit of connections; try again in a few seconds";
         Refusal::new(RefusalCode::Busy, message)
     })?;
     Ok(Permit::Stream { _permit: permit })

@@ -89,7 +89,8 @@ pub async fn write(
     let path = path.clone();
     to_its_end(move || {
         let place = path.split();
-        let place = place.ok_or_else(|| Refusal::bad_command(format!("{path} does not name a file")))?;
+        let place =
+            place.ok_or_else(|| Refusal::bad_command(format!("{path} does not name a file")))?;
         root.write(place, &content, mode)
             .map_err(|e| obstacle(&path, &e))
     })

@@ -99,7 +99,8 @@ pub fn check_new(house: &House, name: &ContainerName) -> Result<(), Refusal> {
         return Err(Refusal::bad_command(message));
     }
     if definitions.file(name) != definitions.directory(name).join(CONFIG) {
-        let message = "on Proxmox VE a number is reserved for its own containers; choose another name";
+        let message =
+            "on Proxmox VE a number is reserved for its own containers; choose another name";
         return Err(Refusal::bad_command(message));
     }
     Ok(())
@@ -119,8 +120,9 @@ pub async fn settle(
             let moved = to_its_end(move || {
                 let text = moved_text(&from, &to)?;
                 definition::write(&from.join(CONFIG), &text)?;
-                fs::rename(&from, &to)
-                    .map_err(|e| Refusal::failed(format!("the container cannot be moved into place: {e}")))
+                fs::rename(&from, &to).map_err(|e| {
+                    Refusal::failed(format!("the container cannot be moved into place: {e}"))
+                })
             });
             moved.await.map(|()| ending)
         }

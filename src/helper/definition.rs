@@ -91,7 +91,9 @@ fn directory(file: &Path) -> io::Result<InsideRoot> {
 }
 
 fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
-    Refusal::failed(format!("the container's definition was not changed: {cause}"))
+    Refusal::failed(format!(
+        "the container's definition was not changed: {cause}"
+    ))
 }
 
 fn settings(changes: &Changes) -> Result<Vec<Setting>, Refusal> {

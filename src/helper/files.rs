@@ -49,7 +49,9 @@ pub fn os_release(root: &InsideRoot) -> Result<Vec<u8>, Refusal> {
 pub fn root_of(config: &Path) -> Result<PathBuf, Refusal> {
     let text = fs::read_to_string(config).unwrap_or_default();
     let path = rootfs(&text).ok_or_else(|| {
-        Refusal::failed("the container's root file system is not a directory; start the container first")
+        Refusal::failed(
+            "the container's root file system is not a directory; start the container first",
+        )
     })?;
     Ok(PathBuf::from(path))
 }

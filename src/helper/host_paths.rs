@@ -242,7 +242,9 @@ pub fn wrong(path: &str, cause: &io::Error) -> Refusal {
     Refusal::failed(match cause.kind() {
         io::ErrorKind::NotFound => format!("{path} does not exist"),
         io::ErrorKind::CrossesDevices => {
-            format!("a symbolic link on the way to {path} leads out of the directory that is allowed")
+            format!(
+                "a symbolic link on the way to {path} leads out of the directory that is allowed"
+            )
         }
         _ => format!("{path}: {cause}"),
     })

@@ -192,7 +192,9 @@ async fn set_keyboard(
     keyboard: &Keyboard,
 ) -> Result<Ending, Refusal> {
     let list = fs::read_to_string(KEYBOARDS).map_err(|_| {
-        Refusal::failed("no keyboard layouts are installed; install them: apt install console-setup")
+        Refusal::failed(
+            "no keyboard layouts are installed; install them: apt install console-setup",
+        )
     })?;
     known_keyboard(&list, keyboard)?;
     require_root()?;

@@ -69,7 +69,9 @@ pub async fn set(
     });
     match pump.wait(done).await {
         Ok(Ok(changed)) => changed.map(|()| Ending::Exited { code: 0 }),
-        Ok(Err(cause)) => Err(Refusal::failed(format!("the operation was aborted: {cause}"))),
+        Ok(Err(cause)) => Err(Refusal::failed(format!(
+            "the operation was aborted: {cause}"
+        ))),
         Err(why) => Ok(Ending::Killed { why }),
     }
 }

@@ -188,9 +188,7 @@ fn who(passwd: &str, wanted: Option<&str>) -> Result<Option<Account>, Refusal> {
     if found.uid != own && !is_root() {
         return Err(Refusal::new(
             RefusalCode::NotRoot,
-            format!(
-                "running as '{wanted}' needs root: omit the user, or run gatewren as root"
-            ),
+            format!("running as '{wanted}' needs root: omit the user, or run gatewren as root"),
         ));
     }
     Ok(Some(found))

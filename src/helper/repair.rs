@@ -66,7 +66,9 @@ pub async fn perform(
 async fn mounted(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, Stopped> {
     let table = text("/proc/self/mountinfo").unwrap_or_default();
     let Some(mount) = mount_at(&table, place) else {
-        return Err(refused("nothing is mounted there; disk_list shows the mount points"));
+        return Err(refused(
+            "nothing is mounted there; disk_list shows the mount points",
+        ));
     };
     match mount.kind.as_str() {
         "btrfs" => scrub(house, pump, place).await,
@@ -168,9 +170,7 @@ async fn unmounted(house: &House, pump: &mut Pump, disk: &DiskName) -> Result<Re
             };
             Ok(repaired(outcome, &said))
         }
-        "" => Err(refused(format!(
-            "{device} has no known file system"
-        ))),
+        "" => Err(refused(format!("{device} has no known file system"))),
         kind => Err(refused(format!("{kind} cannot be checked here"))),
     }
 }
@@ -214,12 +214,12 @@ fn check_array(array: &DiskName) -> Result<Repaired, Refusal> {
             return Err(Refusal::failed(words));
         }
         None => {
-            let words =
-                "there is no such array to check; disk_health lists the arrays";
+            let words = "there is no such array to check; disk_health lists the arrays";
             return Err(Refusal::failed(words));
         }
     }
-    fs::write(&action, "check").map_err(|e| Refusal::failed(format!("md did not start the check: {e}")))?;
+    fs::write(&action, "check")
+        .map_err(|e| Refusal::failed(format!("md did not start the check: {e}")))?;
     Ok(repaired(RepairOutcome::Begun, ""))
 }
 

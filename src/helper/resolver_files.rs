@@ -25,7 +25,8 @@ const END: &str = "# END gatewren";
 const WAS: &str = "#was ";
 
 /// The first line of a file that gatewren writes.
-const HEAD: &str = "# Written by gatewren's dns_set_static. Without this file the network sets the name servers.";
+const HEAD: &str =
+    "# Written by gatewren's dns_set_static. Without this file the network sets the name servers.";
 
 /// Other programs that write `/etc/resolv.conf`: the sign of each, and where its name servers are set.
 const WRITERS: [(&str, &str); 5] = [

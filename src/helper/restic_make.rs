@@ -122,7 +122,9 @@ async fn fill(
         .and_then(|said| said.snapshot_id.clone());
     let problem = match (code, &snapshot, heard.unread.take()) {
         (0 | INCOMPLETE, Some(_), None) => None,
-        (0 | INCOMPLETE, Some(_), Some(unread)) => Some(format!("some files cannot be read: {unread}")),
+        (0 | INCOMPLETE, Some(_), Some(unread)) => {
+            Some(format!("some files cannot be read: {unread}"))
+        }
         _ => Some(reason),
     };
     if let Some(problem) = problem {

@@ -96,13 +96,17 @@ pub async fn make(
     if !ending.as_ref().is_ok_and(went_well) {
         let removed = to_its_end(move || {
             let all: Result<Vec<()>, _> = new.iter().map(|path| remove(path)).collect();
-            all.map_err(|e| Refusal::failed(format!("the incomplete snapshot cannot be removed: {e}")))
+            all.map_err(|e| {
+                Refusal::failed(format!("the incomplete snapshot cannot be removed: {e}"))
+            })
         });
         return removed.await.and(ending);
     }
     if let (Some(place), Some(comment)) = (new.first(), comment) {
         let written = write_private(&place.join(COMMENT), comment.as_bytes());
-        written.map_err(|e| Refusal::failed(format!("the comment of the snapshot cannot be saved: {e}")))?;
+        written.map_err(|e| {
+            Refusal::failed(format!("the comment of the snapshot cannot be saved: {e}"))
+        })?;
     }
     for name in after {
         let name = name.to_string().into_bytes();
@@ -238,7 +242,9 @@ fn folder(house: &House, container: &ContainerName) -> PathBuf {
 fn names(folder: &Path) -> Result<BTreeSet<SnapshotName>, Refusal> {
     let found = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        found => found.map_err(|e| Refusal::failed(format!("the snapshots cannot be read: {e}")))?,
+        found => {
+            found.map_err(|e| Refusal::failed(format!("the snapshots cannot be read: {e}")))?
+        }
     };
     let names = found.flatten().map(|entry| entry.file_name().into_string());
     Ok(names.flatten().flat_map(SnapshotName::try_from).collect())

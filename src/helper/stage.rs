@@ -39,7 +39,9 @@ impl Stage {
         to_its_end(move || {
             let made = remove(&place)
                 .and_then(|()| fs::DirBuilder::new().mode(permissions).create(&place));
-            made.map_err(|e| Refusal::failed(format!("the directory for the copy cannot be created: {e}")))
+            made.map_err(|e| {
+                Refusal::failed(format!("the directory for the copy cannot be created: {e}"))
+            })
         })
         .await?;
         Ok(Self(path))

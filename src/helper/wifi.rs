@@ -70,7 +70,9 @@ pub async fn perform(
     });
     match pump.wait(done).await {
         Ok(Ok(changed)) => changed.map(|()| Ending::Exited { code: 0 }),
-        Ok(Err(cause)) => Err(Refusal::failed(format!("the operation was aborted: {cause}"))),
+        Ok(Err(cause)) => Err(Refusal::failed(format!(
+            "the operation was aborted: {cause}"
+        ))),
         Err(why) => Ok(Ending::Killed { why }),
     }
 }
@@ -183,9 +185,7 @@ async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
             Ok(_) => format!("{words}; the host is back in its previous network"),
             Err(worse) => {
                 let worse = worse.words();
-                format!(
-                    "{words}; and the host could not rejoin its previous network: {worse}"
-                )
+                format!("{words}; and the host could not rejoin its previous network: {worse}")
             }
         },
     }))

@@ -192,7 +192,10 @@ fn a_call_that_was_cut_off_is_shown_as_such() {
     let unknown = told(&home.0, &["list", "--outcome", "unknown"]);
     assert_eq!(unknown.len(), 1);
     let shown = said(&home.0, &["show", &unknown[0]["seq"].to_string()]);
-    assert!(shown.contains("unknown: no outcome was recorded"), "{shown}");
+    assert!(
+        shown.contains("unknown: no outcome was recorded"),
+        "{shown}"
+    );
     assert!(said(&home.0, &["verify"]).starts_with("all 1 rows"));
 }
 
@@ -287,10 +290,7 @@ fn the_oldest_calls_are_trimmed_and_the_rest_still_proves_itself() {
     );
     server.client().call("whoami", json!({})).send().data();
     stop(server);
-    assert!(
-        said(&directory, &["verify"])
-            .contains("all 4 rows are intact, and continue the 8")
-    );
+    assert!(said(&directory, &["verify"]).contains("all 4 rows are intact, and continue the 8"));
 
     // The earlier export and the current one form one chain.
     let after = said(&directory, &["export"]);

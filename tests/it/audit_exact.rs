@@ -94,10 +94,7 @@ fn what_ran_behind_the_name_of_a_secret_is_told_exactly_to_who_has_the_password(
     assert_eq!(told["exact_arguments"], hidden("echo   taken"));
     assert_eq!(told["exact"], "sealed");
     let wrong = shown(&directory, &call, SECOND).unwrap_err();
-    assert!(
-        wrong.contains("this password does not decrypt"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("this password does not decrypt"), "{wrong}");
     let words = gatewren(&directory, &["audit", "show", &call, "--exact"], &[FIRST]);
     let words = String::from_utf8(words.stdout).unwrap();
     assert!(

@@ -451,7 +451,10 @@ fn settings_that_say_another_thing_are_left_to_their_owner() {
     let on = file.with_file_name("conf.d/cert-installed.toml");
     // A trial has no settings file.
     let said = refused(&server.state_dir(), &good.arguments());
-    assert!(said.contains("give a settings file with --config"), "{said}");
+    assert!(
+        said.contains("give a settings file with --config"),
+        "{said}"
+    );
     server.write_settings("[tls]\nmode = \"own\"\n");
     let said = why_not(&file, &good.arguments());
     assert!(said.contains("sets tls.mode = \"own\""), "{said}");

@@ -167,10 +167,7 @@ fn a_code_lets_one_client_in_and_the_same_command_finds_the_token_again() {
     let (status, said) = second.end();
     assert!(!status.success() && said.is_empty(), "{said:?}");
     let log = second.log();
-    assert!(
-        log.contains("403") && log.contains("invalid code"),
-        "{log}"
-    );
+    assert!(log.contains("403") && log.contains("invalid code"), "{log}");
 
     let audit = words(&state, &["audit", "export"]);
     for (what, count) in [("\"pair\"", 2), ("\"pair redeem\"", 2)] {
@@ -199,11 +196,7 @@ fn a_code_is_good_for_five_minutes_and_only_as_it_was_told() {
     for code in [late["code"].as_str().unwrap(), &mistyped] {
         let mut pipe = Pipe::start(&["bridge", "--pair", code]);
         assert!(!pipe.end().0.success());
-        assert!(
-            pipe.log().contains("invalid code"),
-            "{}",
-            pipe.log()
-        );
+        assert!(pipe.log().contains("invalid code"), "{}", pipe.log());
     }
     let mut pipe = Pipe::start(&["bridge", "--pair", good]);
     assert!(whoami(&mut pipe, 1)["result"].is_object());

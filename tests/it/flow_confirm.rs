@@ -99,7 +99,10 @@ fn a_yes_lets_a_call_run_once_in_2026() {
         let failure = again(&call, &asked, &answer).send().failure();
         assert!(failure.contains(words), "{answer}: {failure}");
         let failure = again(&call, &asked, &yes()).send().failure();
-        assert!(failure.contains("is open for this answer"), "{answer}: {failure}");
+        assert!(
+            failure.contains("is open for this answer"),
+            "{answer}: {failure}"
+        );
     }
     let silent = question(&call.send());
     let failure = call

@@ -227,11 +227,7 @@ fn a_program_is_let_in_only_on_a_password_typed_within_10_minutes() {
 /// Asserts that the page shows what the owner must know, and that it runs no scripts.
 fn shows_who_asks(page: &Answer) {
     assert_eq!(page.status, 200, "{page:?}");
-    for words in [
-        "Chat",
-        "127.0.0.1:3333",
-        "any program could use this name",
-    ] {
+    for words in ["Chat", "127.0.0.1:3333", "any program could use this name"] {
         assert!(page.body.contains(words), "{words}: {page:?}");
     }
     let policy = page.header("content-security-policy").unwrap();

@@ -261,7 +261,8 @@ fn what_waits_for_a_restart_is_named_and_the_rest_counts() {
     )
     .unwrap();
     let said = server.reload();
-    let words = "listen, state_dir, lxc.lxcpath: a new value takes effect after systemctl restart gatewren";
+    let words =
+        "listen, state_dir, lxc.lxcpath: a new value takes effect after systemctl restart gatewren";
     assert!(said.contains(words), "{said}");
     assert!(said.contains("changed=\"access.allowed_hosts\""), "{said}");
     manager.hears_one("what waits", |line| {

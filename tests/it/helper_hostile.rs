@@ -604,7 +604,10 @@ fn nobody_fills_the_log() {
     let log = fort.log();
     // The limit for one minute, or for some minutes on a slow machine; without the limit there would be 200 of each.
     let of = |what: &str| log.lines().filter(|line| line.contains(what)).count();
-    assert!(of("no valid request") > 0 && of("host_command") > 0, "{log}");
+    assert!(
+        of("no valid request") > 0 && of("host_command") > 0,
+        "{log}"
+    );
     assert!(log.len() - before < 60_000, "{} bytes", log.len());
     fort.stands();
 }

@@ -349,10 +349,7 @@ fn what_is_no_disk_is_refused() {
             json!({ "path": home.files.join("").to_str().unwrap() }),
             "nothing is mounted there",
         ),
-        (
-            json!({ "path": "/proc" }),
-            "proc cannot be checked here",
-        ),
+        (json!({ "path": "/proc" }), "proc cannot be checked here"),
         (json!({ "disk": "no-such-disk" }), "must exist"),
         (json!({ "disk": "null" }), "must exist"),
         (json!({ "disk": "../sda" }), "not a valid name"),

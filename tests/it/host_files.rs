@@ -212,10 +212,7 @@ fn nothing_beyond_the_named_directories_is_reached() {
             "/etc/gatewren/gatewren.toml".to_owned(),
             "no agent has access",
         ),
-        (
-            "/proc/self/environ".to_owned(),
-            "no agent has access",
-        ),
+        ("/proc/self/environ".to_owned(), "no agent has access"),
         (home.path("open/none"), "does not exist"),
     ] {
         let refused = home.failure("file_read", &path, &nothing);

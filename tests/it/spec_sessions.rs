@@ -201,7 +201,10 @@ fn z3_another_agents_session_is_404_also_after_a_kill_and_stays_its_owners() {
         stolen.delete(),
     ] {
         assert_eq!(answer.status, 404, "{answer:?}");
-        assert!(answer.body.contains("unknown or ended session"), "{answer:?}");
+        assert!(
+            answer.body.contains("unknown or ended session"),
+            "{answer:?}"
+        );
     }
     kill(others);
     let owners = server().policy("observe").directory(&home.0).start();

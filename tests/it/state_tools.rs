@@ -160,7 +160,12 @@ fn blame_names_the_last_writer_of_each_value() {
     let nothing = server
         .client()
         .call("state_blame", json!({ "pointer": "/public/none" }));
-    assert!(nothing.send().failure().contains("path not found: /public/none"));
+    assert!(
+        nothing
+            .send()
+            .failure()
+            .contains("path not found: /public/none")
+    );
 }
 
 #[test]

@@ -94,7 +94,9 @@ impl Channel {
         }
         match (self.kind, self.topic.is_empty()) {
             (ChannelKind::Ntfy, true) => {
-                return Some(format!("{section} has no topic, but ntfy requires one; set it"));
+                return Some(format!(
+                    "{section} has no topic, but ntfy requires one; set it"
+                ));
             }
             (ChannelKind::Webhook, false) => {
                 let words = "a webhook has no topic; remove it, or set kind = \"ntfy\"";

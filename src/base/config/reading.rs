@@ -350,7 +350,8 @@ fn read(path: &Path) -> io::Result<String> {
             "the file is longer than 1 MiB",
         ));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "the file is not UTF-8"))
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "the file is not UTF-8"))
 }
 
 fn fragments(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -380,8 +381,7 @@ fn unreadable(path: &Path, cause: &io::Error) -> Problem {
     let shown = path.display();
     let message = match cause.kind() {
         ErrorKind::NotFound => {
-            "the file does not exist; create it, or omit the option to use the defaults"
-                .to_owned()
+            "the file does not exist; create it, or omit the option to use the defaults".to_owned()
         }
         ErrorKind::PermissionDenied => format!(
             "permission denied for this user; run: chgrp gatewren {shown} && chmod g+r {shown}"

@@ -66,7 +66,8 @@ fn segments(file: &mut File) -> io::Result<Vec<Segment>> {
     const HEAD_BYTES: u64 = 8 * 1024;
     let mut head = Vec::new();
     Read::by_ref(file).take(HEAD_BYTES).read_to_end(&mut head)?;
-    parse(&head).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it has no ELF program headers"))
+    parse(&head)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it has no ELF program headers"))
 }
 
 /// Parses ELF of 32 or 64 bits in this host's byte order (elf(5)).

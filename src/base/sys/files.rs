@@ -66,7 +66,9 @@ pub fn private_dir(path: &Path) -> Result<(), FileError> {
         .create(path);
     made.map_err(|cause| FileError::new("create the directory", path, cause))?;
     if mode(path)? & WRITABLE_BY_ALL != 0 {
-        let cause = io::Error::other("every user may write to it; use a directory that only gatewren may write to");
+        let cause = io::Error::other(
+            "every user may write to it; use a directory that only gatewren may write to",
+        );
         return Err(FileError::new("use the directory", path, cause));
     }
     Ok(())

@@ -98,7 +98,9 @@ impl InsideRoot {
         let target = place.join(single(name)?);
         let old = match fs::symlink_metadata(&target) {
             Ok(facts) if !facts.is_file() => {
-                return Err(invalid("this name belongs to a link, a directory or a device"));
+                return Err(invalid(
+                    "this name belongs to a link, a directory or a device",
+                ));
             }
             Ok(facts) => Some(facts),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,

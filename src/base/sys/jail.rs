@@ -126,7 +126,9 @@ impl Doors {
         let is_same = process(jail.init).is_some_and(|now| now.started == jail.started);
         let is_the_hosts = same(&doors.root.metadata()?, &fs::metadata("/")?);
         if !is_same || is_the_hosts {
-            return Err(io::Error::other("the container is starting or stopping; try again"));
+            return Err(io::Error::other(
+                "the container is starting or stopping; try again",
+            ));
         }
         Ok(doors)
     }

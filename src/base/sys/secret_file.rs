@@ -34,7 +34,8 @@ pub fn read_secret(path: &Path) -> Result<Secret, FileError> {
     }
     let (owner, us) = (facts.uid(), geteuid().as_raw());
     if owner != 0 && owner != us {
-        let words = format!("it belongs to uid {owner}, which is neither root nor the service's user");
+        let words =
+            format!("it belongs to uid {owner}, which is neither root nor the service's user");
         return Err(other(words));
     }
     let mode = facts.mode() & 0o7777;

@@ -19,6 +19,7 @@ pub fn skip(reason: &str) {
     if let Ok(file) = std::env::var("GATEWREN_SKIPPED") {
         let file = OpenOptions::new().create(true).append(true).open(file);
         let mut file = file.expect("open the file that lists skipped tests");
-        file.write_all(line.as_bytes()).expect("write to the file that lists skipped tests");
+        file.write_all(line.as_bytes())
+            .expect("write to the file that lists skipped tests");
     }
 }

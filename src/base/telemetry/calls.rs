@@ -107,11 +107,7 @@ impl Calls {
     pub(super) fn render(&self, page: &mut Exposition) {
         const CALLS: &str = "gatewren_tool_calls_total";
         let counts = self.lock();
-        page.family(
-            CALLS,
-            "counter",
-            "Ended calls, by tool, agent and outcome.",
-        );
+        page.family(CALLS, "counter", "Ended calls, by tool, agent and outcome.");
         for (tool, of_tool) in &counts.by_tool {
             for (agent, outcomes) in &of_tool.by_agent {
                 for (outcome, count) in outcomes {

@@ -121,11 +121,7 @@ impl Metrics {
     fn render_refusals(&self, page: &mut Exposition) {
         const REFUSALS: &str = "gatewren_refusals_total";
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        page.family(
-            REFUSALS,
-            "counter",
-            "Rejected requests, by reason.",
-        );
+        page.family(REFUSALS, "counter", "Rejected requests, by reason.");
         for (reason, count) in &*refusals {
             page.sample(REFUSALS, &[("reason", reason)], count);
         }

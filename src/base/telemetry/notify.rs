@@ -45,7 +45,9 @@ impl Notify {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.send(&[NotifyState::Reloading, now]),
             // Without the time, systemd 253 and later would stop the service.
-            Err(cause) => tracing::warn!(%cause, "reading the clock failed, so the reload is not announced to systemd"),
+            Err(cause) => {
+                tracing::warn!(%cause, "reading the clock failed, so the reload is not announced to systemd")
+            }
         }
     }
 

@@ -96,7 +96,9 @@ impl Options {
         overrides.calls_per_minute = self.rate.or(overrides.calls_per_minute);
         overrides.concurrent_calls = self.concurrent.or(overrides.concurrent_calls);
         if overrides.tools.len() > MAX_NAMED {
-            return Err(format!("too many tools: an agent has at most {MAX_NAMED} tool overrides"));
+            return Err(format!(
+                "too many tools: an agent has at most {MAX_NAMED} tool overrides"
+            ));
         }
         Ok(())
     }
@@ -108,7 +110,9 @@ impl Options {
             self.networks.len(),
         ];
         if lists.into_iter().any(|length| length > MAX_NAMED) {
-            return Err(format!("too many values: each option can be repeated at most {MAX_NAMED} times"));
+            return Err(format!(
+                "too many values: each option can be repeated at most {MAX_NAMED} times"
+            ));
         }
         let toolsets: BTreeSet<&str> = known.iter().map(|tool| tool.toolset.as_str()).collect();
         let tools: BTreeSet<&str> = known.iter().map(|tool| tool.name.as_str()).collect();

@@ -11,9 +11,7 @@ pub async fn run(house: &House, asked: &str) -> Result<String, String> {
     let revoked = revoke((&house.vault, &hand()), &agent).await?;
     let (name, id) = (plain(&agent.name), agent.id);
     if !revoked {
-        return Err(format!(
-            "{name} ({id}) is already revoked"
-        ));
+        return Err(format!("{name} ({id}) is already revoked"));
     }
     Ok(if house.json {
         json!({ "revoked": id, "name": agent.name }).to_string()

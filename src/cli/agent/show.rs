@@ -92,17 +92,13 @@ fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>)
             lines.push(format!("  {}", names.join(", ")));
         }
         if !off.is_empty() {
-            lines.push(
-                "Tools that helper.toml disables for all agents, with the key"
-                    .to_owned(),
-            );
+            lines.push("Tools that helper.toml disables for all agents, with the key".to_owned());
             let named = off.iter().map(|(class, name)| format!("{name} ({class})"));
             lines.push(format!("  {}", named.collect::<Vec<_>>().join(", ")));
         }
         match (tools.is_empty() && off.is_empty(), *hidden) {
-            (true, 0) => lines.push(
-                "The tools are unknown until the server has been started once.".to_owned(),
-            ),
+            (true, 0) => lines
+                .push("The tools are unknown until the server has been started once.".to_owned()),
             (_, hidden) => lines.push(format!("{hidden} tools are hidden from it")),
         }
     }

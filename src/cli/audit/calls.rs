@@ -70,7 +70,9 @@ pub fn show(audit: &AuditReader, name: &str, exact: bool, json: bool) -> Result<
         .call(name)
         .map_err(|e| e.to_string())?
         .ok_or_else(|| {
-            format!("call {name} not found, or already trimmed; `gatewren audit list` shows the calls")
+            format!(
+                "call {name} not found, or already trimmed; `gatewren audit list` shows the calls"
+            )
         })?;
     let run_after = audit.run_after().map_err(|e| e.to_string())?;
     let status = CallStatus::of(&call, run_after);

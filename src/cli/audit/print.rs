@@ -106,7 +106,10 @@ pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
 /// Whether the exact arguments are stored, and how to show them.
 fn exact_words(call: &AuditCall) -> String {
     match call.exact {
-        Exact::Sealed(_) => format!("sealed; to open it, run: gatewren audit show {} --exact", call.seq),
+        Exact::Sealed(_) => format!(
+            "sealed; to open it, run: gatewren audit show {} --exact",
+            call.seq
+        ),
         _ => call.exact.to_string(),
     }
 }

@@ -81,7 +81,9 @@ impl Found {
         let mut lines = vec![chain_words(&self.chain)];
         lines.extend(self.exact.words());
         lines.push(match &self.anchors {
-            Err(why) => format!("the rows were checked, but not whether rows are missing at the end: {why}"),
+            Err(why) => {
+                format!("the rows were checked, but not whether rows are missing at the end: {why}")
+            }
             Ok(compared) => compared_words(compared),
         });
         lines.join("\n")
@@ -121,9 +123,9 @@ fn compared_words(compared: &Compared) -> String {
 fn chain_words(chain: &Chain) -> String {
     match chain {
         Chain::Intact { rows, trimmed: 0 } => format!("all {rows} rows are intact"),
-        Chain::Intact { rows, trimmed } => format!(
-            "all {rows} rows are intact, and continue the {trimmed} trimmed rows"
-        ),
+        Chain::Intact { rows, trimmed } => {
+            format!("all {rows} rows are intact, and continue the {trimmed} trimmed rows")
+        }
         Chain::Broken {
             seq,
             fault: Fault::Checkpoint,

@@ -49,7 +49,8 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
         _ if args.hook => hook::made()?,
         _ => {
             return Err(
-                "give --cert FILE and --key FILE, --hook if an ACME client runs this, or --remove".to_owned(),
+                "give --cert FILE and --key FILE, --hook if an ACME client runs this, or --remove"
+                    .to_owned(),
             );
         }
     };

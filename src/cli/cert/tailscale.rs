@@ -39,8 +39,7 @@ fn ask(arguments: &[&str]) -> Result<Vec<u8>, String> {
     let ran = Command::new(PROGRAM).args(arguments).output();
     let output = ran.map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => {
-            "the program tailscale was not found in PATH; install Tailscale and sign in"
-                .to_owned()
+            "the program tailscale was not found in PATH; install Tailscale and sign in".to_owned()
         }
         _ => format!("cannot run tailscale: {cause}"),
     })?;
@@ -92,7 +91,12 @@ mod tests {
             r#"{"Self":{"DNSName":"box.tail1.ts.net."},"CertDomains":null}"#,
             r#"{"BackendState":"Stopped"}"#,
         ] {
-            assert!(name(none).unwrap_err().contains("enable HTTPS certificates"), "{none}");
+            assert!(
+                name(none)
+                    .unwrap_err()
+                    .contains("enable HTTPS certificates"),
+                "{none}"
+            );
         }
         assert!(
             name("Tailscale is stopped.")

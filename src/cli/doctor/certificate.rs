@@ -53,7 +53,11 @@ pub fn look(settings: &Settings) -> Finding {
         && let Some(names) = uncovered(settings, &facts)
     {
         let seen = format!("the certificate does not cover {names}");
-        return Finding::warning(CHECK, seen, "gatewren cert show explains why and what to do");
+        return Finding::warning(
+            CHECK,
+            seen,
+            "gatewren cert show explains why and what to do",
+        );
     }
     if until <= now {
         Finding::problem(CHECK, format!("it expired at {when}"), remedy)

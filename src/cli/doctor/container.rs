@@ -74,8 +74,9 @@ async fn kill_test(helper: &Helper, container: &ContainerName) -> Finding {
     // The call is dropped here.
     let most = sleeping(&seconds);
     if started.is_none() && most == 0 {
-        let seen =
-            format!("the processes of {container} are not visible from here, so nothing was verified");
+        let seen = format!(
+            "the processes of {container} are not visible from here, so nothing was verified"
+        );
         return Finding::skipped(CHECK, seen);
     }
     match until(|| sleeping(&seconds) == 0).await {

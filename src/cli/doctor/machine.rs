@@ -46,7 +46,10 @@ fn clock() -> Finding {
             "no time synchronisation is active; tokens and certificates expire by this clock",
             "apt install systemd-timesyncd (or chrony), then timedatectl set-ntp true",
         ),
-        None => Finding::skipped("clock", "the kernel does not report whether the clock is synchronised"),
+        None => Finding::skipped(
+            "clock",
+            "the kernel does not report whether the clock is synchronised",
+        ),
     }
 }
 
@@ -78,10 +81,7 @@ fn cgroups() -> Finding {
 /// Checks whether the kernel can limit what a call uses; Raspberry Pi OS boots without the memory controller.
 fn limits(mount: Option<&Path>) -> Finding {
     let Some(mount) = mount else {
-        return Finding::skipped(
-            "limits",
-            "calls have no limits without cgroups version 2",
-        );
+        return Finding::skipped("limits", "calls have no limits without cgroups version 2");
     };
     let there = limiting_controllers(mount);
     let missing = LIMITING_CONTROLLERS
@@ -146,10 +146,7 @@ fn apparmor() -> Finding {
 fn space(state_dir: &Path) -> Finding {
     let shown = state_dir.display();
     let Ok(space) = disk_space(state_dir) else {
-        return Finding::skipped(
-            "disk",
-            format!("cannot read the free space at {shown}"),
-        );
+        return Finding::skipped("disk", format!("cannot read the free space at {shown}"));
     };
     let (free, total) = (space.free_bytes, space.total_bytes.max(1));
     let percent = u128::from(free) * 100 / u128::from(total);
@@ -171,11 +168,8 @@ fn lxc() -> Finding {
     if missing.is_empty() {
         Finding::good("lxc", "its programs are installed")
     } else if there.is_empty() {
-        Finding::skipped(
-            "lxc",
-            "LXC is not installed, so there are no containers",
-        )
-        .with("apt install lxc, if you want containers")
+        Finding::skipped("lxc", "LXC is not installed, so there are no containers")
+            .with("apt install lxc, if you want containers")
     } else {
         let seen = format!("{} is missing", missing.join(", "));
         Finding::problem("lxc", seen, "apt install --reinstall lxc")
@@ -192,11 +186,8 @@ fn mdns() -> Finding {
             "the announcement is enabled, but avahi-daemon is not running",
             "apt install avahi-daemon; systemctl start avahi-daemon",
         ),
-        (false, _) => Finding::skipped(
-            "mdns",
-            "the server is not announced on the local network",
-        )
-        .with("gatewren mdns enable, if you want this"),
+        (false, _) => Finding::skipped("mdns", "the server is not announced on the local network")
+            .with("gatewren mdns enable, if you want this"),
     }
 }
 

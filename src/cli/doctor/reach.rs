@@ -93,7 +93,10 @@ async fn names(door: &Door, settings: &Settings) -> Vec<Finding> {
         }
     }
     if found.is_empty() {
-        let seen = format!("the allowed hosts and the certificate include {}", well.join(", "));
+        let seen = format!(
+            "the allowed hosts and the certificate include {}",
+            well.join(", ")
+        );
         found.push(Finding::good("names", seen));
     }
     found

@@ -57,11 +57,7 @@ fn exact(vault: &Path) -> Vec<Finding> {
             .words()
             .into_iter()
             .map(|seen| {
-                Finding::warning(
-                    "exact",
-                    seen,
-                    "keep the owner's password in a safe place",
-                )
+                Finding::warning("exact", seen, "keep the owner's password in a safe place")
             })
             .collect(),
         Ok(standing) => standing

@@ -43,8 +43,7 @@ pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, Str
             exact_line(desk.name(&agent)),
             granted_words(tool, target, &bound)
         );
-        let otherwise =
-            "limit it with --target or --prefix, or add --broad to allow every call";
+        let otherwise = "limit it with --target or --prefix, or add --broad to allow every call";
         ask_yes(&words, "Allow every call?", otherwise)?;
     }
     let wish = GrantWish {

@@ -207,14 +207,12 @@ fn rests(change: &Change, movement: &Movement) -> String {
     let revision = change.revision;
     match movement {
         Movement::RestsOnNothing => {
-            format!(
-                "revision {revision}; this can affect anything, so no target is watched"
-            )
+            format!("revision {revision}; this can affect anything, so no target is watched")
         }
         Movement::None => format!("revision {revision}; its target has not changed since"),
-        Movement::At(at, by) => format!(
-            "revision {revision}; its target HAS CHANGED since, at revision {at} by {by}"
-        ),
+        Movement::At(at, by) => {
+            format!("revision {revision}; its target HAS CHANGED since, at revision {at} by {by}")
+        }
         Movement::Unknown => {
             format!("revision {revision}; whether its target has changed since is unknown")
         }

@@ -126,7 +126,11 @@ impl Answers {
                 "own" => {}
                 "files" => {
                     let cert = asked("  Path of the chain, as PEM", "")?.into();
-                    let key = asked("  Path of the key, as PEM, readable by the user gatewren", "")?.into();
+                    let key = asked(
+                        "  Path of the key, as PEM, readable by the user gatewren",
+                        "",
+                    )?
+                    .into();
                     self.files = Some(Files { cert, key });
                 }
                 other => return Err(format!("{other:?} is neither own nor files")),

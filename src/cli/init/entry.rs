@@ -183,10 +183,7 @@ fn answers(args: &Args, settings: &Settings, port: u16) -> Result<Answers, Strin
         return Ok(given);
     }
     if !is_asked() {
-        return Err(
-            "standard input is not a terminal; use --yes and options"
-                .to_owned(),
-        );
+        return Err("standard input is not a terminal; use --yes and options".to_owned());
     }
     given.ask(settings, port, true)
 }

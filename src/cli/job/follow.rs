@@ -124,7 +124,10 @@ pub async fn output(way: &Way, named: &str, offset: u64, follow: bool, json: boo
             if piece.skipped_bytes > 0 {
                 let skipped = piece.skipped_bytes;
                 // To standard error, separate from the job's output.
-                let _ = writeln!(io::stderr(), "gatewren: {skipped} bytes are no longer stored");
+                let _ = writeln!(
+                    io::stderr(),
+                    "gatewren: {skipped} bytes are no longer stored"
+                );
             }
             write!(io::stdout(), "{}", neutralise(&piece.output))
         };

@@ -38,10 +38,7 @@ pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String>
         })
         .collect();
     if key.is_none() {
-        lines.push(
-            "the authors are not verified: the vault cannot be read"
-                .to_owned(),
-        );
+        lines.push("the authors are not verified: the vault cannot be read".to_owned());
     }
     if blame.left_out > 0 {
         lines.push(format!("and {} more values", blame.left_out));

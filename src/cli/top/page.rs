@@ -38,7 +38,12 @@ pub fn page(view: &View, now: u64, (rows, columns): (usize, usize)) -> Vec<Strin
         line(cells, &change.id)
     });
     section(&mut lines, "RUNNING", open, room / 2);
-    section(&mut lines, "WAITING FOR THE OWNER", waits.collect(), room / 2);
+    section(
+        &mut lines,
+        "WAITING FOR THE OWNER",
+        waits.collect(),
+        room / 2,
+    );
     let left = if rows == usize::MAX {
         MOST_ENDED
     } else {

@@ -11,10 +11,7 @@ pub fn chosen(asked: Option<&str>, spaces: &Spaces) -> Result<String, String> {
         Some(name) if spaces.contains_key(name) => Ok(name.to_owned()),
         Some(name) => Err(unknown(name, spaces)),
         None if spaces.is_empty() => Ok(WHOLE_BOX.to_owned()),
-        None => Err(format!(
-            "choose the agent's space: {}",
-            offered(spaces)
-        )),
+        None => Err(format!("choose the agent's space: {}", offered(spaces))),
     }
 }
 

@@ -44,10 +44,9 @@ pub async fn edit(
     let replaced = async {
         match vault.agents().replace(before, after).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(
-                "the agent was changed in the meantime; check it and try again"
-                    .to_owned(),
-            ),
+            Ok(false) => {
+                Err("the agent was changed in the meantime; check it and try again".to_owned())
+            }
             Err(cause) => Err(VaultError::to_string(&cause)),
         }
     };

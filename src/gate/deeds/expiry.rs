@@ -81,7 +81,8 @@ fn from(text: &str, now: u64) -> Result<Expiry, String> {
     }
     if ms - now > MOST_MS {
         return Err(
-            "that is more than ten years away; use never for a token that does not expire".to_owned(),
+            "that is more than ten years away; use never for a token that does not expire"
+                .to_owned(),
         );
     }
     Ok(Expiry(Some(ms)))

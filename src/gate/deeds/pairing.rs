@@ -25,7 +25,8 @@ pub async fn pair(
     let opened = async {
         let opened = open_pairing(vault, admission).await;
         opened.map_err(|e| e.to_string())?.ok_or_else(|| {
-            "too many pairing codes are open; each expires after 5 minutes, so try again then".to_owned()
+            "too many pairing codes are open; each expires after 5 minutes, so try again then"
+                .to_owned()
         })
     };
     hand.recorded(vault, deed, opened).await

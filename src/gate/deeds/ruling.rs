@@ -65,7 +65,9 @@ pub async fn rule(
             });
         }
         Ruling::Past(status) => format!("it is already {}", status.as_str()),
-        Ruling::Altered => "the change in the vault differs from the one that was proposed".to_owned(),
+        Ruling::Altered => {
+            "the change in the vault differs from the one that was proposed".to_owned()
+        }
         Ruling::Absent => "it no longer exists".to_owned(),
     };
     Ok(Ruled {

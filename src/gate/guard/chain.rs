@@ -207,8 +207,7 @@ impl Guard {
             if name.is_empty() || headers.contains_key(name) {
                 return Ok(());
             }
-            let words =
-                format!("the owner of this box requires the header {name} in each request");
+            let words = format!("the owner of this box requires the header {name} in each request");
             let status = StatusCode::FORBIDDEN;
             Err(Refusal::new(status, "header_required", words))
         })
@@ -264,8 +263,7 @@ impl Guard {
         });
         let place = self.streams.enter(who.agent_id(), most);
         place.ok_or_else(|| {
-            let words =
-                "too many streams are open, of this agent or in total; close one";
+            let words = "too many streams are open, of this agent or in total; close one";
             later("too_many_streams", words, 5)
         })
     }

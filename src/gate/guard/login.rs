@@ -104,7 +104,13 @@ impl Guard {
     fn stranger(&self, request: &Request<Upload>, peer: SocketAddr) -> Result<&Callers, Refusal> {
         self.charge_stranger(peer)?;
         check_own_page(request.uri(), request.headers())?;
-        let nowhere = || Refusal::new(StatusCode::NOT_FOUND, "not_found", "this server has no sign-in");
+        let nowhere = || {
+            Refusal::new(
+                StatusCode::NOT_FOUND,
+                "not_found",
+                "this server has no sign-in",
+            )
+        };
         self.callers().ok_or_else(nowhere)
     }
 

@@ -198,7 +198,8 @@ impl Visit {
         if Secret::new(sent) == Secret::new(session.proof.as_str()) {
             return Ok(());
         }
-        let words = "this form is from an earlier sign-in; go back, reload the page, and submit it again";
+        let words =
+            "this form is from an earlier sign-in; go back, reload the page, and submit it again";
         Err(Refusal::new(StatusCode::FORBIDDEN, "stale_form", words))
     }
 }

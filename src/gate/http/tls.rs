@@ -726,17 +726,13 @@ socket.on('error', (error) => console.log(error.message));
         );
         assert_eq!(
             refused(&key, &key),
-            format!(
-                "found no certificate in {k}; it must be PEM, with a line -----BEGIN …-----"
-            )
+            format!("found no certificate in {k}; it must be PEM, with a line -----BEGIN …-----")
         );
         for mode in [0o640, 0o604] {
             std::fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
             assert_eq!(
                 refused(&cert, &key),
-                format!(
-                    "other users can read the key {k} (mode {mode:04o}); run: chmod 600 {k}"
-                )
+                format!("other users can read the key {k} (mode {mode:04o}); run: chmod 600 {k}")
             );
         }
         std::fs::write(

@@ -49,8 +49,7 @@ impl Asked {
         let redirect_uri = form.need("redirect_uri").map_err(Fault::Shown)?;
         let known = &client.redirect_uris;
         if place(redirect_uri).is_none() || !known.iter().any(|known| fits(known, redirect_uri)) {
-            let words =
-                "the redirect URI is not one that the program has registered";
+            let words = "the redirect URI is not one that the program has registered";
             return Err(Fault::Shown(words.to_owned()));
         }
         let state = form.get("state");
@@ -85,7 +84,10 @@ fn checked<'a>(site: &Site, form: &'a Form) -> Result<&'a str, (&'static str, &'
     }
     let resource = form.get("resource");
     if resource.is_some_and(|resource| !site.is_resource(resource)) {
-        return Err(("invalid_target", "this resource does not belong to this server"));
+        return Err((
+            "invalid_target",
+            "this resource does not belong to this server",
+        ));
     }
     let sound = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
     let challenge = form

@@ -56,7 +56,11 @@ mod tests {
             (Some("1 2&"), None, None)
         );
         assert!(form.need("b").unwrap_err().contains("b is missing"));
-        assert!(Form::read(b"a=1&b=2&a=1").unwrap_err().contains("duplicate"));
+        assert!(
+            Form::read(b"a=1&b=2&a=1")
+                .unwrap_err()
+                .contains("duplicate")
+        );
         let many: Vec<String> = (0..65).map(|n| format!("p{n}=")).collect();
         assert!(Form::read(many.join("&").as_bytes()).is_err());
         assert_eq!(Form::read(b"").unwrap(), Form::default());

@@ -77,15 +77,13 @@ pub fn obstacle(ending: &Ending, heard: &str) -> Option<BackendError> {
             "the program failed without a message (exit code {code})"
         )),
         Ending::Exited { .. } => failed(heard.to_owned()),
-        Ending::Signalled { signal } => failed(format!(
-            "the program was killed by signal {signal}"
-        )),
+        Ending::Signalled { signal } => {
+            failed(format!("the program was killed by signal {signal}"))
+        }
         Ending::Killed {
             why: KillReason::Timeout,
         } => failed("the program did not end in time and was killed".to_owned()),
-        Ending::Killed { why } => {
-            failed(format!("the program was killed ({why:?})"))
-        }
+        Ending::Killed { why } => failed(format!("the program was killed ({why:?})")),
         Ending::Refused { code, message } => Some(BackendError::refused(*code, message.clone())),
     }
 }

@@ -65,7 +65,9 @@ impl Bounds {
         let mut known = self.0.subscribe();
         let asked = known.wait_for(|known| known.asked);
         if timeout(FIRST_ANSWER, asked).await.is_err() {
-            tracing::warn!("the helper has not reported its capabilities yet; gatewren keeps asking");
+            tracing::warn!(
+                "the helper has not reported its capabilities yet; gatewren keeps asking"
+            );
         }
     }
 

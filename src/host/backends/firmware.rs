@@ -298,7 +298,8 @@ fn checked(all: &Value, updates: &Value) -> FirmwareCheck {
             continue;
         }
         let failed = matches!(number(device, "UpdateState"), Some(FAILED | FAILED_FOR_NOW));
-        let problem = said_of(device, "UpdateError").unwrap_or_else(|| "fwupd gives no reason".into());
+        let problem =
+            said_of(device, "UpdateError").unwrap_or_else(|| "fwupd gives no reason".into());
         told.push(FirmwareDevice {
             device: name(device, "DeviceId").unwrap_or_default(),
             name: name(device, "Name").unwrap_or_default(),

@@ -73,7 +73,9 @@ impl JobEnds {
             self.line = rest;
             match job {
                 Ok(job) => self.waiting.push_back(end_of(job)),
-                Err(cause) => tracing::error!(%cause, "the helper reported an invalid end of a job"),
+                Err(cause) => {
+                    tracing::error!(%cause, "the helper reported an invalid end of a job")
+                }
             }
         }
     }

@@ -89,7 +89,9 @@ impl Helper {
         let bytes = bytes.map_err(|e| HelperError::Protocol(e.to_string()))?;
         match timeout(ACCEPT_TIME, self.hand_over(&bytes)).await {
             Ok(accepted) => accepted,
-            Err(_) => Err(HelperError::Unreachable("it did not accept the call in time".into())),
+            Err(_) => Err(HelperError::Unreachable(
+                "it did not accept the call in time".into(),
+            )),
         }
     }
 

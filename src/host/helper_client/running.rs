@@ -46,7 +46,11 @@ impl Running {
             }
             let read = self.stream.read(&mut self.buffer).await;
             match read.map_err(|e| HelperError::Lost(e.to_string()))? {
-                0 => return Err(HelperError::Lost("end of file before the last frame".into())),
+                0 => {
+                    return Err(HelperError::Lost(
+                        "end of file before the last frame".into(),
+                    ));
+                }
                 n => self.decoder.push(self.buffer.get(..n).unwrap_or_default()),
             }
         }

@@ -140,8 +140,9 @@ fn full(path: &str, level: &str) -> Notice {
         container: container_of(path),
         level,
         title: format!("{path} is {percent} % full"),
-        message: "Programs that write there may soon fail. disk_usage finds the biggest directories."
-            .to_owned(),
+        message:
+            "Programs that write there may soon fail. disk_usage finds the biggest directories."
+                .to_owned(),
         change: None,
     }
 }

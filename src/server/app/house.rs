@@ -121,7 +121,10 @@ impl House {
                 tracing::info!(certificate, "the certificate is in use");
             }
             Err(cause) => {
-                tracing::error!(cause, "the certificate was not renewed; the old one stays in use");
+                tracing::error!(
+                    cause,
+                    "the certificate was not renewed; the old one stays in use"
+                );
             }
         }
     }

@@ -101,9 +101,7 @@ pub async fn run(
     }
     tracing::info!("stopping");
     house.notify.stopping();
-    house
-        .notify
-        .status("stopping: waiting for running calls");
+    house.notify.status("stopping: waiting for running calls");
     house.stop.send_replace(true);
     let clean = drained(&house.serving, &house.engine, accepting, &mut signals).await;
     workers.shutdown().await;

@@ -114,11 +114,7 @@ impl Scrape {
         }
         if let Ok(agents) = self.vault.agents().list() {
             const INFO: &str = "gatewren_agent_info";
-            page.family(
-                INFO,
-                "gauge",
-                "The names of the agents in other metrics.",
-            );
+            page.family(INFO, "gauge", "The names of the agents in other metrics.");
             let current = agents.iter().filter(|agent| agent.revoked_ms.is_none());
             for agent in current.take(MAX_AGENTS) {
                 page.sample(INFO, &[("agent", &agent.id), ("name", &agent.name)], 1);

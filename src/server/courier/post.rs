@@ -29,7 +29,9 @@ pub async fn deliver(
         let read = tokio::task::spawn_blocking(move || read_secret(&path)).await;
         let token = read.map_err(|_| Undelivered::Refused(OutwardError::Slow))?;
         let token = token.map_err(Undelivered::Token)?;
-        let words = OutwardError::Address("the token contains characters that an HTTP header cannot contain");
+        let words = OutwardError::Address(
+            "the token contains characters that an HTTP header cannot contain",
+        );
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
             .map_err(|_| Undelivered::Refused(words))?;
         bearer.set_sensitive(true);

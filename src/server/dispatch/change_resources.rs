@@ -59,9 +59,7 @@ impl ResourceSource for WithChanges {
         templates.push(ResourceTemplate {
             uri_template: format!("{CHANGES}{{id}}"),
             name: "change".to_owned(),
-            description: Some(
-                "A change that this agent proposed, with its status".to_owned(),
-            ),
+            description: Some("A change that this agent proposed, with its status".to_owned()),
             mime_type: Some("application/json".to_owned()),
             ..ResourceTemplate::default()
         });

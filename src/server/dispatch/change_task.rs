@@ -172,9 +172,9 @@ pub(super) fn words_of(change: &Change) -> String {
         ChangeStatus::Rejected => {
             format!("The owner has rejected change {id} ({tool}). Nothing was done.{said}")
         }
-        ChangeStatus::Expired => format!(
-            "Change {id} ({tool}) expired before it was run. Nothing was done."
-        ),
+        ChangeStatus::Expired => {
+            format!("Change {id} ({tool}) expired before it was run. Nothing was done.")
+        }
         ChangeStatus::Withdrawn => {
             format!("Change {id} ({tool}) was withdrawn. Nothing was done. {words}")
         }

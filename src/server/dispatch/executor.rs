@@ -134,11 +134,7 @@ impl Executor {
             {
                 let words = format!("Its agent has no access: {error}.");
                 let withdrawn = self.vault.changes().withdraw_all(&agent, words).await?;
-                tracing::info!(
-                    agent,
-                    withdrawn,
-                    "withdrew the changes of a revoked agent"
-                );
+                tracing::info!(agent, withdrawn, "withdrew the changes of a revoked agent");
             }
         }
         Ok(())
@@ -224,7 +220,9 @@ fn admitted(
         .present(&change.agent)
         .map_err(|error| match error {
             AuthError::Unavailable => Hindrance::Passing,
-            error => Hindrance::Lasting(format!("Its agent has no access: {error}. Nothing was done.")),
+            error => Hindrance::Lasting(format!(
+                "Its agent has no access: {error}. Nothing was done."
+            )),
         })?;
     let tool = engine.catalog.tool(&change.tool).cloned();
     let denied = || {
@@ -331,9 +329,10 @@ async fn watched(
     match ended {
         Some(Ok(Ok(answered))) => Ok(answered),
         Some(Ok(Err(Interruption::Failed(error)))) => Ok((error.into(), None)),
-        Some(Ok(Err(Interruption::Ask(_)))) => {
-            Err("The tool asks the person at the client, but an approved change runs without a client.".to_owned())
-        }
+        Some(Ok(Err(Interruption::Ask(_)))) => Err(
+            "The tool asks the person at the client, but an approved change runs without a client."
+                .to_owned(),
+        ),
         Some(Ok(Err(Interruption::Propose(_)))) => {
             Err("The tool proposes another call, which an approved change cannot do.".to_owned())
         }

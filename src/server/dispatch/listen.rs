@@ -44,7 +44,9 @@ impl Filter {
         let flag = |name: &str| match asked.get(name) {
             None => Ok(false),
             Some(Value::Bool(wanted)) => Ok(*wanted),
-            Some(_) => Err(RpcError::invalid_params(format!("{name} must be true or false"))),
+            Some(_) => Err(RpcError::invalid_params(format!(
+                "{name} must be true or false"
+            ))),
         };
         Ok(Self {
             tools: flag("toolsListChanged")?,
@@ -138,8 +140,7 @@ fn since(call: &Call) -> Result<Option<u64>, RpcError> {
     let Some(since) = call.params.meta(SINCE) else {
         return Ok(None);
     };
-    let words =
-        || format!("_meta[\"{SINCE}\"] must be a revision from the _meta of a resource");
+    let words = || format!("_meta[\"{SINCE}\"] must be a revision from the _meta of a resource");
     since
         .as_u64()
         .map(Some)

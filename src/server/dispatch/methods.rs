@@ -48,7 +48,10 @@ fn listens(offered: ServerCapabilities) -> bool {
     offered.resources || offered.lists_change || offered.tasks
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "every row has this signature")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "every row has this signature"
+)]
 fn listening(engine: Arc<Engine>, call: Call) -> Reply {
     listen::listen(&engine, &call).unwrap_or_else(|error| Reply::ready(Err(error)))
 }

@@ -115,7 +115,9 @@ pub(super) fn proposed(
     let expires = rfc3339(change.expires_ms);
     let look = engine.catalog.tool("change_get");
     let look = if look.is_some_and(|tool| sees(who, tool)) {
-        format!(" Check its status with change_get (change: {id}), and do not call {tool} again for it.")
+        format!(
+            " Check its status with change_get (change: {id}), and do not call {tool} again for it."
+        )
     } else {
         format!(" While it waits, calling {tool} again with the same arguments returns its status.")
     };

@@ -26,7 +26,9 @@ pub fn arguments(params: &mut Params) -> Result<Map<String, Value>, RpcError> {
     match params.remove("arguments") {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(arguments)) => Ok(arguments),
-        Some(_) => Err(RpcError::invalid_params("params.arguments must be an object")),
+        Some(_) => Err(RpcError::invalid_params(
+            "params.arguments must be an object",
+        )),
     }
 }
 

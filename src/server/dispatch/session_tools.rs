@@ -151,7 +151,8 @@ struct Ended {
 
 async fn kill(desk: Arc<Desk>, Kill { sessions }: Kill, cx: Cx) -> Result<Ended> {
     if sessions.len() > MAX_ENDED {
-        let words = format!("At most {MAX_ENDED} sessions can be ended in one call. Nothing was done.");
+        let words =
+            format!("At most {MAX_ENDED} sessions can be ended in one call. Nothing was done.");
         return Err(ToolError::new(words).into());
     }
     if sessions.iter().any(|Name(name)| Some(*name) == own(&cx)) {

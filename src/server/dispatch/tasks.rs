@@ -128,8 +128,8 @@ impl Tasks {
     }
 
     fn new_row(&self, maker: &Maker<'_>) -> Option<TaskRow> {
-        let random =
-            random_bytes::<16>().map_err(|cause| tracing::error!("cannot create a task id: {cause}"));
+        let random = random_bytes::<16>()
+            .map_err(|cause| tracing::error!("cannot create a task id: {cause}"));
         let created_ms = now_ms();
         let ttl_ms = u64::try_from(self.limits().ttl.as_millis()).unwrap_or(u64::MAX);
         Some(TaskRow {
@@ -234,9 +234,7 @@ pub(super) fn expired() -> TaskState {
 
 /// The same error for an id that never existed, an expired task and another agent's task.
 fn unknown_task() -> RpcError {
-    RpcError::invalid_params(
-        "unknown or expired task",
-    )
+    RpcError::invalid_params("unknown or expired task")
 }
 
 /// Replaces a result that is too large by an error: truncated JSON is invalid, and half a result is a wrong one.

@@ -292,8 +292,10 @@ fn without_secrets(ended: Interruption) -> Interruption {
 }
 
 fn needs_approval() -> ToolError {
-    ToolError::new("This call needs the owner's approval, which this server cannot request. Nothing was done.")
-        .hint("Ask the owner to do it, or to give this agent a policy that allows it.")
+    ToolError::new(
+        "This call needs the owner's approval, which this server cannot request. Nothing was done.",
+    )
+    .hint("Ask the owner to do it, or to give this agent a policy that allows it.")
 }
 
 #[cfg(test)]

@@ -18,17 +18,14 @@ pub const SIGNED_OUT: &str = "You are not signed in.";
 pub const ABSENT: &str = "Not found: it does not exist, or no longer does.";
 pub const UNAVAILABLE: &str =
     "This is not available at the moment. The reason is in gatewren's log; try again soon.";
-pub const NO_SUCH_DEED: &str =
-    "This form requests an unknown action. Reload the page.";
-pub const TOO_MANY_READERS: &str =
-    "Too many pages are open; reload this one to see news.";
+pub const NO_SUCH_DEED: &str = "This form requests an unknown action. Reload the page.";
+pub const TOO_MANY_READERS: &str = "Too many pages are open; reload this one to see news.";
 
 // Signing in.
 pub const GO_ON: &str = "Continue";
 pub const SIGN_IN: &str = "Sign in";
 pub const SET_UP: &str = "Set the owner's password";
-pub const SET_UP_HOW: &str =
-    "The code proves that you own this box. It can be used once, within a day. To get it, run on the box:";
+pub const SET_UP_HOW: &str = "The code proves that you own this box. It can be used once, within a day. To get it, run on the box:";
 pub const CODE: &str = "One-time code";
 pub const PASSWORD: &str = "The owner's password";
 pub const NEW_PASSWORD: &str = "New password, 10 characters or more";
@@ -70,8 +67,7 @@ pub const TOOL: &str = "Tool";
 pub const TARGET: &str = "Target";
 pub const OUTCOME: &str = "Outcome";
 pub const REASON: &str = "The reason, in the agent's own words:";
-pub const RESTS_ON_NOTHING: &str =
-    "This call may affect anything, so no target is watched for it.";
+pub const RESTS_ON_NOTHING: &str = "This call may affect anything, so no target is watched for it.";
 pub const HAS_NOT_MOVED: &str = "Its target has not changed since it was proposed.";
 pub const HAS_MOVED: &str = "Its target has changed since it was proposed:";
 pub const MAY_HAVE_MOVED: &str = "It is unknown whether its target has changed.";
@@ -229,8 +225,7 @@ pub const WOULD_SEE: &str = "Its tools after the change";
 pub const EDIT: &str = "Edit";
 pub const ROTATE: &str = "New token";
 pub const REVOKE: &str = "Revoke";
-pub const NO_TOOLS: &str =
-    "It has no tools, or the server has not yet started with this vault.";
+pub const NO_TOOLS: &str = "It has no tools, or the server has not yet started with this vault.";
 pub const TOOLS_WHOSE_CALLS: &str = "tools with calls that";
 pub const TOOLS_OFF: &str = "tools that helper.toml disables on this box";
 pub const TOOLS_HIDDEN: &str = "tools are hidden from it";
@@ -275,8 +270,7 @@ pub const OTHERS_VOUCH: &str = "The certificate is one that you installed. Clien
 pub const AUTHORITY: &str = "The certificate authority";
 pub const AUTHORITY_WHY: &str = "This box has its own certificate authority. It can only sign for the names of this box and for private addresses, never for public sites. Clients that trust it can verify that they are connected to this box.";
 pub const FINGERPRINT: &str = "Compare its SHA-256 fingerprint before you trust it:";
-pub const FINGERPRINT_HOW: &str =
-    "This page came over the same connection. Trust only the fingerprint that the box itself prints:";
+pub const FINGERPRINT_HOW: &str = "This page came over the same connection. Trust only the fingerprint that the box itself prints:";
 pub const PER_SYSTEM: &str = "How to trust it on each system";
 pub const FETCH_FIRST: &str =
     "Download it, and compare its fingerprint with the one that the box prints:";
@@ -290,7 +284,9 @@ pub fn preset(preset: Preset) -> &'static str {
         Preset::Observe => "reads; changes nothing",
         Preset::Suggest => "reads, and proposes changes for your decision",
         Preset::Operate => "makes reversible changes, and proposes the rest",
-        Preset::Admin => "does everything; the most dangerous calls only after confirmation at the client",
+        Preset::Admin => {
+            "does everything; the most dangerous calls only after confirmation at the client"
+        }
     }
 }
 

@@ -145,7 +145,10 @@ async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Meas
     Ok(Measured { containers })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a percentage needs no more precision")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a percentage needs no more precision"
+)]
 fn cpu_percent(before: &Usage, after: &Usage, time: Duration) -> Option<f64> {
     let used_us = after.cpu_usage_us?.checked_sub(before.cpu_usage_us?)?;
     let share = used_us as f64 / time.as_micros().max(1) as f64;

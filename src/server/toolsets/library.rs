@@ -103,7 +103,8 @@ async fn search(library: Arc<Library>, Search { query, limit }: Search, cx: Cx) 
 fn words(query: &str) -> Result<Vec<String>> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     if words.is_empty() || words.len() > MAX_WORDS || query.chars().count() > MAX_QUERY {
-        let rule = format!("`query` must have 1 to {MAX_WORDS} words and at most {MAX_QUERY} characters");
+        let rule =
+            format!("`query` must have 1 to {MAX_WORDS} words and at most {MAX_QUERY} characters");
         return Err(ToolError::new(rule).into());
     }
     Ok(words)

@@ -44,7 +44,9 @@ async fn repair(storage: Arc<Storage>, asked: Repair, cx: Cx) -> Result<Repaired
     if let HostRepair::Mounted(path) = &what
         && !cx.caller().reach.path(path)
     {
-        return Err(ToolError::new("nothing is mounted there; disk_list shows the mount points").into());
+        return Err(
+            ToolError::new("nothing is mounted there; disk_list shows the mount points").into(),
+        );
     }
     let repaired = storage.repair(what, (keep(&cx), cx.reference())).await;
     repaired.map_err(failed)
@@ -71,10 +73,9 @@ fn what(asked: Repair) -> Result<HostRepair> {
         (None, None, None, Some(pool)) => {
             Ok(HostRepair::Pool(pool.try_into().map_err(|_| odd("pool"))?))
         }
-        _ => Err(ToolError::new(
-            "exactly one of `path`, `disk`, `array` and `pool` is required",
-        )
-        .into()),
+        _ => Err(
+            ToolError::new("exactly one of `path`, `disk`, `array` and `pool` is required").into(),
+        ),
     }
 }
 

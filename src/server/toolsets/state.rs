@@ -42,7 +42,10 @@ impl TryFrom<String> for Public {
         if pointer.tokens().first().map(String::as_str) == Some("public") {
             Ok(Self(pointer))
         } else {
-            Err("must be a JSON Pointer that begins with /public, such as /public/packageData".to_owned())
+            Err(
+                "must be a JSON Pointer that begins with /public, such as /public/packageData"
+                    .to_owned(),
+            )
         }
     }
 }

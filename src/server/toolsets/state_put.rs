@@ -44,7 +44,9 @@ impl TryFrom<String> for Json {
 
     fn try_from(text: String) -> std::result::Result<Self, String> {
         let value = serde_json::from_str(&text);
-        value.map(Self).map_err(|error| format!("invalid JSON: {error}"))
+        value
+            .map(Self)
+            .map_err(|error| format!("invalid JSON: {error}"))
     }
 }
 

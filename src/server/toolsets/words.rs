@@ -23,7 +23,9 @@ impl<const MOST: usize> TryFrom<String> for Words<MOST> {
     fn try_from(text: String) -> Result<Self, String> {
         let letters = text.chars().count();
         if letters > MOST {
-            return Err(format!("must have at most {MOST} characters, not {letters}"));
+            return Err(format!(
+                "must have at most {MOST} characters, not {letters}"
+            ));
         }
         if text.trim().is_empty() {
             return Err("must not be blank".to_owned());

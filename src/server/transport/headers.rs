@@ -20,7 +20,9 @@ pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>,
     let text = value.to_str().ok().filter(|_| values.next().is_none());
     text.map(|text| Some(text.trim_matches([' ', '\t'])))
         .ok_or_else(|| {
-            RpcError::header_mismatch(format!("the header {name} must appear only once, in visible ASCII"))
+            RpcError::header_mismatch(format!(
+                "the header {name} must appear only once, in visible ASCII"
+            ))
         })
 }
 

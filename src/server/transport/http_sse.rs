@@ -78,8 +78,7 @@ impl HttpSse {
     /// POST: a message for a connection; its answer is sent on the connection's stream.
     pub fn message(&self, admitted: &Admitted) -> Response<Body> {
         let Some(half) = self.find(admitted) else {
-            let words =
-                "unknown connection, or its stream has ended; open one with GET /sse";
+            let words = "unknown connection, or its stream has ended; open one with GET /sse";
             return refuse(
                 StatusCode::NOT_FOUND,
                 None,

@@ -205,8 +205,9 @@ fn begin(endpoint: &Arc<Endpoint>, call: Call) -> (Answering<Notification>, Opti
 /// changes.
 fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Answered {
     if !accepts.events && !accepts.anything {
-        let error =
-            RpcError::invalid_request("a subscription requires the header Accept: text/event-stream");
+        let error = RpcError::invalid_request(
+            "a subscription requires the header Accept: text/event-stream",
+        );
         return json_response(
             StatusCode::NOT_ACCEPTABLE,
             wire::error(Some(&call.id), &error),

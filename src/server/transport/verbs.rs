@@ -37,8 +37,9 @@ impl Endpoint {
             Messages::Batch(batch)
                 if batch.iter().any(RequestMeta::is_claimed_by) || claims_modern(admitted) =>
             {
-                let error =
-                    RpcError::invalid_request("2026-07-28 does not support batches; send one message");
+                let error = RpcError::invalid_request(
+                    "2026-07-28 does not support batches; send one message",
+                );
                 refuse(StatusCode::BAD_REQUEST, None, &error).into()
             }
             Messages::Batch(batch) => stateful::answer_batch(self, admitted, batch),

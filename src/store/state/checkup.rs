@@ -143,12 +143,14 @@ impl Checkup {
             }
         })?;
         self.problems.extend(differ.iter().map(|id| {
-            format!("the snapshot of revision {id} differs from the result of the revisions before it")
+            format!(
+                "the snapshot of revision {id} differs from the result of the revisions before it"
+            )
         }));
         let after_all = applied_after_all.iter().take(MAX_TOLD);
-        self.problems.extend(after_all.map(|id| {
-            format!("revision {id} is recorded as invalid, but it applies")
-        }));
+        self.problems.extend(
+            after_all.map(|id| format!("revision {id} is recorded as invalid, but it applies")),
+        );
         let text = newest.root.to_string();
         self.document_bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
         Ok(())

@@ -161,7 +161,10 @@ impl fmt::Display for StateError {
             Self::Patch(why) => write!(f, "the patch was rejected, nothing was changed: {why}"),
             Self::Pointer(why) => why.fmt(f),
             Self::TooLarge { bytes, most } => {
-                write!(f, "the change has {bytes} bytes, the limit is {most}: split it")
+                write!(
+                    f,
+                    "the change has {bytes} bytes, the limit is {most}: split it"
+                )
             }
             Self::NotYet { revision, newest } => write!(
                 f,

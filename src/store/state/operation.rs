@@ -319,20 +319,27 @@ impl fmt::Display for Operation {
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAnOperation => f.write_str("an operation is an object with a string member `op`"),
+            Self::NotAnOperation => {
+                f.write_str("an operation is an object with a string member `op`")
+            }
             Self::MoveOrCopy => f.write_str(
                 "`move` and `copy` are not supported: use `remove` and `add` with the value",
             ),
             Self::UnknownOp => f.write_str("the operations are add, remove, replace and test"),
             Self::Lacks(member) => write!(f, "it has no `{member}`"),
             Self::Path(why) => write!(f, "its path is not a JSON Pointer: {why}"),
-            Self::Root => f.write_str("the whole document must remain an object and cannot be removed"),
+            Self::Root => {
+                f.write_str("the whole document must remain an object and cannot be removed")
+            }
             Self::Missing => f.write_str("path not found"),
             Self::NoParent => f.write_str("parent path not found: add the parent first"),
             Self::Scalar => f.write_str("the parent is neither an object nor a list"),
             Self::Index => f.write_str("the list has no such index"),
             Self::Differs => f.write_str("the value differs from the value of the test"),
-            Self::TooDeep => write!(f, "the document would exceed the limit of {MAX_DEPTH} levels"),
+            Self::TooDeep => write!(
+                f,
+                "the document would exceed the limit of {MAX_DEPTH} levels"
+            ),
         }
     }
 }

@@ -297,10 +297,7 @@ mod tests {
                 json!([{"op": "add", "path": "", "value": 1}]),
                 "the whole document",
             ),
-            (
-                json!([{"op": "remove", "path": "/x"}]),
-                "path not found",
-            ),
+            (json!([{"op": "remove", "path": "/x"}]), "path not found"),
             (
                 json!([{"op": "replace", "path": "/x", "value": 1}]),
                 "path not found",

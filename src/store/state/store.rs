@@ -81,7 +81,9 @@ impl State {
     pub fn open_keeping(path: &Path, retention: Retention) -> Result<Self, StateError> {
         let cause = match Self::open_sound(path, retention, None) {
             Err(StateError::Damaged { cause, .. }) => cause,
-            Err(StateError::NotADatabase(_)) => "its first page is not that of a SQLite database".into(),
+            Err(StateError::NotADatabase(_)) => {
+                "its first page is not that of a SQLite database".into()
+            }
             result => return result,
         };
         let now = now_ms();

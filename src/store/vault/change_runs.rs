@@ -15,7 +15,8 @@ pub const KEPT_MS: u64 = 30 * 24 * 3_600_000;
 const MAX_ENDED: u32 = 256;
 
 /// The explanation for a change whose row differs from the approved one.
-const ALTERED: &str = "The change in the vault differs from the one that the owner approved. Nothing was done.";
+const ALTERED: &str =
+    "The change in the vault differs from the one that the owner approved. Nothing was done.";
 
 /// The explanation for a change that was running when the server ended.
 const UNKNOWN: &str = "The server stopped while this change ran. It may have been applied in part or in full, and \

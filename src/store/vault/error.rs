@@ -127,12 +127,12 @@ impl fmt::Display for VaultError {
                 f,
                 "row {seq} does not exist in the audit or was trimmed; omit the number to begin with the first row"
             ),
-            Self::TooManyAgents => f.write_str(
-                "the limit of agents is reached; revoke one that is not used",
-            ),
-            Self::TooManyGrants => f.write_str(
-                "the limit of grants is reached; end one with gatewren inbox ungrant",
-            ),
+            Self::TooManyAgents => {
+                f.write_str("the limit of agents is reached; revoke one that is not used")
+            }
+            Self::TooManyGrants => {
+                f.write_str("the limit of grants is reached; end one with gatewren inbox ungrant")
+            }
             Self::Random(cause) => cause.fmt(f),
             Self::Stopped => f.write_str("the vault is closed: gatewren is stopping"),
         }

@@ -176,7 +176,10 @@ impl<'a> Logins<'a> {
                 "UPDATE login SET password_ms = ?2 WHERE token_sha256 = ?1 AND agent IS NULL";
             connection.execute(note, params![token_sha256, to_column(now)])
         };
-        Ok(self.change("record the use of the owner's password", work).await? > 0)
+        Ok(self
+            .change("record the use of the owner's password", work)
+            .await?
+            > 0)
     }
 
     /// Ends the login with this cookie. Returns false if there is none.

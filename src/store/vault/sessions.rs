@@ -116,7 +116,10 @@ impl<'a> Sessions<'a> {
             note_state(connection, &seen)
         };
         // Fails only when gatewren is stopping. The next start detects the new history again.
-        let _ = self.0.writer.leave_uncounted("record a new state database", work);
+        let _ = self
+            .0
+            .writer
+            .leave_uncounted("record a new state database", work);
     }
 
     /// Records uses of sessions and the newest revision, in one commit. Call it about once a minute.

@@ -118,7 +118,9 @@ impl TryFrom<String> for CountryCode {
         if code.len() == 2 && code.bytes().all(|b| b.is_ascii_uppercase()) {
             return Ok(Self(code));
         }
-        Err(InvalidWifi("a country is two uppercase letters, such as AT"))
+        Err(InvalidWifi(
+            "a country is two uppercase letters, such as AT",
+        ))
     }
 }
 

@@ -31,9 +31,7 @@ pub fn page<'a, T>(
             .step_by(PAGE)
             .find(|start| cursor_at(list, *start) == text)
             .ok_or_else(|| {
-                RpcError::invalid_params(
-                    "unknown cursor for this list; call again without it",
-                )
+                RpcError::invalid_params("unknown cursor for this list; call again without it")
             })?,
     };
     let end = all.len().min(start + PAGE);

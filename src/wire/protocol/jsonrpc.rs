@@ -110,7 +110,9 @@ fn message(members: Option<Members>) -> Result<Message, (Option<Id>, RpcError)> 
         Some(raw) => Some(Id::deserialize(raw).map_err(|_| {
             (
                 None,
-                RpcError::invalid_request("a message's id must be a string or an integer, not null"),
+                RpcError::invalid_request(
+                    "a message's id must be a string or an integer, not null",
+                ),
             )
         })?),
     };

@@ -92,9 +92,7 @@ pub fn check_dialect(schema: &Value) -> Result<(), String> {
             // An object would be the schema of a property with that name.
             let named = object.get("$schema").filter(|named| !named.is_object());
             if let Some(other) = named.filter(|named| **named != DIALECT) {
-                return Err(format!(
-                    "unsupported dialect {other}; use {DIALECT}"
-                ));
+                return Err(format!("unsupported dialect {other}; use {DIALECT}"));
             }
             for name in ["$ref", "$dynamicRef"] {
                 let target = object.get(name).and_then(Value::as_str);

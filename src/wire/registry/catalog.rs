@@ -136,10 +136,7 @@ impl Catalog {
                 if !is_tool_name(alias.name)
                     || self.aliases.insert(alias.name, tool.clone()).is_some()
                 {
-                    return Err(CatalogError(format!(
-                        "duplicate name {}",
-                        alias.name
-                    )));
+                    return Err(CatalogError(format!("duplicate name {}", alias.name)));
                 }
             }
             if self.tools.insert(name.clone(), tool).is_some() {

@@ -287,7 +287,8 @@ impl Tool {
         // Ignoring it would be wrong: nothing would be encrypted or decrypted, but the caller would assume that it
         // was.
         if let Some(secret) = alias.secrets.iter().find(|name| given(arguments, name)) {
-            let words = format!("`{secret}` is not accepted: credentials must not pass through a model");
+            let words =
+                format!("`{secret}` is not accepted: credentials must not pass through a model");
             let hint = "Nothing was done. Leave it out: the owner of the box configures a file that contains it.";
             return Err(ToolError::new(words).hint(hint));
         }

@@ -217,7 +217,11 @@ fn gone(message: String) -> BackendError {
 fn failed(cause: BusError) -> BackendError {
     let (name, words) = match cause {
         BusError::Answer { name, words } => (name, words),
-        BusError::Gone(cause) => return gone(format!("the connection to the system bus was lost: {cause}")),
+        BusError::Gone(cause) => {
+            return gone(format!(
+                "the connection to the system bus was lost: {cause}"
+            ));
+        }
         BusError::Malformed(_) => {
             let words = format!("the system bus sent an invalid message: {cause}");
             return BackendError::new(ErrorKind::Failed, words);

@@ -68,9 +68,7 @@ impl SmartDisk {
             }
         }
         if let Some(used) = self.used_percent.filter(|used| *used >= WORN_PERCENT) {
-            all.push(format!(
-                "{disk}: {used} % of its rated life is used up"
-            ));
+            all.push(format!("{disk}: {used} % of its rated life is used up"));
         }
         all
     }

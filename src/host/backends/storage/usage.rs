@@ -70,8 +70,8 @@ impl Storage {
         }
         let bytes = [finished.stdout.head, finished.stdout.tail].concat();
         let usage = read(&bytes, most, |path| reach.path(path));
-        let mut usage = usage
-            .ok_or_else(|| BackendError::new(ErrorKind::Failed, "du's output is invalid"))?;
+        let mut usage =
+            usage.ok_or_else(|| BackendError::new(ErrorKind::Failed, "du's output is invalid"))?;
         usage.incomplete = incomplete;
         Ok(usage)
     }

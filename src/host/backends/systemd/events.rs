@@ -112,7 +112,10 @@ impl UnitNews {
             Some("NameOwnerChanged") => {
                 return Err(BackendError {
                     retry: true,
-                    ..BackendError::new(ErrorKind::Unavailable, "systemd disconnected from the system bus")
+                    ..BackendError::new(
+                        ErrorKind::Unavailable,
+                        "systemd disconnected from the system bus",
+                    )
                 });
             }
             _ => {}

@@ -157,7 +157,9 @@ impl Systemd {
 /// Returns the first value of an answer.
 fn first<T>(answer: Vec<Value>, read: fn(Value) -> Option<T>) -> Result<T, BackendError> {
     let first = answer.into_iter().next().and_then(read);
-    first.ok_or_else(|| BackendError::new(ErrorKind::Failed, "systemd's answer has an unexpected type"))
+    first.ok_or_else(|| {
+        BackendError::new(ErrorKind::Failed, "systemd's answer has an unexpected type")
+    })
 }
 
 /// Returns the rows of a list.

@@ -165,7 +165,10 @@ impl SystemdUnitsView {
         let data: Value = serde_json::from_str(answer).unwrap_or_default();
         let job = data.pointer("/data/0").and_then(Value::as_str);
         let job = job.ok_or_else(|| {
-            BackendError::new(ErrorKind::Failed, "systemd did not name the job that it created")
+            BackendError::new(
+                ErrorKind::Failed,
+                "systemd did not name the job that it created",
+            )
         })?;
         let Ok(result) = timeout(JOB_TIME, jobs.result(job)).await else {
             return Ok("running".to_owned());
