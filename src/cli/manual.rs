@@ -52,8 +52,8 @@ fn tools() -> String {
             let words = prose(&tool.definition().description);
             let remarks = prose(&sentence(&reference::remarks(tool)));
             let members = [
-                ("Takes:", reference::arguments(tool)),
-                ("Answers:", outer(reference::answer(tool))),
+                ("Arguments:", reference::arguments(tool)),
+                ("Result:", outer(reference::answer(tool))),
             ];
             let members = members
                 .into_iter()
@@ -213,7 +213,7 @@ fn values(arg: &Arg) -> String {
 
 /// The keys of a settings file, read from its sample: comments, then `#key = value`, below `[section]`.
 fn keys(sample: &str) -> String {
-    let mut text = ".Ss In the head of the file\n".to_owned();
+    let mut text = ".Ss Top-level keys\n".to_owned();
     let (mut entries, mut words) = (Vec::new(), Vec::new());
     // The sample's introduction is written by hand in the pages.
     let (_, sample) = sample.split_once("\n\n").unwrap();

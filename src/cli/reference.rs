@@ -83,7 +83,7 @@ pub fn tools(catalog: &Catalog) -> String {
             for paragraph in tool.definition().description.split("\n\n") {
                 text.push_str(&wrapped(paragraph, 4));
             }
-            for (title, members) in [("arguments", arguments(tool)), ("answer", answer(tool))] {
+            for (title, members) in [("arguments", arguments(tool)), ("result", answer(tool))] {
                 if !members.is_empty() {
                     let _ = writeln!(text, "    {title}");
                 }
@@ -210,7 +210,7 @@ fn kind(schema: &Map<String, Value>, taken: bool, always: bool) -> String {
     }
     match (taken, always) {
         (true, true) => said.push("required".to_owned()),
-        (false, false) => said.push("where there is one".to_owned()),
+        (false, false) => said.push("optional".to_owned()),
         _ => {}
     }
     said.join(", ")
