@@ -46,7 +46,7 @@ impl Notify {
             Ok(now) => self.send(&[NotifyState::Reloading, now]),
             // Without the time, systemd 253 and later would stop the service.
             Err(cause) => {
-                tracing::warn!(%cause, "reading the clock failed, so the reload is not announced to systemd")
+                tracing::warn!(%cause, "reading the clock failed, so the reload is not announced to systemd");
             }
         }
     }

@@ -74,7 +74,7 @@ impl JobEnds {
             match job {
                 Ok(job) => self.waiting.push_back(end_of(job)),
                 Err(cause) => {
-                    tracing::error!(%cause, "the helper reported an invalid end of a job")
+                    tracing::error!(%cause, "the helper reported an invalid end of a job");
                 }
             }
         }
