@@ -338,11 +338,11 @@ mod tests {
                     available because profile is not compatible with device (connection type is not \"loopback\")).\n";
         assert!(
             complaint(said)
-                .starts_with("NetworkManager says: Connection activation failed: No suitable")
+                .starts_with("NetworkManager reports: Connection activation failed: No suitable")
         );
         assert_eq!(
             complaint("a\nError: NetworkManager is not running.\n\n"),
-            "NetworkManager says: NetworkManager is not running"
+            "NetworkManager reports: NetworkManager is not running"
         );
         assert_eq!(complaint(""), "nmcli failed and gave no reason");
         assert!(!complaint("\u{1b}[2J").contains('\u{1b}'));

@@ -324,7 +324,7 @@ mod tests {
             ),
             ("/run/NetworkManager/resolv.conf", Ok(Owner::NetworkManager)),
             ("/run/resolvconf/resolv.conf", Err("resolvconf writes")),
-            ("/run/other/\u{1b}[2J", Err("leads to /run/other/^[[2J")),
+            ("/run/other/\u{1b}[2J", Err("links to /run/other/^[[2J")),
         ] {
             fs::remove_file(&path).unwrap();
             symlink(link, &path).unwrap();

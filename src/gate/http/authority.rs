@@ -456,7 +456,7 @@ mod tests {
             let error = authority.ensure(&subjects(&[bad], &[]), now()).unwrap_err();
             let said = error.to_string();
             assert!(
-                said.contains(&format!("cannot sign for {bad}. Take {bad} out")),
+                said.contains(&format!("cannot sign for {bad}. Remove {bad} from")),
                 "{said}"
             );
         }

@@ -547,7 +547,13 @@ mod tests {
         let asked = house.until(&change, ChangeStatus::Pending).await;
         let moved = asked.moved.unwrap();
         assert_eq!(moved, house.state.document().revision);
-        assert!(asked.decided_by.is_none() && asked.words.unwrap().contains("moved"));
+        assert!(
+            asked.decided_by.is_none()
+                && asked
+                    .words
+                    .unwrap()
+                    .contains("was modified after the proposal")
+        );
         assert_eq!(house.runs(), 0);
         house.approve(&change).await;
         house.until(&change, ChangeStatus::Applied).await;

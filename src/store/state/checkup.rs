@@ -296,7 +296,7 @@ mod tests {
             ),
             (
                 "INSERT INTO meta VALUES ('refused:8', 'x')",
-                "revision 8 is noted",
+                "revision 8 is recorded",
             ),
             ("DELETE FROM snapshot", "no snapshot"),
             (

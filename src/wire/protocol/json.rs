@@ -272,7 +272,7 @@ mod tests {
             parse(br#"{"a":1,"a":2}"#)
                 .unwrap_err()
                 .to_string()
-                .contains("twice")
+                .contains("duplicate key")
         );
         assert!(parse(br#"{"x":[{"a":1,"b":0,"a":1}]}"#).is_err());
     }

@@ -314,7 +314,7 @@ mod tests {
             r#"{"_meta":{"mine":{"a":1,"\u0061":1}}}"#,
             r#"{"_meta":{"mine":[{"a":1,"a":1}]}}"#,
         ] {
-            assert!(read(text).unwrap_err().contains("twice"), "{text}");
+            assert!(read(text).unwrap_err().contains("duplicate key"), "{text}");
         }
         let many = |n: usize| {
             let all: Vec<String> = (0..n).map(|n| format!("\"{n}\":0")).collect();
