@@ -115,7 +115,7 @@ fn an_agent_sees_what_it_has_proposed_and_takes_it_back() {
         .call("change_withdraw", json!({ "change": first }))
         .send()
         .failure();
-    assert!(failure.contains("withdrawn already"), "{failure}");
+    assert!(failure.contains("already withdrawn"), "{failure}");
     assert_eq!(ids(json!({})), std::slice::from_ref(&second));
     assert_eq!(ids(json!({ "all": true })), [second, first.clone()]);
     assert_eq!(read(&client, &first)["status"], "withdrawn");

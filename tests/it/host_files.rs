@@ -233,7 +233,7 @@ fn a_pipe_is_not_opened_and_what_may_be_read_may_not_be_written() {
             .success()
     );
     let refused = home.failure("file_read", &pipe, &nothing);
-    assert!(refused.contains("is no regular file"), "{refused}");
+    assert!(refused.contains("is not a regular file"), "{refused}");
     // Readable, but not writable.
     let text = json!({ "text": "x" });
     let refused = home.failure("file_write", &home.path("open/a.conf"), &text);

@@ -494,7 +494,7 @@ fn the_owner_tries_the_channels_by_hand() {
     let words = String::from_utf8(tried.stdout).unwrap();
     assert_eq!(
         words,
-        "hook did not accept it: it answered 404 Not Found and not 200\n"
+        "hook did not accept it: it answered 404 Not Found, not 200\n"
     );
     assert_eq!(notify(&server, &["test", "nobody"]).status.code(), Some(1));
 }

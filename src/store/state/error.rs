@@ -160,12 +160,10 @@ impl fmt::Display for StateError {
             Self::Failed { path, cause } => write!(f, "{}: {cause}", path.display()),
             Self::Patch(why) => write!(f, "the patch was rejected, nothing was changed: {why}"),
             Self::Pointer(why) => why.fmt(f),
-            Self::TooLarge { bytes, most } => {
-                write!(
-                    f,
-                    "the change has {bytes} bytes, the limit is {most}: split it"
-                )
-            }
+            Self::TooLarge { bytes, most } => write!(
+                f,
+                "the change has {bytes} bytes, the limit is {most}: split it"
+            ),
             Self::NotYet { revision, newest } => write!(
                 f,
                 "revision {revision} does not exist yet: the newest is {newest}"
