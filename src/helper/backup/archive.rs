@@ -1,0 +1,210 @@
+//! Archives of directories: packs, lists and unpacks them with the host's tar.
+//!
+//! They are compressed with zstd and have numeric owners, extended attributes and ACLs.
+
+use std::path::Path;
+
+use crate::context::refusal::Refusal;
+use crate::processes::step_error::{Halt, Work};
+
+/// Options that packing and unpacking share.
+const KEPT: [&str; 5] = [
+    "--zstd",
+    "--numeric-owner",
+    "--xattrs",
+    "--xattrs-include=*",
+    "--acls",
+];
+
+/// The longest entry name that is checked. No backup has a longer one.
+const NAME_BYTES: usize = 64 * 1024;
+
+/// tar's exit status when files changed while they were read.
+const CHANGED: i32 = 1;
+
+/// What goes into an archive.
+#[derive(Debug)]
+pub struct Contents {
+    /// The directory that the entry names are relative to.
+    pub directory: String,
+    /// The part of it to archive: `.`, or `./` and a name.
+    pub name: String,
+    /// Paths to leave out, beginning with `./`.
+    pub without: Vec<String>,
+}
+
+/// The result of packing.
+#[derive(Debug)]
+pub struct Packed {
+    /// The number of entries.
+    pub entries: u64,
+    /// Whether some files changed while they were read.
+    pub changed: bool,
+}
+
+/// Creates an archive. Files on other file systems are not included.
+pub async fn pack(
+    work: &mut Work<'_>,
+    contents: &Contents,
+    archive: &Path,
+) -> Result<Packed, Halt> {
+    let mut args = vec![
+        "--create".to_owned(),
+        "--verbose".to_owned(),
+        "--quoting-style=escape".to_owned(),
+        format!("--file={}", archive.display()),
+        "--format=posix".to_owned(),
+        "--sparse".to_owned(),
+        "--one-file-system".to_owned(),
+        "--warning=no-file-ignored".to_owned(),
+    ];
+    args.extend(KEPT.map(str::to_owned));
+    args.push(format!("--directory={}", contents.directory));
+    args.extend(["--anchored", "--no-wildcards"].map(str::to_owned));
+    args.extend(
+        contents
+            .without
+            .iter()
+            .map(|out| format!("--exclude={out}")),
+    );
+    args.extend(["--".to_owned(), contents.name.clone()]);
+    let mut entries = 0;
+    let count = |bytes: &[u8]| entries += lines(bytes);
+    let (code, complaint) = work.run(("tar", args), count).await?;
+    if code != 0 && code != CHANGED {
+        return Err(failed("the archive cannot be written", &complaint).into());
+    }
+    let changed = code == CHANGED;
+    Ok(Packed { entries, changed })
+}
+
+/// Reads an archive to its end and counts its entries.
+///
+/// # Errors
+/// Also fails if an entry would be unpacked outside the target directory.
+pub async fn count(work: &mut Work<'_>, archive: &Path) -> Result<u64, Halt> {
+    let args = [
+        "--list".to_owned(),
+        "--quoting-style=escape".to_owned(),
+        "--zstd".to_owned(),
+        "--absolute-names".to_owned(),
+        format!("--file={}", archive.display()),
+    ];
+    let mut names = Names::default();
+    let (code, complaint) = work
+        .run(("tar", args.into()), |bytes| names.read(bytes))
+        .await?;
+    if code != 0 {
+        return Err(failed("the archive cannot be read", &complaint).into());
+    }
+    if let Some(name) = names.outside {
+        let message = format!("the archive has an entry outside its root: {name}");
+        return Err(Refusal::failed(message).into());
+    }
+    Ok(names.count)
+}
+
+/// Unpacks an archive into a new directory. tar itself creates links after all files, so that no file can be written
+/// elsewhere through one. It writes no file above the directory.
+pub async fn unpack(work: &mut Work<'_>, archive: &Path, into: &str) -> Result<(), Halt> {
+    let mut args = vec![
+        "--extract".to_owned(),
+        format!("--file={}", archive.display()),
+        "--same-owner".to_owned(),
+        "--same-permissions".to_owned(),
+        format!("--directory={into}"),
+    ];
+    args.extend(KEPT.map(str::to_owned));
+    let (code, complaint) = work.run(("tar", args), |_| {}).await?;
+    if code != 0 {
+        return Err(failed("the archive cannot be unpacked", &complaint).into());
+    }
+    Ok(())
+}
+
+/// Returns the SHA-256 of a file in hexadecimal digits.
+pub async fn digest(work: &mut Work<'_>, file: &Path) -> Result<String, Halt> {
+    let args = vec!["--".to_owned(), file.display().to_string()];
+    let mut said = Vec::new();
+    let hear = |bytes: &[u8]| said.extend(bytes.iter().take(DIGEST_CHARS));
+    let (code, complaint) = work.run(("sha256sum", args), hear).await?;
+    said.truncate(DIGEST_CHARS);
+    let digest = String::from_utf8_lossy(&said).into_owned();
+    let whole = digest.len() == DIGEST_CHARS && digest.bytes().all(|b| b.is_ascii_hexdigit());
+    if code != 0 || !whole {
+        return Err(failed("the file cannot be read", &complaint).into());
+    }
+    Ok(digest)
+}
+
+const DIGEST_CHARS: usize = 64;
+
+fn failed(what: &str, complaint: &str) -> Refusal {
+    let cause = complaint.lines().next().unwrap_or("no reason given");
+    Refusal::failed(format!("{what}: {cause}"))
+}
+
+/// Counts the line ends in `bytes`.
+pub fn lines(bytes: &[u8]) -> u64 {
+    let parts = bytes.split_inclusive(|byte| *byte == b'\n');
+    parts.filter(|part| part.ends_with(b"\n")).count() as u64
+}
+
+/// The entry names of an archive, one a line, parsed as they arrive.
+#[derive(Debug, Default)]
+struct Names {
+    rest: Vec<u8>,
+    count: u64,
+    outside: Option<String>,
+}
+
+impl Names {
+    fn read(&mut self, bytes: &[u8]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = NAME_BYTES.saturating_sub(self.rest.len());
+            self.rest.extend(part.iter().take(room));
+            if part.len() > room {
+                self.outside = Some("an unterminated name".to_owned());
+            }
+            if part.ends_with(b"\n") {
+                let name = std::mem::take(&mut self.rest);
+                self.count += 1;
+                let name = String::from_utf8_lossy(&name);
+                let leads_out =
+                    name.starts_with('/') || name.trim_end().split('/').any(|p| p == "..");
+                if leads_out {
+                    self.outside = Some(name.chars().take(200).collect());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::archive::*;
+
+    #[test]
+    fn names_that_lead_out_are_found_however_they_come() {
+        let read = |parts: &[&str]| {
+            let mut names = Names::default();
+            for part in parts {
+                names.read(part.as_bytes());
+            }
+            (names.count, names.outside)
+        };
+        let good = ["./\n./a", "\n./a/..b\n", "./a\\n/etc\n"];
+        assert_eq!(read(&good), (4, None));
+        for bad in [
+            &["/etc/passwd\n"][..],
+            &["./a/", "../../b\n"],
+            &["..\n"],
+            &["./a/..\n"],
+            &["./a\n/", "b\n./c\n"],
+        ] {
+            assert!(read(bad).1.is_some(), "{bad:?}");
+        }
+        let long = "x".repeat(NAME_BYTES + 1);
+        assert!(read(&[&long]).1.is_some());
+    }
+}

@@ -1,0 +1,305 @@
+//! Creates a backup: first the archive, then the manifest.
+//!
+//! An interrupted backup leaves nothing behind. The restic backend uses the lookup of the source too.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use gatewren_base::sys::files::{FileError, create_private, sync_directory_of, write_private};
+use gatewren_base::sys::{host_name, now_ms, own_pid, rfc3339};
+use gatewren_wire::exec::{ArchiveFormat, Backup, BackupId, ContainerName, Subject};
+
+use super::archive;
+use super::archive::Contents;
+use super::check::{ARCHIVE, CONFIG, FORMAT, MANIFEST};
+use super::targets::Target;
+use crate::context::container_locks::Claim;
+use crate::context::containers::Running;
+use crate::context::helper_context::House;
+use crate::context::refusal::Refusal;
+use crate::host::allowed_paths::{Ground, Place};
+use crate::lxc::paths::plain;
+use crate::lxc::{config_files, definition};
+use crate::processes::freeze_guard::{Frost, still};
+use crate::processes::staging_dir::Stage;
+use crate::processes::step_error::{Halt, Work};
+
+/// How long freezing a container may take. After that its processes continue and the backup fails.
+const FREEZE_TIME: Duration = Duration::from_secs(10);
+
+/// What a backup is made of.
+pub struct Source<'a> {
+    /// Its files.
+    pub contents: Contents,
+    /// The container that the files belong to.
+    pub container: Option<Definition<'a>>,
+    /// Held open, so that the directory stays the one that was checked.
+    _place: Option<Place>,
+}
+
+/// The definition of a container that is claimed for this operation.
+pub struct Definition<'a> {
+    _claim: Claim<'a>,
+    /// The text of its configuration file.
+    pub text: String,
+    directory: PathBuf,
+    mode: Option<u32>,
+    running: Option<Running>,
+}
+
+/// Creates a backup and returns its manifest.
+pub async fn create(
+    work: &mut Work<'_>,
+    target: &Target,
+    (subject, freeze): (&Subject, bool),
+) -> Result<Backup, Halt> {
+    let place = target.clone();
+    let (path, _lock) = work.aside(move || place.locked()).await?;
+    let mut source = sought(work, subject).await?;
+    leave_out(&mut source.contents, &path)?;
+    let mut backup = begun(subject);
+    let name = backup.backup.to_string();
+    let stage = Stage::private(&path, &name).await?;
+    let filled = fill(work, stage.path(), (&source, freeze, &mut backup)).await;
+    let done = match filled {
+        Ok(()) => {
+            let (from, to) = (stage.path().to_owned(), path.join(name));
+            work.aside(move || settle(&from, &to, backup)).await
+        }
+        Err(halt) => Err(halt),
+    };
+    stage.clear().await;
+    done.map(|backup| Backup {
+        target: Some(target.name.clone()),
+        format: None,
+        ..backup
+    })
+}
+
+/// Resolves the source of a backup.
+pub async fn sought<'a>(work: &mut Work<'a>, subject: &Subject) -> Result<Source<'a>, Halt> {
+    match subject {
+        Subject::Container(name) => of_container(work, name).await,
+        Subject::Path(path) => of_host(work, path).await,
+    }
+}
+
+/// Excludes a target below the source: the backup would contain itself.
+pub fn leave_out(contents: &mut Contents, target: &Path) -> Result<(), Refusal> {
+    let whole = Path::new(&contents.directory).canonicalize();
+    let (Ok(whole), Ok(target)) = (whole, target.canonicalize()) else {
+        return Ok(());
+    };
+    if whole.starts_with(&target) {
+        let message = "a backup target cannot contain a backup of itself; name another target, or a path outside it";
+        return Err(Refusal::bad_command(message));
+    }
+    let below = target.strip_prefix(whole).ok();
+    let below = below.map(|path| format!("./{}", path.display()));
+    contents.without.extend(below);
+    Ok(())
+}
+
+/// Returns a manifest with what is known before anything is written.
+pub fn begun(subject: &Subject) -> Backup {
+    let (container, path) = match subject {
+        Subject::Container(name) => (Some(name.clone()), None),
+        Subject::Path(path) => (None, Some(path.clone())),
+    };
+    let made = rfc3339(now_ms());
+    Backup {
+        backup: BackupId::new(container.clone(), &made),
+        target: None,
+        container,
+        path,
+        made,
+        host: host_name().unwrap_or_default(),
+        archive_bytes: None,
+        entries: None,
+        was_running: false,
+        was_frozen: false,
+        changed_meanwhile: false,
+        format: None,
+    }
+}
+
+/// Freezes a container; `None` if it is frozen already or has no freezer.
+async fn frozen(work: &mut Work<'_>, running: &Running) -> Result<Option<Frost>, Halt> {
+    let begun = Frost::begin(work.house, running);
+    let begun = begun
+        .map_err(|cause| Refusal::failed(format!("the container cannot be frozen: {cause}")))?;
+    let Some(frost) = begun else {
+        return Ok(None);
+    };
+    match work.pump.wait(timeout(FREEZE_TIME, still(running))).await {
+        Ok(Ok(())) => Ok(Some(frost)),
+        Ok(Err(_)) => {
+            let message = "the container could not be frozen in 10 s; back it up while it runs (freeze: false)";
+            Err(Refusal::failed(message).into())
+        }
+        Err(why) => Err(Halt::Killed(why)),
+    }
+}
+
+/// Freezes the container if it runs and `freeze` is set, and records its state in the manifest.
+pub async fn stilled(
+    work: &mut Work<'_>,
+    (source, freeze, backup): (&Source<'_>, bool, &mut Backup),
+) -> Result<Option<Frost>, Halt> {
+    let running = source.container.as_ref();
+    let running = running.and_then(|own| own.running.as_ref());
+    let frost = match running {
+        Some(running) if freeze => frozen(work, running).await?,
+        _ => None,
+    };
+    backup.was_running = running.is_some();
+    backup.was_frozen = running.is_some_and(Running::is_frozen);
+    Ok(frost)
+}
+
+/// Returns the storage format of a backup, and the place of its container.
+pub fn format(version: u32, own: Option<&Definition<'_>>) -> ArchiveFormat {
+    ArchiveFormat {
+        version,
+        sha256: String::new(),
+        config_sha256: None,
+        directory: own.map(|own| own.directory.display().to_string()),
+        directory_mode: own.and_then(|own| own.mode),
+    }
+}
+
+/// Writes everything but the manifest into a directory, and completes the manifest's fields.
+async fn fill(
+    work: &mut Work<'_>,
+    stage: &Path,
+    (source, freeze, backup): (&Source<'_>, bool, &mut Backup),
+) -> Result<(), Halt> {
+    let own = source.container.as_ref();
+    let frost = stilled(work, (source, freeze, &mut *backup)).await?;
+    let archive = stage.join(ARCHIVE);
+    let packed = archive::pack(work, &source.contents, &archive).await;
+    drop(frost);
+    let packed = packed?;
+    (backup.entries, backup.changed_meanwhile) = (Some(packed.entries), packed.changed);
+    let mut config_sha256 = None;
+    if let Some(own) = own {
+        let config = stage.join(CONFIG);
+        write(&config, own.text.as_bytes()).map_err(|e| unwritten(&e))?;
+        config_sha256 = Some(archive::digest(work, &config).await?);
+    }
+    let facts = fs::metadata(&archive).map_err(|e| unwritten(&e))?;
+    backup.archive_bytes = Some(facts.len());
+    backup.format = Some(ArchiveFormat {
+        sha256: archive::digest(work, &archive).await?,
+        config_sha256,
+        ..format(FORMAT, own)
+    });
+    Ok(())
+}
+
+/// Writes the manifest, then renames the finished backup to its final name in one step.
+fn settle(from: &Path, to: &Path, backup: Backup) -> Result<Backup, Refusal> {
+    let kept = || {
+        let archive = from.join(ARCHIVE);
+        File::open(&archive)
+            .and_then(|file| file.sync_all())
+            .map_err(|cause| FileError::new("keep", &archive, cause))?;
+        write_manifest(from, &backup)?;
+        fs::rename(from, to).map_err(|cause| FileError::new("keep", to, cause))?;
+        sync_directory_of(to)
+    };
+    kept().map_err(|e| unwritten(&e))?;
+    Ok(backup)
+}
+
+/// Writes the manifest into the backup's directory.
+pub fn write_manifest(directory: &Path, backup: &Backup) -> Result<(), FileError> {
+    let mut manifest = serde_json::to_vec_pretty(backup).unwrap_or_default();
+    manifest.push(b'\n');
+    write_private(&directory.join(MANIFEST), &manifest)
+}
+
+/// Writes a new file and syncs it to disk.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let mut file = create_private(path)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    written.map_err(|cause| FileError::new("write", path, cause))
+}
+
+/// The refusal for a backup that could not be written.
+pub fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
+    Refusal::failed(format!("the backup cannot be written: {cause}"))
+}
+
+async fn of_container<'a>(work: &mut Work<'a>, name: &ContainerName) -> Result<Source<'a>, Halt> {
+    let house: &'a House = work.house;
+    let config = plain(house, name)?;
+    let claim = house.claims.take(name)?;
+    if !config_files::is_directory(&config) {
+        let message = format!(
+            "the root file system of '{name}' is not a directory; use the tools of its storage instead"
+        );
+        return Err(Refusal::failed(message).into());
+    }
+    let standing = work.pump.wait(house.containers.ask(name)).await;
+    let running = standing.map_err(Halt::Killed)??.running;
+    let directory = house.containers.definitions().directory(name);
+    let mode = fs::metadata(&directory).map(|facts| facts.mode() & 0o7777);
+    Ok(Source {
+        contents: Contents {
+            directory: config_files::root_of(&config)?.display().to_string(),
+            name: ".".to_owned(),
+            without: Vec::new(),
+        },
+        container: Some(Definition {
+            _claim: claim,
+            text: definition::read(&config)?,
+            mode: mode.ok(),
+            directory,
+            running,
+        }),
+        _place: None,
+    })
+}
+
+async fn of_host<'a>(work: &mut Work<'a>, path: &str) -> Result<Source<'a>, Halt> {
+    let policy = work.house.policy.now();
+    let ground = Ground::new(work.house, "backup_paths", policy.backup_paths.clone());
+    let path = path.to_owned();
+    let (place, contents) = work
+        .aside(move || {
+            let place = ground.find(&path)?;
+            if place.facts.is_dir() {
+                let without = ground.kept_below(&place.path);
+                return Ok((place, (".".to_owned(), without)));
+            }
+            let split = Path::new(&path);
+            let (Some(parent), Some(name)) = (split.parent(), split.file_name()) else {
+                return Err(place.is_no("directory"));
+            };
+            let name = format!("./{}", name.to_string_lossy());
+            Ok((ground.find(&parent.to_string_lossy())?, (name, Vec::new())))
+        })
+        .await?;
+    let (name, without) = contents;
+    // `tar` reaches the directory through this process's descriptor: it is the one that was checked.
+    let handle = place.handle();
+    let number = handle.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Source {
+        contents: Contents {
+            directory: format!("/proc/{}/fd/{number}", own_pid()),
+            name,
+            without: without
+                .iter()
+                .map(|path| format!("./{}", path.display()))
+                .collect(),
+        },
+        container: None,
+        _place: Some(place),
+    })
+}

@@ -1,0 +1,12 @@
+//! Backups: targets, archives, restic repositories, and how each is made, verified and restored.
+
+pub mod archive;
+pub mod check;
+pub mod create;
+pub mod mounts;
+pub mod operations;
+pub mod restic;
+pub mod restic_create;
+pub mod restic_store;
+pub mod restore;
+pub mod targets;

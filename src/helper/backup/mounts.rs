@@ -1,0 +1,96 @@
+//! Mounts and unmounts the disk or the share of a backup target.
+
+use std::path::Path;
+
+use gatewren_base::config::BackupStore;
+use gatewren_base::sys::files::private_dir;
+use gatewren_wire::exec::{Ending, KillReason, TargetName};
+
+use super::targets::{Target, is_mounted, named, no_state, private, silent};
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::programs::find;
+use crate::context::refusal::Refusal;
+use crate::context::tools;
+use crate::context::tools::Tool;
+use crate::processes::answers::to_its_end;
+
+/// Mount options for a disk or share that may hold untrusted files.
+const HARMLESS: &str = "nosuid,nodev,noexec";
+
+/// Mounts the disk or share of a target. Does nothing if it is already mounted.
+pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<Ending, Refusal> {
+    let target = named(house, name)?;
+    let place = to_be_mounted(&target)?.to_owned();
+    if is_mounted(&place) {
+        return Ok(Ending::Exited { code: 0 });
+    }
+    let at = place.display().to_string();
+    let (program, args) = match &target.store {
+        BackupStore::Share { share, credentials } => {
+            private(credentials)?;
+            let options =
+                format!("credentials={credentials},file_mode=0600,dir_mode=0700,{HARMLESS}");
+            // Runs mount.cifs itself, not mount(8): a kill then hits the process that waits for the server.
+            (
+                "mount.cifs",
+                vec![share.clone(), at, "-o".to_owned(), options],
+            )
+        }
+        // `-i`: a helper program of a user-space file system would have to keep running.
+        BackupStore::Disk(source) => {
+            let args = ["-i", "-o", HARMLESS, "--source", source, "--target", &at];
+            ("mount", args.map(str::to_owned).into())
+        }
+        BackupStore::Directory(_) | BackupStore::Restic { .. } => return Err(no_state()),
+    };
+    find(program)?;
+    to_its_end(move || private_dir(&place).map_err(|e| Refusal::failed(e.to_string()))).await?;
+    let tool = Tool {
+        name: program,
+        args,
+    };
+    carried(house, pump, (name, &tool)).await
+}
+
+/// Unmounts a target. Does nothing if it is not mounted.
+pub async fn unmount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<Ending, Refusal> {
+    let target = named(house, name)?;
+    let place = to_be_mounted(&target)?;
+    if !is_mounted(place) {
+        return Ok(Ending::Exited { code: 0 });
+    }
+    let tool = Tool {
+        name: "umount",
+        args: vec!["--".to_owned(), place.display().to_string()],
+    };
+    carried(house, pump, (name, &tool)).await
+}
+
+/// Runs the tool. A timeout is reported as a server or disk that does not respond, not as a fault of the program.
+async fn carried(
+    house: &House,
+    pump: &mut Pump,
+    (name, tool): (&TargetName, &Tool),
+) -> Result<Ending, Refusal> {
+    match tools::carry(tool, pump, &house.strays).await? {
+        Ending::Killed {
+            why: KillReason::Timeout,
+        } => Err(silent(name)),
+        ending => Ok(ending),
+    }
+}
+
+fn to_be_mounted(target: &Target) -> Result<&Path, Refusal> {
+    match (&target.store, target.mount_place()) {
+        (BackupStore::Disk(_) | BackupStore::Share { .. }, None) => Err(no_state()),
+        (_, Some(place)) => Ok(place),
+        _ => {
+            let name = &target.name;
+            let message = format!(
+                "backup target '{name}' is neither a disk nor a share, so it cannot be mounted"
+            );
+            Err(Refusal::bad_command(message))
+        }
+    }
+}

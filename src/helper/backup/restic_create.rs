@@ -1,0 +1,294 @@
+//! Creates a backup in a restic repository: one snapshot, which appears only when it is complete.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use gatewren_base::sys::files::private_dir;
+use gatewren_wire::exec::{Backup, Stream, Subject};
+
+use super::archive::Contents;
+use super::check::CONFIG;
+use super::create::{
+    Source, begun, format, leave_out, sought, stilled, unwritten, write, write_manifest,
+};
+use super::restic::{Lines, Order, Restic, order};
+use super::restic_store::{FORMAT, FROZEN, OURS, RUNNING};
+use super::targets::{Target, no_state};
+use crate::context::refusal::Refusal;
+use crate::processes::staging_dir::Stage;
+use crate::processes::step_error::{Halt, Work};
+
+/// The directory where the definitions are assembled, in the helper's state directory, with one directory for each
+/// target.
+const PLACE: &str = "restic";
+
+/// restic's exit status if it could not read everything.
+const INCOMPLETE: i32 = 3;
+
+/// The end of its error message if a file did not exist any more (ENOENT).
+const GONE: &[u8] = b"\"Err\":2}";
+
+/// A line of restic's output.
+#[derive(Deserialize)]
+struct Said {
+    message_type: String,
+    percent_done: Option<f64>,
+    total_bytes: Option<u64>,
+    data_added: Option<u64>,
+    snapshot_id: Option<String>,
+}
+
+/// The result of a backup, from restic's output.
+#[derive(Default)]
+struct Heard {
+    percent: u8,
+    summary: Option<Said>,
+    gone: bool,
+    unread: Option<String>,
+}
+
+/// Creates a backup and returns its manifest.
+pub async fn create(
+    work: &mut Work<'_>,
+    (restic, target): (&Restic, &Target),
+    (subject, freeze): (&Subject, bool),
+) -> Result<Backup, Halt> {
+    let (own, home) = (target.clone(), work.house.state.clone());
+    let (directory, _lock) = work
+        .aside(move || {
+            let place = home
+                .ok_or_else(no_state)?
+                .join(PLACE)
+                .join(own.name.as_str());
+            private_dir(&place).map_err(|e| Refusal::failed(e.to_string()))?;
+            let lock = own.lock(&place)?;
+            Ok((place, lock))
+        })
+        .await?;
+    let mut source = sought(work, subject).await?;
+    if let Some(path) = &restic.path {
+        leave_out(&mut source.contents, path)?;
+    }
+    restic.unlock(work).await;
+    let mut backup = begun(subject);
+    // The same name each time: restic compares with the last snapshot of the same paths.
+    let name = backup
+        .container
+        .as_ref()
+        .map_or("host", |name| name.as_str());
+    let stage = Stage::private(&directory, name).await?;
+    let made = fill(work, (restic, stage.path()), (&source, freeze, &mut backup)).await;
+    stage.clear().await;
+    made.map(|()| Backup {
+        target: Some(target.name.clone()),
+        format: None,
+        ..backup
+    })
+}
+
+async fn fill(
+    work: &mut Work<'_>,
+    (restic, stage): (&Restic, &Path),
+    (source, freeze, backup): (&Source<'_>, bool, &mut Backup),
+) -> Result<(), Halt> {
+    let frost = stilled(work, (source, freeze, &mut *backup)).await?;
+    if let Some(own) = &source.container {
+        backup.format = Some(format(FORMAT, Some(own)));
+        let written = write(&stage.join(CONFIG), own.text.as_bytes());
+        written
+            .and_then(|()| write_manifest(stage, backup))
+            .map_err(|e| unwritten(&e))?;
+    }
+    let definition = source.container.as_ref().map(|_| stage);
+    let asked = asked(&source.contents, definition, backup)?;
+    let mut heard = Heard::default();
+    let (mut said, mut complained) = (Lines::default(), Lines::default());
+    let mut hear = |which: Stream, bytes: &[u8]| {
+        let mut news = None;
+        match which {
+            Stream::Stdout => said.read(bytes, &mut |line| news = heard.line(line).or(news.take())),
+            Stream::Stderr => complained.read(bytes, &mut |line| heard.complaint(line)),
+        }
+        news.map(String::into_bytes)
+    };
+    let (code, reason) = restic.run(work, asked, &mut hear).await?;
+    drop(frost);
+    let snapshot = heard
+        .summary
+        .as_ref()
+        .and_then(|said| said.snapshot_id.clone());
+    let problem = match (code, &snapshot, heard.unread.take()) {
+        (0 | INCOMPLETE, Some(_), None) => None,
+        (0 | INCOMPLETE, Some(_), Some(unread)) => {
+            Some(format!("some files cannot be read: {unread}"))
+        }
+        _ => Some(reason),
+    };
+    if let Some(problem) = problem {
+        let left = forget(restic, work, snapshot.as_deref()).await?;
+        return Err(unwritten(&format!("{problem}{left}")).into());
+    }
+    let may_change = backup.was_running && !backup.was_frozen;
+    backup.changed_meanwhile = heard.gone || may_change;
+    backup.archive_bytes = heard.summary.and_then(|said| said.data_added);
+    Ok(())
+}
+
+/// Removes an incomplete snapshot; returns a message if it could not be removed.
+async fn forget(
+    restic: &Restic,
+    work: &mut Work<'_>,
+    snapshot: Option<&str>,
+) -> Result<String, Halt> {
+    let Some(id) = snapshot.filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) else {
+        return Ok(String::new());
+    };
+    let (code, _) = restic
+        .run(work, order(&["forget", id]), &mut |_, _| None)
+        .await?;
+    Ok(if code == 0 {
+        String::new()
+    } else {
+        format!("; an incomplete snapshot {id} remains in the repository: run restic forget {id}")
+    })
+}
+
+/// Builds the command. The files are named relative to their directory. Excluded files are named by their whole path,
+/// as restic compares that.
+fn asked(
+    contents: &Contents,
+    definition: Option<&Path>,
+    backup: &Backup,
+) -> Result<Order, Refusal> {
+    let gone = |e: std::io::Error| Refusal::failed(format!("the directory cannot be read: {e}"));
+    let directory = Path::new(&contents.directory)
+        .canonicalize()
+        .map_err(gone)?;
+    let (cwd, name, whole) = if contents.name == "." {
+        let name = directory.file_name().ok_or_else(|| {
+            Refusal::bad_command("restic cannot back up / itself; name a directory below it")
+        })?;
+        // The parent of the directory that is held open, even if the path changes.
+        let parent = format!("{}/..", contents.directory);
+        (parent, PathBuf::from(name), directory.clone())
+    } else {
+        let name = contents.name.trim_start_matches("./");
+        (
+            contents.directory.clone(),
+            PathBuf::from(name),
+            directory.join(name),
+        )
+    };
+    let mut args = vec![
+        "backup".to_owned(),
+        "--json".to_owned(),
+        "--one-file-system".to_owned(),
+        format!("--tag={OURS}"),
+        format!("--tag={}", backup.backup),
+    ];
+    for (is_so, tag) in [(backup.was_running, RUNNING), (backup.was_frozen, FROZEN)] {
+        args.extend(is_so.then(|| format!("--tag={tag}")));
+    }
+    let without = contents.without.iter().map(|out| {
+        let path = whole.join(out.trim_start_matches("./"));
+        format!("--exclude={}", literal(&path.display().to_string()))
+    });
+    args.extend(without);
+    args.extend(["--".to_owned(), name.display().to_string()]);
+    args.extend(definition.map(|path| path.display().to_string()));
+    Ok(Order {
+        cwd,
+        args,
+        ..order(&[])
+    })
+}
+
+/// Escapes a path so that it is a pattern that matches only itself.
+fn literal(path: &str) -> String {
+    let mut pattern = String::new();
+    for c in path.chars() {
+        if "*?[]\\$".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+impl Heard {
+    /// Parses a line of progress; returns the message for the caller.
+    fn line(&mut self, line: &[u8]) -> Option<String> {
+        let said: Said = serde_json::from_slice(line).ok()?;
+        if said.message_type == "summary" {
+            self.summary = Some(said);
+            return None;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "from 0 to 100"
+        )]
+        let percent = (said.percent_done? * 100.0).clamp(0.0, 100.0) as u8;
+        if percent <= self.percent {
+            return None;
+        }
+        self.percent = percent;
+        let bytes = said.total_bytes.unwrap_or_default();
+        Some(format!("{percent} % of {bytes} bytes\n"))
+    }
+
+    /// Records what could not be read. A file that was deleted after its directory was read does not count.
+    fn complaint(&mut self, line: &[u8]) {
+        let is_gone = line.windows(GONE.len()).any(|part| part == GONE);
+        let skipped = line.trim_ascii_end().ends_with(b", skipping");
+        if is_gone && !skipped {
+            self.gone = true;
+        } else if line.starts_with(b"{") || skipped {
+            let told = String::from_utf8_lossy(line)
+                .trim()
+                .chars()
+                .take(300)
+                .collect();
+            self.unread.get_or_insert(told);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::restic_create::*;
+
+    /// Recorded from restic 0.14.0 of Debian 12.
+    #[test]
+    fn what_restic_says_is_understood() {
+        let mut heard = Heard::default();
+        let mut line = |text: &str| heard.line(text.as_bytes());
+        let begins =
+            r#"{"message_type":"status","percent_done":0,"total_files":1,"total_bytes":2}"#;
+        assert_eq!(line(begins), None);
+        let status = r#"{"message_type":"status","seconds_elapsed":1,"seconds_remaining":2,"percent_done":0.3400136202431773,"total_files":2947,"files_done":1002,"total_bytes":58880006,"bytes_done":20020004,"current_files":["/rootfs/many/00987"]}"#;
+        assert_eq!(line(status).unwrap(), "34 % of 58880006 bytes\n");
+        assert_eq!(line(status), None);
+        assert_eq!(line("not JSON"), None);
+        let summary = r#"{"message_type":"summary","files_new":2,"files_changed":0,"files_unmodified":0,"dirs_new":2,"dirs_changed":0,"dirs_unmodified":0,"data_blobs":1,"tree_blobs":3,"data_added":1949,"total_files_processed":2,"total_bytes_processed":4,"total_duration":0.256609017,"snapshot_id":"ff77f589"}"#;
+        assert_eq!(line(summary), None);
+        let said = heard.summary.as_ref().unwrap();
+        assert_eq!(
+            (said.data_added, said.snapshot_id.as_deref()),
+            (Some(1949), Some("ff77f589"))
+        );
+        heard.complaint(br#"{"message_type":"error","error":{"Op":"lstat","Path":"/srv/many/02944","Err":2},"during":"scan","item":"/srv/many/02944"}"#);
+        assert!(heard.gone && heard.unread.is_none());
+        heard.complaint(br#"{"message_type":"error","error":{"Op":"open","Path":"/srv/a","Err":5},"during":"archival","item":"/srv/a"}"#);
+        assert!(heard.unread.is_some());
+        let mut other = Heard::default();
+        other.complaint(b"/srv/gone does not exist, skipping\n");
+        assert!(other.unread.is_some() && !other.gone);
+    }
+
+    #[test]
+    fn a_path_is_no_pattern() {
+        assert_eq!(literal("/srv/a[1]*\\$x"), "/srv/a\\[1\\]\\*\\\\\\$x");
+    }
+}

@@ -1,0 +1,347 @@
+//! Restores a backup: into its own stopped container, as a new container, or into a new directory of the host.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use gatewren_base::sys::random_bytes;
+use gatewren_wire::exec::{Backup, BackupId, ContainerName, Ending, Subject};
+
+use super::archive;
+use super::check::{ARCHIVE, CONFIG, Checked, check};
+use super::restic::Restic;
+use super::restic_store::{Snapshot, find, unpack};
+use super::targets::Target;
+use crate::context::definitions;
+use crate::context::refusal::Refusal;
+use crate::host::allowed_paths::Ground;
+use crate::lxc::copies::{check_new, settle};
+use crate::lxc::paths::{plain, stopped};
+use crate::lxc::snapshots::{ROOTFS, exchange};
+use crate::lxc::{config_files, definition};
+use crate::processes::answers::to_its_end;
+use crate::processes::lxc_command::went_well;
+use crate::processes::staging_dir::Stage;
+use crate::processes::step_error::{Halt, Work, ending};
+
+/// The mode of a container's directory as LXC creates it.
+const MODE: u32 = 0o770;
+
+/// The directory in a stage where restic restores files.
+const UNPACKED: &str = ".gatewren-unpacked";
+
+/// A backup that can be restored.
+enum Kept {
+    /// A verified archive.
+    Archive(Checked, Box<Backup>),
+    /// A snapshot of restic, which is verified as it is restored.
+    Snapshot(Restic, Snapshot),
+}
+
+/// Restores a backup after checking that it is undamaged.
+pub async fn restore(
+    work: &mut Work<'_>,
+    target: &Target,
+    (id, subject): (&BackupId, &Subject),
+) -> Result<Ending, Refusal> {
+    match (id.container(), subject) {
+        (Some(_), Subject::Container(to)) => container(work, target, (id, to)).await,
+        (None, Subject::Path(path)) => directory(work, target, (id, path)).await,
+        (Some(_), Subject::Path(_)) => Err(Refusal::bad_command(
+            "this backup is of a container; name the container to restore it to",
+        )),
+        (None, Subject::Container(_)) => Err(Refusal::bad_command(
+            "this backup is of the host; name a new directory to restore it to",
+        )),
+    }
+}
+
+/// Restores as a container. An existing container is not touched before the restored one is complete.
+async fn container(
+    work: &mut Work<'_>,
+    target: &Target,
+    (id, to): (&BackupId, &ContainerName),
+) -> Result<Ending, Refusal> {
+    let house = work.house;
+    let _claim = house.claims.take(to)?;
+    let definitions = house.containers.definitions();
+    let directory = definitions.directory(to);
+    let is_there = definitions.file(to).exists();
+    if is_there && id.container() == Some(to) {
+        let config = plain(house, to)?;
+        stopped(house, to).await?;
+        if config_files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
+            return Err(Refusal::failed(format!(
+                "the root file system of '{to}' is not in its own directory; restore the backup under a new name"
+            )));
+        }
+    } else {
+        check_new(house, to)?;
+    }
+    let kept = match whole(work, target, id).await {
+        Ok(kept) => kept,
+        Err(halt) => return ending(Err(halt)),
+    };
+    if !is_there {
+        let stage = Stage::below(house.containers.lxcpath(), to.as_str()).await?;
+        let filled = fill(work, stage.path(), (&kept, id, to)).await;
+        return settle(house, stage, to, ending(filled)).await;
+    }
+    let stage = Stage::below(&directory, "restore").await?;
+    let mut done = ending(fill(work, stage.path(), (&kept, id, to)).await);
+    if done.as_ref().is_ok_and(went_well) {
+        let (from, rest) = (stage.path().join(to.as_str()), stage.path().join("old"));
+        let exchanged = to_its_end(move || exchange(&from, &directory, &rest)).await;
+        done = exchanged.and(done);
+    }
+    stage.clear().await;
+    done
+}
+
+/// Finds a backup; verifies it if it is an archive.
+async fn whole(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Kept, Halt> {
+    if let Some(restic) = Restic::of(work, target).await? {
+        let snapshot = find(&restic, work, (target, id)).await?;
+        return Ok(Kept::Snapshot(restic, snapshot));
+    }
+    let mut checked = check(work, target, id).await?;
+    let manifest = checked.manifest.take();
+    match (&checked.problem, manifest) {
+        (None, Some(manifest)) => Ok(Kept::Archive(checked, Box::new(manifest))),
+        (problem, _) => {
+            let problem = problem.as_deref().unwrap_or("its manifest is missing");
+            let message = format!("nothing was changed: the backup cannot be used: {problem}");
+            Err(Refusal::failed(message).into())
+        }
+    }
+}
+
+/// Creates the container, with its definition, in a stage.
+async fn fill(
+    work: &mut Work<'_>,
+    stage: &Path,
+    (kept, id, to): (&Kept, &BackupId, &ContainerName),
+) -> Result<(), Halt> {
+    let from = stage.join(to.as_str());
+    let (definition, manifest) = match kept {
+        Kept::Archive(checked, manifest) => {
+            begin(work, &from, (manifest.as_ref(), true)).await?;
+            let rootfs = from.join(ROOTFS).display().to_string();
+            archive::unpack(work, &checked.path.join(ARCHIVE), &rootfs).await?;
+            (checked.path.clone(), manifest.as_ref().clone())
+        }
+        Kept::Snapshot(restic, snapshot) => {
+            let unpacked = stage.join(UNPACKED);
+            create_private_dir(&unpacked)?;
+            let unpacked = unpack(restic, work, (snapshot, id, &unpacked)).await?;
+            let (definition, manifest) = unpacked.definition.ok_or_else(|| {
+                Refusal::failed("nothing was changed: the backup has no container definition")
+            })?;
+            begin(work, &from, (&manifest, false)).await?;
+            let rootfs = from.join(ROOTFS);
+            work.aside(move || fs::rename(unpacked.files, rootfs).map_err(|e| no_place(&e)))
+                .await?;
+            (definition, manifest)
+        }
+    };
+    let text = definition::read(&definition.join(CONFIG))?;
+    let directory = manifest.format.and_then(|format| format.directory);
+    let is_new = manifest.container.as_ref() != Some(to);
+    let text = moved(&text, (directory.as_deref(), &from), is_new.then_some(to))?;
+    definition::write(&from.join(definitions::CONFIG), &text)?;
+    Ok(())
+}
+
+/// Creates the container's directory, with or without one for its files.
+async fn begin(
+    work: &mut Work<'_>,
+    place: &Path,
+    (manifest, with_files): (&Backup, bool),
+) -> Result<(), Halt> {
+    let format = manifest.format.as_ref();
+    let mode = format
+        .and_then(|format| format.directory_mode)
+        .unwrap_or(MODE);
+    let place = place.to_owned();
+    work.aside(move || {
+        let there = if with_files {
+            fs::create_dir_all(place.join(ROOTFS))
+        } else {
+            fs::create_dir_all(&place)
+        };
+        there
+            .and_then(|()| fs::set_permissions(&place, Permissions::from_mode(mode)))
+            .map_err(|e| no_place(&e))
+    })
+    .await
+}
+
+fn no_place(cause: &std::io::Error) -> Refusal {
+    Refusal::failed(format!(
+        "the container's directory cannot be created: {cause}"
+    ))
+}
+
+fn create_private_dir(path: &Path) -> Result<(), Refusal> {
+    let made = fs::DirBuilder::new().mode(0o700).create(path);
+    made.map_err(|e| {
+        Refusal::failed(format!(
+            "the directory for the files cannot be created: {e}"
+        ))
+    })
+}
+
+/// Adapts a definition to its new directory. Under a new name the container also gets its own host name and hardware
+/// addresses.
+fn moved(
+    text: &str,
+    (from, to): (Option<&str>, &Path),
+    name: Option<&ContainerName>,
+) -> Result<String, Refusal> {
+    let to = to.display();
+    let text = match from {
+        Some(from) => text.replace(&format!("{from}/"), &format!("{to}/")),
+        None => text.to_owned(),
+    };
+    let rootfs = ("lxc.rootfs.path", Some(format!("dir:{to}/{ROOTFS}")));
+    let hostname = name.map(|name| ("lxc.uts.name", Some(name.to_string())));
+    let settings: Vec<_> = [Some(rootfs), hostname].into_iter().flatten().collect();
+    let text = definition::edited(&text, &settings);
+    if name.is_none() {
+        return Ok(text);
+    }
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let key = line.split('=').next().unwrap_or_default().trim();
+        let is_address = key.starts_with("lxc.net.") && key.ends_with(".hwaddr");
+        lines.push(if is_address {
+            format!("{key} = {}\n", hardware_address()?)
+        } else {
+            format!("{line}\n")
+        });
+    }
+    Ok(lines.concat())
+}
+
+/// Returns a random address with the prefix that LXC uses.
+fn hardware_address() -> Result<String, Refusal> {
+    let [a, b, c] = random_bytes::<3>().map_err(|e| Refusal::failed(e.to_string()))?;
+    Ok(format!("00:16:3e:{a:02x}:{b:02x}:{c:02x}"))
+}
+
+/// Restores into a new directory of the host.
+async fn directory(
+    work: &mut Work<'_>,
+    target: &Target,
+    (id, path): (&BackupId, &str),
+) -> Result<Ending, Refusal> {
+    let policy = work.house.policy.now();
+    let key = "host_file_writes";
+    let ground = Ground::new(work.house, key, policy.host_file_writes.clone());
+    let asked = path.to_owned();
+    let found = work.aside(move || {
+        let path = Path::new(&asked);
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Refusal::bad_command("the path does not name a directory"));
+        };
+        let parent = ground.find(&parent.to_string_lossy())?;
+        parent.check_ancestors()?;
+        let to = parent.path.join(name);
+        if ground.keeps_out(&to, &parent.facts) {
+            return Err(Refusal::bad_command(
+                "a restore into this directory is not allowed",
+            ));
+        }
+        // From here on all paths go through the open descriptor: a rename cannot redirect the restored files.
+        let to = parent.handle().join(name);
+        if fs::symlink_metadata(&to).is_ok() {
+            let message = format!("{asked} already exists; name a directory that does not exist");
+            return Err(Refusal::bad_command(message));
+        }
+        Ok((parent, to))
+    });
+    let (parent, to) = match found.await {
+        Ok(found) => found,
+        Err(halt) => return ending(Err(halt)),
+    };
+    let kept = match whole(work, target, id).await {
+        Ok(kept) => kept,
+        Err(halt) => return ending(Err(halt)),
+    };
+    let stage = Stage::private(&parent.handle(), "restore").await?;
+    let from = stage.path().join("new");
+    let (from, unpacked) = match files(work, (&kept, id), &from).await {
+        Ok(from) => (from, Ok(())),
+        Err(halt) => (from, Err(halt)),
+    };
+    let mut done = ending(unpacked);
+    if done.as_ref().is_ok_and(went_well) {
+        let moved = to_its_end(move || {
+            fs::rename(&from, &to).map_err(|e| {
+                Refusal::failed(format!(
+                    "the restored files cannot be moved into place: {e}"
+                ))
+            })
+        });
+        done = moved.await.and(done);
+    }
+    stage.clear().await;
+    done
+}
+
+/// Restores the files into a new directory and returns the directory that holds them.
+async fn files(
+    work: &mut Work<'_>,
+    (kept, id): (&Kept, &BackupId),
+    to: &Path,
+) -> Result<PathBuf, Halt> {
+    create_private_dir(to)?;
+    match kept {
+        Kept::Archive(checked, _) => {
+            let into = to.display().to_string();
+            archive::unpack(work, &checked.path.join(ARCHIVE), &into).await?;
+            Ok(to.to_owned())
+        }
+        Kept::Snapshot(restic, snapshot) => {
+            let unpacked = unpack(restic, work, (snapshot, id, to)).await?.files;
+            // A backup of a single file also becomes a directory.
+            let is_directory = fs::symlink_metadata(&unpacked).is_ok_and(|facts| facts.is_dir());
+            Ok(if is_directory {
+                unpacked
+            } else {
+                to.to_owned()
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::restore::*;
+
+    #[test]
+    fn under_another_name_it_is_somebody_else() {
+        let text = "lxc.uts.name = web\nlxc.rootfs.path = dir:/old/web/rootfs\nlxc.net.0.hwaddr = 00:16:3e:00:00:01\n\
+                    lxc.mount.entry = /old/web/data srv none bind\n";
+        let same = moved(text, (Some("/old/web"), Path::new("/new/web")), None).unwrap();
+        let expected = text.replace("/old/", "/new/");
+        assert_eq!(same, expected);
+        let robin = "robin".parse().unwrap();
+        let other = moved(
+            text,
+            (Some("/old/web"), Path::new("/new/robin")),
+            Some(&robin),
+        )
+        .unwrap();
+        assert!(other.contains("lxc.uts.name = robin\n"), "{other}");
+        assert!(
+            other.contains("lxc.rootfs.path = dir:/new/robin/rootfs\n"),
+            "{other}"
+        );
+        assert!(other.contains("lxc.net.0.hwaddr = 00:16:3e:"), "{other}");
+        assert!(!other.contains("00:16:3e:00:00:01") && other.contains("/new/robin/data"));
+        let elsewhere = "lxc.rootfs.path = overlay:/a:/b\n";
+        let moved = moved(elsewhere, (None, Path::new("/n")), None).unwrap();
+        assert_eq!(moved, "lxc.rootfs.path = dir:/n/rootfs\n");
+    }
+}

@@ -1,0 +1,395 @@
+//! Backup targets: those in the owner's policy file, and directories added below its `backup_roots`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use gatewren_base::config::{BackupStore, HELPER_POLICY_FILE};
+use gatewren_base::sys::files::{private_dir, read_bounded, write_private};
+use gatewren_base::sys::{DirectoryLock, disk_space, lock_directory, mount_places, own_uid};
+use gatewren_wire::exec::{BackupId, BackupTarget, Ending, RefusalCode, TargetKind, TargetName};
+
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::programs::find;
+use crate::context::refusal::Refusal;
+use crate::processes::answers::to_its_end;
+use crate::processes::commands::require_root;
+use crate::processes::printing::print;
+use crate::processes::staging_dir::{PREFIX, remove};
+
+/// The file of added targets in the helper's state directory: each name with the directory that it is below.
+const ADDED: &str = "backup-targets.json";
+
+/// The largest size of that file. More targets are rejected.
+const ADDED_BYTES: usize = 16 * 1024;
+
+/// The directory in the helper's state directory where disks and shares are mounted.
+const MOUNTS: &str = "mounts";
+
+/// How long a target may take to respond, including the time a disk needs to spin up. A slower one is reported as not
+/// responding.
+const ANSWER_TIME: Duration = Duration::from_secs(20);
+
+/// Mode bits: write permission for group and others.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Mode bits: any permission for group and others.
+const OF_OTHERS: u32 = 0o077;
+
+/// A backup target.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Its name.
+    pub name: TargetName,
+    /// Where it keeps its backups.
+    pub store: BackupStore,
+    of_the_owner: bool,
+    /// Its mount point, if it has one.
+    mount: Option<PathBuf>,
+}
+
+/// Returns all targets, sorted by name. An added target counts only while the policy file lists the directory it is
+/// below.
+pub fn all(house: &House) -> Vec<Target> {
+    let policy = house.policy.now();
+    let mut found = BTreeMap::new();
+    for (name, root) in added(house) {
+        if policy.backup_roots.contains(&root) {
+            let store = BackupStore::Directory(format!("{root}/{name}"));
+            found.insert(name.clone(), target(house, name, (store, false)));
+        }
+    }
+    for place in &policy.backup_targets {
+        // The policy file uses the same rule for names.
+        if let Ok(name) = place.name.parse::<TargetName>() {
+            let target = target(house, name.clone(), (place.store.clone(), true));
+            found.insert(name, target);
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Returns the target with this name.
+pub fn named(house: &House, name: &TargetName) -> Result<Target, Refusal> {
+    require_root()?;
+    let all = all(house);
+    let known = !all.is_empty();
+    let found = all.into_iter().find(|target| target.name == *name);
+    found.ok_or_else(|| {
+        Refusal::bad_command(if known {
+            format!("there is no backup target '{name}'; backup_target_list shows those that exist")
+        } else {
+            format!(
+                "there is no backup target '{name}', and no other one: the owner of this box sets them in \
+                 backup_targets of {HELPER_POLICY_FILE}"
+            )
+        })
+    })
+}
+
+fn target(house: &House, name: TargetName, (store, of_the_owner): (BackupStore, bool)) -> Target {
+    let mount = match store {
+        BackupStore::Disk(_) | BackupStore::Share { .. } => {
+            let state = house.state.as_ref();
+            state.map(|state| state.join(MOUNTS).join(name.as_str()))
+        }
+        BackupStore::Directory(_) | BackupStore::Restic { .. } => None,
+    };
+    Target {
+        name,
+        store,
+        of_the_owner,
+        mount,
+    }
+}
+
+fn added(house: &House) -> BTreeMap<TargetName, String> {
+    let file = house.state.as_ref().map(|state| state.join(ADDED));
+    let bytes = file.and_then(|file| read_bounded(&file, ADDED_BYTES).ok());
+    bytes
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
+}
+
+impl Target {
+    /// Returns the directory of its backups, if it is usable now. May wait for a disk.
+    ///
+    /// # Errors
+    /// The error states the obstacle and how to remove it.
+    pub fn directory(&self) -> Result<PathBuf, Refusal> {
+        let name = &self.name;
+        let path = match (&self.store, &self.mount) {
+            (BackupStore::Directory(path), _) => PathBuf::from(path),
+            (BackupStore::Restic { .. }, _) => {
+                let message = format!("backup target '{name}' is a restic repository");
+                return Err(Refusal::failed(message));
+            }
+            (_, Some(mount)) if is_mounted(mount) => mount.clone(),
+            (_, Some(_)) => {
+                let message = format!(
+                    "backup target '{name}' is not mounted; mount it first (backup_target_mount)"
+                );
+                return Err(Refusal::failed(message));
+            }
+            (_, None) => return Err(no_state()),
+        };
+        own(&path)?;
+        Ok(path)
+    }
+
+    /// For a restic target, returns the directory of its repository, or `None` if that is on another machine.
+    ///
+    /// # Errors
+    /// States why it cannot be used, as far as that is known without asking another machine.
+    pub fn repository(&self) -> Option<Result<Option<PathBuf>, Refusal>> {
+        let BackupStore::Restic {
+            repository,
+            password,
+            credentials,
+        } = &self.store
+        else {
+            return None;
+        };
+        let look = || {
+            find("restic")?;
+            private(password)?;
+            credentials.as_deref().map_or(Ok(()), private)?;
+            if !repository.starts_with('/') {
+                return Ok(None);
+            }
+            let path = PathBuf::from(repository);
+            own(&path)?;
+            if path.join("config").is_file() {
+                return Ok(Some(path));
+            }
+            let message = format!(
+                "there is no restic repository in {repository}; run on the box: restic init -r {repository} \
+                 --password-file {password}"
+            );
+            Err(Refusal::failed(message))
+        };
+        Some(look())
+    }
+
+    /// Like [`Self::directory`], with an exclusive lock for writing. Removes what an interrupted backup left.
+    pub fn locked(&self) -> Result<(PathBuf, DirectoryLock), Refusal> {
+        let path = self.directory()?;
+        let lock = self.lock(&path)?;
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+                let removed = remove(&entry.path());
+                tracing::warn!(path = ?entry.path(), ?removed, "removed an incomplete backup");
+            }
+        }
+        Ok((path, lock))
+    }
+
+    /// Locks a target for writing; the lock file is in the directory `path`.
+    pub fn lock(&self, path: &Path) -> Result<DirectoryLock, Refusal> {
+        lock_directory(path).map_err(|cause| {
+            let name = &self.name;
+            if cause.kind() == io::ErrorKind::WouldBlock {
+                let message =
+                    format!("another backup is being written to '{name}'; try again later");
+                return Refusal::new(RefusalCode::Busy, message);
+            }
+            Refusal::failed(format!("cannot write to '{name}': {cause}"))
+        })
+    }
+
+    /// Its mount point, if it is a disk or share and the helper has a state directory.
+    pub fn mount_place(&self) -> Option<&Path> {
+        self.mount.as_deref()
+    }
+
+    /// The refusal for a backup that does not exist.
+    pub fn lacks(&self, backup: &BackupId) -> Refusal {
+        let name = &self.name;
+        Refusal::bad_command(format!(
+            "there is no backup '{backup}' on '{name}'; backup_list shows those that exist"
+        ))
+    }
+
+    /// Describes the target, whether it responds or not.
+    async fn told(self) -> BackupTarget {
+        let name = self.name.clone();
+        let (kind, place) = match &self.store {
+            BackupStore::Directory(path) => (TargetKind::Directory, path),
+            BackupStore::Disk(source) => (TargetKind::Disk, source),
+            BackupStore::Share { share, .. } => (TargetKind::Share, share),
+            BackupStore::Restic { repository, .. } => (TargetKind::Restic, repository),
+        };
+        let (place, of_the_owner) = (Some(place.clone()), self.of_the_owner);
+        let looked = in_time(&name, move || {
+            let path = match self.repository() {
+                Some(ready) => ready?,
+                None => Some(self.directory()?),
+            };
+            Ok(path.and_then(|path| disk_space(&path).ok()))
+        });
+        let looked = looked.await;
+        let space = looked.as_ref().ok().and_then(Option::as_ref);
+        BackupTarget {
+            target: name,
+            kind,
+            place,
+            of_the_owner,
+            ready: looked.is_ok(),
+            obstacle: looked.as_ref().err().map(Refusal::to_string),
+            free_bytes: space.map(|space| space.available_bytes),
+            total_bytes: space.map(|space| space.total_bytes),
+        }
+    }
+}
+
+/// Runs `look` with a time limit. A share whose server is gone blocks its thread for minutes.
+pub async fn in_time<T: Send + 'static>(
+    name: &TargetName,
+    look: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let looked = timeout(ANSWER_TIME, to_its_end(look)).await;
+    looked.unwrap_or_else(|_| Err(silent(name)))
+}
+
+/// The refusal for a target that does not respond.
+pub fn silent(name: &TargetName) -> Refusal {
+    Refusal::failed(format!(
+        "backup target '{name}' does not answer; check its server or its disk"
+    ))
+}
+
+/// Rejects a directory in which another user could place or take away a backup.
+pub fn own(path: &Path) -> Result<(), Refusal> {
+    let shown = path.display();
+    let facts = fs::metadata(path).map_err(|e| Refusal::failed(format!("{shown}: {e}")))?;
+    if !facts.is_dir() {
+        return Err(Refusal::failed(format!("{shown} is not a directory")));
+    }
+    if facts.uid() != own_uid() || facts.mode() & WRITABLE_BY_OTHERS != 0 {
+        let message = format!(
+            "{shown} must be writable by root only; run on the box: chown root {shown} && chmod go-w {shown}"
+        );
+        return Err(Refusal::failed(message));
+    }
+    Ok(())
+}
+
+/// Rejects a password file that others can read.
+pub fn private(path: &str) -> Result<(), Refusal> {
+    let facts = fs::metadata(path).map_err(|e| Refusal::failed(format!("{path}: {e}")))?;
+    if !facts.is_file() || facts.uid() != own_uid() || facts.mode() & OF_OTHERS != 0 {
+        let message = format!(
+            "{path} must be accessible to root only; run on the box: chown root {path} && chmod 600 {path}"
+        );
+        return Err(Refusal::failed(message));
+    }
+    Ok(())
+}
+
+/// Returns whether something is mounted at `place`.
+pub fn is_mounted(place: &Path) -> bool {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mount_places(&table).any(|mounted| Path::new(&mounted) == place)
+}
+
+/// The refusal for an operation that needs a state directory when there is none.
+pub fn no_state() -> Refusal {
+    Refusal::failed("this helper has no state directory (StateDirectory=, --state-dir)")
+}
+
+/// Prints all targets.
+pub async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+    require_root()?;
+    let looks = all(house)
+        .into_iter()
+        .map(|target| tokio::spawn(target.told()));
+    // Starts all of them before waiting for the first.
+    let looks: Vec<_> = looks.collect();
+    let mut told: Vec<BackupTarget> = Vec::new();
+    for look in looks {
+        match pump.wait(look).await {
+            Ok(one) => told.extend(one),
+            Err(why) => return Ok(Ending::Killed { why }),
+        }
+    }
+    // Plain numbers and strings always serialize.
+    print(pump, move || {
+        Ok(serde_json::to_vec(&told).unwrap_or_default())
+    })
+    .await
+}
+
+/// Adds a target: a directory below one of `backup_roots`.
+pub async fn add(house: &House, name: &TargetName, root: Option<&str>) -> Result<Ending, Refusal> {
+    require_root()?;
+    let policy = house.policy.now();
+    let root = match root {
+        None => policy.backup_roots.first(),
+        Some(root) => policy.backup_roots.iter().find(|known| *known == root),
+    };
+    let root = root.cloned().ok_or_else(|| {
+        let message = format!(
+            "a backup target can only be added below a directory in backup_roots of {HELPER_POLICY_FILE}; only the \
+             owner of this box can change that"
+        );
+        Refusal::bad_command(message)
+    })?;
+    if all(house).iter().any(|known| known.name == *name) {
+        let message = format!("backup target '{name}' already exists; choose another name");
+        return Err(Refusal::bad_command(message));
+    }
+    let place = PathBuf::from(format!("{root}/{name}"));
+    change(house, name.clone(), move |all, name| {
+        own(Path::new(&root))?;
+        private_dir(&place).map_err(|e| Refusal::failed(e.to_string()))?;
+        own(&place)?;
+        all.insert(name, root);
+        Ok(())
+    })
+    .await
+}
+
+/// Removes an added target; its backups stay.
+pub async fn forget(house: &House, name: &TargetName) -> Result<Ending, Refusal> {
+    if named(house, name)?.of_the_owner {
+        let message = format!(
+            "backup target '{name}' is set in {HELPER_POLICY_FILE}; only the owner of this box can remove it"
+        );
+        return Err(Refusal::bad_command(message));
+    }
+    change(house, name.clone(), |all, name| {
+        all.remove(&name);
+        Ok(())
+    })
+    .await
+}
+
+/// Changes the list of added targets and writes its file.
+async fn change(
+    house: &House,
+    name: TargetName,
+    change: impl FnOnce(&mut BTreeMap<TargetName, String>, TargetName) -> Result<(), Refusal>
+    + Send
+    + 'static,
+) -> Result<Ending, Refusal> {
+    let state = house.state.clone().ok_or_else(no_state)?;
+    let mut all = added(house);
+    to_its_end(move || {
+        change(&mut all, name)?;
+        let bytes = serde_json::to_vec(&all).unwrap_or_default();
+        if bytes.len() > ADDED_BYTES {
+            let message = "the limit of backup targets is reached; remove one first";
+            return Err(Refusal::failed(message));
+        }
+        let written = private_dir(&state).and_then(|()| write_private(&state.join(ADDED), &bytes));
+        written.map_err(|e| Refusal::failed(e.to_string()))
+    })
+    .await?;
+    Ok(Ending::Exited { code: 0 })
+}

@@ -1,0 +1,279 @@
+//! Which containers run. To make this cheap, a container's init is remembered with its start time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use gatewren_base::sys::source::field;
+use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, process};
+use gatewren_base::telemetry::redact_text;
+use gatewren_wire::exec::{ContainerName, RefusalCode};
+
+use super::definitions::{CONFIG, Definitions};
+use super::lxc_tools::question;
+use super::orphans::Strays;
+use super::refusal::Refusal;
+use super::tools::output;
+
+/// The most containers remembered. One more clears them all, which costs one lxc-info for each.
+const MAX_REMEMBERED: usize = 1024;
+
+/// The name prefix of an empty cgroup that marks a container, in its own cgroup, as frozen by a helper.
+pub const HELD: &str = "gatewren-held-";
+
+/// How long a command waits for a container that the helper has frozen, and how often it checks.
+const HELD_TIME: Duration = Duration::from_secs(2);
+const HELD_LOOK: Duration = Duration::from_millis(5);
+
+/// A running container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// Its init process, by its id on the host.
+    pub init: i32,
+    /// The start time of init, in clock ticks from boot.
+    pub started: u64,
+    /// Its own version 2 cgroup; `None` on a host without version 2.
+    pub payload: Option<PathBuf>,
+    /// Its version 1 cgroups for devices and limits, on a host that still has version 1.
+    pub limiting: Vec<PathBuf>,
+    /// The state file of version 1's freezer, on a host that still has it.
+    freezer: Option<PathBuf>,
+}
+
+/// The state of a container.
+#[derive(Debug)]
+pub struct Standing {
+    /// LXC's name for the state, if LXC reports one.
+    pub state: Option<String>,
+    /// Its init process, if it runs.
+    pub running: Option<Running>,
+}
+
+/// The containers of this host.
+#[derive(Debug)]
+pub struct Containers {
+    definitions: Definitions,
+    strays: Arc<Strays>,
+    remembered: Mutex<BTreeMap<ContainerName, Running>>,
+}
+
+impl Containers {
+    /// Creates the list over these definitions.
+    pub fn new(definitions: Definitions, strays: Arc<Strays>) -> Self {
+        Self {
+            definitions,
+            strays,
+            remembered: Mutex::default(),
+        }
+    }
+
+    /// Where they are defined.
+    pub fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    /// The directory where LXC keeps them.
+    pub fn lxcpath(&self) -> &Path {
+        self.definitions.lxcpath()
+    }
+
+    /// Checks that the container exists.
+    pub fn check_exists(&self, name: &ContainerName) -> Result<(), Refusal> {
+        if self.definitions.file(name).is_file() {
+            return Ok(());
+        }
+        Err(self.absent(name))
+    }
+
+    /// The refusal for a container that does not exist.
+    pub fn absent(&self, name: &ContainerName) -> Refusal {
+        let message =
+            format!("there is no container '{name}'; container_list shows those that exist");
+        let name = redact_text(name.as_str());
+        tracing::debug!(%name, lxcpath = %self.lxcpath().display(), "no such container");
+        Refusal::new(RefusalCode::NoSuchContainer, message)
+    }
+
+    /// Returns the container if a command can be run in it now.
+    ///
+    /// # Errors
+    /// Fails if it does not exist, is not running, or is frozen: entering a frozen container would hang. Waits for a
+    /// container that the helper has frozen for a moment.
+    pub async fn running(&self, name: &ContainerName) -> Result<Running, Refusal> {
+        let running = self.alive(name).await?;
+        let held_until = Instant::now() + HELD_TIME;
+        while running.is_frozen() && running.is_held() && Instant::now() < held_until {
+            sleep(HELD_LOOK).await;
+        }
+        if running.is_frozen() {
+            let message =
+                format!("container '{name}' is frozen; unfreeze it first (container_unfreeze)");
+            return Err(Refusal::new(RefusalCode::Frozen, message));
+        }
+        Ok(running)
+    }
+
+    /// Returns the container if it has processes, frozen or not.
+    ///
+    /// # Errors
+    /// Fails if it does not exist or is not running.
+    pub async fn alive(&self, name: &ContainerName) -> Result<Running, Refusal> {
+        if let Some(running) = self.recall(name) {
+            return Ok(running);
+        }
+        let standing = self.ask(name).await?;
+        standing.running.ok_or_else(|| {
+            let state = standing
+                .state
+                .as_deref()
+                .unwrap_or("STOPPED")
+                .to_lowercase();
+            let message =
+                format!("container '{name}' is {state}; start it first (container_start)");
+            Refusal::new(RefusalCode::NotRunning, message)
+        })
+    }
+
+    /// Asks LXC for a container's state, and remembers its init.
+    pub async fn ask(&self, name: &ContainerName) -> Result<Standing, Refusal> {
+        self.check_exists(name)?;
+        let text = output(&question(name, self.lxcpath()), &self.strays).await?;
+        let running = init_of(&text).and_then(Running::of);
+        self.remember(name, running.clone());
+        let state = field(&text, "State", ':').map(str::to_owned);
+        // LXC knows nothing yet of a container that Proxmox has never started.
+        let unborn = || !self.definitions.directory(name).join(CONFIG).exists();
+        let state = state.or_else(|| unborn().then(|| "STOPPED".to_owned()));
+        Ok(Standing { state, running })
+    }
+
+    /// Returns the containers that were running when last asked about and still are.
+    pub fn still_running(&self) -> Vec<(ContainerName, Running)> {
+        let remembered = self.remembered().clone();
+        remembered
+            .into_iter()
+            .filter(|(_, running)| running.still_runs())
+            .collect()
+    }
+
+    fn recall(&self, name: &ContainerName) -> Option<Running> {
+        let found = self.remembered().get(name).cloned();
+        found.filter(Running::still_runs)
+    }
+
+    fn remember(&self, name: &ContainerName, running: Option<Running>) {
+        let mut remembered = self.remembered();
+        if remembered.len() >= MAX_REMEMBERED {
+            remembered.clear();
+        }
+        match running {
+            Some(running) => remembered.insert(name.clone(), running),
+            None => remembered.remove(name),
+        };
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, BTreeMap<ContainerName, Running>> {
+        self.remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    fn of(init: i32) -> Option<Self> {
+        let process = process(init)?;
+        let groups = fs::read_to_string(format!("/proc/{init}/cgroup")).ok()?;
+        let payload = cgroup2_mount().and_then(|mount| payload(&mount, &groups));
+        Some(Self {
+            init,
+            started: process.started,
+            payload,
+            limiting: limiting_groups(init),
+            freezer: freezer_state(init),
+        })
+    }
+
+    /// Whether init is still the same process and not exiting.
+    pub fn still_runs(&self) -> bool {
+        process(self.init).is_some_and(|p| p.started == self.started && !p.is_ending)
+    }
+
+    /// Whether a helper has marked it as frozen by itself.
+    fn is_held(&self) -> bool {
+        let groups = self
+            .payload
+            .as_ref()
+            .and_then(|path| fs::read_dir(path).ok());
+        let is_mark =
+            |entry: fs::DirEntry| entry.file_name().as_bytes().starts_with(HELD.as_bytes());
+        groups.into_iter().flatten().flatten().any(is_mark)
+    }
+
+    /// Whether its processes are frozen.
+    pub fn is_frozen(&self) -> bool {
+        let says = |file: &Path, word: &str| {
+            fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == word))
+        };
+        let events = self.payload.as_ref().map(|path| path.join("cgroup.events"));
+        events.is_some_and(|file| says(&file, "frozen 1"))
+            || self
+                .freezer
+                .as_ref()
+                .is_some_and(|file| says(file, "FROZEN"))
+    }
+}
+
+/// Returns the container's own cgroup: the path of its init up to the component that LXC created. With systemd
+/// inside, init is deeper than that, and LXC appends a number after a clash of names. So the path is read, never
+/// constructed.
+fn payload(mount: &Path, groups: &str) -> Option<PathBuf> {
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mut found = mount.to_owned();
+    for component in path.split('/').filter(|component| !component.is_empty()) {
+        found.push(component);
+        if component.starts_with("lxc.payload") {
+            return Some(found);
+        }
+    }
+    None
+}
+
+fn init_of(info: &str) -> Option<i32> {
+    field(info, "PID", ':')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::containers::*;
+
+    #[test]
+    fn the_payload_is_found_however_deep_init_is() {
+        let mount = Path::new("/sys/fs/cgroup");
+        let at = |groups: &str| payload(mount, groups).map(|p| p.display().to_string());
+        let deep = "3:cpuset:/lxc.payload.x\n0::/lxc.payload.alpha-1/init.scope\n";
+        assert_eq!(at(deep).unwrap(), "/sys/fs/cgroup/lxc.payload.alpha-1");
+        let nested = "0::/lxc/lxc.payload.alpha\n";
+        assert_eq!(at(nested).unwrap(), "/sys/fs/cgroup/lxc/lxc.payload.alpha");
+        for none in [
+            "",
+            "0::/\n",
+            "0::/system.slice\n",
+            "9:freezer:/lxc.payload.alpha\n",
+        ] {
+            assert_eq!(at(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn lxc_info_is_understood() {
+        let running = "Name:           alpha\nState:          RUNNING\nPID:            1234\n";
+        assert_eq!(init_of(running), Some(1234));
+        let stopped = "State:          STOPPED\n";
+        assert_eq!(init_of(stopped), None);
+    }
+}

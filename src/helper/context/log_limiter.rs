@@ -1,0 +1,67 @@
+//! Rate limit for log lines that a caller can trigger at will: a few in each period, then only their number.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The most lines in a [`PERIOD`]. Further ones are only counted; the first line of a later period reports the count.
+///
+/// The journal drops lines of a service that writes too many, and deletes old ones. An attacker who controls the
+/// front must not be able to push out the record of what ran by causing many refusals.
+const MOST: u32 = 20;
+
+/// The period that [`MOST`] applies to.
+const PERIOD: Duration = Duration::from_mins(1);
+
+/// The rate limit for all such lines of one helper.
+#[derive(Debug, Default)]
+pub struct Complaints(Mutex<Count>);
+
+#[derive(Debug, Default)]
+struct Count {
+    since: Option<Instant>,
+    said: u32,
+    unsaid: u64,
+}
+
+impl Complaints {
+    /// Logs a line if the limit permits it. `say` gets the number of lines dropped since the last one, if there were
+    /// any.
+    pub fn say(&self, say: impl FnOnce(Option<u64>)) {
+        if let Some(unsaid) = self.admit(Instant::now()) {
+            say((unsaid > 0).then_some(unsaid));
+        }
+    }
+
+    fn admit(&self, now: Instant) -> Option<u64> {
+        let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if count.since.is_none_or(|since| now - since >= PERIOD) {
+            count.since = Some(now);
+            count.said = 0;
+        }
+        if count.said >= MOST {
+            count.unsaid += 1;
+            return None;
+        }
+        count.said += 1;
+        Some(std::mem::take(&mut count.unsaid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::log_limiter::*;
+
+    #[test]
+    fn so_many_are_said_and_the_rest_is_counted() {
+        let complaints = Complaints::default();
+        let begun = Instant::now();
+        for _ in 0..MOST {
+            assert_eq!(complaints.admit(begun), Some(0));
+        }
+        for _ in 0..7 {
+            assert_eq!(complaints.admit(begun + PERIOD / 2), None);
+        }
+        assert_eq!(complaints.admit(begun + PERIOD), Some(7));
+        assert_eq!(complaints.admit(begun + PERIOD), Some(0));
+    }
+}

@@ -1,0 +1,22 @@
+//! What all operations of the helper share: its state, the limits, the containers, and running host programs.
+
+pub mod container_locks;
+pub mod containers;
+pub mod definitions;
+pub mod helper_context;
+pub mod job_log;
+pub mod job_output_sink;
+pub mod jobs;
+pub mod limits;
+pub mod line_filter;
+pub mod log_limiter;
+pub mod lxc_tools;
+pub mod operation_slots;
+pub mod orphans;
+pub mod output_relay;
+pub mod outputs;
+pub mod programs;
+pub mod refusal;
+pub mod send_buffer;
+pub mod stop;
+pub mod tools;

@@ -1,0 +1,301 @@
+//! Relays a command's output to its caller, or to a job's log, until the command ends or must be killed.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::time::{sleep, timeout};
+
+use gatewren_wire::exec::{Ending, Frame, KillReason, Operation, Stream};
+
+use super::job_output_sink::Keeper;
+use super::outputs::{CHUNK_BYTES, Outputs};
+use super::send_buffer::Outbox;
+use super::stop::{Stop, hung_up};
+
+/// How long a caller that does not read may delay the end of its own call. After that nothing more is sent.
+const LAST_WORDS_TIME: Duration = Duration::from_secs(5);
+
+/// How long an operation that must not be interrupted may run. After that it counts as hung.
+const STEADFAST_TIME: Duration = Duration::from_hours(6);
+
+/// The output channel of one call to its caller, or of one job to its log.
+#[derive(Debug)]
+pub struct Pump {
+    way: Way,
+    output_left: u64,
+    stop: Stop,
+    /// Whether the operation must not be interrupted now.
+    steadfast: bool,
+    /// The name of the operation, for the log.
+    operation: &'static str,
+    /// Whether it runs a command that a client chose.
+    is_clients_command: bool,
+}
+
+/// The destination of the output.
+#[derive(Debug)]
+enum Way {
+    Caller(Caller),
+    Kept(Keeper),
+}
+
+/// A caller at the other end of a connection.
+#[derive(Debug)]
+struct Caller {
+    stream: UnixStream,
+    outbox: Outbox,
+    reachable: bool,
+}
+
+impl Pump {
+    /// Relays to the caller at `stream`, at most `output_bytes` of output.
+    pub fn new(stream: UnixStream, output_bytes: u64, stop: Stop) -> Self {
+        Self {
+            way: Way::Caller(Caller {
+                stream,
+                outbox: Outbox::default(),
+                reachable: true,
+            }),
+            output_left: output_bytes,
+            stop,
+            steadfast: false,
+            operation: "",
+            is_clients_command: false,
+        }
+    }
+
+    /// Relays a job's output, at most `output_bytes`.
+    pub fn keeping(keeper: Keeper, output_bytes: u64, stop: Stop) -> Self {
+        Self {
+            way: Way::Kept(keeper),
+            output_left: output_bytes,
+            stop,
+            steadfast: false,
+            operation: "",
+            is_clients_command: false,
+        }
+    }
+
+    /// Replaces the conditions that end the operation.
+    pub fn set_stop(&mut self, stop: Stop) {
+        self.stop = stop;
+    }
+
+    /// Sets the operation.
+    #[must_use]
+    pub fn of(self, operation: &Operation) -> Self {
+        Self {
+            operation: operation.name(),
+            is_clients_command: matches!(
+                operation,
+                Operation::HostCommand { .. } | Operation::ContainerCommand { .. }
+            ),
+            ..self
+        }
+    }
+
+    /// Returns whether the operation runs a command that a client chose.
+    pub fn is_clients_command(&self) -> bool {
+        self.is_clients_command
+    }
+
+    /// Returns the name of the operation, for the log.
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    /// Sets whether the operation must not be interrupted: while set, a disconnect, the timeout and the helper's
+    /// shutdown do not end it.
+    pub fn set_steadfast(&mut self, steadfast: bool) {
+        self.steadfast = steadfast;
+    }
+
+    /// Waits for a future without output, unless the call ends first.
+    pub async fn wait<T>(&mut self, something: impl Future<Output = T>) -> Result<T, KillReason> {
+        if self.steadfast {
+            return Ok(something.await);
+        }
+        let cancelled = async {
+            match &self.way {
+                Way::Caller(caller) => hung_up(&caller.stream).await,
+                Way::Kept(keeper) => keeper.cancelled().await,
+            }
+        };
+        tokio::select! {
+            // A caller that closed its half of the connection still gets a result that is ready.
+            biased;
+            done = something => Ok(done),
+            why = self.stop.ordered(cancelled) => Err(why),
+        }
+    }
+
+    /// Relays output until `ended`, or until there is a reason to kill. Output that is then still in the pipes is
+    /// left to [`Self::drain`], as a background child may hold the pipes open forever.
+    pub async fn carry(
+        &mut self,
+        outputs: &mut Outputs,
+        ended: impl Future<Output = Ending>,
+    ) -> Ending {
+        if self.steadfast {
+            return self.see_through(outputs, ended).await;
+        }
+        let Self {
+            way,
+            output_left,
+            stop,
+            ..
+        } = self;
+        match way {
+            Way::Caller(caller) => caller.carry(outputs, ended, (stop, output_left)).await,
+            Way::Kept(keeper) => keep(keeper, outputs, ended, (stop, output_left)).await,
+        }
+    }
+
+    async fn see_through(
+        &mut self,
+        outputs: &mut Outputs,
+        ended: impl Future<Output = Ending>,
+    ) -> Ending {
+        let mut ended = pin!(ended);
+        let mut time_up = pin!(sleep(STEADFAST_TIME));
+        loop {
+            tokio::select! {
+                biased;
+                ending = &mut ended => return ending,
+                () = &mut time_up => return Ending::Killed { why: KillReason::Timeout },
+                (which, mut bytes) = outputs.next() => {
+                    // Output over the limit is still read and discarded; otherwise the command would block forever.
+                    cut(&mut self.output_left, &mut bytes);
+                    if !bytes.is_empty() {
+                        self.say(&Frame::Output(which, bytes)).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends what is still in the pipes, once nothing writes to them any more.
+    pub async fn drain(&mut self, outputs: &mut Outputs) {
+        for which in [Stream::Stdout, Stream::Stderr] {
+            for mut bytes in outputs.rest(which) {
+                let within = cut(&mut self.output_left, &mut bytes);
+                if !bytes.is_empty() {
+                    self.say(&Frame::Output(which, bytes)).await;
+                }
+                if !within {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Returns whether the caller was still connected at the last send.
+    pub fn reaches(&self) -> bool {
+        match &self.way {
+            Way::Caller(caller) => caller.reachable,
+            Way::Kept(_) => true,
+        }
+    }
+
+    /// Returns whether a caller receives the output, directly or in addition to the log.
+    pub fn is_heard(&self) -> bool {
+        match &self.way {
+            Way::Caller(caller) => caller.reachable,
+            Way::Kept(keeper) => keeper.is_heard(),
+        }
+    }
+
+    /// Sends a frame. Does nothing once the caller has disconnected.
+    pub async fn say(&mut self, frame: &Frame) {
+        match &mut self.way {
+            Way::Caller(caller) => {
+                caller.outbox.put(frame);
+                caller.send().await;
+            }
+            Way::Kept(keeper) => {
+                if let Frame::Output(which, bytes) = frame {
+                    keeper.put(*which, bytes.clone()).await;
+                }
+            }
+        }
+    }
+}
+
+impl Caller {
+    async fn carry(
+        &mut self,
+        outputs: &mut Outputs,
+        ended: impl Future<Output = Ending>,
+        (stop, output_left): (&mut Stop, &mut u64),
+    ) -> Ending {
+        let mut ended = pin!(ended);
+        let stream = &self.stream;
+        let mut ordered = pin!(stop.ordered(hung_up(stream)));
+        loop {
+            tokio::select! {
+                biased;
+                why = &mut ordered => return Ending::Killed { why },
+                ending = &mut ended => return ending,
+                sent = self.outbox.send_some(stream), if !self.outbox.is_empty() => {
+                    if sent.is_err() {
+                        self.reachable = false;
+                        return Ending::Killed { why: KillReason::Cancelled };
+                    }
+                }
+                (which, mut bytes) = outputs.next(), if self.outbox.is_empty() => {
+                    let within = cut(output_left, &mut bytes);
+                    if !bytes.is_empty() {
+                        self.outbox.put(&Frame::Output(which, bytes));
+                    }
+                    if !within {
+                        return Ending::Killed { why: KillReason::Output };
+                    }
+                }
+            }
+        }
+    }
+
+    async fn send(&mut self) {
+        if self.reachable {
+            let sent = timeout(LAST_WORDS_TIME, self.outbox.send_all(&self.stream)).await;
+            self.reachable = matches!(sent, Ok(Ok(())));
+        }
+    }
+}
+
+/// Relays the output of a job.
+async fn keep(
+    keeper: &mut Keeper,
+    outputs: &mut Outputs,
+    ended: impl Future<Output = Ending>,
+    (stop, output_left): (&mut Stop, &mut u64),
+) -> Ending {
+    let mut ended = pin!(ended);
+    let mut ordered = pin!(stop.ordered(keeper.cancelled()));
+    loop {
+        tokio::select! {
+            biased;
+            why = &mut ordered => return Ending::Killed { why },
+            ending = &mut ended => return ending,
+            (which, mut bytes) = outputs.next() => {
+                let within = cut(output_left, &mut bytes);
+                keeper.put(which, bytes).await;
+                if !within {
+                    return Ending::Killed { why: KillReason::Output };
+                }
+            }
+        }
+    }
+}
+
+/// Truncates `bytes` to the limit; returns whether all of it was within the limit.
+fn cut(left: &mut u64, bytes: &mut Vec<u8>) -> bool {
+    let room = usize::try_from(*left).unwrap_or(usize::MAX);
+    let within = bytes.len() <= room;
+    bytes.truncate(room);
+    *left -= bytes.len() as u64;
+    debug_assert!(bytes.len() <= CHUNK_BYTES, "one read is one frame");
+    within
+}

@@ -1,0 +1,189 @@
+//! Runs LXC's and other host tools that need no reaper: they start no process that must not stay.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::future::pending;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use gatewren_base::sys::{Exit, Spawn, WithParent};
+use gatewren_wire::exec::{Ending, Stream};
+
+use super::line_filter::Sieve;
+use super::orphans::{Kept, Strays};
+use super::output_relay::Pump;
+use super::outputs::Outputs;
+use super::programs::{find, path_variable};
+use super::refusal::Refusal;
+
+/// How long a tool may take to answer the helper's own question. After that there is no answer.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// The most bytes of an answer that are read.
+const ANSWER_BYTES: usize = 64 * 1024;
+
+/// A tool with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// Such as `lxc-info`.
+    pub name: &'static str,
+    /// Its arguments.
+    pub args: Vec<String>,
+}
+
+/// Runs a tool and relays its output to the caller. Kills it if the call has to end.
+pub async fn carry(tool: &Tool, pump: &mut Pump, strays: &Arc<Strays>) -> Result<Ending, Refusal> {
+    let started = start(tool, strays)?;
+    Ok(carried(started, pump).await)
+}
+
+/// The same, but only with the lines that pass a sieve.
+pub async fn carry_sifted(
+    tool: &Tool,
+    pump: &mut Pump,
+    strays: &Arc<Strays>,
+    sieve: Sieve,
+) -> Result<Ending, Refusal> {
+    let (child, mut outputs) = start(tool, strays)?;
+    outputs.sift(sieve);
+    Ok(carried((child, outputs), pump).await)
+}
+
+/// Relays the output of a started program to the caller. Kills it if the call has to end.
+pub async fn carried((child, mut outputs): (Kept, Outputs), pump: &mut Pump) -> Ending {
+    let ended = async {
+        child
+            .wait()
+            .await
+            .map_or(Ending::Exited { code: 1 }, ending)
+    };
+    let ending = pump.carry(&mut outputs, ended).await;
+    if matches!(ending, Ending::Killed { .. }) {
+        child.kill();
+        let _ = child.wait().await;
+    }
+    pump.drain(&mut outputs).await;
+    ending
+}
+
+/// Returns the output of a tool, for questions of the helper's own.
+pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal> {
+    let (child, mut outputs) = start(tool, strays)?;
+    let mut text = Vec::new();
+    let collect = async {
+        while text.len() < ANSWER_BYTES {
+            if let (Stream::Stdout, bytes) = outputs.next().await {
+                text.extend(bytes);
+            }
+        }
+        pending::<()>().await;
+    };
+    let answered = timeout(ANSWER_TIME, async {
+        tokio::select! {
+            exit = child.wait() => drop(exit),
+            () = collect => {}
+        }
+    });
+    if answered.await.is_err() {
+        child.kill();
+        let _ = child.wait().await;
+        let name = tool.name;
+        return Err(Refusal::failed(format!(
+            "{name} did not answer within ten seconds"
+        )));
+    }
+    text.extend(outputs.rest(Stream::Stdout).flatten());
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Runs a tool to its end, without a time limit. Returns its exit status and the end of its stdout, followed by its
+/// stderr. If the tool must not be interrupted, spawn this in its own task.
+pub async fn whole(tool: Tool, strays: Arc<Strays>) -> Result<(Exit, String), Refusal> {
+    let (child, mut outputs) = start(&tool, &strays)?;
+    let (mut said, mut complained) = (Vec::new(), Vec::new());
+    let exit = loop {
+        tokio::select! {
+            exit = child.wait() => break exit,
+            (which, bytes) = outputs.next() => match which {
+                Stream::Stdout => put(&mut said, &bytes),
+                Stream::Stderr => put(&mut complained, &bytes),
+            },
+        }
+    };
+    for bytes in outputs.rest(Stream::Stdout) {
+        put(&mut said, &bytes);
+    }
+    for bytes in outputs.rest(Stream::Stderr) {
+        put(&mut complained, &bytes);
+    }
+    let name = tool.name;
+    let exit = exit.map_err(|e| Refusal::failed(format!("cannot wait for {name}: {e}")))?;
+    said.extend(complained);
+    Ok((exit, String::from_utf8_lossy(&said).into_owned()))
+}
+
+fn put(kept: &mut Vec<u8>, bytes: &[u8]) {
+    kept.extend(bytes);
+    kept.drain(..kept.len().saturating_sub(ANSWER_BYTES));
+}
+
+/// Starts a tool. It is killed if dropped early.
+pub fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
+    let name = tool.name;
+    let program = find(name)?;
+    let words = [name]
+        .into_iter()
+        .chain(tool.args.iter().map(String::as_str));
+    let words: Result<_, _> = words.map(CString::new).collect();
+    let spawn = Spawn {
+        programs: vec![
+            CString::new(program.as_os_str().as_bytes()).map_err(|e| not_run(name, &e))?,
+        ],
+        argv: words.map_err(|e| not_run(name, &e))?,
+        env: vec![
+            path_variable(),
+            c"HOME=/root".to_owned(),
+            c"LANG=C.UTF-8".to_owned(),
+        ],
+        ..Spawn::default()
+    };
+    start_with_outputs(name, spawn, strays)
+}
+
+/// Starts a program in `/` with an empty stdin and separate pipes for its outputs. It is killed if dropped early.
+pub fn start_with_outputs(
+    name: &str,
+    spawn: Spawn<'_>,
+    strays: &Arc<Strays>,
+) -> Result<(Kept, Outputs), Refusal> {
+    let (outputs, writers) = Outputs::open().map_err(|e| not_run(name, &e))?;
+    let nothing = File::open("/dev/null").map_err(|e| not_run(name, &e))?;
+    let spawn = Spawn {
+        fds: vec![
+            nothing.as_fd(),
+            writers.stdout.as_fd(),
+            writers.stderr.as_fd(),
+        ],
+        directories: vec![c"/".to_owned()],
+        with_parent: WithParent::Dies,
+        ..spawn
+    };
+    let child = strays.start(&spawn).map_err(|e| not_run(name, &e))?;
+    Ok((child, outputs))
+}
+
+/// The refusal for a program that cannot be run.
+pub fn not_run(name: &str, cause: &dyn std::fmt::Display) -> Refusal {
+    Refusal::failed(format!("{name} cannot be run: {cause}"))
+}
+
+fn ending(exit: Exit) -> Ending {
+    match exit {
+        Exit::Code(code) => Ending::Exited { code },
+        Exit::Signal(signal) => Ending::Signalled { signal },
+    }
+}

@@ -1,0 +1,261 @@
+//! Files of the host: lists a directory, reads a part of a file, writes a file and keeps its old version.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+use gatewren_base::sys::{random_bytes, rfc3339};
+use gatewren_wire::exec::{
+    Ending, FileEntry, FileFacts, FileKind, FileList, FileWritten, HostFileList, HostFileRead,
+    HostFileWrite, Operation,
+};
+
+use super::allowed_paths::{Ground, Place, wrong};
+use super::search::search;
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::processes::printing::print;
+
+/// The most entries of one response.
+const ANSWER_ENTRIES: u32 = 1000;
+
+/// The most bytes of one response.
+const ANSWER_BYTES: u32 = 256 * 1024;
+
+/// The largest file that can be written: a request is one frame, and base64 adds a third.
+const WRITE_BYTES: usize = 128 * 1024;
+
+/// The mode of a new file: root, its owner, may write, all may read.
+const NEW_MODE: u32 = 0o644;
+
+/// The permission bits that a replaced file keeps. As with any write, set-user-ID and set-group-ID are dropped.
+const KEPT_MODE: u32 = 0o1777;
+
+/// The suffix of an old version's name. Most programs that read all files of a directory ignore such names.
+const OLD: &str = "~";
+
+/// Performs one of the operations on the host's files.
+pub async fn perform(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    operation: &Operation,
+) -> Result<Ending, Refusal> {
+    let policy = house.policy.now();
+    let ground = |key, roots: &[String]| Ground::new(house, key, roots.to_vec());
+    let reads = || ground("host_file_reads", &policy.host_file_reads);
+    match operation.clone() {
+        Operation::HostFileList(asked) => {
+            let ground = reads();
+            print(pump, move || Ok(json(&list(&ground, &asked)?))).await
+        }
+        Operation::HostFileSearch(asked) => {
+            let ground = reads();
+            print(pump, move || Ok(json(&search(&ground, &asked)?))).await
+        }
+        Operation::HostFileRead(asked) => {
+            let ground = reads();
+            print(pump, move || read(&ground, &asked)).await
+        }
+        Operation::HostFileWrite(asked) => {
+            let ground = ground("host_file_writes", &policy.host_file_writes);
+            print(pump, move || Ok(json(&write(&ground, &asked)?))).await
+        }
+        _ => Err(Refusal::failed("unsupported file operation")),
+    }
+}
+
+fn list(ground: &Ground, asked: &HostFileList) -> Result<FileList, Refusal> {
+    let Some(path) = &asked.path else {
+        let facts = |root: &String| Some(entry(root.clone(), &fs::metadata(root).ok()?));
+        let entries: Vec<FileEntry> = ground.roots().iter().filter_map(facts).collect();
+        return Ok(FileList {
+            path: None,
+            total: entries.len(),
+            entries,
+        });
+    };
+    let place = ground.find(path)?;
+    let mut names = place.entries()?;
+    names.sort_by_key(DirEntry::file_name);
+    // An entry that no longer exists is left out. A link is listed as a link, not as its target.
+    let told = names.iter().skip(asked.offset as usize);
+    let told = told.take(asked.limit.min(ANSWER_ENTRIES) as usize);
+    let told = told.filter_map(|one| {
+        let name = one.file_name().to_string_lossy().into_owned();
+        Some(entry(name, &one.metadata().ok()?))
+    });
+    Ok(FileList {
+        path: Some(place.path.to_string_lossy().into_owned()),
+        entries: told.collect(),
+        total: names.len(),
+    })
+}
+
+fn read(ground: &Ground, asked: &HostFileRead) -> Result<Vec<u8>, Refusal> {
+    let place = ground.find(&asked.path)?;
+    let file = place.open()?;
+    let mut bytes = vec![0; asked.limit.min(ANSWER_BYTES) as usize];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        let at = asked.offset.saturating_add(filled as u64);
+        match file.read_at(rest, at) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(wrong(&asked.path, &cause)),
+        }
+    }
+    bytes.truncate(filled);
+    let mut answer = json(&facts(&place));
+    answer.push(b'\n');
+    answer.extend(bytes);
+    Ok(answer)
+}
+
+/// The new version is renamed into place in one step: a reader, or a power failure, sees the old file or the new one.
+fn write(ground: &Ground, asked: &HostFileWrite) -> Result<FileWritten, Refusal> {
+    let path = Path::new(&asked.path);
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Refusal::bad_command("the path does not name a file"));
+    };
+    let bytes = STANDARD.decode(&asked.base64);
+    let bytes = bytes.map_err(|_| Refusal::bad_command("the content is not base64"))?;
+    if bytes.len() > WRITE_BYTES {
+        let most = format!("a file that is written may have {WRITE_BYTES} bytes at most");
+        return Err(Refusal::bad_command(most));
+    }
+    let directory = ground.find(&parent.to_string_lossy())?;
+    if !directory.facts.is_dir() {
+        return Err(directory.is_no("directory"));
+    }
+    let old = old_version(ground, &directory, name, asked.new)?;
+    let at = directory.path.join(name);
+    let written = replace(&directory, name, (&bytes, old.as_ref()));
+    let kept = written.map_err(|e| wrong(&at.to_string_lossy(), &e))?;
+    Ok(FileWritten {
+        path: at.to_string_lossy().into_owned(),
+        size_bytes: bytes.len() as u64,
+        old_version: kept.map(|kept| directory.path.join(kept).to_string_lossy().into_owned()),
+    })
+}
+
+/// Returns the metadata of the file at this name, if there is one and it may be replaced.
+fn old_version(
+    ground: &Ground,
+    directory: &Place,
+    name: &OsStr,
+    must_be_new: bool,
+) -> Result<Option<Metadata>, Refusal> {
+    let at = directory.path.join(name);
+    let shown = at.to_string_lossy();
+    let facts = match fs::symlink_metadata(directory.handle().join(name)) {
+        Ok(facts) => facts,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(wrong(&shown, &cause)),
+    };
+    if must_be_new {
+        return Err(Refusal::failed(format!("{shown} already exists")));
+    }
+    if facts.is_symlink() {
+        let message = format!("{shown} is a symbolic link; name its target instead");
+        return Err(Refusal::failed(message));
+    }
+    if !facts.is_file() || ground.keeps_out(&at, &facts) {
+        let message = format!("{shown} is not a file that may be replaced");
+        return Err(Refusal::failed(message));
+    }
+    Ok(Some(facts))
+}
+
+/// Writes a temporary file, links the old version to its own name, and renames. Returns the name of the old version.
+fn replace(
+    directory: &Place,
+    name: &OsStr,
+    (bytes, old): (&[u8], Option<&Metadata>),
+) -> io::Result<Option<PathBuf>> {
+    let folder = directory.handle();
+    let random = random_bytes::<8>().map_err(io::Error::other)?;
+    let passing = folder.join(format!(".gatewren-{:016x}", u64::from_ne_bytes(random)));
+    let kept = old.map(|_| {
+        let mut kept = name.to_owned();
+        kept.push(OLD);
+        PathBuf::from(kept)
+    });
+    let done = create(&passing, bytes, old).and_then(|()| match &kept {
+        Some(kept) => {
+            // Only the name is removed: the version kept before.
+            match fs::remove_file(folder.join(kept)) {
+                Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+                _ => {}
+            }
+            fs::hard_link(folder.join(name), folder.join(kept))?;
+            fs::rename(&passing, folder.join(name))
+        }
+        // Fails if another process has taken the name, instead of replacing its file.
+        None => fs::hard_link(&passing, folder.join(name)),
+    });
+    if done.is_err() || kept.is_none() {
+        // Best effort: the first error is the one that matters.
+        let _ = fs::remove_file(&passing);
+    }
+    done?;
+    File::open(&folder)?.sync_all()?;
+    Ok(kept)
+}
+
+/// Creates a file with the owner and permissions of the old one.
+fn create(path: &Path, bytes: &[u8], old: Option<&Metadata>) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)?;
+    if let Some(old) = old {
+        std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()))?;
+    }
+    let mode = old.map_or(NEW_MODE, |old| old.mode() & KEPT_MODE);
+    file.set_permissions(Permissions::from_mode(mode))?;
+    file.sync_all()
+}
+
+fn facts(place: &Place) -> FileFacts {
+    let one = entry(String::new(), &place.facts);
+    FileFacts {
+        path: place.path.to_string_lossy().into_owned(),
+        kind: one.kind,
+        size_bytes: place.facts.len(),
+        mode: one.mode,
+        uid: one.uid,
+        gid: one.gid,
+        modified: one.modified,
+    }
+}
+
+fn entry(name: String, facts: &Metadata) -> FileEntry {
+    let kind = FileKind::of(facts);
+    let modified_ms = facts.mtime().saturating_mul(1000);
+    FileEntry {
+        name,
+        kind,
+        size_bytes: (kind == FileKind::File).then_some(facts.len()),
+        mode: format!("{:04o}", facts.mode() & 0o7777),
+        uid: facts.uid(),
+        gid: facts.gid(),
+        modified: rfc3339(u64::try_from(modified_ms).unwrap_or(0)),
+    }
+}
+
+/// Plain numbers and strings always serialize.
+fn json(told: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(told).unwrap_or_default()
+}

@@ -1,0 +1,182 @@
+//! Sends mail through the host's `sendmail`, only to the recipients that the owner's policy file names.
+//!
+//! No part of a message can become a header, a recipient or an option: subject and text are encoded, and the caller
+//! does not choose recipients.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use gatewren_wire::exec::{Ending, LETTER_SUBJECT_BYTES, LETTER_TEXT_BYTES, Letter, Stream};
+
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::programs::find;
+use crate::context::refusal::Refusal;
+use crate::processes::step_error::{Halt, Step, Work, ending};
+
+/// How long sendmail may take. After that it is killed with all that it started.
+const TIME: Duration = Duration::from_mins(1);
+
+/// The message, only in the environment of the shell.
+const LETTER: &str = "GATEWREN_LETTER";
+
+/// Shell code that pipes the message to the program that follows.
+const GIVE: &str =
+    "letter=$GATEWREN_LETTER; unset GATEWREN_LETTER; printf %s \"$letter\" | exec \"$@\"";
+
+/// `-oi`: a line with a single dot does not end the message. `-odf`: exim4 delivers before it exits, as no process
+/// outlives its call.
+const OPTIONS: [&str; 2] = ["-oi", "-odf"];
+
+/// Bytes of a text in one encoded word (RFC 2047: at most 75 characters), and characters in one line of base64.
+const WORD_BYTES: usize = 42;
+const LINE_CHARS: usize = 76;
+
+/// The most bytes of its stderr that are reported.
+const COMPLAINT_BYTES: usize = 512;
+
+/// Sends a message.
+pub async fn send(
+    house: &House,
+    pump: &mut Pump,
+    letter: &Letter,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    let is_long =
+        letter.subject.len() > LETTER_SUBJECT_BYTES || letter.text.len() > LETTER_TEXT_BYTES;
+    if is_long
+        || letter
+            .agent
+            .as_ref()
+            .is_some_and(|name| name.len() > LETTER_SUBJECT_BYTES)
+    {
+        return Err(Refusal::bad_command("the mail is too long"));
+    }
+    let to = house.policy.now().mail_to.clone();
+    let program = find("sendmail")?.to_string_lossy().into_owned();
+    let mut args: Vec<String> = ["-c", GIVE, "sh", &program].map(str::to_owned).into();
+    args.extend(OPTIONS.map(str::to_owned));
+    args.extend(to.iter().map(ToString::to_string));
+    let step = Step {
+        name: "sh",
+        args,
+        cwd: "/".to_owned(),
+        env: BTreeMap::from([(LETTER.to_owned(), written(letter, &to))]),
+        time: TIME,
+    };
+    let mut complaint = Vec::new();
+    let mut hear = |which: Stream, bytes: &[u8]| {
+        let room = COMPLAINT_BYTES.saturating_sub(complaint.len());
+        if which == Stream::Stderr {
+            complaint.extend(bytes.iter().take(room));
+        }
+        None
+    };
+    let mut work = Work {
+        house,
+        pump,
+        processes,
+    };
+    match work.step(step, &mut hear).await {
+        Ok(0) => Ok(Ending::Exited { code: 0 }),
+        Ok(code) => {
+            let said = String::from_utf8_lossy(&complaint);
+            let why = said.lines().next().unwrap_or("no reason given").trim();
+            let message = format!("sendmail rejected the mail (exit code {code}): {why}");
+            Err(Refusal::failed(message))
+        }
+        Err(Halt::Refused(refusal)) => Err(refusal),
+        Err(halt) => ending(Err(halt)),
+    }
+}
+
+/// Formats the message for `sendmail`, which adds sender and date.
+fn written(letter: &Letter, to: &[impl ToString]) -> String {
+    let to: Vec<String> = to.iter().map(ToString::to_string).collect();
+    let from = match &letter.agent {
+        Some(agent) => encoded(&format!("agent {agent}")),
+        None => "itself".to_owned(),
+    };
+    let mut text = String::new();
+    let mut put = |line: &str| {
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(text, "{line}");
+    };
+    // A line has at most 998 characters (RFC 5322), so each recipient has its own.
+    put(&format!("To: {}", to.join(",\n ")));
+    put(&format!("Subject: {}", encoded(&letter.subject)));
+    put(&format!("X-Gatewren-From: {from}"));
+    put("Auto-Submitted: auto-generated");
+    put("MIME-Version: 1.0");
+    put("Content-Type: text/plain; charset=utf-8");
+    put("Content-Transfer-Encoding: base64");
+    put("");
+    let body = BASE64_STANDARD.encode(letter.text.replace('\n', "\r\n"));
+    for line in body.as_bytes().chunks(LINE_CHARS) {
+        put(&String::from_utf8_lossy(line));
+    }
+    text
+}
+
+/// Encodes a text for a header: base64 words, each on its own line.
+fn encoded(text: &str) -> String {
+    let mut words = vec![String::new()];
+    for c in text.chars() {
+        if let Some(word) = words.last_mut()
+            && word.len() + c.len_utf8() <= WORD_BYTES
+        {
+            word.push(c);
+        } else {
+            words.push(c.to_string());
+        }
+    }
+    let words = words.iter();
+    let words = words.map(|word| format!("=?UTF-8?B?{}?=", BASE64_STANDARD.encode(word)));
+    words.collect::<Vec<_>>().join("\n ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mail::*;
+
+    #[test]
+    fn nothing_that_is_said_becomes_a_header_or_ends_the_letter() {
+        let letter = Letter {
+            subject: "a\nBcc: x@example.org\r\n\r\nbody \u{fc}".repeat(20),
+            text: "one\n.\ntwo\nBcc: y@example.org\n".repeat(40),
+            agent: Some("evil\nX-Other: 1".to_owned()),
+        };
+        let text = written(&letter, &["me@example.org", "you@example.org"]);
+        let (head, body) = text.split_once("\n\n").unwrap();
+        let names: Vec<&str> = head
+            .lines()
+            .filter(|line| !line.starts_with(' '))
+            .map(|line| line.split_once(": ").unwrap().0)
+            .collect();
+        let known = [
+            "To",
+            "Subject",
+            "X-Gatewren-From",
+            "Auto-Submitted",
+            "MIME-Version",
+            "Content-Type",
+            "Content-Transfer-Encoding",
+        ];
+        assert_eq!(names, known);
+        assert!(
+            head.lines().all(|line| line.len() <= 78 && line.is_ascii()),
+            "{head}"
+        );
+        assert!(!text.contains("Bcc") && !text.contains("X-Other"));
+        let plain = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+        assert!(
+            body.lines()
+                .all(|line| line.len() <= 76 && line.chars().all(plain))
+        );
+        assert!(head.starts_with("To: me@example.org,\n you@example.org\n"));
+    }
+}

@@ -1,0 +1,215 @@
+//! The host's processes that use the most CPU or memory, of all users. The front's sandbox shows it only its own.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gatewren_base::config::{HelperPolicy, Traces};
+use gatewren_base::sys::source::{field, names, text};
+use gatewren_base::telemetry::redact_text;
+use gatewren_wire::exec::{ProcessOrder, ProcessSeen, Processes};
+
+/// The most processes in a list; more are cut off.
+const MOST: u32 = 100;
+
+/// The period over which CPU usage is measured.
+const SAMPLE: Duration = Duration::from_millis(300);
+
+/// The longest part of a command line in the result.
+const COMMAND_CHARS: usize = 200;
+
+/// Ticks per second of the times in `/proc/PID/stat`, the same on every architecture that programs are built for
+/// today.
+const TICKS: f64 = 100.0;
+
+/// Returns the processes that use the most, as JSON, without those of containers that the policy file hides.
+pub fn seen(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
+    let proc = Path::new("/proc");
+    let (before, begun) = (times(proc), Instant::now());
+    thread::sleep(SAMPLE);
+    let (after, time) = (times(proc), begun.elapsed());
+    let uptime_s = uptime_s(proc);
+    let used = |(pid, now): (&i32, &Times)| {
+        // A process whose id was reused, or that just started, counts as having used nothing.
+        let then = before.get(pid).filter(|then| then.started == now.started);
+        let ticks = now
+            .used
+            .saturating_sub(then.map_or(now.used, |then| then.used));
+        (*pid, percent(ticks, time))
+    };
+    let mut all: Vec<(i32, f64, u64)> = after
+        .iter()
+        .filter(|(pid, _)| is_shown(&proc.join(pid.to_string()), policy))
+        .map(used)
+        .map(|(pid, cpu)| (pid, cpu, memory(&proc.join(pid.to_string()))))
+        .collect();
+    let total = u32::try_from(all.len()).unwrap_or(u32::MAX);
+    all.sort_by(|a, b| by(order, a, b));
+    all.truncate(usize::try_from(most.min(MOST)).unwrap_or_default());
+    let told = all.into_iter().filter_map(|(pid, cpu_percent, _)| {
+        let begun = after.get(&pid)?.started / 100;
+        let age_s = uptime_s.saturating_sub(begun);
+        describe(&proc.join(pid.to_string()), (pid, cpu_percent, age_s))
+    });
+    let told = Processes {
+        processes: told.collect(),
+        total,
+    };
+    // Plain numbers and strings always serialize.
+    serde_json::to_vec(&told).unwrap_or_default()
+}
+
+/// Returns whether a process may be shown. If it belongs to a container, runs one or is about one, its cgroups, its
+/// name or its command line show that.
+fn is_shown(process: &Path, policy: &HelperPolicy) -> bool {
+    policy.shows_all_containers()
+        || ["cgroup", "comm", "cmdline"].iter().all(|file| {
+            let text = text(process.join(file)).unwrap_or_default();
+            Traces::show(&text, |name| policy.shows_container(name))
+        })
+}
+
+/// The time a process has used, and when it started, in ticks since boot.
+struct Times {
+    used: u64,
+    started: u64,
+}
+
+fn times(proc: &Path) -> BTreeMap<i32, Times> {
+    let pids = names(proc).into_iter();
+    let pids = pids.filter_map(|name| name.parse::<i32>().ok());
+    let known = pids.filter_map(|pid| {
+        let stat = text(proc.join(pid.to_string()).join("stat"))?;
+        Some((pid, parse(&stat)?))
+    });
+    known.collect()
+}
+
+/// Parses `/proc/PID/stat`. The name in parentheses may contain anything; the fields are reliable only after its last
+/// `)` (proc(5)).
+fn parse(stat: &str) -> Option<Times> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(Times {
+        // The 14th, 15th and 22nd field of the line: the first one after the name is the third.
+        used: number(11)?.saturating_add(number(12)?),
+        started: number(19)?,
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a percentage needs no more")]
+fn percent(ticks: u64, time: Duration) -> f64 {
+    let share = ticks as f64 / TICKS / time.as_secs_f64().max(0.001);
+    (share * 1000.0).round() / 10.0
+}
+
+fn by(order: ProcessOrder, a: &(i32, f64, u64), b: &(i32, f64, u64)) -> Ordering {
+    let cpu = b.1.total_cmp(&a.1);
+    let memory = b.2.cmp(&a.2);
+    let first = match order {
+        ProcessOrder::Cpu => cpu.then(memory),
+        ProcessOrder::Memory => memory.then(cpu),
+    };
+    first.then(a.0.cmp(&b.0))
+}
+
+/// Returns 0 for a kernel thread.
+fn memory(process: &Path) -> u64 {
+    let status = text(process.join("status")).unwrap_or_default();
+    kilobytes(&status)
+}
+
+fn kilobytes(status: &str) -> u64 {
+    let size = field(status, "VmRSS", ':').unwrap_or_default();
+    let number = size.split_whitespace().next().unwrap_or_default();
+    number.parse::<u64>().unwrap_or_default() * 1024
+}
+
+/// Describes a process; `None` if it has already exited.
+fn describe(process: &Path, (pid, cpu_percent, age_s): (i32, f64, u64)) -> Option<ProcessSeen> {
+    let status = text(process.join("status"))?;
+    let first = |name: &str| field(&status, name, ':')?.split_whitespace().next();
+    let name = field(&status, "Name", ':')?.to_owned();
+    Some(ProcessSeen {
+        pid,
+        parent: first("PPid")?.parse().ok()?,
+        uid: first("Uid")?.parse().ok()?,
+        state: first("State")?.chars().next()?,
+        command: command(process),
+        name,
+        cpu_percent,
+        memory_bytes: kilobytes(&status),
+        threads: first("Threads")?.parse().ok()?,
+        age_s,
+        cgroup: cgroup(process),
+    })
+}
+
+/// Redacts secrets from a command line: users of the host may read it, the front's clients may not.
+fn command(process: &Path) -> String {
+    let words = text(process.join("cmdline")).unwrap_or_default();
+    let line = words.trim_end_matches('\0').replace('\0', " ");
+    redact_text(&line).chars().take(COMMAND_CHARS).collect()
+}
+
+/// On a host that still has version 1 cgroups, one of them contains the container's name.
+fn cgroup(process: &Path) -> String {
+    let groups = text(process.join("cgroup")).unwrap_or_default();
+    let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
+    let of_lxc = groups.lines().find(|line| !Traces::in_text(line).is_none());
+    let unified = || groups.lines().find(|line| line.starts_with("0::"));
+    of_lxc.or_else(unified).and_then(path).unwrap_or_default()
+}
+
+fn uptime_s(proc: &Path) -> u64 {
+    let uptime = text(proc.join("uptime")).unwrap_or_default();
+    let whole = uptime.split('.').next().unwrap_or_default();
+    whole.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::processes::*;
+    use std::path::PathBuf;
+
+    use gatewren_base::sys::{own_pid, own_uid};
+
+    #[test]
+    fn a_hostile_name_does_not_move_the_fields() {
+        let line = "7 (a) S 99 (b) R 3 7 7 0 -1 4194560 1 0 0 0 11 22 0 0 20 0 1 0 4242 1 2";
+        let times = parse(line).unwrap();
+        assert_eq!((times.used, times.started), (33, 4242));
+        assert!(parse("7 (x").is_none() && parse("").is_none());
+    }
+
+    #[test]
+    fn those_that_use_most_come_first() {
+        for order in [ProcessOrder::Cpu, ProcessOrder::Memory] {
+            let told: Processes =
+                serde_json::from_slice(&seen(order, 5, &HelperPolicy::default())).unwrap();
+            assert!((1..=5).contains(&told.processes.len()), "{told:?}");
+            let keys = told.processes.iter().map(|one| match order {
+                ProcessOrder::Cpu => -one.cpu_percent,
+                #[expect(clippy::cast_precision_loss, reason = "a test")]
+                ProcessOrder::Memory => -(one.memory_bytes as f64),
+            });
+            // The process may have grown between the two reads.
+            assert!(
+                order == ProcessOrder::Memory || keys.is_sorted(),
+                "{told:?}"
+            );
+        }
+        assert!(seen(ProcessOrder::Cpu, 0, &HelperPolicy::default()).ends_with(b"}"));
+    }
+
+    #[test]
+    fn a_process_is_told_with_what_it_is() {
+        let me = format!("/proc/{}", own_pid());
+        let told = describe(&PathBuf::from(me), (own_pid(), 0.0, 1)).unwrap();
+        assert!(told.memory_bytes > 0 && told.threads > 0 && !told.command.is_empty());
+        assert_eq!(told.uid, own_uid());
+    }
+}

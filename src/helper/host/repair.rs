@@ -1,0 +1,382 @@
+//! Checks file systems, arrays and pools for damage, and repairs what can be repaired.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gatewren_base::sys::source::{field, text, word};
+use gatewren_base::sys::{Exit, is_free, unescape_mount};
+use gatewren_wire::exec::{DiskName, Ending, HostRepair, KillReason, RepairOutcome, Repaired};
+
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::context::tools::{Tool, output, whole};
+use crate::processes::answers::line;
+use crate::processes::commands::require_root;
+use crate::processes::printing::print;
+
+/// The most bytes of a program's output in the report.
+const REPORT_BYTES: usize = 4096;
+
+/// The mount count to set if no maximum is configured: the highest that tune2fs accepts.
+const MOST_MOUNTS: u32 = 16_000;
+
+/// Why a repair did not complete.
+enum Stopped {
+    Killed(KillReason),
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Stopped {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Performs a check or repair and prints the result. A program that changes a file system is never killed: if the
+/// caller disconnects, it still runs to its end.
+pub async fn perform(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    what: &HostRepair,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let done = match what {
+        HostRepair::Mounted(place) => mounted(house, pump, place).await,
+        HostRepair::Disk(disk) => unmounted(house, pump, disk).await,
+        HostRepair::Array(array) => check_array(array).map_err(Stopped::from),
+        HostRepair::Pool(pool) => {
+            let scrub = tool("zpool", &["scrub", "--", pool.as_str()]);
+            let ended = run(house, pump, scrub).await;
+            ended.and_then(|ended| begun(ended).map_err(Stopped::from))
+        }
+    };
+    match done {
+        Ok(repaired) => print(pump, move || Ok(line(&repaired))).await,
+        Err(Stopped::Killed(why)) => Ok(Ending::Killed { why }),
+        Err(Stopped::Refused(refusal)) => Err(refusal),
+    }
+}
+
+/// Checks a mounted file system.
+async fn mounted(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, Stopped> {
+    let table = text("/proc/self/mountinfo").unwrap_or_default();
+    let Some(mount) = mount_at(&table, place) else {
+        return Err(refused(
+            "nothing is mounted there; disk_list shows the mount points",
+        ));
+    };
+    match mount.kind.as_str() {
+        "btrfs" => scrub(house, pump, place).await,
+        "ext2" | "ext3" | "ext4" => {
+            let device = device_of(&mount).ok_or_else(|| refused("its device is unknown"))?;
+            plan(house, pump, (place, &device)).await
+        }
+        "xfs" => Err(refused(
+            "an xfs file system cannot be checked while it is mounted, nor at boot: unmount it and name its disk",
+        )),
+        "zfs" => Err(refused("ZFS is checked pool by pool: name its pool")),
+        kind => Err(refused(format!("{kind} cannot be checked here"))),
+    }
+}
+
+/// btrfs reads all its data and repairs what it has a good copy of. The call lasts as long.
+async fn scrub(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, Stopped> {
+    let start = tool("btrfs", &["scrub", "start", "-B", "-R", "--", place]);
+    let ended = run(house, pump, start).await;
+    if matches!(ended, Err(Stopped::Killed(_))) {
+        // The kernel does the work, not the program.
+        let cancel = tool("btrfs", &["scrub", "cancel", "--", place]);
+        output(&cancel, &house.strays).await?;
+    }
+    let (code, said) = ended?;
+    Ok(of_scrub(code, &said)?)
+}
+
+fn of_scrub(code: i32, said: &str) -> Result<Repaired, Refusal> {
+    let count = |name| field(said, name, ':').and_then(|n| n.trim().parse::<u64>().ok());
+    let outcome = match (
+        code,
+        count("uncorrectable_errors"),
+        count("corrected_errors"),
+    ) {
+        (0, Some(0), Some(0)) => RepairOutcome::Sound,
+        (0, Some(0), Some(_)) => RepairOutcome::Repaired,
+        // btrfs exits with 3 if uncorrectable errors remain.
+        (3, ..) | (0, Some(_), _) => RepairOutcome::Damaged,
+        _ => return Err(Refusal::failed(end_of(said))),
+    };
+    Ok(repaired(outcome, said))
+}
+
+/// Plans a check at boot: raises the mount count of a mounted ext file system to its maximum. Setting the error flag
+/// instead would be lost when it is unmounted.
+async fn plan(
+    house: &House,
+    pump: &mut Pump,
+    (place, device): (&str, &Path),
+) -> Result<Repaired, Stopped> {
+    let device = device.to_string_lossy();
+    let facts = tool("dumpe2fs", &["-h", "--", &device]);
+    let (_, facts) = run(house, pump, facts).await?;
+    let most = field(&facts, "Maximum mount count", ':');
+    let most = most.and_then(|most| most.trim().parse().ok());
+    let most = most.filter(|most| *most > 0).unwrap_or(MOST_MOUNTS);
+    let most = most.to_string();
+    let set = tool("tune2fs", &["-c", &most, "-C", &most, "--", &device]);
+    let (code, said) = run(house, pump, set).await?;
+    if code != 0 {
+        return Err(refused(end_of(&said)));
+    }
+    let table = text("/etc/fstab").unwrap_or_default();
+    let report = if is_checked_at_boot(&table, place) {
+        ""
+    } else {
+        "But /etc/fstab disables the check: the sixth field of its line must be 1 for the root directory and 2 for \
+         others."
+    };
+    Ok(repaired(RepairOutcome::Planned, report))
+}
+
+/// Checks a file system that is not in use, and repairs what can be repaired without questions.
+async fn unmounted(house: &House, pump: &mut Pump, disk: &DiskName) -> Result<Repaired, Stopped> {
+    let device = format!("/dev/{}", disk.as_str());
+    is_free(Path::new(&device)).map_err(|e| {
+        refused(format!(
+            "{device} must exist and must not be mounted or in use: {e}"
+        ))
+    })?;
+    let probe = tool("blkid", &["-p", "-o", "value", "-s", "TYPE", "--", &device]);
+    let (_, kind) = run(house, pump, probe).await?;
+    match kind.trim() {
+        "ext2" | "ext3" | "ext4" => {
+            let check = tool("e2fsck", &["-f", "-p", "--", &device]);
+            let (code, said) = run(house, pump, check).await?;
+            Ok(of_fsck(code, &said)?)
+        }
+        "xfs" => xfs(house, pump, &device).await,
+        "btrfs" => {
+            // Only experts should use btrfs's own repair. A scrub of the mounted file system repairs what can be
+            // repaired.
+            let check = tool("btrfs", &["check", "--readonly", "--", &device]);
+            let (code, said) = run(house, pump, check).await?;
+            let outcome = match code {
+                0 => RepairOutcome::Sound,
+                _ => RepairOutcome::Damaged,
+            };
+            Ok(repaired(outcome, &said))
+        }
+        "" => Err(refused(format!("{device} has no known file system"))),
+        kind => Err(refused(format!("{kind} cannot be checked here"))),
+    }
+}
+
+/// Decodes the exit status of a check, a bit for each condition (fsck(8)).
+fn of_fsck(code: i32, said: &str) -> Result<Repaired, Refusal> {
+    let outcome = match code {
+        0 => RepairOutcome::Sound,
+        1..=3 => RepairOutcome::Repaired,
+        4..=7 => RepairOutcome::Damaged,
+        _ => return Err(Refusal::failed(end_of(said))),
+    };
+    Ok(repaired(outcome, said))
+}
+
+/// A first read-only run: only it tells whether there is something to repair (`xfs_repair(8)`).
+async fn xfs(house: &House, pump: &mut Pump, device: &str) -> Result<Repaired, Stopped> {
+    let look = tool("xfs_repair", &["-n", "--", device]);
+    let (code, said) = run(house, pump, look).await?;
+    if code == 0 {
+        return Ok(repaired(RepairOutcome::Sound, &said));
+    }
+    let repair = tool("xfs_repair", &["--", device]);
+    match run(house, pump, repair).await? {
+        (0, said) => Ok(repaired(RepairOutcome::Repaired, &said)),
+        (2, said) => Err(refused(format!(
+            "mount and unmount it first: {}",
+            end_of(&said)
+        ))),
+        (_, said) => Ok(repaired(RepairOutcome::Damaged, &said)),
+    }
+}
+
+/// Makes md compare the data of its disks (md(4)). The kernel does the work.
+fn check_array(array: &DiskName) -> Result<Repaired, Refusal> {
+    let action = format!("/sys/block/{}/md/sync_action", array.as_str());
+    match word(&action).as_deref() {
+        Some("idle") => {}
+        Some(other) => {
+            let words = format!("the array is busy: {other}; disk_health shows the progress");
+            return Err(Refusal::failed(words));
+        }
+        None => {
+            let words = "there is no such array to check; disk_health lists the arrays";
+            return Err(Refusal::failed(words));
+        }
+    }
+    fs::write(&action, "check")
+        .map_err(|e| Refusal::failed(format!("md did not start the check: {e}")))?;
+    Ok(repaired(RepairOutcome::Begun, ""))
+}
+
+fn begun((code, said): (i32, String)) -> Result<Repaired, Refusal> {
+    match code {
+        0 => Ok(repaired(RepairOutcome::Begun, &said)),
+        _ => Err(Refusal::failed(end_of(&said))),
+    }
+}
+
+/// Runs a program and waits for it as long as the call lasts. The program is never killed.
+async fn run(house: &House, pump: &mut Pump, tool: Tool) -> Result<(i32, String), Stopped> {
+    let work = tokio::spawn(whole(tool, Arc::clone(&house.strays)));
+    let ended = pump.wait(work).await.map_err(Stopped::Killed)?;
+    let (exit, said) = ended.map_err(|e| refused(format!("the operation was aborted: {e}")))??;
+    match exit {
+        Exit::Code(code) => Ok((code, said)),
+        Exit::Signal(signal) => Err(refused(format!("it was killed by signal {signal}"))),
+    }
+}
+
+fn tool(name: &'static str, args: &[&str]) -> Tool {
+    Tool {
+        name,
+        args: args.iter().map(|&word| word.to_owned()).collect(),
+    }
+}
+
+fn refused(words: impl Into<String>) -> Stopped {
+    Stopped::Refused(Refusal::failed(words))
+}
+
+fn repaired(outcome: RepairOutcome, said: &str) -> Repaired {
+    Repaired {
+        outcome,
+        report: end_of(said),
+    }
+}
+
+fn end_of(said: &str) -> String {
+    let said = said.trim();
+    let cut = said.len().saturating_sub(REPORT_BYTES);
+    let start = (cut..said.len()).find(|at| said.is_char_boundary(*at));
+    said.get(start.unwrap_or(said.len())..)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// A mounted file system.
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    /// Major and minor number.
+    numbers: String,
+    kind: String,
+    source: String,
+}
+
+/// Returns the topmost mount of a place (proc(5)).
+fn mount_at(table: &str, place: &str) -> Option<Mount> {
+    let mut mounts = table.lines().rev().filter_map(|line| {
+        let (before, behind) = line.split_once(" - ")?;
+        let (mut before, mut behind) = (before.split(' ').skip(2), behind.split(' '));
+        let numbers = before.next()?.to_owned();
+        let at = unescape_mount(before.nth(1)?);
+        (at == place).then_some(())?;
+        Some(Mount {
+            numbers,
+            kind: behind.next()?.to_owned(),
+            source: unescape_mount(behind.next()?),
+        })
+    });
+    mounts.next()
+}
+
+/// Returns the device by its name, or by its number if the table names something else.
+fn device_of(mount: &Mount) -> Option<PathBuf> {
+    let by_number = format!("/dev/block/{}", mount.numbers);
+    let is_device = |path: &PathBuf| {
+        let facts = fs::metadata(path);
+        path.starts_with("/dev") && facts.is_ok_and(|facts| facts.file_type().is_block_device())
+    };
+    [mount.source.as_str(), &by_number]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(is_device)
+}
+
+/// Returns whether a line of fstab(5) has a file system checked at boot.
+fn is_checked_at_boot(table: &str, place: &str) -> bool {
+    let lines = table.lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.starts_with('#'));
+    lines.any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let at = words.get(1).is_some_and(|at| unescape_mount(at) == place);
+        at && words.get(5).is_some_and(|pass| *pass != "0")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::repair::*;
+
+    #[test]
+    fn the_last_mount_of_a_place_counts() {
+        let table = "22 1 8:1 / / rw,relatime - ext4 /dev/root rw\n\
+                     40 22 0:40 /@data /srv rw shared:1 - btrfs /dev/sdb rw,space_cache\n\
+                     41 22 0:41 / /a\\040b rw master:2 shared:1 - tmpfs none rw\n\
+                     42 22 8:17 / /srv rw - ext4 /dev/sdb1 rw\n";
+        assert_eq!(mount_at(table, "/").unwrap().numbers, "8:1");
+        assert_eq!(mount_at(table, "/a b").unwrap().kind, "tmpfs");
+        let srv = mount_at(table, "/srv").unwrap();
+        assert_eq!(
+            (srv.kind.as_str(), srv.source.as_str()),
+            ("ext4", "/dev/sdb1")
+        );
+        assert_eq!(mount_at(table, "/sr"), None);
+        assert_eq!(mount_at("x y - z\n", "/"), None);
+    }
+
+    #[test]
+    fn fstab_says_what_is_checked() {
+        let table = "# /dev/sda1 /old ext4 defaults 0 1\n/dev/sda1 / ext4 defaults 0 1\n\
+                     /dev/sdb1 /srv ext4 defaults 0 0\nUUID=1 /home ext4 defaults\n/dev/c /a\\040b ext4 x 0 2\n";
+        for (place, is_checked) in [
+            ("/", true),
+            ("/a b", true),
+            ("/srv", false),
+            ("/home", false),
+            ("/old", false),
+        ] {
+            assert_eq!(is_checked_at_boot(table, place), is_checked, "{place}");
+        }
+    }
+
+    #[test]
+    fn how_a_program_ends_says_what_came_of_it() {
+        let fsck = |code| of_fsck(code, "said").map(|done| done.outcome).ok();
+        assert_eq!(fsck(0), Some(RepairOutcome::Sound));
+        assert_eq!(fsck(1), Some(RepairOutcome::Repaired));
+        assert_eq!((fsck(4), fsck(5)), (Some(RepairOutcome::Damaged), fsck(4)));
+        assert_eq!((fsck(8), fsck(12), fsck(32)), (None, None, None));
+        let scrub = |code, uncorrectable, corrected| {
+            let said = format!(
+                "Status: finished\n\tuncorrectable_errors: {uncorrectable}\n\tcorrected_errors: {corrected}\n"
+            );
+            of_scrub(code, &said).map(|done| done.outcome).ok()
+        };
+        assert_eq!(scrub(0, 0, 0), Some(RepairOutcome::Sound));
+        assert_eq!(scrub(0, 0, 7), Some(RepairOutcome::Repaired));
+        assert_eq!(scrub(3, 2, 7), Some(RepairOutcome::Damaged));
+        assert_eq!(scrub(1, 0, 0), None);
+        assert!(of_scrub(0, "").is_err());
+    }
+
+    #[test]
+    fn of_a_long_report_the_end_is_told() {
+        let long = format!("{}ä the end\n", "ä".repeat(REPORT_BYTES));
+        let told = end_of(&long);
+        assert!(told.len() <= REPORT_BYTES && told.ends_with("ä the end"));
+        assert_eq!(end_of(" \n"), "");
+    }
+}

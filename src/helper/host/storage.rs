@@ -1,0 +1,75 @@
+//! Disk information that only root can get: the usage of each directory, and the health of disks and pools.
+
+use std::sync::Arc;
+
+use gatewren_wire::exec::{Ending, HostDiskUsage, Operation};
+
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::context::tools;
+use crate::processes::commands::require_root;
+
+/// The most levels of directories that are listed separately.
+const DEPTH: u8 = 8;
+
+/// The longest path (`PATH_MAX` without its NUL).
+const PATH_BYTES: usize = 4095;
+
+/// Performs one of the operations on disks.
+pub async fn perform(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    operation: &Operation,
+) -> Result<Ending, Refusal> {
+    let tool = match operation {
+        Operation::HostDiskUsage(asked) => usage(asked)?,
+        Operation::HostSmart { disk } => {
+            let device = format!("/dev/{}", disk.as_str());
+            let asked = ["--json=c", "--info", "--health", "--attributes"];
+            let asked = asked.into_iter().chain(["--nocheck=standby", &device]);
+            tool("smartctl", asked)
+        }
+        Operation::HostPools {} => {
+            let columns = "name,health,size,allocated,fragmentation";
+            tool("zpool", ["list", "-H", "-p", "-o", columns])
+        }
+        Operation::HostBtrfs { path } => {
+            let path = checked(path)?;
+            tool("btrfs", ["--format", "json", "device", "stats", "--", path])
+        }
+        _ => return Err(Refusal::failed("unsupported disk operation")),
+    };
+    require_root()?;
+    tools::carry(&tool, pump, &house.strays).await
+}
+
+fn tool<'a>(name: &'static str, args: impl IntoIterator<Item = &'a str>) -> tools::Tool {
+    tools::Tool {
+        name,
+        args: args.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+fn checked(path: &str) -> Result<&str, Refusal> {
+    if !path.starts_with('/') || path.len() > PATH_BYTES || path.contains('\0') {
+        return Err(Refusal::bad_command(
+            "the path must be absolute, such as /var",
+        ));
+    }
+    Ok(path)
+}
+
+/// Sums up a directory on its file system, with subtotals for the directories below it.
+fn usage(asked: &HostDiskUsage) -> Result<tools::Tool, Refusal> {
+    let path = checked(&asked.path)?;
+    let depth = format!("--max-depth={}", asked.depth.min(DEPTH));
+    let fixed = [
+        "--null",
+        "--one-file-system",
+        "--dereference-args",
+        "--block-size=1",
+    ];
+    let rest = [depth.as_str(), "--", path];
+    Ok(tool("du", fixed.into_iter().chain(rest)))
+}

@@ -1,0 +1,149 @@
+//! Creates containers, as copies or from a template, and destroys them.
+
+use std::fs;
+use std::path::Path;
+
+use gatewren_base::config::Template;
+use gatewren_wire::exec::{ContainerName, Ending, RefusalCode};
+
+use super::paths::{plain, stopped};
+use super::{config_files, definition};
+use crate::context::definitions::CONFIG;
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::processes::answers::to_its_end;
+use crate::processes::commands::require_root;
+use crate::processes::lxc_command::{run, went_well};
+use crate::processes::staging_dir::Stage;
+
+/// Copies a stopped container to a new name, with its own hardware addresses.
+pub async fn clone(
+    house: &House,
+    pump: &mut Pump,
+    (container, to): (&ContainerName, &ContainerName),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    let config = plain(house, container)?;
+    let _claims = (house.claims.take(container)?, house.claims.take(to)?);
+    check_new(house, to)?;
+    stopped(house, container).await?;
+    let lxcpath = house.containers.lxcpath();
+    let args = ["-n", container.as_str(), "-N", to.as_str()];
+    if !config_files::is_directory(&config) {
+        // Its storage creates such a copy in one step.
+        return run(house, pump, ("lxc-copy", lxcpath, &args), processes).await;
+    }
+    let stage = Stage::below(lxcpath, to.as_str()).await?;
+    let place = stage.path().to_string_lossy().into_owned();
+    let args = [&args[..], &["-p", &place]].concat();
+    let ending = run(house, pump, ("lxc-copy", lxcpath, &args), processes).await;
+    settle(house, stage, to, ending).await
+}
+
+/// Creates a container from a template of the owner's policy file.
+pub async fn create(
+    house: &House,
+    pump: &mut Pump,
+    (name, template): (&ContainerName, &str),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let policy = house.policy.now();
+    let found = policy.templates.iter().find(|t| t.name() == template);
+    let template = found.ok_or_else(|| no_template(template, &policy.templates))?;
+    let _claim = house.claims.take(name)?;
+    check_new(house, name)?;
+    let stage = Stage::below(house.containers.lxcpath(), name.as_str()).await?;
+    let mut args = vec!["-n", name.as_str(), "-B", "dir", "-t", template.program()];
+    if !template.options().is_empty() {
+        args.push("--");
+        args.extend(template.options().iter().map(String::as_str));
+    }
+    let ending = run(house, pump, ("lxc-create", stage.path(), &args), processes).await;
+    settle(house, stage, name, ending).await
+}
+
+/// Destroys a container and its contents.
+pub async fn destroy(
+    house: &House,
+    pump: &mut Pump,
+    (container, force, snapshots): (&ContainerName, bool, bool),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    plain(house, container)?;
+    let _claim = house.claims.take(container)?;
+    if !force {
+        stopped(house, container).await?;
+    }
+    let mut args = vec!["-n", container.as_str()];
+    args.extend(force.then_some("-f"));
+    args.extend(snapshots.then_some("-s"));
+    let lxcpath = house.containers.lxcpath();
+    run(house, pump, ("lxc-destroy", lxcpath, &args), processes).await
+}
+
+/// Rejects a name that the owner's policy file does not allow or that is taken.
+pub fn check_new(house: &House, name: &ContainerName) -> Result<(), Refusal> {
+    if !house.policy.now().allows_container(name.as_str()) {
+        let message = format!("the owner's policy does not allow a container named '{name}'");
+        return Err(Refusal::new(RefusalCode::Forbidden, message));
+    }
+    let definitions = house.containers.definitions();
+    let directory = definitions.directory(name);
+    if definitions.file(name).exists() || fs::symlink_metadata(directory).is_ok() {
+        let message = format!("container '{name}' already exists; choose another name");
+        return Err(Refusal::bad_command(message));
+    }
+    if definitions.file(name) != definitions.directory(name).join(CONFIG) {
+        let message =
+            "on Proxmox VE a number is reserved for its own containers; choose another name";
+        return Err(Refusal::bad_command(message));
+    }
+    Ok(())
+}
+
+/// Moves the container from its stage to its place, if it was created without errors.
+pub async fn settle(
+    house: &House,
+    stage: Stage,
+    name: &ContainerName,
+    ending: Result<Ending, Refusal>,
+) -> Result<Ending, Refusal> {
+    let ending = match ending {
+        Ok(ending) if went_well(&ending) => {
+            let from = stage.path().join(name.as_str());
+            let to = house.containers.definitions().directory(name);
+            let moved = to_its_end(move || {
+                let text = moved_text(&from, &to)?;
+                definition::write(&from.join(CONFIG), &text)?;
+                fs::rename(&from, &to).map_err(|e| {
+                    Refusal::failed(format!("the container cannot be moved into place: {e}"))
+                })
+            });
+            moved.await.map(|()| ending)
+        }
+        broken => broken,
+    };
+    stage.clear().await;
+    ending
+}
+
+/// Returns the definition in `from` with its paths changed to `to`.
+pub fn moved_text(from: &Path, to: &Path) -> Result<String, Refusal> {
+    let text = definition::read(&from.join(CONFIG))?;
+    let (from, to) = (from.to_string_lossy(), to.to_string_lossy());
+    Ok(text.replace(&format!("{from}/"), &format!("{to}/")))
+}
+
+fn no_template(name: &str, known: &[Template]) -> Refusal {
+    let known: Vec<&str> = known.iter().map(Template::name).collect();
+    let name = name.escape_debug();
+    Refusal::bad_command(if known.is_empty() {
+        "the owner of this box allows no templates; templates in /etc/gatewren/helper.toml lists the allowed ones"
+            .to_owned()
+    } else {
+        let known = known.join(", ");
+        format!("there is no template '{name}' here; allowed templates: {known}")
+    })
+}

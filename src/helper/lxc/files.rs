@@ -1,0 +1,132 @@
+//! Files in a container, running or not. Paths are resolved inside the container, whatever its links point to.
+
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use gatewren_wire::exec::{ContainerName, Ending, Excerpt, InsideEntry, InsideKind, InsidePath};
+
+use super::paths::inside;
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::processes::answers::{line, to_its_end};
+use crate::processes::printing::print;
+
+/// The most bytes of a file in one response; the rest is cut off.
+const READ_BYTES: u32 = 1024 * 1024;
+
+/// The most entries in one response; the rest are omitted.
+const ENTRIES: u32 = 1000;
+
+/// The most names of a directory that are read; the rest are omitted.
+const NAMES: usize = 100_000;
+
+/// Prints the entries of a directory, sorted by name.
+pub async fn list(
+    house: &House,
+    pump: &mut Pump,
+    (container, path): (&ContainerName, &InsidePath),
+    (after, limit): (Option<String>, u32),
+) -> Result<Ending, Refusal> {
+    let root = inside(house, container).await?;
+    let path = path.clone();
+    let limit = usize::try_from(limit.min(ENTRIES)).unwrap_or_default();
+    print(pump, move || {
+        let wanted = |mut names: Vec<OsString>| {
+            let behind = |name: &OsString| after.as_ref().is_none_or(|a| *name > **a);
+            names.retain(behind);
+            names.sort();
+            names.truncate(limit);
+            names
+        };
+        let found = root.list(path.relative(), wanted, NAMES);
+        let found = found.map_err(|e| obstacle(&path, &e))?;
+        Ok(found
+            .iter()
+            .flat_map(|(name, facts)| line(&entry(name, facts)))
+            .collect())
+    })
+    .await
+}
+
+/// Prints a part of a file.
+pub async fn read(
+    house: &House,
+    pump: &mut Pump,
+    (container, path): (&ContainerName, &InsidePath),
+    (offset, bytes): (u64, u32),
+) -> Result<Ending, Refusal> {
+    let root = inside(house, container).await?;
+    let path = path.clone();
+    print(pump, move || {
+        let read = root.read(path.relative(), offset, bytes.min(READ_BYTES).into());
+        let (bytes, facts) = read.map_err(|e| obstacle(&path, &e))?;
+        let size_bytes = facts.len();
+        let mut out = line(&Excerpt { size_bytes, offset });
+        out.extend(bytes);
+        Ok(out)
+    })
+    .await
+}
+
+/// Writes a file.
+pub async fn write(
+    house: &House,
+    (container, path): (&ContainerName, &InsidePath),
+    content: &str,
+    mode: Option<u32>,
+) -> Result<Ending, Refusal> {
+    let content = STANDARD.decode(content);
+    let content = content.map_err(|_| Refusal::bad_command("the content is not base64"))?;
+    let root = inside(house, container).await?;
+    let path = path.clone();
+    to_its_end(move || {
+        let place = path.split();
+        let place =
+            place.ok_or_else(|| Refusal::bad_command(format!("{path} does not name a file")))?;
+        root.write(place, &content, mode)
+            .map_err(|e| obstacle(&path, &e))
+    })
+    .await?;
+    Ok(Ending::Exited { code: 0 })
+}
+
+fn entry(name: &OsString, facts: &Metadata) -> InsideEntry {
+    let kind = facts.file_type();
+    let kind = match () {
+        () if kind.is_file() => InsideKind::File,
+        () if kind.is_dir() => InsideKind::Directory,
+        () if kind.is_symlink() => InsideKind::Link,
+        () => InsideKind::Other,
+    };
+    InsideEntry {
+        name: name.to_string_lossy().into_owned(),
+        kind,
+        size_bytes: (kind == InsideKind::File).then_some(facts.len()),
+        mode: format!("{:04o}", facts.mode() & 0o7777),
+        uid: facts.uid(),
+        gid: facts.gid(),
+        changed_s: facts.mtime(),
+    }
+}
+
+/// Converts an error to a refusal; `path` is the one that the caller named.
+fn obstacle(path: &InsidePath, cause: &io::Error) -> Refusal {
+    use io::ErrorKind::{CrossesDevices, InvalidInput, NotADirectory, NotFound};
+    let path = path.to_string();
+    let path = path.escape_debug();
+    match cause.kind() {
+        NotFound => Refusal::bad_command(format!("there is no {path} in the container")),
+        NotADirectory => Refusal::bad_command(format!("{path} is not a directory")),
+        CrossesDevices => Refusal::bad_command(format!(
+            "{path} is on a separate mount, which this tool does not enter; use container_shell"
+        )),
+        InvalidInput => Refusal::bad_command(format!("{path}: {cause}")),
+        _ => Refusal::failed(format!("{path}: {cause}")),
+    }
+}

@@ -1,0 +1,152 @@
+//! Runs a program of the host on files of a container, in a jail. The container's own programs never run.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use gatewren_base::sys::{Jail, JailCommand, Spawn, run_in_jail};
+use gatewren_wire::exec::{ContainerName, Ending};
+
+use crate::context::containers::Running;
+use crate::context::orphans::{Kept, Strays};
+use crate::context::output_relay::Pump;
+use crate::context::outputs::Outputs;
+use crate::context::programs::{find, path_variable};
+use crate::context::refusal::Refusal;
+use crate::context::tools;
+use crate::context::tools::{Tool, not_run};
+
+/// The hidden subcommand that enters a jail.
+pub const JAIL_NAME: &str = "__jail";
+
+/// The exit code if the container has none of the files that the program needs. No program used here returns it.
+const NOTHING_TO_READ: u8 = 118;
+
+/// The exit code if the jail could not be created; the cause is on stderr.
+const NO_JAIL: u8 = 119;
+
+/// The files of a container that a program sees.
+#[derive(Debug, Clone, Copy)]
+pub struct ContainerView {
+    /// Paths of which at least one must exist.
+    pub needs: &'static [&'static str],
+    /// Further paths, which may be missing.
+    pub paths: &'static [&'static str],
+    /// The message if none of `needs` exists, to follow the container's name: `has no journal`.
+    pub absent: &'static str,
+}
+
+/// The argument of the jail's process.
+#[derive(Debug, Serialize, Deserialize)]
+struct JailOrder {
+    init: i32,
+    started: u64,
+    needs: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
+    program: PathBuf,
+    argv: Vec<String>,
+}
+
+/// A program of the host that reads files of a running container.
+#[derive(Debug, Clone, Copy)]
+pub struct JailedTool<'a> {
+    /// The program.
+    pub tool: &'a Tool,
+    /// The files that it sees.
+    pub view: &'a ContainerView,
+    /// The container's name.
+    pub container: &'a ContainerName,
+    /// The running container.
+    pub running: &'a Running,
+}
+
+impl JailedTool<'_> {
+    /// Runs the program and passes its output to the caller.
+    ///
+    /// # Errors
+    /// Fails if the program is not installed on the host, or if the container has nothing to read.
+    pub async fn carry(&self, pump: &mut Pump, strays: &Arc<Strays>) -> Result<Ending, Refusal> {
+        let started = self.start(strays)?;
+        let ending = tools::carried(started, pump).await;
+        let nothing = Ending::Exited {
+            code: NOTHING_TO_READ.into(),
+        };
+        if ending == nothing {
+            let message = format!("container '{}' {}", self.container, self.view.absent);
+            return Err(Refusal::failed(message));
+        }
+        Ok(ending)
+    }
+
+    fn start(&self, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
+        let name = self.tool.name;
+        let order = serde_json::to_string(&self.order()?).map_err(|e| not_run(name, &e))?;
+        let spawn = Spawn {
+            // The helper's own program, even if an upgrade replaced its file.
+            programs: vec![c"/proc/self/exe".to_owned()],
+            argv: vec![
+                c"gatewren".to_owned(),
+                CString::new(JAIL_NAME).map_err(|e| not_run(name, &e))?,
+                CString::new(order).map_err(|e| not_run(name, &e))?,
+            ],
+            ..Spawn::default()
+        };
+        tools::start_with_outputs(name, spawn, strays)
+    }
+
+    fn order(&self) -> Result<JailOrder, Refusal> {
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
+        let name = [self.tool.name.to_owned()].into_iter();
+        Ok(JailOrder {
+            init: self.running.init,
+            started: self.running.started,
+            needs: paths(self.view.needs),
+            paths: paths(self.view.paths),
+            program: find(self.tool.name)?,
+            argv: name.chain(self.tool.args.iter().cloned()).collect(),
+        })
+    }
+}
+
+/// The main function of the process that creates a jail and waits for the program in it.
+pub fn jail() -> ExitCode {
+    match enter() {
+        Ok(Some(code)) => ExitCode::from(code),
+        Ok(None) => ExitCode::from(NOTHING_TO_READ),
+        Err(cause) => {
+            // An error of this write cannot be reported anywhere.
+            let _ = io::Write::write_fmt(
+                &mut io::stderr(),
+                format_args!("the container's files cannot be read: {cause}\n"),
+            );
+            ExitCode::from(NO_JAIL)
+        }
+    }
+}
+
+fn enter() -> io::Result<Option<u8>> {
+    let order = std::env::args().nth(2).unwrap_or_default();
+    let order: JailOrder = serde_json::from_str(&order)?;
+    let jail = Jail {
+        init: order.init,
+        started: order.started,
+        needs: order.needs,
+        paths: order.paths,
+    };
+    let argv: Result<_, _> = order.argv.into_iter().map(CString::new).collect();
+    let command = JailCommand {
+        program: CString::new(order.program.as_os_str().as_bytes())?,
+        argv: argv?,
+        env: vec![
+            path_variable(),
+            c"LC_ALL=C.UTF-8".to_owned(),
+            c"TZ=UTC".to_owned(),
+        ],
+    };
+    run_in_jail(&jail, &command)
+}

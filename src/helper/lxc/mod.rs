@@ -1,0 +1,13 @@
+//! Containers of LXC: their definitions, files, logs, copies and usage.
+
+pub mod config_files;
+pub mod copies;
+pub mod definition;
+pub mod files;
+pub mod jailed;
+pub mod logs;
+pub mod network;
+pub mod paths;
+pub mod snapshots;
+pub mod usage;
+pub mod vitals;

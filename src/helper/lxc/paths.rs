@@ -1,0 +1,80 @@
+//! The paths of a container's definition and root file system.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gatewren_base::sys::InsideRoot;
+use gatewren_wire::exec::{ContainerName, RefusalCode};
+
+use super::config_files;
+use crate::context::helper_context::House;
+use crate::context::refusal::Refusal;
+use crate::processes::commands::require_root;
+
+/// Returns the configuration file of a container that exists.
+pub fn existing(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
+    require_root()?;
+    house.containers.check_exists(container)?;
+    Ok(house.containers.definitions().file(container))
+}
+
+/// Like `existing`, but rejects a container that Proxmox defines.
+pub fn plain(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
+    let file = existing(house, container)?;
+    if file == own_file(house, container) {
+        return Ok(file);
+    }
+    Err(Refusal::bad_command(format!(
+        "Proxmox VE manages container '{container}'; use pct or its web interface"
+    )))
+}
+
+fn own_file(house: &House, container: &ContainerName) -> PathBuf {
+    let directory = house.containers.definitions().directory(container);
+    directory.join(crate::context::definitions::CONFIG)
+}
+
+/// Opens the root directory of a container, running or not.
+///
+/// A running container's root is opened through its init process, whatever storage it is on.
+///
+/// # Errors
+/// Also fails while the container starts, when its init process still has the host's root.
+pub async fn inside(house: &House, container: &ContainerName) -> Result<InsideRoot, Refusal> {
+    let config = existing(house, container)?;
+    let failed = |cause: io::Error| {
+        Refusal::failed(format!(
+            "cannot open the root directory of container '{container}': {cause}"
+        ))
+    };
+    let running = match house.containers.alive(container).await {
+        Ok(running) => running,
+        Err(refusal) if refusal.code() == RefusalCode::NotRunning => {
+            let path = config_files::root_of(&config)?;
+            return InsideRoot::open(&path).map_err(failed);
+        }
+        Err(refusal) => return Err(refusal),
+    };
+    let path = format!("/proc/{}/root", running.init);
+    let root = InsideRoot::open(Path::new(&path)).map_err(failed)?;
+    let of_the_host = root.is_at(Path::new("/")).map_err(failed)?;
+    // Another process may have got the process id before the root was opened.
+    if of_the_host || !running.still_runs() {
+        let message = format!("container '{container}' is starting or stopping; try again");
+        return Err(Refusal::new(RefusalCode::Busy, message));
+    }
+    Ok(root)
+}
+
+/// Rejects an operation that needs a stopped container if the container is not stopped.
+pub async fn stopped(house: &House, container: &ContainerName) -> Result<(), Refusal> {
+    let standing = house.containers.ask(container).await?;
+    let state = standing.state.unwrap_or_default();
+    if state == "STOPPED" && standing.running.is_none() {
+        return Ok(());
+    }
+    let state = state.to_lowercase();
+    Err(Refusal::bad_command(format!(
+        "container '{container}' is {state}; stop it first (container_stop)"
+    )))
+}

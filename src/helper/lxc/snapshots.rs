@@ -1,0 +1,248 @@
+//! Snapshots of containers, which LXC keeps in the container's directory, one folder each.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use gatewren_base::sys::{
+    files::{read_bounded, write_private},
+    swap,
+};
+use gatewren_wire::exec::{ContainerName, Ending, Frame, SnapshotFacts, SnapshotName, Stream};
+
+use super::copies::moved_text;
+use super::paths::{existing, plain, stopped};
+use super::{config_files, definition};
+use crate::context::definitions::CONFIG;
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::processes::answers::{line, to_its_end};
+use crate::processes::lxc_command::{run, went_well};
+use crate::processes::printing::print;
+use crate::processes::staging_dir::{Stage, remove};
+
+/// LXC's folder of snapshots in the container's directory.
+const FOLDER: &str = "snaps";
+
+/// The file with a snapshot's time. LXC writes it last, so a snapshot without it is incomplete.
+const MADE: &str = "ts";
+
+/// The file with a snapshot's comment.
+const COMMENT: &str = "comment";
+
+/// The longest comment that is accepted or shown, in bytes.
+const COMMENT_BYTES: usize = 1024;
+
+/// The most snapshots in a list.
+const MOST: usize = 1000;
+
+/// Prints the snapshots, one a line.
+pub async fn list(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+) -> Result<Ending, Refusal> {
+    let folder = folder(house, container);
+    print(pump, move || {
+        let names = names(&folder)?.into_iter().take(MOST);
+        let facts = names.map(|name| {
+            let read = |file: &str| {
+                let path = folder.join(name.to_string()).join(file);
+                let bytes = read_bounded(&path, COMMENT_BYTES).ok()?;
+                Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+            };
+            let (made, comment) = (read(MADE), read(COMMENT));
+            line(&SnapshotFacts {
+                name,
+                made,
+                comment: comment.filter(|comment| !comment.is_empty()),
+            })
+        });
+        Ok(facts.flatten().collect())
+    })
+    .await
+}
+
+/// Takes a snapshot of a stopped container and prints its name.
+pub async fn make(
+    house: &House,
+    pump: &mut Pump,
+    (container, comment): (&ContainerName, Option<&str>),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    plain(house, container)?;
+    if comment.is_some_and(|c| c.len() > COMMENT_BYTES || c.contains(char::is_control)) {
+        let words = format!("a comment must be one line of at most {COMMENT_BYTES} bytes");
+        return Err(Refusal::bad_command(words));
+    }
+    let _claim = house.claims.take(container)?;
+    stopped(house, container).await?;
+    let folder = folder(house, container);
+    let before = names(&folder)?;
+    let lxcpath = house.containers.lxcpath();
+    let args = ["-n", container.as_str()];
+    let ending = run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
+    let mut after = names(&folder)?;
+    after.retain(|name| !before.contains(name));
+    let new: Vec<PathBuf> = after
+        .iter()
+        .map(|name| folder.join(name.to_string()))
+        .collect();
+    if !ending.as_ref().is_ok_and(went_well) {
+        let removed = to_its_end(move || {
+            let all: Result<Vec<()>, _> = new.iter().map(|path| remove(path)).collect();
+            all.map_err(|e| {
+                Refusal::failed(format!("the incomplete snapshot cannot be removed: {e}"))
+            })
+        });
+        return removed.await.and(ending);
+    }
+    if let (Some(place), Some(comment)) = (new.first(), comment) {
+        let written = write_private(&place.join(COMMENT), comment.as_bytes());
+        written.map_err(|e| {
+            Refusal::failed(format!("the comment of the snapshot cannot be saved: {e}"))
+        })?;
+    }
+    for name in after {
+        let name = name.to_string().into_bytes();
+        pump.say(&Frame::Output(Stream::Stdout, name)).await;
+    }
+    ending
+}
+
+/// Restores a stopped container from a snapshot: its files and its definition.
+pub async fn restore(
+    house: &House,
+    pump: &mut Pump,
+    (container, snapshot): (&ContainerName, &SnapshotName),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    let config = plain(house, container)?;
+    let _claim = house.claims.take(container)?;
+    let folder = whole(house, container, snapshot)?;
+    stopped(house, container).await?;
+    let directory = house.containers.definitions().directory(container);
+    let name = snapshot.to_string();
+    if config_files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
+        // Its storage restores in one step.
+        let lxcpath = house.containers.lxcpath();
+        let args = ["-n", container.as_str(), "-r", &name];
+        return run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
+    }
+    // lxc-snapshot would first remove the container and then copy. An interruption in between would lose it.
+    let stage = Stage::below(&directory, "restore").await?;
+    let place = stage.path().to_string_lossy().into_owned();
+    let args = [
+        "-n",
+        &name,
+        "-N",
+        container.as_str(),
+        "-p",
+        &place,
+        "-K",
+        "-M",
+    ];
+    let mut ending = run(house, pump, ("lxc-copy", &folder, &args), processes).await;
+    if ending.as_ref().is_ok_and(went_well) {
+        let (from, rest) = (
+            stage.path().join(container.as_str()),
+            stage.path().join("old"),
+        );
+        let exchanged = to_its_end(move || exchange(&from, &directory, &rest)).await;
+        ending = exchanged.and(ending);
+    }
+    stage.clear().await;
+    ending
+}
+
+/// Deletes a snapshot, complete or not.
+pub async fn forget(
+    house: &House,
+    pump: &mut Pump,
+    (container, snapshot): (&ContainerName, &SnapshotName),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    plain(house, container)?;
+    let _claim = house.claims.take(container)?;
+    let Err(obstacle) = whole(house, container, snapshot) else {
+        let (lxcpath, name) = (house.containers.lxcpath(), snapshot.to_string());
+        let args = ["-n", container.as_str(), "-d", &name];
+        return run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
+    };
+    let place = folder(house, container).join(snapshot.to_string());
+    if !place.is_dir() {
+        return Err(obstacle);
+    }
+    to_its_end(move || {
+        remove(&place).map_err(|e| Refusal::failed(format!("the snapshot cannot be removed: {e}")))
+    })
+    .await?;
+    Ok(Ending::Exited { code: 0 })
+}
+
+/// The root file system in a container's directory.
+pub const ROOTFS: &str = "rootfs";
+
+/// Replaces the container in `directory` by the one in `from`. The old files move to `from`, or to `rest` on a file
+/// system that cannot exchange two directories. Only there, if the helper dies between two steps, the container is
+/// left without its files; they are then in `rest`.
+pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Refusal> {
+    let text = moved_text(from, directory)?;
+    let (new, old) = (from.join(ROOTFS), directory.join(ROOTFS));
+    let failed = |e: std::io::Error| Refusal::failed(format!("the container was not changed: {e}"));
+    let define = || definition::replace(&directory.join(CONFIG), &text);
+    match swap(&new, &old) {
+        Ok(()) => {
+            return define().inspect_err(|_| {
+                let _ = swap(&new, &old);
+            });
+        }
+        Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {}
+        Err(e) => return Err(failed(e)),
+    }
+    fs::rename(&old, rest).map_err(failed)?;
+    let exchanged = fs::rename(&new, &old).map_err(failed);
+    let exchanged = exchanged.and_then(|()| define());
+    if exchanged.is_err() {
+        // Undoes the steps that succeeded.
+        let _ = fs::rename(&old, &new);
+        let _ = fs::rename(rest, &old);
+    }
+    exchanged
+}
+
+/// Returns the folder of the snapshots, if it has this one and that is complete.
+fn whole(
+    house: &House,
+    container: &ContainerName,
+    snapshot: &SnapshotName,
+) -> Result<PathBuf, Refusal> {
+    existing(house, container)?;
+    let folder = folder(house, container);
+    let place = folder.join(snapshot.to_string());
+    if place.join(MADE).is_file() && place.join(CONFIG).is_file() {
+        return Ok(folder);
+    }
+    Err(Refusal::bad_command(format!(
+        "container '{container}' has no complete snapshot '{snapshot}'; container_snapshot_list shows those that \
+         exist"
+    )))
+}
+
+fn folder(house: &House, container: &ContainerName) -> PathBuf {
+    let directory = house.containers.definitions().directory(container);
+    directory.join(FOLDER)
+}
+
+fn names(folder: &Path) -> Result<BTreeSet<SnapshotName>, Refusal> {
+    let found = match fs::read_dir(folder) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        found => {
+            found.map_err(|e| Refusal::failed(format!("the snapshots cannot be read: {e}")))?
+        }
+    };
+    let names = found.flatten().map(|entry| entry.file_name().into_string());
+    Ok(names.flatten().flat_map(SnapshotName::try_from).collect())
+}

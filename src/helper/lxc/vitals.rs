@@ -1,0 +1,51 @@
+//! Reads the state of running containers from the kernel, without starting a program or touching anything in them.
+
+use gatewren_base::sys::own_pid;
+use gatewren_base::sys::source::text;
+use gatewren_wire::exec::{ContainerName, Usage, Vitals};
+
+use super::network::{Network, same_network};
+use super::usage::usage;
+use crate::context::containers::Running;
+
+/// Returns a container's state without its usage; `None` if it has already ended.
+pub fn vitals(container: ContainerName, running: &Running) -> Option<Vitals> {
+    let init = running.init;
+    let network = Network::of(init);
+    let vitals = Vitals {
+        container,
+        init_pid: init.try_into().ok()?,
+        frozen: running.is_frozen(),
+        addresses: network.addresses(),
+        listeners: network.listeners(),
+        shares_host_network: same_network(init, own_pid()),
+        usage: Usage::default(),
+    };
+    // The process id may have been reused during the reads.
+    running.still_runs().then_some(vitals)
+}
+
+/// Returns a container's state with its usage.
+pub fn vitals_and_usage(container: ContainerName, running: &Running) -> Option<Vitals> {
+    let groups = text(format!("/proc/{}/cgroup", running.init)).unwrap_or_default();
+    let traffic = Network::of(running.init).traffic();
+    let usage = Usage {
+        network_received_bytes: traffic.map(|(received, _)| received),
+        network_sent_bytes: traffic.map(|(_, sent)| sent),
+        ..usage(&groups)
+    };
+    let vitals = vitals(container, running)?;
+    Some(Vitals { usage, ..vitals })
+}
+
+/// Serializes each as one line.
+pub fn lines(all: impl IntoIterator<Item = Vitals>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for vitals in all {
+        // Plain numbers and strings always serialize.
+        if serde_json::to_writer(&mut text, &vitals).is_ok() {
+            text.push(b'\n');
+        }
+    }
+    text
+}

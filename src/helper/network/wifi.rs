@@ -1,0 +1,313 @@
+//! Wireless networks, through `NetworkManager`: lists networks in range and saved ones, joins and forgets them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use gatewren_base::sys::neutralise;
+use gatewren_base::sys::source::{names, word};
+use gatewren_wire::exec::{Ending, RefusalCode, Ssid, WifiDeed, WifiInterface, WifiStatus};
+
+use super::nmcli::{Saved, Seconds, heard, networks, parts, run, saved};
+use super::wifi_country;
+use super::wifi_profile::{Profile, password, proof};
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::programs::find;
+use crate::context::refusal::Refusal;
+use crate::processes::answers::line;
+use crate::processes::commands::require_root;
+use crate::processes::printing::print;
+
+/// How long joining a network may take.
+const JOIN: Seconds = Seconds(30);
+
+/// How long rejoining the previous network may take.
+const REJOIN: Seconds = Seconds(20);
+
+/// How long other commands may take.
+const SOON: Seconds = Seconds(10);
+
+/// The network interfaces in sysfs.
+const INTERFACES: &str = "/sys/class/net";
+
+/// Held during a change: one at a time.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// Performs one of the operations on wireless networks.
+pub async fn perform(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    deed: &WifiDeed,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    find("nmcli")?;
+    if deed.only_looks() {
+        let looked = match deed {
+            WifiDeed::Scan {} => pump.wait(scan(house)).await,
+            _ => pump.wait(status(house)).await,
+        };
+        return match looked {
+            Ok(told) => {
+                let told = told?;
+                print(pump, move || Ok(told)).await
+            }
+            Err(why) => Ok(Ending::Killed { why }),
+        };
+    }
+    let turn = TURN.try_lock().map_err(|_| {
+        let message = "another call is changing the wireless network; try again later";
+        Refusal::new(RefusalCode::Busy, message)
+    })?;
+    let (house, deed) = (Arc::clone(house), deed.clone());
+    // In its own task: the change is expected to cut off the caller, and must still complete.
+    let done = tokio::spawn(async move {
+        let _turn = turn;
+        change(&house, &deed).await
+    });
+    match pump.wait(done).await {
+        Ok(Ok(changed)) => changed.map(|()| Ending::Exited { code: 0 }),
+        Ok(Err(cause)) => Err(Refusal::failed(format!(
+            "the operation was aborted: {cause}"
+        ))),
+        Err(why) => Ok(Ending::Killed { why }),
+    }
+}
+
+async fn change(house: &House, deed: &WifiDeed) -> Result<(), Refusal> {
+    match deed {
+        WifiDeed::Status {} | WifiDeed::Scan {} => Ok(()),
+        WifiDeed::Connect { ssid } => connect(house, ssid).await,
+        WifiDeed::Forget { ssid } => forget(house, ssid).await,
+        WifiDeed::Enable { enabled } => {
+            if !enabled {
+                must_have_a_cable()?;
+            }
+            let word = if *enabled { "on" } else { "off" };
+            run(house, SOON, &["radio", "wifi", word]).await.map(drop)
+        }
+        WifiDeed::Country { country } => wifi_country::set(house, country).await,
+    }
+}
+
+async fn scan(house: &House) -> Result<Vec<u8>, Refusal> {
+    let saved = saved(house).await?;
+    Ok(line(&networks(&heard(house, true).await?, &saved)))
+}
+
+async fn status(house: &House) -> Result<Vec<u8>, Refusal> {
+    let radio = run(house, SOON, &["--fields", "WIFI-HW,WIFI", "radio"]).await?;
+    let radio = parts(radio.trim());
+    let listed = run(house, SOON, &["--fields", "DEVICE,TYPE,STATE", "device"]).await?;
+    let (saved, heard) = (saved(house).await?, heard(house, false).await?);
+    let mut interfaces: Vec<WifiInterface> = listed.lines().filter_map(interface).collect();
+    for interface in &mut interfaces {
+        let own = |point: &&super::nmcli::Heard| point.interface == interface.interface;
+        let own: Vec<_> = heard.iter().filter(own).cloned().collect();
+        interface.network = networks(&own, &saved)
+            .into_iter()
+            .find(|network| network.joined);
+    }
+    interfaces.sort_by(|one, other| one.interface.cmp(&other.interface));
+    let mut names: Vec<String> = saved.into_iter().filter_map(|one| one.ssid).collect();
+    names.sort();
+    names.dedup();
+    let policy = house.policy.now();
+    let with_password = policy
+        .wifi_networks
+        .iter()
+        .map(|network| network.ssid.clone());
+    Ok(line(&WifiStatus {
+        enabled: radio.get(1).is_some_and(|word| word == "enabled"),
+        blocked: radio.first().is_some_and(|word| word == "disabled"),
+        country: wifi_country::now(house).await,
+        interfaces,
+        saved: names
+            .iter()
+            .map(|name| neutralise(name).into_owned())
+            .collect(),
+        with_password: with_password.collect(),
+    }))
+}
+
+/// Parses a line of the list of devices.
+fn interface(line: &str) -> Option<WifiInterface> {
+    match parts(line).as_slice() {
+        [name, kind, state] if kind == "wifi" => Some(WifiInterface {
+            interface: neutralise(name).into_owned(),
+            state: neutralise(state).into_owned(),
+            network: None,
+        }),
+        _ => None,
+    }
+}
+
+/// Joins a network: a saved one with its profile, another one with the password file that the policy names. If that
+/// fails, saved and joined networks are restored.
+async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
+    let saved = saved(house).await?;
+    let profile = Profile::of(ssid);
+    let of_the_owner = saved
+        .iter()
+        .find(|one| one.ssid.as_deref() == Some(ssid.as_str()) && one.uuid != profile.uuid);
+    let former = saved
+        .iter()
+        .find(|one| one.active)
+        .map(|one| one.uuid.clone());
+    let kept = profile.kept()?;
+    let (uuid, written) = if let Some(one) = of_the_owner {
+        (one.uuid.clone(), false)
+    } else {
+        let written = prepare(house, ssid, &profile, kept.is_some()).await?;
+        (profile.uuid.clone(), written)
+    };
+    let mut joined = Ok(String::new());
+    if written {
+        joined = run(house, SOON, &["connection", "load", &profile.file()]).await;
+    }
+    if joined.is_ok() {
+        joined = run(house, JOIN, &["connection", "up", "uuid", &uuid]).await;
+    }
+    let Err(refusal) = joined else {
+        return Ok(());
+    };
+    let mut words = refusal.words().to_owned();
+    if written && let Err(worse) = take_back(house, &profile, kept.as_deref()).await {
+        // Rejoining the previous network matters more.
+        words = format!("{words}; its saved profile could not be restored: {worse}");
+    }
+    Err(Refusal::failed(match former {
+        None => format!("{words}; the host is not connected to a network, as before"),
+        Some(former) => match run(house, REJOIN, &["connection", "up", "uuid", &former]).await {
+            Ok(_) => format!("{words}; the host is back in its previous network"),
+            Err(worse) => {
+                let worse = worse.words();
+                format!("{words}; and the host could not rejoin its previous network: {worse}")
+            }
+        },
+    }))
+}
+
+/// Writes the profile of a network if needed; returns whether it was written.
+async fn prepare(
+    house: &House,
+    ssid: &Ssid,
+    profile: &Profile,
+    is_there: bool,
+) -> Result<bool, Refusal> {
+    let policy = house.policy.now();
+    let mut known = policy.wifi_networks.iter();
+    let file = known.find(|network| network.ssid == ssid.as_str());
+    let word = file.map(|network| password(&network.file)).transpose()?;
+    if word.is_none() && is_there {
+        return Ok(false);
+    }
+    let points = heard(house, true).await?;
+    // If an open network has the same name, the one with a password is meant.
+    let mut points: Vec<_> = points
+        .into_iter()
+        .filter(|point| point.ssid == ssid.as_str().as_bytes())
+        .collect();
+    points.sort_by_key(|point| point.security.is_empty());
+    let Some(point) = points.first() else {
+        return Err(Refusal::failed(
+            "no network with this name is in range; wifi_scan lists those that are",
+        ));
+    };
+    profile.write(&proof(&point.security, word)?)?;
+    Ok(true)
+}
+
+/// Restores the state before the profile was written.
+async fn take_back(house: &House, profile: &Profile, kept: Option<&[u8]>) -> Result<(), Refusal> {
+    if kept.is_some() {
+        profile.put_back(kept)?;
+        let load = ["connection", "load", &profile.file()];
+        return run(house, SOON, &load).await.map(drop);
+    }
+    // Deleting through NetworkManager also deletes the file. If NetworkManager does not know the profile, only the
+    // file is deleted.
+    let delete = ["connection", "delete", "uuid", &profile.uuid];
+    let _ = run(house, SOON, &delete).await;
+    profile.put_back(None)
+}
+
+async fn forget(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
+    let saved = saved(house).await?;
+    let own: Vec<&Saved> = saved
+        .iter()
+        .filter(|one| one.ssid.as_deref() == Some(ssid.as_str()))
+        .collect();
+    if own.is_empty() {
+        return Err(Refusal::failed(
+            "no network with this name is saved; wifi_status lists those that are",
+        ));
+    }
+    if own.iter().any(|one| one.active) {
+        must_have_a_cable()?;
+    }
+    let mut words = vec!["connection", "delete"];
+    words.extend(own.iter().flat_map(|one| ["uuid", one.uuid.as_str()]));
+    run(house, SOON, &words).await.map(drop)
+}
+
+/// Rejects a change that would leave the host without any network.
+fn must_have_a_cable() -> Result<(), Refusal> {
+    if has_a_cable(Path::new(INTERFACES)) {
+        return Ok(());
+    }
+    Err(Refusal::failed(
+        "no network cable is plugged in: without the wireless network this host would be unreachable",
+    ))
+}
+
+/// Returns whether a physical interface that is not wireless has a carrier.
+fn has_a_cable(interfaces: &Path) -> bool {
+    names(interfaces).iter().any(|name| {
+        let place = interfaces.join(name);
+        let wireless = place.join("wireless").exists() || place.join("phy80211").exists();
+        let carrier = word(place.join("carrier"));
+        place.join("device").exists() && !wireless && carrier.as_deref() == Some("1")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::wifi::*;
+    use gatewren_base::sys::Scratch;
+
+    // Trees in the layout of sysfs (the kernel's Documentation/ABI/testing/sysfs-class-net).
+    #[test]
+    fn a_cable_is_one_of_a_real_interface() {
+        let scratch = Scratch::new();
+        let add = |name: &str, parts: &[&str], carrier: &str| {
+            for part in parts {
+                fs::create_dir_all(scratch.join(name).join(part)).unwrap();
+            }
+            fs::create_dir_all(scratch.join(name)).unwrap();
+            fs::write(scratch.join(name).join("carrier"), carrier).unwrap();
+        };
+        add("lo", &[], "1\n");
+        add("lxcbr0", &["bridge"], "1\n");
+        add("wlan0", &["device", "wireless", "phy80211"], "1\n");
+        add("eth0", &["device"], "0\n");
+        assert!(!has_a_cable(scratch.path()));
+        add("eth0", &["device"], "1\n");
+        assert!(has_a_cable(scratch.path()));
+        assert!(!has_a_cable(&scratch.join("none")));
+    }
+
+    // Recorded: nmcli 1.42.4, `nmcli --terse --fields DEVICE,TYPE,STATE device`.
+    #[test]
+    fn an_interface_is_one_of_a_radio() {
+        let told: Vec<_> = "wlan0:wifi:connected\nlo:loopback:connected (externally)\n"
+            .lines()
+            .filter_map(interface)
+            .collect();
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].state, "connected");
+    }
+}

@@ -1,0 +1,103 @@
+//! The radio's regulatory country: read and set through `iw`, and stored for the next boot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use gatewren_base::sys::InsideRoot;
+use gatewren_wire::exec::CountryCode;
+
+use crate::context::helper_context::House;
+use crate::context::programs::find;
+use crate::context::refusal::Refusal;
+use crate::context::tools::{Tool, output};
+
+/// How often to check whether the kernel has accepted it.
+const LOOKS: u32 = 10;
+
+/// The pause between two checks.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// The file with the option for the kernel module (modprobe.d(5)), below `/etc`.
+const KEPT: (&str, &str) = ("modprobe.d", "gatewren-wifi.conf");
+
+/// Returns the current country, if it is known.
+pub async fn now(house: &House) -> Option<String> {
+    find("iw").ok()?;
+    country(&iw(house, &["reg", "get"]).await.ok()?)
+}
+
+/// Parses the country of the whole host: the first one in the output.
+fn country(said: &str) -> Option<String> {
+    let mut lines = said.lines();
+    let line = lines.find_map(|line| line.strip_prefix("country "))?;
+    let code = line.split(':').next()?.trim();
+    let plain = code.len() == 2 && code.bytes().all(|b| b.is_ascii_alphanumeric());
+    plain.then(|| code.to_owned())
+}
+
+/// Sets the country, and stores it if the kernel has rules for it. Otherwise restores the previous one.
+pub async fn set(house: &House, wanted: &CountryCode) -> Result<(), Refusal> {
+    let wanted = wanted.as_str();
+    let before = now(house).await;
+    iw(house, &["reg", "set", wanted]).await?;
+    for _ in 0..LOOKS {
+        if now(house).await.as_deref() == Some(wanted) {
+            return keep(wanted);
+        }
+        // The kernel looks it up asynchronously.
+        sleep(PAUSE).await;
+    }
+    if let Some(before) = before {
+        // Best effort: the error below is the one that matters.
+        let _ = iw(house, &["reg", "set", &before]).await;
+    }
+    Err(Refusal::failed(format!(
+        "the kernel rejected {wanted}: it has no rules for this country (apt install wireless-regdb), or there is no \
+         radio here"
+    )))
+}
+
+fn keep(country: &str) -> Result<(), Refusal> {
+    let text = format!(
+        "# Written by gatewren's wifi_country: the country whose rules apply to the radio.\noptions cfg80211 \
+         ieee80211_regdom={country}\n"
+    );
+    let etc = InsideRoot::open(std::path::Path::new("/etc"));
+    let kept = etc.and_then(|etc| etc.write(KEPT, text.as_bytes(), None));
+    kept.map(drop).map_err(|e| {
+        let (folder, file) = KEPT;
+        Refusal::failed(format!(
+            "it is set until the next boot only; /etc/{folder}/{file} cannot be written: {e}"
+        ))
+    })
+}
+
+async fn iw(house: &House, words: &[&str]) -> Result<String, Refusal> {
+    let tool = Tool {
+        name: "iw",
+        args: words.iter().map(|word| (*word).to_owned()).collect(),
+    };
+    output(&tool, &Arc::clone(&house.strays)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wifi_country::*;
+
+    #[test]
+    fn the_machines_own_country_is_told() {
+        // In the format of iw 5.19 (reg.c): first the host's country, then that of a radio with its own.
+        let said = "global\ncountry AT: DFS-ETSI\n\t(2402 - 2482 @ 40), (N/A, 20), (N/A)\n\nphy#0 (self-managed)\n\
+                    country US: DFS-UNSET\n";
+        assert_eq!(country(said).as_deref(), Some("AT"));
+        assert_eq!(
+            country("global\ncountry 00: DFS-UNSET\n").as_deref(),
+            Some("00")
+        );
+        // Recorded: iw 5.19 on a kernel without radios.
+        assert_eq!(country("nl80211 not found.\n"), None);
+        assert_eq!(country("country \u{1b}[: x\n"), None);
+    }
+}

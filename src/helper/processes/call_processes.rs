@@ -1,0 +1,367 @@
+//! The processes of one call: finds them in the host's process table, wherever they moved to, and kills them.
+//!
+//! A command in a container can leave its cgroup and kill its reaper. It is then a child of the container's init,
+//! like any service. Its audit session still identifies its call: all descendants inherit the number, and no other
+//! process has it. On a kernel without audit, or in a login session that the helper must stay in, other signs decide.
+//! They are descent from the reaper, now or at the helper's last scan, and the call's variable in the environment.
+//! Only processes that started during the call are considered.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use gatewren_base::sys::{
+    Process, all_processes, audit_session, descendants, descendants_among, has_in_environment,
+    kill_exactly, own_pid, process, process_name, random_letters,
+};
+
+/// The variable in a command's environment if its call has no audit session of its own.
+const VARIABLE: &str = "GATEWREN_CALL";
+
+/// The length of its value in letters: 130 random bits, which another call cannot guess.
+const VALUE_LETTERS: usize = 26;
+
+/// The most descendants that are remembered. Any others are found only by the other signs.
+const MAX_REMEMBERED: usize = 16_384;
+
+/// The most survivors that the log names.
+const MAX_NAMED: usize = 8;
+
+/// The pauses between two scans for a call without its own session: the first and the longest.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
+const LONGEST_LOOK: Duration = Duration::from_millis(250);
+
+/// The pause between two rounds of killing.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The processes of a call.
+#[derive(Debug)]
+pub struct CallProcesses {
+    /// Clock ticks from boot to the call's first process.
+    begun: u64,
+    /// The call's own audit session.
+    session: Option<u32>,
+    /// The call's variable, as `NAME=value`; only without a session.
+    variable: Option<String>,
+    found: Mutex<Found>,
+}
+
+/// The processes that were found so far.
+#[derive(Debug, Default)]
+struct Found {
+    /// The reaper and, in a container, the processes that lead to it.
+    keepers: Vec<Process>,
+    /// Start times of descendants by process id.
+    remembered: BTreeMap<i32, u64>,
+    survivors: Survivors,
+}
+
+/// Processes of a call that survived its reaper.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survivors {
+    /// How many were killed.
+    pub killed: usize,
+    /// The first of them, each with its process id on the host and its own process name.
+    pub first: Vec<String>,
+    /// Process id and start time of each, so that none is counted twice.
+    counted: BTreeMap<i32, u64>,
+}
+
+impl CallProcesses {
+    /// The processes that descend from `child`, which has just been started.
+    pub fn of(child: i32) -> Self {
+        let session = audit_session(child).filter(|own| audit_session(own_pid()) != Some(*own));
+        let first = process(child);
+        let value = random_letters::<VALUE_LETTERS>();
+        let variable = value.ok().map(|value| format!("{VARIABLE}={value}"));
+        Self {
+            // A child that has already ended started nothing that is still to be found.
+            begun: first.map_or(u64::MAX, |first| first.started),
+            session,
+            variable: variable.filter(|_| session.is_none()),
+            found: Mutex::new(Found {
+                keepers: first.into_iter().collect(),
+                ..Found::default()
+            }),
+        }
+    }
+
+    /// Records the processes that run now as the reaper and the processes that lead to it. Must be called before the
+    /// command is sent.
+    pub fn reaper_is_ready(&self) {
+        let mut found = self.found();
+        let child = found.keepers.first().map(|child| child.pid);
+        let below = child.map(descendants).unwrap_or_default();
+        found.keepers.extend(below);
+    }
+
+    /// Name and value of the variable for the command's environment, if the call needs one.
+    pub fn variable(&self) -> Option<(&str, &str)> {
+        self.variable.as_deref()?.split_once('=')
+    }
+
+    /// The audit session, for the log.
+    pub fn session(&self) -> Option<u32> {
+        self.session
+    }
+
+    /// Returns whether the reaper, or a process that leads to it, is stopped by a signal or a tracer.
+    pub fn is_reaper_stopped(&self) -> bool {
+        let keepers = self.found().keepers.clone();
+        let mut now = keepers.iter().filter_map(|keeper| {
+            process(keeper.pid).filter(|process| process.started == keeper.started)
+        });
+        now.any(|process| process.is_stopped())
+    }
+
+    /// Remembers the descendants periodically while it is polled. A call without its own session is identified by
+    /// them if its reaper was killed.
+    pub async fn watch(self: &Arc<Self>) {
+        if self.session.is_some() {
+            return std::future::pending().await;
+        }
+        let mut pause = FIRST_LOOK;
+        loop {
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_LOOK);
+            let processes = Arc::clone(self);
+            // If no thread is available, this scan is skipped.
+            let _ = spawn_blocking(move || processes.remember()).await;
+        }
+    }
+
+    /// Kills everything but the reaper once; the reaper then exits on its own.
+    pub async fn kill_commands(self: &Arc<Self>) {
+        let processes = Arc::clone(self);
+        let _ = spawn_blocking(move || processes.kill_round(true)).await;
+    }
+
+    /// Kills all processes until `enough` rounds in a row have found none. Call it after the reaper has exited:
+    /// processes found then have survived it.
+    ///
+    /// Where nothing can fork, one round is enough. Otherwise a round can miss a process that forks and exits while
+    /// the table is read, or one in the middle of `execve`, which has no environment for a moment.
+    pub async fn kill_all(self: &Arc<Self>, enough: u32) {
+        let mut missing = enough;
+        loop {
+            let processes = Arc::clone(self);
+            let round = spawn_blocking(move || processes.kill_round(false).len());
+            // If no thread was available, nothing is known; the next round may get one.
+            missing = match round.await {
+                Ok(0) => missing - 1,
+                _ => enough,
+            };
+            if missing == 0 {
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// The survivors that [`Self::kill_all`] found.
+    pub fn survivors(&self) -> Survivors {
+        self.found().survivors.clone()
+    }
+
+    /// Kills each process of the call once and returns those that were alive. A process that a sign of its own
+    /// identifies is killed as soon as it is seen. This outruns a process that forks endlessly, as its children have
+    /// higher ids. Processes that only their parents identify are killed afterwards.
+    fn kill_round(&self, spare_keepers: bool) -> Vec<Process> {
+        let (keepers, remembered) = self.known();
+        let is_spared = |process: &Process| spare_keepers && contains(&keepers, process);
+        let (mut table, mut shown, mut killed) = (Vec::new(), Vec::new(), Vec::new());
+        for process in all_processes() {
+            table.push(process);
+            if !self.is_shown(&process, (&keepers, &remembered)) {
+                continue;
+            }
+            shown.push(process);
+            if !is_spared(&process) {
+                self.kill(&process, spare_keepers);
+                killed.push(process);
+            }
+        }
+        for process in self.below(&table, &shown) {
+            if !contains(&shown, &process) {
+                self.kill(&process, spare_keepers);
+                killed.push(process);
+            }
+        }
+        killed
+    }
+
+    /// Kills a process. Counts it as a survivor unless the reaper is still spared.
+    fn kill(&self, process: &Process, is_reaper_spared: bool) {
+        if !is_reaper_spared {
+            self.found().survivors.count(process);
+        }
+        if let Err(cause) = kill_exactly(process) {
+            tracing::warn!(%cause, pid = process.pid, "a process of a call cannot be killed");
+        }
+    }
+
+    fn is_in_session(&self, process: &Process) -> bool {
+        self.session.is_some() && audit_session(process.pid) == self.session
+    }
+
+    /// Whether it is alive and started during the call.
+    fn could_be(&self, process: &Process) -> bool {
+        !process.is_ending && process.started >= self.begun
+    }
+
+    /// Whether a sign of its own identifies it: the session, an earlier scan, or the variable.
+    fn is_shown(
+        &self,
+        process: &Process,
+        (keepers, remembered): (&[Process], &BTreeMap<i32, u64>),
+    ) -> bool {
+        self.could_be(process)
+            && (self.is_in_session(process)
+                || contains(keepers, process)
+                || remembered.get(&process.pid) == Some(&process.started)
+                || self.has_variable(process))
+    }
+
+    /// The processes of the table that descend from `ancestors`.
+    fn below(&self, table: &[Process], ancestors: &[Process]) -> Vec<Process> {
+        let numbers: Vec<i32> = ancestors.iter().map(|process| process.pid).collect();
+        let mut below = descendants_among(table, &numbers);
+        below.retain(|process| self.could_be(process));
+        below
+    }
+
+    fn known(&self) -> (Vec<Process>, BTreeMap<i32, u64>) {
+        let found = self.found();
+        (found.keepers.clone(), found.remembered.clone())
+    }
+
+    fn has_variable(&self, process: &Process) -> bool {
+        let variable = self.variable.as_deref();
+        variable.is_some_and(|variable| has_in_environment(process.pid, variable))
+    }
+
+    fn remember(&self) {
+        let table: Vec<Process> = all_processes().collect();
+        let (keepers, remembered) = self.known();
+        let is_shown = |process: &&Process| self.is_shown(process, (&keepers, &remembered));
+        let shown: Vec<Process> = table.iter().filter(is_shown).copied().collect();
+        let below = self.below(&table, &shown);
+        let members = [shown, below].concat();
+        let mut found = self.found();
+        found.remembered = members
+            .iter()
+            .take(MAX_REMEMBERED)
+            .map(|process| (process.pid, process.started))
+            .collect();
+    }
+
+    fn found(&self) -> MutexGuard<'_, Found> {
+        // Lists of numbers are consistent even if their last holder panicked.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Survivors {
+    fn count(&mut self, process: &Process) {
+        if self.counted.len() >= MAX_REMEMBERED
+            || self.counted.insert(process.pid, process.started) == Some(process.started)
+        {
+            return;
+        }
+        self.killed += 1;
+        if self.first.len() < MAX_NAMED {
+            let Process { pid, .. } = process;
+            self.first.push(format!("{pid} {}", process_name(*pid)));
+        }
+    }
+}
+
+fn contains(processes: &[Process], wanted: &Process) -> bool {
+    let is_same = |one: &Process| one.pid == wanted.pid && one.started == wanted.started;
+    processes.iter().any(is_same)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::thread;
+    use std::time::Instant;
+
+    use super::super::call_processes::*;
+
+    fn sleeper() -> std::process::Child {
+        Command::new("sleep").arg("600").spawn().unwrap()
+    }
+
+    fn number(child: &std::process::Child) -> i32 {
+        i32::try_from(child.id()).unwrap()
+    }
+
+    #[test]
+    fn a_child_that_stayed_in_our_session_is_known_by_other_signs_alone() {
+        let mut child = sleeper();
+        let call = CallProcesses::of(number(&child));
+        assert_eq!(call.session(), None);
+        let (name, value) = call.variable().unwrap();
+        assert_eq!(name, VARIABLE);
+        // The variable identifies it, although it is not below the child.
+        let mut marked = Command::new("sleep")
+            .arg("600")
+            .env(name, value)
+            .spawn()
+            .unwrap();
+        let mut other = sleeper();
+        let variable = format!("{name}={value}");
+        // In the middle of execve it has no environment for a moment.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !has_in_environment(number(&marked), &variable) {
+            assert!(Instant::now() < deadline, "it has no such variable");
+            thread::sleep(Duration::from_millis(1));
+        }
+        let killed = call.kill_round(true);
+        assert!(!marked.wait().unwrap().success());
+        assert_eq!(killed.len(), 1, "{killed:?}");
+        assert!(child.try_wait().unwrap().is_none(), "the reaper is spared");
+        call.kill_round(false);
+        assert!(!child.wait().unwrap().success());
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn what_was_born_before_the_call_is_never_of_it() {
+        let mut older = sleeper();
+        let process = process(number(&older)).unwrap();
+        let call = CallProcesses {
+            begun: process.started + 1,
+            session: None,
+            variable: None,
+            found: Mutex::new(Found {
+                keepers: vec![process],
+                remembered: [(process.pid, process.started)].into(),
+                survivors: Survivors::default(),
+            }),
+        };
+        assert!(call.kill_round(false).is_empty());
+        assert!(older.try_wait().unwrap().is_none());
+        older.kill().unwrap();
+        older.wait().unwrap();
+    }
+
+    #[test]
+    fn a_survivor_is_counted_once_and_a_few_are_named() {
+        let mut survivors = Survivors::default();
+        let process = process(own_pid()).unwrap();
+        for pid in 0..20 {
+            let process = Process { pid, ..process };
+            survivors.count(&process);
+            survivors.count(&process);
+        }
+        assert_eq!(survivors.killed, 20);
+        assert_eq!(survivors.first.len(), MAX_NAMED);
+    }
+}

@@ -1,0 +1,337 @@
+//! Commands on the host and in containers.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use gatewren_base::sys::source::field;
+use gatewren_base::sys::{adopt_orphans, is_root};
+use gatewren_wire::exec::{
+    Command, ContainerName, Ending, Frame, KillReason, Launch, Program, RefusalCode, Stream,
+};
+
+use super::process_scope::{Cage, Recipe, TornDown};
+use crate::context::helper_context::{House, REAPER_PATH, reaper_argv};
+use crate::context::limits::{CallLimits, check};
+use crate::context::output_relay::Pump;
+use crate::context::outputs::Outputs;
+use crate::context::programs::find;
+use crate::context::refusal::Refusal;
+
+/// How long starting the reaper may take. After that the container counts as one that cannot be entered.
+const ENTRY_TIME: Duration = Duration::from_secs(15);
+
+/// Receives a command's output in place of the caller. What it returns is sent to the caller as stderr.
+pub type Hear<'a> = &'a mut (dyn FnMut(Stream, &[u8]) -> Option<Vec<u8>> + Send);
+
+/// The ending of a command when the helper's own time limit for it is over: as if killed by SIGALRM.
+pub const OUT_OF_TIME: Ending = Ending::Signalled { signal: 14 };
+
+/// Runs a command on the host.
+pub async fn on_host(
+    house: &House,
+    pump: &mut Pump,
+    command: &Command,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    host(house, pump, (command, None), processes).await
+}
+
+/// Like `on_host`, for a command of the helper's own. The helper reads its output, and may give it less time than the
+/// caller has.
+pub async fn heard_on_host(
+    house: &House,
+    pump: &mut Pump,
+    (command, hear): (&Command, (Hear<'_>, Duration)),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    host(house, pump, (command, Some(hear)), processes).await
+}
+
+async fn host(
+    house: &House,
+    pump: &mut Pump,
+    (command, hear): (&Command, Option<(Hear<'_>, Duration)>),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    check(command)?;
+    let own = File::open("/proc/self/exe")
+        .map_err(|e| Refusal::failed(format!("cannot open gatewren's own program: {e}")))?;
+    let cgroup = house.own_cgroup.as_deref();
+    let recipe = Recipe {
+        program: REAPER_PATH.to_owned(),
+        argv: reaper_argv().into(),
+        reaper: own.as_fd(),
+        cgroup: cgroup.and_then(|parent| house.cgroup(parent, limits(pump, processes))),
+        memberships: Vec::new(),
+        container: None,
+    };
+    let shell = if Path::new("/bin/bash").exists() {
+        "/bin/bash"
+    } else {
+        "/bin/sh"
+    };
+    run(house, pump, recipe, (&launch(command, shell), hear)).await
+}
+
+/// Runs a command in a running container.
+pub async fn in_container(
+    house: &House,
+    pump: &mut Pump,
+    (container, command): (&ContainerName, &Command),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    check(command)?;
+    require_root()?;
+    let attach = find("lxc-attach")?;
+    let running = pump.wait(house.containers.running(container)).await;
+    let running = match running {
+        Ok(running) => running?,
+        Err(why) => return Ok(Ending::Killed { why }),
+    };
+    let reaper = house.reaper().map_err(|e| no_reaper(&e))?;
+    let payload = running.payload.as_deref();
+    let cgroup = payload.and_then(|parent| house.cgroup(parent, limits(pump, processes)));
+    // With `-eCGROUP`, LXC enters none of the container's cgroups.
+    let memberships = if cgroup.is_some() {
+        memberships(&running.limiting)?
+    } else {
+        Vec::new()
+    };
+    let recipe = Recipe {
+        program: text(attach.as_os_str().as_bytes())?,
+        argv: attach_argv(house.containers.lxcpath(), container, cgroup.is_some())?,
+        reaper: reaper.as_fd(),
+        cgroup,
+        memberships,
+        container: Some(running),
+    };
+    run(house, pump, recipe, (&launch(command, "/bin/sh"), None)).await
+}
+
+fn limits(pump: &Pump, processes: u32) -> CallLimits {
+    CallLimits::of(processes, pump.is_clients_command(), memory_total())
+}
+
+/// The host's memory in bytes.
+fn memory_total() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let total = field(&text, "MemTotal", ':')?;
+    total
+        .trim_end_matches("kB")
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}
+
+/// Rejects an operation that only root can perform.
+pub fn require_root() -> Result<(), Refusal> {
+    if is_root() {
+        return Ok(());
+    }
+    let message = "containers need root: run gatewren as root, or install it as a service, \
+                   whose helper is root";
+    Err(Refusal::new(RefusalCode::NotRoot, message))
+}
+
+async fn run(
+    house: &House,
+    pump: &mut Pump,
+    recipe: Recipe<'_>,
+    (launch, mut hear): (&Launch, Option<(Hear<'_>, Duration)>),
+) -> Result<Ending, Refusal> {
+    adopt_orphans().map_err(|e| no_orphans(&e))?;
+    let spawned = Cage::spawn(recipe, &house.strays);
+    let (mut cage, mut outputs) =
+        spawned.map_err(|e| Refusal::failed(format!("cannot start a process: {e}")))?;
+    let outcome = match pump.wait(timeout(ENTRY_TIME, cage.ready())).await {
+        Ok(Ok(true)) => Ok(match &mut hear {
+            None => pump.carry(&mut outputs, cage.run(launch)).await,
+            Some((hear, time)) => {
+                let run = timeout(*time, cage.run(launch));
+                let run = async { run.await.unwrap_or(OUT_OF_TIME) };
+                hearing(pump, &mut outputs, (run, *hear)).await
+            }
+        }),
+        Ok(_) => Err(()),
+        Err(why) => Ok(Ending::Killed { why }),
+    };
+    let torn_down = cage.tear_down(house).await;
+    warn_of(&torn_down, pump.operation());
+    let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
+    let ending = with_loss(ending, &torn_down);
+    match hear {
+        None => pump.drain(&mut outputs).await,
+        Some((hear, _)) => {
+            for which in [Stream::Stdout, Stream::Stderr] {
+                outputs
+                    .rest(which)
+                    .for_each(|bytes| drop(hear(which, &bytes)));
+            }
+        }
+    }
+    Ok(ending)
+}
+
+/// Logs a warning about a lost reaper, or about processes that survived a reaper.
+fn warn_of(torn_down: &TornDown, operation: &str) {
+    let TornDown {
+        lost,
+        survivors,
+        session,
+        ..
+    } = torn_down;
+    let (killed, first) = (survivors.killed, &survivors.first);
+    if let Some(how) = lost {
+        tracing::warn!(
+            operation,
+            how,
+            killed,
+            ?first,
+            session,
+            "the reaper of a call was lost; the helper killed the call's processes"
+        );
+    } else if killed > 0 {
+        tracing::warn!(
+            operation,
+            killed,
+            ?first,
+            session,
+            "processes of a call survived its reaper; the helper killed them"
+        );
+    }
+}
+
+/// Replaces the reported ending if the reaper was lost, since the command may have sent that report. Also replaces it
+/// if the kernel killed a process for its memory. In the second case an exit code of 0 is kept: the command did its
+/// work.
+fn with_loss(ending: Ending, torn_down: &TornDown) -> Ending {
+    let is_reported = matches!(ending, Ending::Exited { .. } | Ending::Signalled { .. });
+    if !is_reported || ending == OUT_OF_TIME {
+        return ending;
+    }
+    let is_well = torn_down.lost.is_none() && ending == (Ending::Exited { code: 0 });
+    if torn_down.was_out_of_memory && !is_well {
+        let why = KillReason::Memory;
+        return Ending::Killed { why };
+    }
+    match torn_down.lost {
+        Some(_) => Ending::Killed {
+            why: KillReason::ReaperLost,
+        },
+        None => ending,
+    }
+}
+
+/// Passes the output to `hear` until the command has ended or there is a reason to kill it.
+async fn hearing(
+    pump: &mut Pump,
+    outputs: &mut Outputs,
+    (ended, hear): (impl Future<Output = Ending>, Hear<'_>),
+) -> Ending {
+    let mut ended = pin!(ended);
+    loop {
+        let until_news = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    ending = &mut ended => return Err(ending),
+                    (which, bytes) = outputs.next() => if let Some(news) = hear(which, &bytes) {
+                        return Ok(news);
+                    }
+                }
+            }
+        };
+        match pump.wait(until_news).await {
+            Ok(Ok(news)) => pump.say(&Frame::Output(Stream::Stderr, news)).await,
+            Ok(Err(ending)) => return ending,
+            Err(why) => return Ending::Killed { why },
+        }
+    }
+}
+
+/// The refusal when this process cannot adopt orphans: the reaper needs the same feature to kill everything.
+fn no_orphans(cause: &io::Error) -> Refusal {
+    Refusal::failed(format!(
+        "commands are refused, because their background processes could not be killed: this kernel or emulator does \
+         not let a process adopt orphans: {cause}"
+    ))
+}
+
+/// The refusal with lxc-attach's own message, when it did not start the reaper.
+fn not_entered(outputs: &mut Outputs) -> Refusal {
+    let said = outputs.rest(Stream::Stderr).next().unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let cause = said.lines().next().unwrap_or("no reason given").trim();
+    Refusal::failed(format!(
+        "the command's process could not be started: {cause}"
+    ))
+}
+
+fn launch(command: &Command, shell: &str) -> Launch {
+    let argv = match &command.program {
+        Program::Shell(line) => vec![shell.to_owned(), "-c".to_owned(), line.clone()],
+        Program::Argv(argv) => argv.clone(),
+    };
+    Launch {
+        argv,
+        user: command.user.clone(),
+        cwd: command.cwd.clone(),
+        env: command.env.clone(),
+    }
+}
+
+/// The arguments of lxc-attach. With `-eCGROUP` the process inside stays in the call's own cgroup; without it LXC
+/// moves it into the container's.
+fn attach_argv(
+    lxcpath: &Path,
+    container: &ContainerName,
+    own_cgroup: bool,
+) -> Result<Vec<CString>, Refusal> {
+    let mut argv = vec![
+        c"lxc-attach".to_owned(),
+        c"-P".to_owned(),
+        text(lxcpath.as_os_str().as_bytes())?,
+        c"-l".to_owned(),
+        c"ERROR".to_owned(),
+        c"-o".to_owned(),
+        c"none".to_owned(),
+        c"-n".to_owned(),
+        text(container.as_str().as_bytes())?,
+        c"--clear-env".to_owned(),
+    ];
+    argv.extend(own_cgroup.then(|| c"-eCGROUP".to_owned()));
+    argv.push(c"--".to_owned());
+    argv.extend(reaper_argv());
+    Ok(argv)
+}
+
+/// Opens the version 1 cgroups with a container's device rules and limits. A command that cannot be put under them is
+/// not run.
+fn memberships(groups: &[PathBuf]) -> Result<Vec<File>, Refusal> {
+    let open = |group: &PathBuf| File::options().write(true).open(group.join("cgroup.procs"));
+    let opened: io::Result<_> = groups.iter().map(open).collect();
+    opened.map_err(|e| Refusal::failed(format!("the container's cgroups cannot be entered: {e}")))
+}
+
+fn no_reaper(cause: &io::Error) -> Refusal {
+    Refusal::failed(if cause.kind() == io::ErrorKind::Unsupported {
+        "this build of gatewren is not static, so it cannot work inside containers; \
+         build it with +crt-static or install the released package"
+            .to_owned()
+    } else {
+        format!("gatewren could not copy itself for the container: {cause}")
+    })
+}
+
+fn text(bytes: &[u8]) -> Result<CString, Refusal> {
+    CString::new(bytes).map_err(|_| Refusal::bad_command("a name contains a NUL character"))
+}

@@ -1,0 +1,36 @@
+//! Runs an LXC tool that starts other programs. All of them end with the call.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gatewren_wire::exec::{Command, Ending, Program};
+
+use super::commands::on_host;
+use crate::context::helper_context::House;
+use crate::context::lxc_tools::with_path;
+use crate::context::output_relay::Pump;
+use crate::context::programs::find;
+use crate::context::refusal::Refusal;
+
+/// Runs an LXC tool on the containers in `lxcpath`, with these arguments.
+pub async fn run(
+    house: &House,
+    pump: &mut Pump,
+    (name, lxcpath, args): (&'static str, &Path, &[&str]),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    let program = find(name)?.to_string_lossy().into_owned();
+    let tool = with_path(name, lxcpath, args);
+    let command = Command {
+        program: Program::Argv([program].into_iter().chain(tool.args).collect()),
+        user: None,
+        cwd: Some("/".to_owned()),
+        env: BTreeMap::new(),
+    };
+    on_host(house, pump, &command, processes).await
+}
+
+/// Returns whether the tool succeeded.
+pub fn went_well(ending: &Ending) -> bool {
+    *ending == Ending::Exited { code: 0 }
+}

@@ -1,0 +1,383 @@
+//! The processes of one call: started together, and all killed when the call is torn down.
+//!
+//! Four layers cover each other's gaps. The reaper kills processes that left the cgroup. The cgroup kills processes
+//! that fork faster than the reaper can kill. A scan of the host's process table finds processes that left the cgroup
+//! and killed their reaper. The pipe to the reaper closes when the helper dies, so this layer works without the
+//! helper.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::pipe::Sender;
+use tokio::time::{Instant, sleep, timeout};
+
+use gatewren_base::sys::{AuditSession, Cgroup, Exit, Spawn, SpawnError, WithParent, pipe};
+use gatewren_wire::exec::{Ending, Launch, Report};
+
+use super::call_processes::{CallProcesses, Survivors};
+use super::freeze_guard::kill_frozen;
+use super::reports::Reports;
+use crate::context::containers::Running;
+use crate::context::helper_context::House;
+use crate::context::orphans::{Kept, Strays};
+use crate::context::outputs::Outputs;
+use crate::context::programs::path_variable;
+
+/// How long the reaper may take to kill everything. After that the helper kills from outside.
+const REAPER_TIME: Duration = Duration::from_millis(500);
+
+/// How long a reaper may take to exit after the helper killed everything below it. After that it counts as lost.
+const SLOW_REAPER_TIME: Duration = Duration::from_secs(5);
+
+/// The pause between two rounds of that.
+const ROUND: Duration = Duration::from_millis(20);
+
+/// How many rounds in a row must find nothing before all processes of a call count as dead. One with a session, or
+/// when those found died frozen; more without a session; most when the reaper was lost and nothing could be frozen. A
+/// reaper that exits normally has no child left, so a scan by session then misses none.
+const ROUNDS_OF_SESSION: u32 = 1;
+const ROUNDS_WITHOUT: u32 = 4;
+const ROUNDS_OF_LOST: u32 = 16;
+
+/// How long the caller waits for the last process to exit. A process that the kernel cannot end, such as a frozen
+/// one, is awaited in the background and named in the log.
+const GONE_TIME: Duration = Duration::from_secs(2);
+
+/// The longest wait in the background. After that the sweep of a later helper kills the rest.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// What to start, up to the reaper.
+#[derive(Debug)]
+pub struct Recipe<'a> {
+    /// The file to execute.
+    pub program: CString,
+    /// All arguments; the last ones start the reaper.
+    pub argv: Vec<CString>,
+    /// The reaper's own program, passed as descriptor 5.
+    pub reaper: BorrowedFd<'a>,
+    /// The cgroup that everything is started in.
+    pub cgroup: Option<Cgroup>,
+    /// Version 1 groups to enter in addition, as open `cgroup.procs` files.
+    pub memberships: Vec<File>,
+    /// The container that it runs in; `None` on the host.
+    pub container: Option<Running>,
+}
+
+/// How tearing down a call's processes went.
+#[derive(Debug)]
+pub struct TornDown {
+    /// What happened to a reaper that did not finish its work.
+    pub lost: Option<&'static str>,
+    /// Processes that were alive after the reaper exited, and were killed.
+    pub survivors: Survivors,
+    /// The audit session of the processes, if they had one.
+    pub session: Option<u32>,
+    /// Whether the kernel killed one of them because a cgroup, the call's or one above it, was out of memory.
+    pub was_out_of_memory: bool,
+}
+
+/// A call's processes.
+#[derive(Debug)]
+pub struct Cage {
+    child: Kept,
+    control: Sender,
+    reports: Reports,
+    cgroup: Option<Cgroup>,
+    container: Option<Running>,
+    processes: Arc<CallProcesses>,
+    ready: bool,
+    told: bool,
+}
+
+impl Cage {
+    /// Starts the chain of programs that leads to the reaper. Must be called from the helper's main thread: the child
+    /// is killed when the thread that started it exits.
+    pub fn spawn(recipe: Recipe<'_>, strays: &Arc<Strays>) -> io::Result<(Self, Outputs)> {
+        let (control_reader, control) = pipe()?;
+        let (status, status_writer) = pipe()?;
+        let (outputs, writers) = Outputs::open()?;
+        let nothing = File::open("/dev/null")?;
+        let reports = Reports::new(status)?;
+        let control = Sender::from_owned_fd(control)?;
+        let spawn = Spawn {
+            programs: vec![recipe.program],
+            argv: recipe.argv,
+            env: vec![c"LANG=C.UTF-8".to_owned(), path_variable()],
+            fds: vec![
+                nothing.as_fd(),
+                writers.stdout.as_fd(),
+                writers.stderr.as_fd(),
+                control_reader.as_fd(),
+                status_writer.as_fd(),
+                recipe.reaper,
+            ],
+            directories: vec![c"/".to_owned()],
+            cgroup: recipe.cgroup.as_ref().map(Cgroup::fd),
+            memberships: recipe.memberships.iter().map(|file| file.as_fd()).collect(),
+            with_parent: WithParent::Dies,
+            identity: None,
+            // Root on the host keeps the right to control the kernel's audit, as auditctl(8) does.
+            audit_session: match recipe.container {
+                Some(_) => AuditSession::OwnForGood,
+                None => AuditSession::Own,
+            },
+        };
+        let child = match strays.start(&spawn) {
+            Ok(child) => child,
+            Err(error) => {
+                abandon(recipe.cgroup.as_ref());
+                return Err(spawn_error(error));
+            }
+        };
+        let cage = Self {
+            processes: Arc::new(CallProcesses::of(child.pid())),
+            child,
+            control,
+            reports,
+            cgroup: recipe.cgroup,
+            container: recipe.container,
+            ready: false,
+            told: false,
+        };
+        Ok((cage, outputs))
+    }
+
+    /// Waits until the reaper is ready; `false` if it could not be started.
+    pub async fn ready(&mut self) -> bool {
+        self.ready = self.reports.next().await == Some(Report::Ready);
+        if self.ready {
+            self.processes.reaper_is_ready();
+        }
+        self.ready
+    }
+
+    /// Sends the command to the reaper and waits until it has ended.
+    pub async fn run(&mut self, launch: &Launch) -> Ending {
+        let mut launch = launch.clone();
+        if let Some((name, value)) = self.processes.variable() {
+            launch.env.insert(name.to_owned(), value.to_owned());
+        }
+        if let Err(cause) = self.hand_over(&launch).await {
+            tracing::warn!(%cause, "the reaper did not accept its command");
+        }
+        let processes = Arc::clone(&self.processes);
+        let mut watching = pin!(processes.watch());
+        loop {
+            let report = tokio::select! {
+                report = self.reports.next() => report,
+                () = &mut watching => continue,
+            };
+            match report {
+                Some(Report::Ended(ending)) => {
+                    self.told = true;
+                    return ending;
+                }
+                Some(Report::Ready | Report::Started) => {}
+                // The reaper is dead. The command, which is tied to its life, is dead too.
+                None => return Ending::Signalled { signal: 9 },
+            }
+        }
+    }
+
+    async fn hand_over(&mut self, launch: &Launch) -> io::Result<()> {
+        let bytes = serde_json::to_vec(launch)?;
+        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+        self.control.write_all(&length.to_be_bytes()).await?;
+        self.control.write_all(&bytes).await
+    }
+
+    /// Kills all processes of the call. Those still alive when this returns are named in the log.
+    pub async fn tear_down(self, house: &House) -> TornDown {
+        let Self {
+            child,
+            control,
+            mut reports,
+            cgroup,
+            container,
+            processes,
+            ready,
+            told,
+        } = self;
+        // The reaper takes the closed pipe as the order to kill.
+        drop(control);
+        let closed = ready && timeout(REAPER_TIME, reports.closed()).await.is_ok();
+        let slow = match (closed, ready) {
+            (true, _) => Slow::Ended,
+            (_, true) => end_slow_reaper(&mut reports, &processes, cgroup.as_ref()).await,
+            // A reaper that was not ready has started nothing.
+            _ => Slow::Killed,
+        };
+        if slow != Slow::Ended {
+            child.kill();
+            kill_group(cgroup.as_ref());
+        }
+        let exit = timeout(GONE_TIME, child.wait()).await;
+        let finished = matches!(exit, Ok(Ok(Exit::Code(0))));
+        let told_twice = told && reports.told_again();
+        let lost = lost_reaper(slow, finished || has_ended(container.as_ref()), told_twice);
+        let empty_rounds = match lost {
+            Some(_) => kill_lost(house, (cgroup.as_ref(), container.as_ref()), &processes).await,
+            None if processes.session().is_none() => ROUNDS_WITHOUT,
+            None => ROUNDS_OF_SESSION,
+        };
+        let was_out_of_memory = has_oom_kills(cgroup.as_ref());
+        let rest = Rest {
+            child,
+            cgroup,
+            processes,
+            empty_rounds,
+        };
+        let patience = Instant::now() + REAPER_TIME;
+        let is_gone = timeout(GONE_TIME, rest.gone(patience)).await.is_ok();
+        // The end of a container kills all its processes: those found then were dying, not survivors.
+        let survivors = (finished || lost.is_some()).then(|| rest.processes.survivors());
+        let torn_down = TornDown {
+            lost,
+            survivors: survivors.unwrap_or_default(),
+            session: rest.processes.session(),
+            was_out_of_memory,
+        };
+        if !is_gone {
+            tracing::warn!(
+                pid = rest.child.pid(),
+                cgroup = ?rest.cgroup.as_ref().map(Cgroup::path),
+                "processes of a call are still running; is the container frozen?"
+            );
+            tokio::spawn(rest.later());
+        }
+        torn_down
+    }
+}
+
+/// How a slow reaper ended: one that had more to kill than it could in its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slow {
+    /// It exited on its own.
+    Ended,
+    /// The helper has to kill it, through no fault of the reaper.
+    Killed,
+    /// The helper has to kill it, for this reason.
+    Lost(&'static str),
+}
+
+/// Returns what happened to a reaper that did not finish its work, or whose reports the command forged.
+fn lost_reaper(slow: Slow, is_well: bool, told_twice: bool) -> Option<&'static str> {
+    match slow {
+        Slow::Lost(how) => Some(how),
+        Slow::Ended if !is_well => Some("it was killed"),
+        // The reaper sends this report once.
+        Slow::Ended if told_twice => Some("the command sent a forged report"),
+        Slow::Ended | Slow::Killed => None,
+    }
+}
+
+/// Kills from outside what the reaper has not killed, and waits for the reaper to exit. A frozen process cannot exit
+/// on its own.
+async fn end_slow_reaper(
+    reports: &mut Reports,
+    processes: &Arc<CallProcesses>,
+    cgroup: Option<&Cgroup>,
+) -> Slow {
+    let deadline = Instant::now() + SLOW_REAPER_TIME;
+    loop {
+        processes.kill_commands().await;
+        if timeout(ROUND, reports.closed()).await.is_ok() {
+            return Slow::Ended;
+        }
+        if cgroup.is_some_and(Cgroup::is_frozen) {
+            return Slow::Killed;
+        }
+        if processes.is_reaper_stopped() {
+            return Slow::Lost("it was stopped");
+        }
+        if Instant::now() > deadline {
+            return Slow::Lost("it did not exit");
+        }
+    }
+}
+
+/// Kills what a lost reaper left. Returns how many empty rounds are then needed.
+async fn kill_lost(
+    house: &House,
+    (cgroup, container): (Option<&Cgroup>, Option<&Running>),
+    processes: &Arc<CallProcesses>,
+) -> u32 {
+    kill_group(cgroup);
+    match container {
+        Some(container) if kill_frozen(house, container, processes).await => ROUNDS_OF_SESSION,
+        _ => ROUNDS_OF_LOST,
+    }
+}
+
+/// Returns whether the kernel killed a process of a cgroup because memory ran out.
+fn has_oom_kills(cgroup: Option<&Cgroup>) -> bool {
+    cgroup.is_some_and(|cgroup| cgroup.counted("memory.events", "oom_kill") > 0)
+}
+
+/// Returns whether a container has ended, which kills all its processes.
+fn has_ended(container: Option<&Running>) -> bool {
+    container.is_some_and(|container| !container.still_runs())
+}
+
+/// Processes that have been killed and are not gone yet.
+struct Rest {
+    child: Kept,
+    cgroup: Option<Cgroup>,
+    processes: Arc<CallProcesses>,
+    empty_rounds: u32,
+}
+
+impl Rest {
+    /// Waits until the child is reaped, no process of the call is alive, and the cgroup is empty and removed. Kills
+    /// the cgroup again after `patience`.
+    async fn gone(&self, patience: Instant) {
+        // An error means that the child was already reaped.
+        let _ = self.child.wait().await;
+        self.processes.kill_all(self.empty_rounds).await;
+        let Some(cgroup) = &self.cgroup else {
+            return;
+        };
+        let mut killed = false;
+        while cgroup.populated() {
+            if !killed && Instant::now() > patience {
+                kill_group(Some(cgroup));
+                killed = true;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+        while let Err(cause) = cgroup.remove() {
+            if cause.kind() != io::ErrorKind::ResourceBusy {
+                tracing::warn!(%cause, cgroup = ?cgroup.path(), "a cgroup could not be removed");
+                return;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn later(self) {
+        let _ = timeout(PATIENCE, self.gone(Instant::now())).await;
+    }
+}
+
+fn kill_group(cgroup: Option<&Cgroup>) {
+    if let Some(Err(cause)) = cgroup.map(Cgroup::kill) {
+        tracing::warn!(%cause, "a cgroup could not be killed");
+    }
+}
+
+/// Removes a cgroup in which nothing was started.
+fn abandon(cgroup: Option<&Cgroup>) {
+    if let Some(Err(cause)) = cgroup.map(Cgroup::remove) {
+        tracing::debug!(%cause, "an unused cgroup could not be removed");
+    }
+}
+
+fn spawn_error(error: SpawnError) -> io::Error {
+    io::Error::new(error.cause.kind(), error)
+}

@@ -1,0 +1,192 @@
+//! One connection: its request, its operation and its end.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
+
+use gatewren_base::telemetry::redact_text;
+use gatewren_wire::exec::{AuditHead, Decoder, Ending, Frame, Operation, RefusalCode, Request};
+
+use super::job_operations;
+use super::perform::perform;
+use crate::context::helper_context::House;
+use crate::context::limits::{REQUEST_TIME, limits};
+use crate::context::operation_slots::OperationPlace;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::context::stop::Stop;
+
+/// The longest part of a reference that is logged.
+const REFERENCE_CHARS: usize = 80;
+
+/// The longest part of a reason that is logged: it may repeat what the caller sent.
+const REASON_CHARS: usize = 300;
+
+/// Serves one connection to its end.
+pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
+    let request = match timeout(REQUEST_TIME, read_request(&mut stream)).await {
+        Ok(Ok(request)) => request,
+        Ok(Err(cause)) => return no_request(&house, &cause),
+        Err(_) => return no_request(&house, "the request did not arrive in time"),
+    };
+    let begun = Instant::now();
+    let limits = limits(request.limits, &request.operation);
+    let stop = |timeout_ms| Stop::new(timeout_ms, house.shutdown.clone());
+    let pump = Pump::new(stream, limits.output_bytes, stop(u64::MAX));
+    let mut pump = pump.of(&request.operation);
+    pump.say(&Frame::Accepted).await;
+    let outcome = match pump.wait(permit(&house, &request)).await {
+        Err(why) => Ok(Ending::Killed { why }),
+        Ok(Err(refusal)) => Err(refusal),
+        Ok(Ok(_permit)) => {
+            // Waiting for a place does not count towards the operation's timeout.
+            pump.set_stop(stop(limits.timeout_ms));
+            answer(&house, &mut pump, &request, limits.processes).await
+        }
+    };
+    house.strays.sweep();
+    log(&house, &request, &outcome, begun);
+    let ending = outcome.unwrap_or_else(Ending::from);
+    pump.say(&Frame::End(ending)).await;
+}
+
+async fn answer(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    request: &Request,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    match &request.operation {
+        Operation::JobStart { .. } => job_operations::start(house, pump, request).await,
+        Operation::JobList { owner, job } => {
+            job_operations::list(house, pump, (owner.as_deref(), job.as_ref())).await
+        }
+        Operation::JobWait { owner, job } => {
+            job_operations::wait(house, pump, (owner.as_deref(), job)).await
+        }
+        Operation::JobOutput {
+            owner,
+            job,
+            offset,
+            bytes,
+        } => job_operations::output(house, pump, (owner.as_deref(), job), (*offset, *bytes)).await,
+        Operation::JobCancel { owner, job } => {
+            job_operations::cancel(house, pump, (owner.as_deref(), job)).await
+        }
+        Operation::JobForget { owner, job } => {
+            job_operations::forget(house, (owner.as_deref(), job))
+        }
+        Operation::JobEnds {} => job_operations::ends(house, pump).await,
+        operation => perform(house, pump, operation, processes).await,
+    }
+}
+
+async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
+    let mut decoder = Decoder::default();
+    let mut bytes = vec![0; 16 * 1024];
+    loop {
+        if let Some(request) = decoder.next_request().map_err(|e| e.to_string())? {
+            // Depending on timing, further bytes would be dropped or mistaken for a disconnect.
+            return if decoder.is_empty() {
+                Ok(request)
+            } else {
+                Err("unexpected bytes after the request".to_owned())
+            };
+        }
+        match stream.read(&mut bytes).await.map_err(|e| e.to_string())? {
+            0 => return Err("connection closed before the request".to_owned()),
+            n => decoder.push(bytes.get(..n).unwrap_or_default()),
+        }
+    }
+}
+
+/// What an operation holds while it runs.
+enum Permit<'a> {
+    Stream { _permit: SemaphorePermit<'a> },
+    Place { _place: OperationPlace },
+}
+
+/// Takes a place for the operation. A stream is rejected if none is free; an operation waits a short time for one.
+async fn permit<'a>(house: &'a House, request: &Request) -> Result<Permit<'a>, Refusal> {
+    let streams = match request.operation {
+        Operation::ContainerEvents {} => &house.event_streams,
+        Operation::Bounds {} | Operation::JobEnds {} => &house.bounds_streams,
+        Operation::JobWait { .. } => &house.job_waits,
+        ref operation => {
+            let requester = request.requester.as_ref();
+            let place = house.operations.take(requester, operation).await?;
+            return Ok(Permit::Place { _place: place });
+        }
+    };
+    let permit = streams.try_acquire().map_err(|_| {
+        let message = "the helper has reached its limit of connections; try again in a few seconds";
+        Refusal::new(RefusalCode::Busy, message)
+    })?;
+    Ok(Permit::Stream { _permit: permit })
+}
+
+fn no_request(house: &House, cause: &str) {
+    let cause = beginning(cause, REASON_CHARS);
+    house
+        .complaints
+        .say(|unsaid| tracing::warn!(cause, unsaid, "no valid request"));
+}
+
+/// Logs one line for each operation: at level info if it changes something, at debug if it only reads. The line
+/// contains no arguments and no variables' values, as they may be secret.
+fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begun: Instant) {
+    // As strings: control characters that would start a new line or command a terminal are escaped.
+    let reference = beginning(&request.reference, REFERENCE_CHARS);
+    let ending = match outcome {
+        Ok(ending) => ending.to_string(),
+        Err(refusal) => Ending::from(refusal.clone()).to_string(),
+    };
+    let ending = beginning(&redact_text(&ending), REASON_CHARS);
+    let operation = request.operation.name();
+    // A secret that was passed as a name by mistake is redacted here too.
+    let container = request.operation.container();
+    let container = container.map(|name| redact_text(name.as_str()));
+    let container = container.as_deref();
+    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    // `gatewren audit verify` reads these two fields: an entry that the front's audit had then must still be in it
+    // later.
+    let audit = request.audit.as_ref();
+    let (audit_seq, audit_sha256) = (audit.map(AuditHead::seq), audit.map(AuditHead::sha256));
+    let say = |unsaid: Option<u64>| {
+        tracing::info!(
+            reference,
+            operation,
+            container,
+            ending,
+            duration_ms,
+            audit_seq,
+            audit_sha256,
+            unsaid,
+            "operation"
+        );
+    };
+    if request.operation.only_looks() {
+        tracing::debug!(
+            reference,
+            operation,
+            container,
+            ending,
+            duration_ms,
+            audit_seq,
+            audit_sha256,
+            "operation"
+        );
+    } else if outcome.as_ref().is_err_and(Refusal::is_of_the_request) {
+        house.complaints.say(say);
+    } else {
+        say(None);
+    }
+}
+
+fn beginning(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
+}

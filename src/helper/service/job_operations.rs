@@ -1,0 +1,307 @@
+//! Operations on jobs: start one, query it, read its output, cancel it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use gatewren_base::sys::now_ms;
+use gatewren_base::telemetry::redact_text;
+use gatewren_wire::exec::{
+    Command, Ending, Frame, Job, JobId, JobPiece, KillReason, Limits, Operation, Program, Request,
+    Stream,
+};
+
+use super::perform::{check, perform};
+use crate::context::helper_context::House;
+use crate::context::job_log;
+use crate::context::job_output_sink::Keeper;
+use crate::context::jobs::no_such_job;
+use crate::context::limits::job_limits;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::context::stop::Stop;
+use crate::processes::commands::require_root;
+use crate::processes::printing::print;
+
+/// The most characters of a command in a job's description.
+const COMMAND_CHARS: usize = 200;
+
+/// The most output of one response.
+const PIECE_BYTES: u32 = 1 << 20;
+
+/// A job's owner and id.
+type Which<'a> = (Option<&'a str>, &'a JobId);
+
+/// Starts a job and passes its output to the caller until it ends or the caller disconnects.
+pub async fn start(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    request: &Request,
+) -> Result<Ending, Refusal> {
+    let Operation::JobStart {
+        job,
+        owner,
+        tool,
+        detached,
+        operation,
+    } = &request.operation
+    else {
+        return Err(Refusal::failed("unsupported operation"));
+    };
+    if !can_be_a_job(operation) {
+        return Err(Refusal::bad_command("this operation cannot be a job"));
+    }
+    check(house, operation)?;
+    if let Operation::ContainerCommand { container, .. } = &**operation {
+        require_root()?;
+        // A container that cannot be entered is reported at once; no job starts.
+        match pump.wait(house.containers.running(container)).await {
+            Ok(running) => drop(running?),
+            Err(why) => return Ok(Ending::Killed { why }),
+        }
+    }
+    let job = Job {
+        reference: request.reference.clone(),
+        ..new_job((job, owner, tool), operation)
+    };
+    let id = job.id.clone();
+    let (keeper, mut heard) = house.jobs.begin(job)?;
+    let limits = job_limits(request.limits, operation);
+    let work = run(
+        Arc::clone(house),
+        keeper,
+        (id.clone(), (**operation).clone()),
+        limits,
+    );
+    tokio::spawn(work);
+    pump.say(&Frame::Started).await;
+    if *detached {
+        return Ok(Ending::Exited { code: 0 });
+    }
+    while pump.reaches() {
+        match pump.wait(heard.recv()).await {
+            Ok(Some(frame)) => pump.say(&frame).await,
+            Ok(None) => {
+                let ended = house.jobs.find(None, &id)?.ending;
+                let why = KillReason::Lost;
+                return Ok(ended.unwrap_or(Ending::Killed { why }));
+            }
+            Err(_) => break,
+        }
+    }
+    // The caller has disconnected, so nothing receives this. The job runs on.
+    Ok(Ending::Exited { code: 0 })
+}
+
+/// Creates the record of a job that starts now.
+fn new_job((id, owner, tool): (&JobId, &str, &str), operation: &Operation) -> Job {
+    Job {
+        id: id.clone(),
+        owner: owner.to_owned(),
+        tool: tool.to_owned(),
+        reference: String::new(),
+        operation: operation.name().to_owned(),
+        container: operation.container().cloned(),
+        command: command_of(operation),
+        began_ms: now_ms(),
+        ended_ms: None,
+        ending: None,
+        heard: false,
+        output_bytes: 0,
+        lost_bytes: 0,
+    }
+}
+
+/// Returns whether an operation can be a job: it ends without its caller and is not a stream.
+fn can_be_a_job(operation: &Operation) -> bool {
+    !matches!(
+        operation,
+        Operation::Ping {}
+            | Operation::Bounds {}
+            | Operation::ContainerEvents {}
+            | Operation::JobStart { .. }
+            | Operation::JobList { .. }
+            | Operation::JobWait { .. }
+            | Operation::JobOutput { .. }
+            | Operation::JobCancel { .. }
+            | Operation::JobForget { .. }
+            | Operation::JobEnds {}
+    )
+}
+
+async fn run(
+    house: Arc<House>,
+    keeper: Keeper,
+    (id, operation): (JobId, Operation),
+    limits: Limits,
+) {
+    let begun = Instant::now();
+    let stop = Stop::new(limits.timeout_ms, house.shutdown.clone());
+    let name = operation.name();
+    let mut pump = Pump::keeping(keeper, limits.output_bytes, stop).of(&operation);
+    let doing = Arc::clone(&house);
+    // In its own task: if it panics, the job still ends.
+    let work = tokio::spawn(async move {
+        let outcome = perform(&doing, &mut pump, &operation, limits.processes).await;
+        (pump, outcome)
+    });
+    let (pump, outcome) = match work.await {
+        Ok((pump, outcome)) => (Some(pump), outcome),
+        Err(cause) => {
+            tracing::error!(%cause, job = %id, "a job's task failed");
+            (
+                None,
+                Err(Refusal::failed(
+                    "the helper failed with an internal error; see its log",
+                )),
+            )
+        }
+    };
+    house.strays.sweep();
+    let ending = outcome.unwrap_or_else(Ending::from);
+    let said = redact_text(&ending.to_string()).into_owned();
+    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(job = %id, operation = name, ending = said, duration_ms, "job ended");
+    let heard = pump.as_ref().is_some_and(Pump::is_heard);
+    house.jobs.end(&id, ending, heard);
+    // The end can be queried now: drop the pump, so that a listening caller is notified.
+    drop(pump);
+}
+
+/// Returns the beginning of a command with secrets redacted, so that people can tell jobs apart.
+fn command_of(operation: &Operation) -> Option<String> {
+    let (Operation::HostCommand { command } | Operation::ContainerCommand { command, .. }) =
+        operation
+    else {
+        return None;
+    };
+    let Command { program, .. } = command;
+    let text = match program {
+        Program::Shell(line) => line.clone(),
+        Program::Argv(argv) => argv.join(" "),
+    };
+    let text: String = redact_text(&text).chars().take(COMMAND_CHARS).collect();
+    Some(text)
+}
+
+/// Prints jobs with their current state.
+pub async fn list(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    (owner, job): (Option<&str>, Option<&JobId>),
+) -> Result<Ending, Refusal> {
+    let mut jobs = house.jobs.list(owner, job);
+    jobs.retain(|job| may_be_seen(house, job));
+    if let (Some(id), true) = (job, jobs.is_empty()) {
+        return Err(no_such_job(id));
+    }
+    print(pump, move || Ok(jobs.iter().flat_map(line).collect())).await
+}
+
+/// Waits until a job has ended, and prints it.
+pub async fn wait(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    which: Which<'_>,
+) -> Result<Ending, Refusal> {
+    let mut bell = house.jobs.bell();
+    loop {
+        bell.mark_unchanged();
+        let job = find(house, which)?;
+        if job.ending.is_some() {
+            return print(pump, move || Ok(line(&job))).await;
+        }
+        if let Err(why) = pump.wait(bell.changed()).await {
+            return Ok(Ending::Killed { why });
+        }
+    }
+}
+
+/// Prints a piece of a job's output.
+pub async fn output(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    which: Which<'_>,
+    (offset, bytes): (u64, u32),
+) -> Result<Ending, Refusal> {
+    let job = find(house, which)?;
+    let place = house
+        .jobs
+        .place(&job.id)
+        .ok_or_else(|| no_such_job(&job.id))?;
+    let most = usize::try_from(bytes.min(PIECE_BYTES)).unwrap_or_default();
+    print(pump, move || {
+        let read = job_log::read(&place, offset, job.output_bytes, most);
+        let (offset, bytes) =
+            read.map_err(|e| Refusal::failed(format!("the output cannot be read: {e}")))?;
+        let piece = JobPiece {
+            offset,
+            output_bytes: job.output_bytes,
+            ended: job.ending.is_some(),
+        };
+        Ok([line(&piece), bytes].concat())
+    })
+    .await
+}
+
+/// Cancels a job, waits until it has ended, and prints it.
+pub async fn cancel(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    which: Which<'_>,
+) -> Result<Ending, Refusal> {
+    let job = find(house, which)?;
+    house.jobs.cancel(&job.id);
+    wait(house, pump, which).await
+}
+
+/// Removes a job that has ended.
+pub fn forget(house: &House, which: Which<'_>) -> Result<Ending, Refusal> {
+    let job = find(house, which)?;
+    house.jobs.forget(&job.id);
+    Ok(Ending::Exited { code: 0 })
+}
+
+/// Prints each job that ended while its caller did not listen, and then each further one, until the caller
+/// disconnects.
+pub async fn ends(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal> {
+    let mut bell = house.jobs.bell();
+    let mut told = BTreeSet::new();
+    while pump.reaches() {
+        bell.mark_unchanged();
+        let mut jobs = house.jobs.list(None, None);
+        told.retain(|id| jobs.iter().any(|job| job.id == *id));
+        jobs.retain(|job| job.ending.is_some() && !job.heard && told.insert(job.id.clone()));
+        for job in jobs {
+            pump.say(&Frame::Output(Stream::Stdout, line(&job))).await;
+        }
+        if let Err(why) = pump.wait(bell.changed()).await {
+            return Ok(Ending::Killed { why });
+        }
+    }
+    let why = KillReason::Cancelled;
+    Ok(Ending::Killed { why })
+}
+
+fn find(house: &House, (owner, id): Which<'_>) -> Result<Job, Refusal> {
+    let job = house.jobs.find(owner, id)?;
+    if may_be_seen(house, &job) {
+        Ok(job)
+    } else {
+        Err(no_such_job(id))
+    }
+}
+
+/// A job of a container that the policy hides is hidden too.
+fn may_be_seen(house: &House, job: &Job) -> bool {
+    let policy = house.policy.now();
+    let container = job.container.as_ref();
+    container.is_none_or(|name| policy.allows_container(name.as_str()))
+}
+
+fn line(value: &impl serde::Serialize) -> Vec<u8> {
+    // Plain strings and numbers always serialize.
+    let mut line = serde_json::to_vec(value).unwrap_or_default();
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,10 @@
+//! The helper's service: its socket, its connections, the owner's policy, and which module performs an operation.
+
+pub mod connection;
+pub mod container_operations;
+pub mod events;
+pub mod host_operations;
+pub mod job_operations;
+pub mod perform;
+pub mod policy_check;
+pub mod serve;

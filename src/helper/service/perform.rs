@@ -1,0 +1,225 @@
+//! Performs one operation, if the owner's policy file allows it.
+
+use std::sync::Arc;
+
+use gatewren_wire::exec::{ContainerName, Ending, Operation};
+
+use super::{container_operations, events, host_operations, policy_check};
+use crate::backup::operations;
+use crate::context::helper_context::House;
+use crate::context::lxc_tools::tool_for;
+use crate::context::output_relay::Pump;
+use crate::context::programs::find;
+use crate::context::refusal::Refusal;
+use crate::context::tools;
+use crate::host::{mail, updates};
+use crate::lxc::config_files;
+use crate::lxc::network::Network;
+use crate::lxc::paths::{existing, inside};
+use crate::lxc::vitals::{lines, vitals, vitals_and_usage};
+use crate::processes::commands::{in_container, on_host, require_root};
+use crate::processes::printing::print;
+use crate::systemd::{journal, power, units};
+
+/// Checks an operation against the owner's policy file.
+pub fn check(house: &House, operation: &Operation) -> Result<(), Refusal> {
+    // One snapshot of the policy for the whole check.
+    let policy = house.policy.now();
+    if let Some(container) = operation.container()
+        && !policy.allows_container(container.as_str())
+    {
+        // As if it did not exist: the front does not learn which containers are hidden from it.
+        return Err(house.containers.absent(container));
+    }
+    policy_check::check(&policy, operation)
+}
+
+/// Checks and performs an operation.
+pub async fn perform(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    operation: &Operation,
+    most: u32,
+) -> Result<Ending, Refusal> {
+    check(house, operation)?;
+    match operation {
+        Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
+        Operation::Bounds {} => policy_check::report(house, pump).await,
+        Operation::HostCommand { command } => on_host(house, pump, command, most).await,
+        Operation::ContainerCommand { container, command } => {
+            in_container(house, pump, (container, command), most).await
+        }
+        Operation::ContainerConfig { container } => config(house, pump, container).await,
+        Operation::ContainerOsRelease { container } => os_release(house, pump, container).await,
+        Operation::ContainerDisk { container } => disk(house, pump, container).await,
+        Operation::ContainerVitals { container } => {
+            container_vitals(house, pump, container.as_ref()).await
+        }
+        Operation::ContainerEvents {} => events::report(house, pump).await,
+        Operation::ContainerInfo { container } => info(house, pump, container).await,
+        Operation::ContainerStart { .. }
+        | Operation::ContainerStop { .. }
+        | Operation::ContainerDeed { .. }
+        | Operation::ContainerCreate { .. } => {
+            container_operations::perform(house, pump, operation, most).await
+        }
+        Operation::Mail(letter) => mail::send(house, pump, letter, most).await,
+        Operation::Backup { deed } => operations::perform(house, pump, deed, most).await,
+        Operation::ContainerList {} => list(house, pump).await,
+        Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,
+        Operation::Shutdown { plan } => power::schedule(house, pump, "poweroff", plan).await,
+        Operation::CancelShutdown {} => power::cancel(house, pump).await,
+        Operation::UpdateCheck { .. }
+        | Operation::UpdateRefresh { .. }
+        | Operation::UpdateApply(_)
+        | Operation::UpdateHistory { .. } => updates::perform(house, pump, operation).await,
+        Operation::HostLog { .. }
+        | Operation::ContainerLog { .. }
+        | Operation::HostBoots {}
+        | Operation::ContainerBoots { .. } => journal::read(house, pump, operation).await,
+        Operation::UnitChange { .. }
+        | Operation::ContainerUnitList { .. }
+        | Operation::ContainerUnit { .. }
+        | Operation::ContainerUnitChange { .. } => {
+            units::perform(house, pump, operation, most).await
+        }
+        Operation::JobStart { .. }
+        | Operation::JobList { .. }
+        | Operation::JobWait { .. }
+        | Operation::JobOutput { .. }
+        | Operation::JobCancel { .. }
+        | Operation::JobForget { .. }
+        | Operation::JobEnds {} => Err(Refusal::bad_command("a job cannot query or control jobs")),
+        // The other operations are about the host and have their own table.
+        other => host_operations::perform(house, pump, other).await,
+    }
+}
+
+async fn config(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+) -> Result<Ending, Refusal> {
+    let path = existing(house, container)?;
+    print(pump, move || config_files::config(&path)).await
+}
+
+async fn run_tool(
+    house: &House,
+    pump: &mut Pump,
+    operation: &Operation,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let tool = tool_for(operation, house.containers.lxcpath());
+    let tool = tool.ok_or_else(|| Refusal::failed("unsupported operation"))?;
+    tools::carry(&tool, pump, &house.strays).await
+}
+
+/// Prints the names of the containers that may be seen.
+async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+    require_root()?;
+    // On a host without LXC, directories are not containers.
+    find("lxc-start")?;
+    let (definitions, policy) = (house.containers.definitions().clone(), house.policy.now());
+    print(pump, move || {
+        let names = definitions.names().map_err(|e| {
+            let lxcpath = definitions.lxcpath().display();
+            Refusal::failed(format!("the containers in {lxcpath} cannot be listed: {e}"))
+        })?;
+        let seen = names
+            .into_iter()
+            .filter(|name| policy.allows_container(name.as_str()));
+        let lines = seen.flat_map(|name| [String::from(name), "\n".to_owned()]);
+        Ok(lines.collect::<String>().into_bytes())
+    })
+    .await
+}
+
+/// Prints state, init and addresses, one line each, in the format of `lxc-info`.
+async fn info(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+) -> Result<Ending, Refusal> {
+    let path = existing(house, container)?;
+    let standing = match pump.wait(house.containers.ask(container)).await {
+        Ok(standing) => standing?,
+        Err(why) => return Ok(Ending::Killed { why }),
+    };
+    let Some(state) = standing.state else {
+        if !path.is_file() {
+            return Err(house.containers.absent(container));
+        }
+        // Runs lxc-info again, so that the caller gets its error message.
+        let operation = Operation::ContainerInfo {
+            container: container.clone(),
+        };
+        return run_tool(house, pump, &operation).await;
+    };
+    let running = standing.running;
+    print(pump, move || {
+        let mut lines = vec![format!("State: {state}\n")];
+        if let Some(running) = running {
+            lines.push(format!("PID: {}\n", running.init));
+            let addresses = Network::of(running.init).addresses();
+            lines.extend(addresses.iter().map(|address| format!("IP: {address}\n")));
+        }
+        Ok(lines.concat().into_bytes())
+    })
+    .await
+}
+
+/// Prints the state of one container with its usage, or the state of all that are known to run.
+async fn container_vitals(
+    house: &House,
+    pump: &mut Pump,
+    container: Option<&ContainerName>,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    if let Some(name) = container {
+        let running = match pump.wait(house.containers.alive(name)).await {
+            Ok(alive) => alive?,
+            Err(why) => return Ok(Ending::Killed { why }),
+        };
+        let name = name.clone();
+        return print(pump, move || Ok(lines(vitals_and_usage(name, &running)))).await;
+    }
+    let mut running = house.containers.still_running();
+    let policy = house.policy.now();
+    running.retain(|(name, _)| policy.allows_container(name.as_str()));
+    print(pump, move || {
+        let all = running.into_iter();
+        Ok(lines(
+            all.filter_map(|(name, running)| vitals(name, &running)),
+        ))
+    })
+    .await
+}
+
+async fn os_release(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+) -> Result<Ending, Refusal> {
+    let root = inside(house, container).await?;
+    print(pump, move || config_files::os_release(&root)).await
+}
+
+/// Prints the size of the root file system, without other mounts in it. Stops when the caller's time is over.
+async fn disk(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+) -> Result<Ending, Refusal> {
+    let root = inside(house, container).await?;
+    let tool = tools::Tool {
+        name: "du",
+        // du opens only directories; `/.` follows the link to this one.
+        args: ["-sx", "--block-size=1", "--"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([format!("{}/.", root.path().display())])
+            .collect(),
+    };
+    tools::carry(&tool, pump, &house.strays).await
+}

@@ -1,0 +1,604 @@
+//! What the host allows at all: the check against the owner's policy file, which the front cannot write.
+
+use gatewren_base::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
+use gatewren_wire::exec::{
+    Deed, Ending, FirmwareDeed, Frame, KillReason, Operation, RefusalCode, Stream,
+};
+
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+
+/// Rejects an operation that the owner's file does not allow, whatever the front's policy is.
+pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal> {
+    match class(operation) {
+        Some(class) if !policy.allows(class) => Err(Refusal::new(
+            RefusalCode::Forbidden,
+            format!(
+                "{class} is off in {HELPER_POLICY_FILE}: {} for every agent; only the owner of this box can change \
+                 that",
+                refused(class)
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns an operation's class; `None` if it needs none. Every operation is listed, so that none is forgotten.
+#[rustfmt::skip] // a table
+fn class(operation: &Operation) -> Option<HelperClass> {
+    match operation {
+        // Operations on a job were allowed when the job began.
+        Operation::Ping {} | Operation::Bounds {} | Operation::JobList { .. }
+        | Operation::JobWait { .. } | Operation::JobOutput { .. } | Operation::JobCancel { .. }
+        | Operation::JobForget { .. } | Operation::JobEnds {} => None,
+        // The class is that of the operation that the job runs.
+        Operation::JobStart { operation, .. } => class(operation),
+        Operation::HostCommand { .. } => Some(HelperClass::HostShell),
+        Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
+        Operation::HostView {} | Operation::HostSpace { .. } | Operation::HostPrograms { .. }
+        | Operation::HostProcesses { .. } | Operation::HostProbe(_) | Operation::HostFirewall {}
+        | Operation::HostDiskUsage(_) | Operation::HostSmart { .. } | Operation::HostPools {}
+        | Operation::HostBtrfs { .. } | Operation::HostTunnels {} => Some(HelperClass::HostReads),
+        Operation::SshKeys { .. } => Some(HelperClass::SshKeys),
+        Operation::Wifi { deed } if deed.only_looks() => Some(HelperClass::HostReads),
+        Operation::Wifi { .. } | Operation::SetNameServers { .. } | Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => Some(HelperClass::Network),
+        Operation::HostRepair(_) => Some(HelperClass::Storage),
+        Operation::ContainerList {} | Operation::ContainerInfo { .. } | Operation::ContainerConfig { .. }
+        | Operation::ContainerOsRelease { .. } | Operation::ContainerVitals { .. } | Operation::ContainerDisk { .. }
+        | Operation::ContainerLog { .. } | Operation::ContainerBoots { .. } | Operation::ContainerUnitList { .. }
+        | Operation::ContainerUnit { .. } | Operation::ContainerEvents {} => Some(HelperClass::LxcReads),
+        Operation::ContainerStart { .. } | Operation::ContainerStop { .. } | Operation::ContainerUnitChange { .. } => Some(HelperClass::LxcWrites),
+        Operation::ContainerDeed { deed, .. } => Some(class_of(deed)),
+        Operation::ContainerCreate { .. } => Some(HelperClass::LxcManage),
+        Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => Some(HelperClass::Power),
+        Operation::HostSetting { .. } => Some(HelperClass::HostSettings),
+        Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. }
+        | Operation::Firmware { deed: FirmwareDeed::Devices {} | FirmwareDeed::Updates {} } => Some(HelperClass::Updates),
+        Operation::UpdateRefresh { .. } | Operation::UpdateApply(_)
+        | Operation::Firmware { deed: FirmwareDeed::Refresh {} | FirmwareDeed::Apply { .. } } => Some(HelperClass::UpdatesApply),
+        Operation::HostLog { .. } | Operation::HostBoots {} => Some(HelperClass::HostLogs),
+        Operation::UnitChange { .. } => Some(HelperClass::Units),
+        Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => Some(HelperClass::HostFileReads),
+        Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
+        Operation::Backup { .. } => Some(HelperClass::Backup),
+        Operation::Mail(_) => Some(HelperClass::MailTo),
+    }
+}
+
+fn class_of(deed: &Deed) -> HelperClass {
+    match deed {
+        Deed::Snapshots {} | Deed::Log { .. } => HelperClass::LxcReads,
+        Deed::Freeze {} | Deed::Unfreeze {} | Deed::Autostart { .. } => HelperClass::LxcWrites,
+        Deed::Configure { .. }
+        | Deed::Snapshot { .. }
+        | Deed::Restore { .. }
+        | Deed::Forget { .. }
+        | Deed::Clone { .. }
+        | Deed::Destroy { .. } => HelperClass::LxcManage,
+        Deed::ListFiles { .. } | Deed::ReadFile { .. } | Deed::WriteFile { .. } => {
+            HelperClass::ContainerFiles
+        }
+    }
+}
+
+/// Sends the enabled classes to the caller, now and after each change, until it disconnects.
+pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+    let mut policy = house.policy.clone();
+    let mut told = None;
+    while pump.reaches() {
+        policy.mark_unchanged();
+        let in_force = policy.now();
+        let now = HelperClass::ALL.map(|class| (class, in_force.allows(class)));
+        if told != Some(now) {
+            told = Some(now);
+            let on = now.into_iter().filter(|(_, on)| *on);
+            let keys: Vec<HelperClass> = on.map(|(class, _)| class).collect();
+            // Plain strings always serialize.
+            let mut line = serde_json::to_vec(&keys).unwrap_or_default();
+            line.push(b'\n');
+            pump.say(&Frame::Output(Stream::Stdout, line)).await;
+        }
+        if let Err(why) = pump.wait(policy.changed()).await {
+            return Ok(Ending::Killed { why });
+        }
+    }
+    let why = KillReason::Cancelled;
+    Ok(Ending::Killed { why })
+}
+
+fn refused(class: HelperClass) -> &'static str {
+    match class {
+        HelperClass::HostShell => "commands on the host are refused",
+        HelperClass::ContainerShell => "commands in containers are refused",
+        HelperClass::HostReads => "reading the state of the host is refused",
+        HelperClass::LxcReads => "reading the state of containers is refused",
+        HelperClass::LxcWrites => "starting, stopping and freezing containers is refused",
+        HelperClass::LxcManage => {
+            "creating and removing containers, and changing their snapshots and settings, is refused"
+        }
+        HelperClass::ContainerFiles => {
+            "listing, reading and writing files in containers is refused"
+        }
+        HelperClass::Power => "restarting and shutting down this box is refused",
+        HelperClass::Updates => "checking for updates is refused",
+        HelperClass::UpdatesApply => "fetching and installing updates is refused",
+        HelperClass::HostLogs => "reading the host's journal is refused",
+        HelperClass::Units => "changing the host's units is refused",
+        HelperClass::HostFileReads => "reading files of the host is refused",
+        HelperClass::HostFileWrites => "writing files of the host is refused",
+        HelperClass::SshKeys => "reading and changing the keys that may log in over SSH is refused",
+        HelperClass::Network => "changing the host's network is refused",
+        HelperClass::HostSettings => "changing the host's settings is refused",
+        HelperClass::MailTo => "sending mail is refused",
+        HelperClass::Backup => "making and restoring backups is refused",
+        HelperClass::Storage => "repairing the host's disks is refused",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::policy_check::*;
+    use gatewren_base::config::{ConfigError, Updates};
+    use gatewren_base::sys::Scratch;
+    use gatewren_wire::exec::{
+        Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
+        HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, Letter, LogQuery, PowerPlan,
+        Probe, ProcessOrder, Program, SshKeyDeed, UnitChange, UnitName, UpdateOrder, UpdateScope,
+    };
+
+    fn power() -> [Operation; 3] {
+        let plan = || PowerPlan {
+            delay_s: 60,
+            reason: None,
+        };
+        [
+            Operation::Restart { plan: plan() },
+            Operation::Shutdown { plan: plan() },
+            Operation::CancelShutdown {},
+        ]
+    }
+
+    /// Operations that read containers.
+    fn reads(container: impl Fn() -> ContainerName) -> [Operation; 7] {
+        [
+            Operation::ContainerList {},
+            Operation::ContainerInfo {
+                container: container(),
+            },
+            Operation::ContainerConfig {
+                container: container(),
+            },
+            Operation::ContainerOsRelease {
+                container: container(),
+            },
+            Operation::ContainerVitals { container: None },
+            Operation::ContainerDisk {
+                container: container(),
+            },
+            Operation::ContainerEvents {},
+        ]
+    }
+
+    /// Operations on one container, as they arrive over the socket.
+    fn deeds() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
+        let (reads, writes, manages, files) = (
+            HelperClass::LxcReads,
+            HelperClass::LxcWrites,
+            HelperClass::LxcManage,
+            HelperClass::ContainerFiles,
+        );
+        let all = [
+            (r#"{"what":"snapshots"}"#, reads),
+            (r#"{"what":"log","log":"lxc","bytes":1}"#, reads),
+            (r#"{"what":"freeze"}"#, writes),
+            (r#"{"what":"unfreeze"}"#, writes),
+            (r#"{"what":"autostart","on":true}"#, writes),
+            (r#"{"what":"configure","changes":{}}"#, manages),
+            (r#"{"what":"snapshot"}"#, manages),
+            (r#"{"what":"restore","snapshot":"snap0"}"#, manages),
+            (r#"{"what":"forget","snapshot":"snap0"}"#, manages),
+            (r#"{"what":"clone","to":"copy"}"#, manages),
+            (
+                r#"{"what":"destroy","force":true,"snapshots":true}"#,
+                manages,
+            ),
+            (r#"{"what":"list_files","path":"/","limit":1}"#, files),
+            (
+                r#"{"what":"read_file","path":"/a","offset":0,"bytes":1}"#,
+                files,
+            ),
+            (r#"{"what":"write_file","path":"/a","content":""}"#, files),
+        ];
+        let operation = |(text, class)| {
+            let (container, deed) = ("web".parse().unwrap(), serde_json::from_str(text).unwrap());
+            (Operation::ContainerDeed { container, deed }, Some(class))
+        };
+        let create = Operation::ContainerCreate {
+            name: "web".parse().unwrap(),
+            template: "busybox".into(),
+        };
+        let create = (create, Some(manages));
+        all.into_iter().map(operation).chain([create])
+    }
+
+    /// Units, journals and processes, of the host and of a container.
+    fn of_systemd() -> [(Operation, Option<HelperClass>); 9] {
+        let container = || -> ContainerName { "web".parse().unwrap() };
+        let unit = || -> UnitName { "a.service".parse().unwrap() };
+        let change = UnitChange::Start;
+        let (query, order, most) = (LogQuery::default(), ProcessOrder::Cpu, 1);
+        let inside = [
+            Operation::ContainerLog {
+                container: container(),
+                query: query.clone(),
+            },
+            Operation::ContainerBoots {
+                container: container(),
+            },
+            Operation::ContainerUnitList {
+                container: container(),
+            },
+            Operation::ContainerUnit {
+                container: container(),
+                unit: unit(),
+            },
+        ];
+        let [log, boots, units, one] = inside.map(|read| (read, Some(HelperClass::LxcReads)));
+        let inside = Operation::ContainerUnitChange {
+            container: container(),
+            unit: unit(),
+            change,
+        };
+        let outside = Operation::UnitChange {
+            unit: unit(),
+            change,
+        };
+        let processes = Operation::HostProcesses { order, most };
+        [
+            log,
+            boots,
+            units,
+            one,
+            (inside, Some(HelperClass::LxcWrites)),
+            (outside, Some(HelperClass::Units)),
+            (Operation::HostLog { query }, Some(HelperClass::HostLogs)),
+            (Operation::HostBoots {}, Some(HelperClass::HostLogs)),
+            (processes, Some(HelperClass::HostReads)),
+        ]
+    }
+
+    /// The same operation as a job.
+    fn job(operation: Operation) -> Operation {
+        Operation::JobStart {
+            job: JobId::random(),
+            owner: "a".into(),
+            tool: "t".into(),
+            detached: true,
+            operation: Box::new(operation),
+        }
+    }
+
+    /// Operations on the host's files.
+    fn files() -> [(Operation, Option<HelperClass>); 4] {
+        let path = || "/srv/a".to_owned();
+        let reads = Some(HelperClass::HostFileReads);
+        let list = HostFileList {
+            path: None,
+            offset: 0,
+            limit: 1,
+        };
+        let search = HostFileSearch {
+            path: path(),
+            name: None,
+            text: None,
+            limit: 1,
+        };
+        let read = HostFileRead {
+            path: path(),
+            offset: 0,
+            limit: 1,
+        };
+        let write = HostFileWrite {
+            path: path(),
+            base64: String::new(),
+            new: false,
+        };
+        [
+            (Operation::HostFileList(list), reads),
+            (Operation::HostFileSearch(search), reads),
+            (Operation::HostFileRead(read), reads),
+            (
+                Operation::HostFileWrite(write),
+                Some(HelperClass::HostFileWrites),
+            ),
+        ]
+    }
+
+    /// Operations that read the host's network and disks.
+    fn looks() -> [Operation; 9] {
+        [
+            Operation::HostProbe(HostProbe {
+                address: [127, 0, 0, 1].into(),
+                probe: Probe::Port(1),
+                wait_ms: 1,
+            }),
+            Operation::HostFirewall {},
+            Operation::HostDiskUsage(HostDiskUsage {
+                path: "/".to_owned(),
+                depth: 1,
+            }),
+            Operation::HostSmart {
+                disk: "sda".to_owned().try_into().unwrap(),
+            },
+            Operation::HostPools {},
+            Operation::HostBtrfs {
+                path: "/srv".to_owned(),
+            },
+            Operation::HostTunnels {},
+            wifi(r#"{"what":"status"}"#),
+            wifi(r#"{"what":"scan"}"#),
+        ]
+    }
+
+    fn wifi(text: &str) -> Operation {
+        let deed = serde_json::from_str(text).unwrap();
+        Operation::Wifi { deed }
+    }
+
+    /// Operations on backups, as they arrive over the socket.
+    fn backups() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
+        let all = [
+            r#"{"what":"targets"}"#,
+            r#"{"what":"add_target","target":"a"}"#,
+            r#"{"what":"remove_target","target":"a"}"#,
+            r#"{"what":"mount","target":"a"}"#,
+            r#"{"what":"unmount","target":"a"}"#,
+            r#"{"what":"list"}"#,
+            r#"{"what":"create","target":"a","subject":{"container":"web"},"freeze":true}"#,
+            r#"{"what":"verify","target":"a","backup":"web@20260728"}"#,
+            r#"{"what":"restore","target":"a","backup":"web@20260728","subject":{"path":"/srv/b"}}"#,
+        ];
+        let operation = |text| {
+            let deed = serde_json::from_str(text).unwrap();
+            (Operation::Backup { deed }, Some(HelperClass::Backup))
+        };
+        all.into_iter().map(operation)
+    }
+
+    /// Operations that change the host's network.
+    fn switches() -> [Operation; 7] {
+        let tunnel = || "wg0".to_owned().try_into().unwrap();
+        [
+            Operation::HostTunnelUp { tunnel: tunnel() },
+            Operation::HostTunnelDown { tunnel: tunnel() },
+            Operation::SetNameServers {
+                servers: gatewren_wire::exec::NameServers::default(),
+            },
+            wifi(r#"{"what":"connect","ssid":"a"}"#),
+            wifi(r#"{"what":"forget","ssid":"a"}"#),
+            wifi(r#"{"what":"enable","enabled":true}"#),
+            wifi(r#"{"what":"country","country":"AT"}"#),
+        ]
+    }
+
+    /// Operations that repair the host's disks.
+    fn repairs() -> [Operation; 4] {
+        [
+            HostRepair::Mounted("/srv".to_owned()),
+            HostRepair::Disk("sdb1".to_owned().try_into().unwrap()),
+            HostRepair::Array("md0".to_owned().try_into().unwrap()),
+            HostRepair::Pool("tank".to_owned().try_into().unwrap()),
+        ]
+        .map(Operation::HostRepair)
+    }
+
+    /// Operations on updates.
+    fn updates() -> [(Operation, Option<HelperClass>); 8] {
+        let (looks, applies) = (Some(HelperClass::Updates), Some(HelperClass::UpdatesApply));
+        let firmware = |deed| Operation::Firmware { deed };
+        let container = None;
+        let order = UpdateOrder {
+            container: None,
+            scope: UpdateScope::All,
+            removals: false,
+            agent: "a".into(),
+        };
+        [
+            (Operation::UpdateCheck { container: None }, looks),
+            (Operation::UpdateHistory { container, file: 0 }, looks),
+            (Operation::UpdateRefresh { container: None }, applies),
+            (Operation::UpdateApply(order), applies),
+            (firmware(FirmwareDeed::Devices {}), looks),
+            (firmware(FirmwareDeed::Updates {}), looks),
+            (firmware(FirmwareDeed::Refresh {}), applies),
+            (firmware(FirmwareDeed::Apply { device: None }), applies),
+        ]
+    }
+
+    /// Operations on SSH keys.
+    fn keys() -> [Operation; 3] {
+        let key =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
+        let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
+        [
+            SshKeyDeed::List {},
+            SshKeyDeed::Add {
+                account: None,
+                key: key.to_owned().try_into().unwrap(),
+            },
+            SshKeyDeed::Remove {
+                account: None,
+                fingerprint: fingerprint.to_owned().try_into().unwrap(),
+            },
+        ]
+        .map(|deed| Operation::SshKeys { deed })
+    }
+
+    /// Operations that start and stop containers.
+    fn writes(container: impl Fn() -> ContainerName) -> [Operation; 2] {
+        [
+            Operation::ContainerStart {
+                container: container(),
+            },
+            Operation::ContainerStop {
+                container: container(),
+                grace_s: 1,
+            },
+        ]
+    }
+
+    fn zone() -> Operation {
+        let zone = "UTC".to_owned().try_into().unwrap();
+        let setting = HostSetting::Timezone { zone };
+        Operation::HostSetting { setting }
+    }
+
+    fn letter() -> Operation {
+        Operation::Mail(Letter {
+            subject: String::new(),
+            text: String::new(),
+            agent: None,
+        })
+    }
+
+    fn everything() -> Vec<(Operation, Option<HelperClass>)> {
+        let container = || -> ContainerName { "web".parse().unwrap() };
+        let command = || Command {
+            program: Program::Shell("id".into()),
+            user: None,
+            cwd: None,
+            env: std::collections::BTreeMap::new(),
+        };
+        let one = |container| Operation::ContainerCommand {
+            container,
+            command: command(),
+        };
+        let rest = [
+            (Operation::Ping {}, None),
+            (Operation::Bounds {}, None),
+            (Operation::JobEnds {}, None),
+            (
+                job(Operation::UpdateCheck { container: None }),
+                Some(HelperClass::Updates),
+            ),
+            (
+                job(Operation::ContainerList {}),
+                Some(HelperClass::LxcReads),
+            ),
+            (zone(), Some(HelperClass::HostSettings)),
+            (letter(), Some(HelperClass::MailTo)),
+            (Operation::HostView {}, Some(HelperClass::HostReads)),
+            (
+                Operation::HostSpace { places: Vec::new() },
+                Some(HelperClass::HostReads),
+            ),
+            (
+                Operation::HostPrograms {
+                    sockets: Vec::new(),
+                },
+                Some(HelperClass::HostReads),
+            ),
+            (
+                Operation::HostCommand { command: command() },
+                Some(HelperClass::HostShell),
+            ),
+            (one(container()), Some(HelperClass::ContainerShell)),
+        ];
+        let reads = reads(container).map(|read| (read, Some(HelperClass::LxcReads)));
+        let writes = writes(container).map(|write| (write, Some(HelperClass::LxcWrites)));
+        let power = power().map(|power| (power, Some(HelperClass::Power)));
+        let containers = reads.into_iter().chain(writes).chain(deeds());
+        let containers = containers.chain(of_systemd());
+        rest.into_iter()
+            .chain(containers)
+            .chain(power)
+            .chain(updates())
+            .chain(files())
+            .chain(backups())
+            .chain(switches().map(|switch| (switch, Some(HelperClass::Network))))
+            .chain(keys().map(|key| (key, Some(HelperClass::SshKeys))))
+            .chain(repairs().map(|repair| (repair, Some(HelperClass::Storage))))
+            .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
+            .collect()
+    }
+
+    /// A policy with all classes on except this one.
+    fn without(off: HelperClass) -> HelperPolicy {
+        if off == HelperClass::UpdatesApply {
+            return HelperPolicy {
+                updates: Updates::ReadOnly,
+                ..HelperPolicy::everything()
+            };
+        }
+        let scratch = Scratch::new();
+        let path = scratch.join("helper.toml");
+        let keys = HelperClass::ALL.into_iter();
+        let keys = keys.filter(|class| *class != HelperClass::UpdatesApply);
+        let lines = keys.map(|class| {
+            let words = match class {
+                HelperClass::HostShell | HelperClass::ContainerShell => ["\"off\"", "\"full\""],
+                HelperClass::HostReads
+                | HelperClass::LxcReads
+                | HelperClass::LxcWrites
+                | HelperClass::HostLogs => ["false", "true"],
+                HelperClass::LxcManage
+                | HelperClass::ContainerFiles
+                | HelperClass::Power
+                | HelperClass::Units
+                | HelperClass::Network
+                | HelperClass::Backup
+                | HelperClass::HostSettings
+                | HelperClass::Storage => ["\"off\"", "\"on\""],
+                HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
+                HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
+                HelperClass::SshKeys | HelperClass::MailTo => ["[]", "[\"root\"]"],
+            };
+            format!("{class} = {}\n", words[usize::from(class != off)])
+        });
+        std::fs::write(&path, lines.collect::<String>()).unwrap();
+        let policy: Result<_, ConfigError> = HelperPolicy::load(&path);
+        policy.unwrap()
+    }
+
+    #[test]
+    fn each_class_is_switched_by_its_own_word_and_by_no_other() {
+        for (operation, class) in everything() {
+            let all = HelperPolicy::everything();
+            assert_eq!(check(&all, &operation), Ok(()), "{operation:?}");
+            for off in HelperClass::ALL {
+                let refused = check(&without(off), &operation).is_err();
+                // Without permission to read updates, installing them is off too.
+                let applies = class == Some(HelperClass::UpdatesApply);
+                let with_it = applies && off == HelperClass::Updates;
+                assert_eq!(
+                    refused,
+                    class == Some(off) || with_it,
+                    "{operation:?} without {off}"
+                );
+            }
+        }
+        for class in HelperClass::ALL {
+            let mut all = everything().into_iter();
+            assert!(
+                all.any(|(_, of)| of == Some(class)),
+                "{class} switches nothing"
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_file_the_word_and_who_can_change_it() {
+        for (operation, class) in everything() {
+            let Some(class) = class else { continue };
+            let refused = check(&without(class), &operation).unwrap_err();
+            let Ending::Refused { code, message } = refused.into() else {
+                panic!("a refusal is an ending");
+            };
+            assert_eq!(code, RefusalCode::Forbidden);
+            let begins = format!("{class} is off in /etc/gatewren/helper.toml: ");
+            assert!(message.starts_with(&begins), "{message}");
+            assert!(message.contains("only the owner"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Reads the journal of the host or of a container, through the host's `journalctl`.
+//!
+//! Callers cannot add options to it.
+
+use std::fs;
+
+use gatewren_base::config::{TRACED_FIELDS, Traces};
+use gatewren_wire::exec::{ContainerName, Ending, LogOrder, LogQuery, Operation};
+
+use crate::context::helper_context::House;
+use crate::context::line_filter::Sieve;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::context::tools;
+use crate::lxc::jailed::{ContainerView, JailedTool};
+use crate::processes::commands::require_root;
+
+/// The program, for the journals of the host and of containers.
+const JOURNALCTL: &str = "journalctl";
+
+/// The fields to print, in addition to the cursor, times and boot, and the fields that identify containers.
+const FIELDS: &str = "PRIORITY,_PID,_TRANSPORT";
+
+/// The file with this host's id, as in the lines of its journal (machine-id(5)).
+const MACHINE_ID: &str = "/etc/machine-id";
+
+/// The files of a container that `journalctl` sees: its journals, and the ids to find them by. LXC gives each start
+/// of a container its own boot id.
+const JOURNALS: ContainerView = ContainerView {
+    needs: &["/var/log/journal", "/run/log/journal"],
+    paths: &["/etc/machine-id", "/proc/sys/kernel/random/boot_id"],
+    absent: "has no journal: it does not run systemd",
+};
+
+/// Prints lines, one JSON object each, until there are no more or the caller disconnects; or the boots in a journal.
+/// Lines of the host's journal about containers that the policy file hides are left out.
+pub async fn read(
+    house: &House,
+    pump: &mut Pump,
+    operation: &Operation,
+) -> Result<Ending, Refusal> {
+    let (container, args) = match operation {
+        Operation::HostLog { query } => (None, arguments(query)),
+        Operation::ContainerLog { container, query } => (Some(container), arguments(query)),
+        Operation::ContainerBoots { container } => (Some(container), list_of_boots()),
+        _ => (None, list_of_boots()),
+    };
+    let tool = tools::Tool {
+        name: JOURNALCTL,
+        args,
+    };
+    if let Some(container) = container {
+        return of_container(house, pump, container, &tool).await;
+    }
+    let policy = house.policy.now();
+    if policy.shows_all_containers() || !matches!(operation, Operation::HostLog { .. }) {
+        return tools::carry(&tool, pump, &house.strays).await;
+    }
+    let machine = fs::read_to_string(MACHINE_ID).unwrap_or_default();
+    let sieve = Sieve::new(move |line| {
+        let fields = serde_json::from_slice(line);
+        let shows = |name: &str| policy.shows_container(name);
+        fields.is_ok_and(|fields| Traces::show_line(&fields, machine.trim(), shows))
+    });
+    tools::carry_sifted(&tool, pump, &house.strays, sieve).await
+}
+
+/// Runs the host's `journalctl` on a container's journals. Works for a frozen container too.
+async fn of_container(
+    house: &House,
+    pump: &mut Pump,
+    name: &ContainerName,
+    tool: &tools::Tool,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let running = match pump.wait(house.containers.alive(name)).await {
+        Ok(running) => running?,
+        Err(why) => return Ok(Ending::Killed { why }),
+    };
+    let jailed = JailedTool {
+        tool,
+        view: &JOURNALS,
+        container: name,
+        running: &running,
+    };
+    jailed.carry(pump, &house.strays).await
+}
+
+fn list_of_boots() -> Vec<String> {
+    ["--no-pager", "--utc", "--quiet", "--list-boots"]
+        .map(str::to_owned)
+        .into()
+}
+
+/// Builds the arguments. Each value follows the `=` of its option, so that it cannot be an option itself.
+fn arguments(query: &LogQuery) -> Vec<String> {
+    let mut args: Vec<String> = ["--no-pager", "--quiet", "--output=json", "--all"]
+        .map(str::to_owned)
+        .into();
+    let mut option = |name: &str, value: &str| args.push(format!("--{name}={value}"));
+    let fields = format!("{FIELDS},{}", TRACED_FIELDS.join(","));
+    option("output-fields", &fields);
+    if let Some(unit) = &query.unit {
+        option("unit", unit.as_str());
+    }
+    if let Some(priority) = query.priority {
+        option("priority", priority.as_str());
+    }
+    if let Some(grep) = &query.grep {
+        option("grep", grep.as_str());
+    }
+    if let Some(boot) = &query.boot {
+        option("boot", boot.as_str());
+    }
+    if let Some(ms) = query.until_ms {
+        option("until", &moment(ms));
+    }
+    match (&query.cursor, query.since_ms) {
+        // journalctl accepts only one of the two. The caller stops when it has read enough.
+        (Some(cursor), _) => option("after-cursor", cursor.as_str()),
+        (None, Some(ms)) => option("since", &moment(ms)),
+        (None, None) => {}
+    }
+    let more: &[&str] = match query.order {
+        LogOrder::Older => &["--reverse"],
+        LogOrder::Newer => &[],
+        LogOrder::Follow if query.cursor.is_some() => &["--follow", "--no-tail"],
+        LogOrder::Follow => &["--follow", "--lines=0"],
+    };
+    args.extend(more.iter().map(|&word| word.to_owned()));
+    if query.kernel {
+        args.push("_TRANSPORT=kernel".to_owned());
+    }
+    args
+}
+
+/// Formats a time as in systemd.time(7).
+fn moment(ms: u64) -> String {
+    format!("@{}.{:03}", ms / 1000, ms % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::journal::*;
+
+    fn query(json: &str) -> LogQuery {
+        serde_json::from_str(json).unwrap()
+    }
+
+    /// The arguments after the fixed ones.
+    fn varying(json: &str) -> String {
+        arguments(&query(json))[5..].join(" ")
+    }
+
+    #[test]
+    fn a_question_becomes_options() {
+        assert_eq!(varying(r#"{"order":"older"}"#), "--reverse");
+        assert_eq!(varying(r#"{"order":"newer"}"#), "");
+        assert_eq!(
+            varying(
+                r#"{"unit":"-.mount","priority":"err","since_ms":1500,"until_ms":2000,"boot":"-1","order":"newer"}"#
+            ),
+            "--unit=-.mount --priority=err --boot=-1 --until=@2.000 --since=@1.500"
+        );
+        assert_eq!(
+            varying(r#"{"kernel":true,"order":"follow"}"#),
+            "--follow --lines=0 _TRANSPORT=kernel"
+        );
+        assert_eq!(
+            varying(r#"{"cursor":"s=1;i=2","since_ms":1,"order":"follow"}"#),
+            "--after-cursor=s=1;i=2 --follow --no-tail"
+        );
+    }
+
+    #[test]
+    fn no_value_is_an_option() {
+        let query = query(r#"{"grep":"--merge","unit":"--merge.service","order":"older"}"#);
+        let args = arguments(&query);
+        assert!(args.contains(&"--grep=--merge".to_owned()), "{args:?}");
+        assert!(args.contains(&"--unit=--merge.service".to_owned()));
+        assert!(!args.contains(&"--merge".to_owned()));
+    }
+}

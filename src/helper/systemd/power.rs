@@ -1,0 +1,149 @@
+//! Restarts or powers off the host through systemd's logind, some seconds later, so that the response is sent first.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use gatewren_wire::exec::{Ending, PowerPlan};
+
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::context::tools;
+use crate::processes::commands::require_root;
+
+/// logind on the system bus (org.freedesktop.login1(5)).
+const LOGIND: [&str; 3] = [
+    "org.freedesktop.login1",
+    "/org/freedesktop/login1",
+    "org.freedesktop.login1.Manager",
+];
+
+/// The shortest and the longest delay. Other delays are clamped to them.
+const DELAY_SECONDS: (u32, u32) = (5, 24 * 60 * 60);
+
+/// The longest reason. A longer one is rejected.
+const REASON_BYTES: usize = 512;
+
+/// Schedules a restart or power-off, in logind's word for it. Replaces an earlier schedule.
+pub async fn schedule(
+    house: &House,
+    pump: &mut Pump,
+    how: &str,
+    plan: &PowerPlan,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let reason = checked(plan.reason.as_deref())?;
+    not_inhibited(house).await?;
+    // An empty message clears that of an earlier schedule.
+    let message = logind("call", "SetWallMessage", &["sb", reason, "true"]);
+    tools::output(&message, &house.strays).await?;
+    let at = at(plan.delay_s)?;
+    let schedule = logind("call", "ScheduleShutdown", &["st", how, &at]);
+    tools::carry(&schedule, pump, &house.strays).await
+}
+
+/// Cancels the schedule, and prints whether there was one.
+pub async fn cancel(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+    require_root()?;
+    let cancel = logind("call", "CancelScheduledShutdown", &[]);
+    tools::carry(&cancel, pump, &house.strays).await
+}
+
+/// Rejects the operation while a program holds an inhibitor lock against shutdown, for example during an upgrade.
+async fn not_inhibited(house: &House) -> Result<(), Refusal> {
+    let question = logind("get-property", "BlockInhibited", &[]);
+    let answer = tools::output(&question, &house.strays).await?;
+    let Some(locks) = locks(&answer) else {
+        return Err(Refusal::failed(
+            "systemd-logind does not answer; check: systemctl status systemd-logind",
+        ));
+    };
+    if locks.split(':').any(|lock| lock == "shutdown") {
+        return Err(Refusal::failed(
+            "a program currently blocks the shutdown of this box; find it with: systemd-inhibit --list",
+        ));
+    }
+    Ok(())
+}
+
+/// Parses the blocked operations from busctl's output, such as `s "shutdown:sleep"`.
+fn locks(answer: &str) -> Option<&str> {
+    answer.trim().strip_prefix("s \"")?.strip_suffix('"')
+}
+
+fn checked(reason: Option<&str>) -> Result<&str, Refusal> {
+    let reason = reason.unwrap_or_default();
+    if reason.len() > REASON_BYTES || reason.contains(char::is_control) {
+        return Err(Refusal::bad_command(format!(
+            "the reason must be one line of at most {REASON_BYTES} bytes"
+        )));
+    }
+    Ok(reason)
+}
+
+/// Returns the time in microseconds since 1970, as logind expects it.
+fn at(delay_s: u32) -> Result<String, Refusal> {
+    let (shortest, longest) = DELAY_SECONDS;
+    let delay = Duration::from_secs(delay_s.clamp(shortest, longest).into());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_err(|_| Refusal::failed("the clock of this box is before 1970"))?;
+    Ok((now + delay).as_micros().to_string())
+}
+
+fn logind(verb: &str, member: &str, rest: &[&str]) -> tools::Tool {
+    // `--`: an argument that begins with a hyphen is not taken for an option of busctl.
+    let words = [verb, "--"].into_iter().chain(LOGIND).chain([member]);
+    tools::Tool {
+        name: "busctl",
+        args: words
+            .chain(rest.iter().copied())
+            .map(str::to_owned)
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::power::*;
+
+    #[test]
+    fn what_is_blocked_is_read_from_the_answer_and_from_nothing_else() {
+        assert_eq!(locks("s \"\"\n"), Some(""));
+        assert_eq!(locks("s \"shutdown:sleep\"\n"), Some("shutdown:sleep"));
+        for none in ["", "s\n", "Failed to get property: x\n", "b true"] {
+            assert_eq!(locks(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_one_line() {
+        assert_eq!(checked(None).unwrap(), "");
+        assert_eq!(checked(Some("a kernel")).unwrap(), "a kernel");
+        for bad in ["a\nb", "a\u{1b}[2J", &"x".repeat(REASON_BYTES + 1)] {
+            assert!(checked(Some(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_answer_has_time_to_go_out_and_the_plan_is_not_forgotten() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        for (asked, least, most) in [(0, 5, 5), (60, 60, 60), (u32::MAX, 86_400, 86_400)] {
+            let at = Duration::from_micros(at(asked).unwrap().parse().unwrap());
+            assert!(at >= now + Duration::from_secs(least), "{asked}");
+            // The test may have been suspended for a while.
+            let later = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            assert!(at <= later + Duration::from_secs(most), "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_never_an_option() {
+        let tool = logind("call", "SetWallMessage", &["sb", "--help", "true"]);
+        let [verb, end, .., reason, _] = tool.args.as_slice() else {
+            panic!("{tool:?}");
+        };
+        assert_eq!(
+            (verb.as_str(), end.as_str(), reason.as_str()),
+            ("call", "--", "--help")
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! Changes units through the host's systemd; queries and changes those of a container through its own.
+//!
+//! It starts none of the container's programs.
+
+use std::collections::BTreeMap;
+
+use gatewren_base::config::HELPER_POLICY_FILE;
+use gatewren_wire::exec::{Command, Ending, Operation, Program, RefusalCode, UnitChange, UnitName};
+
+use super::unit_client::{UNIT_CLIENT_NAME, UnitQuestion};
+use crate::context::helper_context::House;
+use crate::context::output_relay::Pump;
+use crate::context::refusal::Refusal;
+use crate::context::tools;
+use crate::processes::commands::in_container;
+
+/// systemd on the system bus (org.freedesktop.systemd1(5)).
+const SYSTEMD: [&str; 3] = [
+    "org.freedesktop.systemd1",
+    "/org/freedesktop/systemd1",
+    "org.freedesktop.systemd1.Manager",
+];
+
+/// How long systemd may take to accept a change, in seconds: it serves no requests while it reloads all files.
+const ANSWER_TIME: &str = "--timeout=60";
+
+/// Units that stop the host, change its state, or that everything depends on. Use `power` for them, if anything.
+const OF_THE_BOX: [&str; 34] = [
+    "ctrl-alt-del.target",
+    "emergency.service",
+    "emergency.target",
+    "exit.target",
+    "factory-reset.target",
+    "final.target",
+    "halt.target",
+    "hibernate.target",
+    "hybrid-sleep.target",
+    "initrd-switch-root.target",
+    "kexec.target",
+    "poweroff.target",
+    "reboot.target",
+    "rescue.service",
+    "rescue.target",
+    "runlevel0.target",
+    "runlevel1.target",
+    "runlevel6.target",
+    "shutdown.target",
+    "sleep.target",
+    "soft-reboot.target",
+    "suspend-then-hibernate.target",
+    "suspend.target",
+    "systemd-exit.service",
+    "systemd-halt.service",
+    "systemd-hibernate.service",
+    "systemd-hybrid-sleep.service",
+    "systemd-kexec.service",
+    "systemd-poweroff.service",
+    "systemd-reboot.service",
+    "systemd-soft-reboot.service",
+    "systemd-suspend-then-hibernate.service",
+    "systemd-suspend.service",
+    "umount.target",
+];
+
+/// The helper's own program as the reaper runs it: a sealed copy in memory, independent of the container's files.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Performs one of the operations on units.
+pub async fn perform(
+    house: &House,
+    pump: &mut Pump,
+    operation: &Operation,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    let (container, question) = match operation {
+        Operation::UnitChange { unit, change } => return on_host(house, pump, unit, *change).await,
+        Operation::ContainerUnitList { container } => (container, UnitQuestion::List),
+        Operation::ContainerUnit { container, unit } => {
+            (container, UnitQuestion::Show(unit.clone()))
+        }
+        Operation::ContainerUnitChange {
+            container,
+            unit,
+            change,
+        } => (container, UnitQuestion::Change(unit.clone(), *change)),
+        _ => return Err(Refusal::failed("unsupported operation")),
+    };
+    let command = inside(&question)?;
+    in_container(house, pump, (container, &command), processes).await
+}
+
+/// The command that runs inside: systemd serves only processes of its own pid namespace, so this program asks it from
+/// there.
+fn inside(question: &UnitQuestion) -> Result<Command, Refusal> {
+    let question = serde_json::to_string(question).map_err(|e| Refusal::failed(e.to_string()))?;
+    let words = [OWN_PROGRAM, UNIT_CLIENT_NAME, &question];
+    Ok(Command {
+        program: Program::Argv(words.map(str::to_owned).into()),
+        user: None,
+        cwd: Some("/".to_owned()),
+        env: BTreeMap::new(),
+    })
+}
+
+/// Sends a change to systemd. A change that takes time is a job; systemd signals its end to subscribers.
+async fn on_host(
+    house: &House,
+    pump: &mut Pump,
+    unit: &UnitName,
+    change: UnitChange,
+) -> Result<Ending, Refusal> {
+    bounded(house, unit)?;
+    let ending = tools::carry(&call(unit, change), pump, &house.strays).await?;
+    if change.is_job()
+        || change == UnitChange::ResetFailed
+        || ending != (Ending::Exited { code: 0 })
+    {
+        return Ok(ending);
+    }
+    // systemd notices what is enabled when it reloads its files.
+    let reload = systemd("Reload", &[]);
+    tools::carry(&reload, pump, &house.strays).await
+}
+
+/// Rejects units of gatewren itself, units that `power` is for, and units of containers that the policy file
+/// protects.
+fn bounded(house: &House, unit: &UnitName) -> Result<(), Refusal> {
+    let name = unit.as_str();
+    if is_own(name) {
+        return Err(Refusal::bad_command(format!(
+            "{name} is part of gatewren itself, and clients cannot control it; the owner can: systemctl restart \
+             {name}"
+        )));
+    }
+    if OF_THE_BOX.contains(&name) {
+        return Err(Refusal::bad_command(format!(
+            "{name} changes the state of the whole box; use server_restart or server_shutdown, if the owner allows \
+             them"
+        )));
+    }
+    if !house.policy.now().allows_unit(name) {
+        return Err(Refusal::new(
+            RefusalCode::Forbidden,
+            format!(
+                "{name} starts and stops containers that are not allowed: containers and lxc_writes in \
+                 {HELPER_POLICY_FILE} set the allowed ones"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn is_own(name: &str) -> bool {
+    ["gatewren.", "gatewren-", "gatewren@"]
+        .iter()
+        .any(|own| name.starts_with(own))
+}
+
+fn call(unit: &UnitName, change: UnitChange) -> tools::Tool {
+    let unit = unit.as_str();
+    match change {
+        UnitChange::Start => systemd("StartUnit", &["ss", unit, "replace"]),
+        UnitChange::Stop => systemd("StopUnit", &["ss", unit, "replace"]),
+        UnitChange::Restart => systemd("RestartUnit", &["ss", unit, "replace"]),
+        UnitChange::Reload => systemd("ReloadUnit", &["ss", unit, "replace"]),
+        UnitChange::ResetFailed => systemd("ResetFailedUnit", &["s", unit]),
+        UnitChange::Enable => systemd("EnableUnitFiles", &["asbb", "1", unit, "false", "false"]),
+        UnitChange::Disable => systemd("DisableUnitFiles", &["asb", "1", unit, "false"]),
+    }
+}
+
+fn systemd(member: &str, rest: &[&str]) -> tools::Tool {
+    // `--`: a name that begins with a hyphen is not taken for an option of busctl.
+    let words = ["--json=short", ANSWER_TIME, "call", "--"].into_iter();
+    let words = words.chain(SYSTEMD).chain([member]);
+    tools::Tool {
+        name: "busctl",
+        args: words
+            .chain(rest.iter().copied())
+            .map(str::to_owned)
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::units::*;
+
+    #[test]
+    fn gatewren_is_not_its_own_clients_business() {
+        for own in [
+            "gatewren.service",
+            "gatewren.socket",
+            "gatewren-helper.service",
+            "gatewren-helper.socket",
+        ] {
+            assert!(is_own(own), "{own}");
+        }
+        assert!(!is_own("gatewrench.service"));
+        assert!(OF_THE_BOX.is_sorted());
+    }
+
+    #[test]
+    fn no_name_is_an_option() {
+        let unit: UnitName = "--help.service".parse().unwrap();
+        for change in [
+            UnitChange::Start,
+            UnitChange::Enable,
+            UnitChange::ResetFailed,
+        ] {
+            let args = call(&unit, change).args;
+            let end = args.iter().position(|word| word == "--").unwrap();
+            let at = args.iter().position(|word| word == unit.as_str()).unwrap();
+            assert!(end < at, "{args:?}");
+        }
+        let Program::Argv(words) = inside(&UnitQuestion::Show(unit)).unwrap().program else {
+            panic!("a shell");
+        };
+        assert_eq!(words[2], r#"{"show":"--help.service"}"#);
+    }
+}
