@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::output::Output;
 use super::peek::Peek;
+use super::request_error::{Standing, Trouble};
 use super::server::{Answer, Server};
-use super::trouble::{Standing, Trouble};
 use gatewren_wire::protocol::{Id, RpcError};
 
 /// How many characters of a non-protocol response go into an error.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
-use super::trouble::{Standing, Trouble};
+use super::request_error::{Standing, Trouble};
 
 /// The largest message that is forwarded to the client; a larger one ends its stream.
 pub const MAX_MESSAGE: usize = 32 << 20;

@@ -11,12 +11,12 @@ mod output;
 mod pairing;
 mod peek;
 mod renew;
+mod request_error;
 mod run;
 mod server;
 mod stateful;
 mod stateless;
 mod stream;
-mod trouble;
 
 pub use code::{Invitation, PairingCode, with_port};
 pub use pairing::{paired, usual_file};

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::answer::{said, words};
 use super::link::Link;
 use super::peek::Peek;
+use super::request_error::{Standing, Trouble};
 use super::server::{Answer, Asking, FIRST_PAUSE};
 use super::stream::LONGEST;
-use super::trouble::{Standing, Trouble};
 use gatewren_wire::protocol::{Id, Request};
 
 /// The notification that states what a subscription covers.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::answer::{Carried, Way, said};
 use super::link::{Kept, Link, Session};
 use super::peek::Peek;
-use super::trouble::{Standing, Trouble};
+use super::request_error::{Standing, Trouble};
 use gatewren_wire::protocol::Id;
 
 /// The parts of the `initialize` result that the bridge needs.

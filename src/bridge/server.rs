@@ -11,7 +11,7 @@ use hyper::{Method, Request, StatusCode};
 use tokio::time::Instant;
 
 use super::events::{Events, MAX_MESSAGE};
-use super::trouble::{Standing, Trouble};
+use super::request_error::{Standing, Trouble};
 use gatewren_base::sys::Secret;
 use gatewren_gate::http::{Remote, Wire};
 

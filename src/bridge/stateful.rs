@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::answer::{Carried, Way, is_repeatable, said, words};
 use super::link::{Link, MAX_URIS, Session};
 use super::renew::{renew, version_in};
+use super::request_error::{Standing, Trouble};
 use super::server::{Answer, FIRST_PAUSE};
-use super::trouble::{Standing, Trouble};
 use gatewren_wire::protocol::{Level, Request};
 
 /// The header that names the last event when a stream is resumed.

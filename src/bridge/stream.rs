@@ -9,9 +9,9 @@ use hyper::{Method, StatusCode};
 
 use super::link::Link;
 use super::renew::renew;
+use super::request_error::Standing;
 use super::server::{Answer, FIRST_PAUSE};
 use super::stateful::LAST_EVENT;
-use super::trouble::Standing;
 
 /// The longest pause between two attempts.
 pub const LONGEST: Duration = Duration::from_secs(30);

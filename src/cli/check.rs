@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::check_box::Findings;
+use super::check_host::Findings;
 use gatewren_base::config::{Problem, Resolved, SETTINGS_FILE, Settings};
 
 /// Exit code: the server would not start. 1 means that the check could not print its findings.

@@ -8,15 +8,19 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use super::{deed::hand, place::Place, runtime, say::fail, table::table};
+use super::console::output::fail;
+use super::console::runtime;
+use super::console::table::table;
+use super::console::target::Place;
+use super::owner_action::hand;
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_base::sys::Secret;
 use gatewren_gate::auth::is_token;
-use gatewren_gate::deeds::{
-    AUTHORITY_FILE, Snippet, Way, client_words, find_active_agent, plain, reached_at, rotate,
+use gatewren_gate::http::Facts;
+use gatewren_gate::owner_actions::{
+    AUTHORITY_FILE, Snippet, Way, client_words, find_active_agent, reached_at, rotate, sanitize,
     snippets, standing,
 };
-use gatewren_gate::http::Facts;
 use gatewren_store::vault::Agent;
 
 const EXAMPLES: &str = "\
@@ -173,7 +177,7 @@ fn known(args: &Args, settings: &Settings) -> Result<(Option<Agent>, Option<Secr
     if let Some(why) = standing(&agent, &settings.spaces).refused {
         return Err(format!(
             "{} would be rejected: {why}; fix that with gatewren agent edit",
-            plain(&agent.name)
+            sanitize(&agent.name)
         ));
     }
     if !args.new_token {
@@ -213,7 +217,7 @@ fn whole(asked: &str, settings: &Settings) -> Result<String, String> {
     let authority = authority.ok_or_else(|| {
         format!(
             "\"{}\" is not a host: give a name or an address, with :PORT if it differs from the settings",
-            plain(asked)
+            sanitize(asked)
         )
     })?;
     if authority.port_u16().is_some() {
@@ -290,7 +294,7 @@ fn in_words(
         let name = args
             .agent
             .as_deref()
-            .map_or_else(|| "NAME".to_owned(), plain);
+            .map_or_else(|| "NAME".to_owned(), sanitize);
         lines.push(format!(
             "A token is shown only once: by gatewren agent add for a new agent, or by gatewren agent rotate {name} \
              for an existing one."

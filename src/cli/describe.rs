@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::{reference, say::conclude};
+use super::console::output::conclude;
+use super::reference;
 use gatewren_base::config::{helper_sample, settings_sample};
 use gatewren_server::app::tables;
 use gatewren_wire::registry::Catalog;

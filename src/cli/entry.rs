@@ -8,10 +8,10 @@ use gatewren_base::sys::refuse_huge_pages;
 
 #[cfg(feature = "everything")]
 use super::everything;
+use super::process::{helper, jail, reaper, serve, unit_client};
 use super::{
-    agent, audit, bridge, cert, check, client_config, completions, describe, doctor, helper, inbox,
-    init, jail, job, mdns, metrics, notify, owner, pair, reaper, serve, state, status, top, trial,
-    unit_client,
+    agent, audit, bridge, cert, check, client_config, completions, describe, doctor, inbox, init,
+    job, mdns, metrics, notify, owner, pair, state, status, top, try_out,
 };
 
 /// The gateway between AI clients and a home server.
@@ -27,7 +27,7 @@ enum Commands {
     /// Start with embedded defaults and print how to connect.
     ///
     /// Creates a local certificate and a first agent.
-    Try(trial::Args),
+    Try(try_out::Args),
     /// Set up this host: its names, its port, its certificate and a first agent.
     ///
     /// Asks for everything that no option sets. Current values are kept, and running it again changes nothing. Run it
@@ -105,7 +105,7 @@ pub fn main() -> ExitCode {
     }
     refuse_huge_pages();
     match Cli::parse().command {
-        Commands::Try(args) => trial::run(&args),
+        Commands::Try(args) => try_out::run(&args),
         Commands::Init(args) => init::run(&args),
         Commands::Serve(args) => serve::run(&args),
         #[cfg(feature = "everything")]

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::runtime;
+use super::console::runtime;
 use gatewren_base::config::LogLevel;
 use gatewren_base::sys::{Secret, files, random_bytes};
 use gatewren_base::telemetry;

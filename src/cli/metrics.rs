@@ -5,9 +5,12 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{deed::hand, place::Place, runtime, say::conclude};
+use super::console::output::conclude;
+use super::console::runtime;
+use super::console::target::Place;
+use super::owner_action::hand;
 use gatewren_base::config::TlsMode;
-use gatewren_gate::deeds::{end_metrics_token, reached_at, renew_metrics_token};
+use gatewren_gate::owner_actions::{end_metrics_token, reached_at, renew_metrics_token};
 
 const EXAMPLES: &str = "\
 Examples:

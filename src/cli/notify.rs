@@ -7,19 +7,17 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{
-    job::helper_of,
-    place::Place,
-    runtime,
-    say::{conclude, fail},
-};
+use super::console::output::{conclude, fail};
+use super::console::runtime;
+use super::console::target::Place;
+use super::job::helper_of;
 use gatewren_base::config::{Channel, ChannelKind, Settings};
 use gatewren_base::sys::{Requester, rfc3339};
-use gatewren_gate::deeds::{plain, reached_at};
 use gatewren_gate::http::is_local;
+use gatewren_gate::owner_actions::{reached_at, sanitize};
 use gatewren_host::backends::Mail;
 use gatewren_host::helper_client::Helper;
-use gatewren_server::courier::{Entry, Message, Outbox, Priority, Source, deliver};
+use gatewren_server::notify::{Entry, Message, Outbox, Priority, Source, deliver};
 
 /// Exit code: a channel did not accept the message.
 const NOT_DELIVERED: u8 = 4;
@@ -114,7 +112,7 @@ fn line((name, channel): (&String, &Channel)) -> String {
 }
 
 fn said(how: &str, entry: &Entry) -> String {
-    plain(&format!(
+    sanitize(&format!(
         "{how}: {} to {}, {}; tried {} times: {}",
         rfc3339(entry.at_ms),
         entry.channel,

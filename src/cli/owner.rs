@@ -5,12 +5,16 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{deed::hand, place::Place, runtime, say::conclude};
+use super::console::output::conclude;
+use super::console::runtime;
+use super::console::target::Place;
+use super::owner_action::hand;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{Secret, is_asked, read_hidden, rfc3339};
 use gatewren_gate::auth::make_code;
-use gatewren_gate::deeds::{
-    self, Deed, KeyPlan, reached_at, sealed_calls, set_password, sign_out_everywhere,
+use gatewren_gate::owner_actions;
+use gatewren_gate::owner_actions::{
+    Deed, KeyPlan, reached_at, sealed_calls, set_password, sign_out_everywhere,
 };
 use gatewren_store::vault::{Agent, Login, Vault};
 
@@ -123,7 +127,7 @@ async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String,
             format!("the owner is signed out of {count} sessions")
         }));
     };
-    if deeds::sign_out((vault, &hand()), id).await? {
+    if owner_actions::sign_out((vault, &hand()), id).await? {
         Ok(said(json, &json!({ "signed_out": 1 }), || {
             format!("{id} is signed out")
         }))

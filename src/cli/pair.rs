@@ -7,12 +7,15 @@ use qrcode::{EcLevel, QrCode};
 use serde_json::json;
 
 use super::agent::Wanted;
-use super::{deed::hand, place::Place, runtime, say::conclude};
+use super::console::output::conclude;
+use super::console::runtime;
+use super::console::target::Place;
+use super::owner_action::hand;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{host_name, rfc3339};
 use gatewren_bridge::{PairingCode, with_port};
-use gatewren_gate::deeds::{pair, plain, valid_until};
 use gatewren_gate::http::{Pin, Tls};
+use gatewren_gate::owner_actions::{pair, sanitize, valid_until};
 use gatewren_server::app::certificate;
 
 const EXAMPLES: &str = "\
@@ -59,7 +62,7 @@ fn act(args: &Args) -> Result<String, String> {
     let vault = args.place.vault()?;
     let tools = vault.offer().tools().map_err(|e| e.to_string())?;
     let admission = args.agent.admission(&settings.spaces, &tools)?;
-    let name = plain(&admission.name);
+    let name = sanitize(&admission.name);
     let expires_ms = admission.expires_ms;
     let runtime = runtime::build().map_err(|e| e.to_string())?;
     let (secret, until_ms) = runtime.block_on(pair((&vault, &hand()), admission))?;

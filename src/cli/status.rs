@@ -5,16 +5,14 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{
-    door::{Door, in_url},
-    place::Place,
-    runtime,
-    say::{conclude, fail},
-    units::{UnitState, systemd_runs},
-};
+use super::console::listener::{Door, in_url};
+use super::console::output::{conclude, fail};
+use super::console::runtime;
+use super::console::target::Place;
+use super::units::{UnitState, systemd_runs};
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{now_ms, rfc3339};
-use gatewren_gate::deeds::{expires_soon, plain, standing};
+use gatewren_gate::owner_actions::{expires_soon, sanitize, standing};
 use gatewren_store::vault::{Agent, AuditReader, AuditWanted, Vault};
 
 /// Exit code: the server does not answer; the same as of `systemctl status`.
@@ -147,7 +145,7 @@ impl Status {
             let (active, since) = (unit.get("ActiveState"), unit.get("ActiveEnterTimestamp"));
             lines.push(format!(
                 "  unit    {active} since {since}; {}",
-                plain(unit.get("StatusText"))
+                sanitize(unit.get("StatusText"))
             ));
         }
         match &self.kept {
@@ -197,7 +195,7 @@ impl Kept {
 
     fn lines(&self) -> Vec<String> {
         let seen = match self.seen() {
-            Some((name, at)) => format!("; last used by {} at {}", plain(name), rfc3339(at)),
+            Some((name, at)) => format!("; last used by {} at {}", sanitize(name), rfc3339(at)),
             None => String::new(),
         };
         let to_do = if self.active() == 0 {
@@ -215,7 +213,7 @@ impl Kept {
                 "  tokens  {} expire within 30 days, first the one of {} at {}: gatewren agent edit NAME --expires \
                  365d",
                 expiring.len(),
-                plain(name),
+                sanitize(name),
                 rfc3339(*at)
             ));
         }
@@ -224,7 +222,7 @@ impl Kept {
             some => format!("  inbox   {some} open: gatewren inbox list"),
         });
         if let Some((at, call)) = &self.newest_call {
-            lines.push(format!("  calls   last one: {} at {at}", plain(call)));
+            lines.push(format!("  calls   last one: {} at {at}", sanitize(call)));
         }
         if !self.password {
             lines.push("  owner   the page has no password yet: gatewren owner setup".to_owned());

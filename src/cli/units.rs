@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::program::printed;
+use super::console::program::printed;
 
 /// The units of the package: the front, its socket, the helper's socket, the helper.
 pub const UNITS: [&str; 4] = [

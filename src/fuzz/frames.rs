@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use gatewren_wire::exec::{Decoder, Frame, Request};
+use gatewren_wire::operations::{Decoder, Frame, Request};
 
 /// First byte: how the rest is split; the rest: bytes from the socket.
 pub fn come_out_as_they_went_in(data: &[u8]) {

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 
 use super::input::{parts, text};
 use gatewren_base::config::Glob;
-use gatewren_wire::exec::ContainerName;
+use gatewren_wire::operations::ContainerName;
 
 /// First part: a pattern; second part: a name.
 pub fn mean_what_they_say(data: &[u8]) {

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod auth;
-pub mod deeds;
 pub mod guard;
 pub mod http;
 pub mod oauth;
+pub mod owner_actions;
 pub mod policy;

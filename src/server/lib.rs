@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod app;
-pub mod courier;
 pub mod dispatch;
+pub mod notify;
 pub mod owner;
 pub mod toolsets;
 pub mod transport;

@@ -1,6 +1,6 @@
 //! What is exchanged: MCP's messages, the tables of tools and resources, and the helper's operations.
 #![forbid(unsafe_code)]
 
-pub mod exec;
+pub mod operations;
 pub mod protocol;
 pub mod registry;

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::error::UnknownWord;
 use super::shape::{List, Shape};
-use super::watched::Watched;
+use super::watched_path::Watched;
 
 /// The maximum length of an address. A longer one is rejected.
 const MAX_URL_BYTES: usize = 1024;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::did_you_mean::nearest;
 use super::error::Problem;
 use super::key::Key;
-use super::nearest::nearest;
 
 /// The maximum size of a settings file. A larger one is rejected.
 const MAX_BYTES: u64 = 1 << 20;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::edge::{HeaderName, Keys, Text};
+use super::edge_jwt::{HeaderName, Keys, Text};
 use super::helper_policy::HelperPolicy;
 use super::key::{Key, commented, key, sample};
 use super::reading::Family;

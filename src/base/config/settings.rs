@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::channel::Channels;
 use super::dialect::Dialect;
-use super::edge::EdgeJwt;
+use super::edge_jwt::EdgeJwt;
 use super::error::UnknownWord;
 use super::glob::Glob;
 use super::level::LogLevel;

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::super::deed::hand;
+use super::super::owner_action::hand;
 use super::{house::House, wanted::Wanted};
 use gatewren_base::sys::rfc3339;
-use gatewren_gate::deeds::{admit, plain, valid_until};
+use gatewren_gate::owner_actions::{admit, sanitize, valid_until};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -30,7 +30,7 @@ pub async fn run(house: &House, args: &Args) -> Result<String, String> {
         space => format!(" in the space {space}"),
     };
     let until = valid_until(agent.expires_ms);
-    let (name, id, preset) = (plain(&agent.name), agent.id, agent.preset);
+    let (name, id, preset) = (sanitize(&agent.name), agent.id, agent.preset);
     Ok(format!(
         "{name} ({id}) has the policy {preset}{within}. Its token, {until} and not shown again:\n{token}"
     ))

@@ -3,12 +3,12 @@
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::super::deed::hand;
+use super::super::owner_action::hand;
 use super::{house::House, limits::Options};
 use gatewren_base::config::{Overrides, Preset};
 use gatewren_gate::auth::policy_of;
-use gatewren_gate::deeds::{
-    Expiry, change_lines, chosen_space, edit, find_active_agent, fit_name, plain,
+use gatewren_gate::owner_actions::{
+    Expiry, change_lines, chosen_space, edit, find_active_agent, fit_name, sanitize,
 };
 use gatewren_store::vault::Agent;
 
@@ -89,13 +89,13 @@ pub async fn run(house: &House, args: &Args) -> Result<String, String> {
     if changes.is_empty() {
         return Err(format!(
             "{} already has these values; gatewren agent edit --help lists what can be changed",
-            plain(&before.name)
+            sanitize(&before.name)
         ));
     }
     if house.json {
         return Ok(json!({ "id": after.id, "name": after.name, "changed": changes }).to_string());
     }
-    let (name, id) = (plain(&after.name), &after.id);
+    let (name, id) = (sanitize(&after.name), &after.id);
     let lines = change_lines(&changes).join("\n");
     Ok(format!(
         "{name} ({id}) is changed; this applies from its next call:\n{}",
@@ -104,7 +104,7 @@ pub async fn run(house: &House, args: &Args) -> Result<String, String> {
 }
 
 fn plain_lines(text: &str) -> String {
-    text.lines().map(plain).collect::<Vec<_>>().join("\n")
+    text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
 }
 
 fn changed(house: &House, args: &Args, before: &Agent) -> Result<Agent, String> {
@@ -139,6 +139,6 @@ fn unreadable(agent: &Agent) -> String {
     format!(
         "the policy overrides of {} were written by another version of gatewren and cannot be read; --clear all \
          removes them",
-        plain(&agent.name)
+        sanitize(&agent.name)
     )
 }

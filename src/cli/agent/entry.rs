@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::super::{place::Place, runtime, say::conclude};
+use super::super::console::output::conclude;
+use super::super::console::runtime;
+use super::super::console::target::Place;
 use super::{add, edit, house::House, list, revoke, rotate, show};
 
 const EXAMPLES: &str = "\

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use gatewren_base::config::{Glob, Mode, Network, Overrides, Risk, nearest};
-use gatewren_gate::deeds::plain;
+use gatewren_gate::owner_actions::sanitize;
 use gatewren_gate::policy::ALL_TOOLSETS;
 use gatewren_store::vault::OfferedTool;
 
@@ -139,7 +139,7 @@ fn there_is(kind: &str, name: &str, known: &BTreeSet<&str>) -> Result<(), String
     if known.is_empty() || known.contains(name) {
         return Ok(());
     }
-    let shown = plain(name);
+    let shown = sanitize(name);
     if let Some(meant) = nearest(name, known.iter().copied()) {
         return Err(format!(
             "there is no {kind} \"{shown}\"; did you mean \"{meant}\"?"

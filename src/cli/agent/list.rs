@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::table::table;
+use super::super::console::table::table;
 use super::house::House;
 use gatewren_base::sys::rfc3339;
-use gatewren_gate::deeds::{plain, standing};
+use gatewren_gate::owner_actions::{sanitize, standing};
 use gatewren_store::vault::Agent;
 
 pub fn run(house: &House) -> Result<String, String> {
@@ -44,9 +44,9 @@ fn cells(house: &House, agent: &Agent) -> [String; 6] {
     let differs = if agent.overrides == "{}" { "" } else { "+" };
     [
         agent.id.clone(),
-        plain(&agent.name),
+        sanitize(&agent.name),
         format!("{}{differs}", agent.preset),
-        plain(agent.space.as_deref().unwrap_or("-")),
+        sanitize(agent.space.as_deref().unwrap_or("-")),
         standing(agent, &house.spaces).word.to_owned(),
         used,
     ]

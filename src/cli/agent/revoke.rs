@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::super::deed::hand;
+use super::super::owner_action::hand;
 use super::house::House;
-use gatewren_gate::deeds::{find_active_agent, plain, revoke};
+use gatewren_gate::owner_actions::{find_active_agent, revoke, sanitize};
 
 pub async fn run(house: &House, asked: &str) -> Result<String, String> {
     let agent = find_active_agent(&house.vault, asked)?;
     let revoked = revoke((&house.vault, &hand()), &agent).await?;
-    let (name, id) = (plain(&agent.name), agent.id);
+    let (name, id) = (sanitize(&agent.name), agent.id);
     if !revoked {
         return Err(format!("{name} ({id}) is already revoked"));
     }

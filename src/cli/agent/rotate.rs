@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use super::super::deed::hand;
+use super::super::owner_action::hand;
 use super::house::House;
 use gatewren_base::sys::rfc3339;
-use gatewren_gate::deeds::{find_active_agent, plain, rotate, valid_until};
+use gatewren_gate::owner_actions::{find_active_agent, rotate, sanitize, valid_until};
 
 pub async fn run(house: &House, asked: &str) -> Result<String, String> {
     let agent = find_active_agent(&house.vault, asked)?;
     let token = rotate((&house.vault, &hand()), &agent).await?;
-    let (name, id, token) = (plain(&agent.name), agent.id, token.expose());
+    let (name, id, token) = (sanitize(&agent.name), agent.id, token.expose());
     Ok(if house.json {
         json!({
             "id": id, "name": agent.name, "expires": agent.expires_ms.map(rfc3339), "token": token,

@@ -6,7 +6,7 @@ use super::{house::House, list};
 use gatewren_base::config::{Glob, Mode, Policy, Risk, Space, WHOLE_BOX};
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::auth::{AuthError, policy_of};
-use gatewren_gate::deeds::{Outlook, find_agent, plain, standing};
+use gatewren_gate::owner_actions::{Outlook, find_agent, sanitize, standing};
 use gatewren_gate::policy::class;
 use gatewren_store::vault::Agent;
 
@@ -52,7 +52,7 @@ fn as_json(house: &House, agent: &Agent, outlook: Option<&Outlook>) -> String {
 }
 
 fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>) -> String {
-    let mut lines = vec![format!("{} ({})", plain(&agent.name), agent.id)];
+    let mut lines = vec![format!("{} ({})", sanitize(&agent.name), agent.id)];
     let mut say = |what: &str, words: &str| lines.push(format!("  {what:<10}{words}"));
     match standing(agent, &house.spaces).refused {
         Some(why) => say("token", &format!("access denied: {why}")),
@@ -129,7 +129,7 @@ fn space(house: &House, agent: &Agent) -> String {
             };
             format!("{name}: containers {}, {host}", globs(containers))
         }
-        None => format!("{}, which is not in the settings", plain(name)),
+        None => format!("{}, which is not in the settings", sanitize(name)),
     }
 }
 
@@ -155,7 +155,7 @@ fn differing(policy: &Policy) -> String {
     if parts.is_empty() {
         return String::new();
     }
-    plain(&format!(", but {}", parts.join(", ")))
+    sanitize(&format!(", but {}", parts.join(", ")))
 }
 
 fn from(policy: &Policy) -> String {

@@ -3,7 +3,7 @@
 use super::limits::Options;
 use gatewren_base::config::{Overrides, Policy, Preset, Spaces};
 use gatewren_gate::auth::Admission;
-use gatewren_gate::deeds::{DEFAULT_EXPIRY, Expiry, chosen_space, fit_name};
+use gatewren_gate::owner_actions::{DEFAULT_EXPIRY, Expiry, chosen_space, fit_name};
 use gatewren_store::vault::OfferedTool;
 
 /// The agent to create.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::print;
 use gatewren_base::sys::{read_hidden, rfc3339};
 use gatewren_gate::auth::open_owner_key;
-use gatewren_gate::deeds::{CallStatus, Moment};
+use gatewren_gate::owner_actions::{CallStatus, Moment};
 use gatewren_store::vault::{AuditCall, AuditReader, AuditWanted, Exact};
 
 /// Filters for the list of calls.

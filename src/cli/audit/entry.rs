@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::super::{place::Place, say::conclude};
+use super::super::console::output::conclude;
+use super::super::console::target::Place;
 use super::anchors::{self, Gathered};
 use super::{calls, export, verify};
 use gatewren_store::vault::AuditReader;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use super::super::say::fail;
-use gatewren_gate::deeds::export_header;
+use super::super::console::output::fail;
+use gatewren_gate::owner_actions::export_header;
 use gatewren_store::vault::{AuditLine, AuditReader};
 
 /// Prints what the first row follows on, then the rows. Exits with 1 if they cannot be read, or if the reader

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use gatewren_base::sys::rfc3339;
-use gatewren_gate::deeds::{CallStatus, plain};
+use gatewren_gate::owner_actions::{CallStatus, sanitize};
 use gatewren_store::vault::{AuditCall, Exact};
 
 /// The columns of the table and their widths; 80 characters with the spaces between them.
@@ -20,7 +20,7 @@ const COLUMNS: [(&str, usize); 6] = [
 pub fn table<'a>(calls: impl Iterator<Item = (&'a AuditCall, CallStatus)>) -> String {
     let mut lines = vec![line(COLUMNS.map(|(name, _)| name.to_owned()))];
     lines.extend(calls.map(|(call, status)| {
-        let text = |text: &Option<String>| plain(text.as_deref().unwrap_or("-"));
+        let text = |text: &Option<String>| sanitize(text.as_deref().unwrap_or("-"));
         let when = moment(call.at_ms).replace('T', " ");
         line([
             call.seq.to_string(),
@@ -32,7 +32,7 @@ pub fn table<'a>(calls: impl Iterator<Item = (&'a AuditCall, CallStatus)>) -> St
             }),
             text(&call.tool),
             text(&call.target),
-            plain(status.word()),
+            sanitize(status.word()),
         ])
     }));
     if lines.len() == 1 {
@@ -99,7 +99,7 @@ pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
     let told = lines
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)));
-    let told = told.map(|(name, value)| format!("{name:<11}{}", plain(&value)));
+    let told = told.map(|(name, value)| format!("{name:<11}{}", sanitize(&value)));
     told.collect::<Vec<_>>().join("\n")
 }
 
@@ -119,7 +119,7 @@ pub fn with_exact(whole: &str, arguments: &str) -> String {
     let value: Option<Value> = serde_json::from_str(arguments).ok();
     let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
     let text = text.unwrap_or_else(|| arguments.to_owned());
-    let lines = text.lines().map(plain).collect::<Vec<_>>().join("\n");
+    let lines = text.lines().map(sanitize).collect::<Vec<_>>().join("\n");
     format!("{whole}\nexact arguments:\n{lines}")
 }
 

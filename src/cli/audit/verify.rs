@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::super::say::{conclude, fail};
+use super::super::console::output::{conclude, fail};
 use super::anchors::Gathered;
 use gatewren_base::sys::rfc3339;
 use gatewren_store::vault::{AuditReader, Chain, Compared, DiscrepancyKind, ExactStanding, Fault};

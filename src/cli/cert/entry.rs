@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::super::{place::Place, say::conclude};
+use super::super::console::output::conclude;
+use super::super::console::target::Place;
 use super::{home::Home, install, renew, show, tailscale, trust};
 
 /// The arguments of the command.

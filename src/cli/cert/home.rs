@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::place::Place;
+use super::super::console::target::Place;
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_base::sys::{act_as_owner_of, as_owner_of, files, is_root};
 use gatewren_gate::http::{Facts, Subject, TlsSource};

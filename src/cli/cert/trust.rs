@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::home::Home;
 use super::show::until;
 use gatewren_base::sys::{files, host_name};
-use gatewren_gate::deeds::{AUTHORITY_PEM, How, SYSTEMS, Trusting};
 use gatewren_gate::http::Facts;
+use gatewren_gate::owner_actions::{AUTHORITY_PEM, How, SYSTEMS, Trusting};
 use gatewren_server::owner::profile;
 
 /// Where Debian reads local authorities from.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::finding::Finding;
 use gatewren_base::config::Spaces;
 use gatewren_base::sys::now_ms;
-use gatewren_gate::deeds::{expires_soon, standing};
+use gatewren_gate::owner_actions::{expires_soon, standing};
 use gatewren_store::vault::{Agent, Vault};
 
 /// A token that was not used for this long is reported.

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::super::deed::hand;
-use super::super::door::{Door, in_url};
+use super::super::console::listener::{Door, in_url};
+use super::super::owner_action::hand;
 use super::finding::Finding;
 use gatewren_base::config::{Mode, Overrides, Policy, Preset};
 use gatewren_base::sys::{Secret, now_ms};
 use gatewren_gate::auth::Admission;
-use gatewren_gate::deeds::{admit, edit, rotate};
+use gatewren_gate::owner_actions::{admit, edit, rotate};
 use gatewren_store::vault::{Agent, Vault};
 
 /// The agent that calls; it is expired between two runs.

@@ -6,8 +6,12 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::super::check_box::Findings;
-use super::super::{door::Door, job::helper_of, place::Place, runtime, say::fail};
+use super::super::check_host::Findings;
+use super::super::console::listener::Door;
+use super::super::console::output::fail;
+use super::super::console::runtime;
+use super::super::console::target::Place;
+use super::super::job::helper_of;
 use super::finding::{Finding, State};
 use super::{agents, backups, call, certificate, container, machine, reach, service, stores};
 use gatewren_base::config::Settings;

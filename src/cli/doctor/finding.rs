@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use gatewren_gate::deeds::plain;
+use gatewren_gate::owner_actions::sanitize;
 
 /// The state of the checked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,9 +77,9 @@ impl Finding {
     /// The finding as a line, and a second one with what to do.
     pub fn line(&self) -> String {
         let Self { check, seen, .. } = self;
-        let line = format!("{:<8} {check:<12} {}", self.state.word(), plain(seen));
+        let line = format!("{:<8} {check:<12} {}", self.state.word(), sanitize(seen));
         match &self.remedy {
-            Some(remedy) => format!("{line}\n{:<21} -> {}", "", plain(remedy)),
+            Some(remedy) => format!("{line}\n{:<21} -> {}", "", sanitize(remedy)),
             None => line,
         }
     }

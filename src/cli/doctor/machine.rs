@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::super::program::is_there;
+use super::super::console::program::is_there;
 use super::finding::Finding;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::super::door::{Door, in_url};
+use super::super::console::listener::{Door, in_url};
 use super::finding::Finding;
 use gatewren_base::config::Settings;
 use gatewren_gate::http::is_local;

@@ -1,6 +1,6 @@
 //! Checks gatewren's systemd units: whether they run, and how well they are sandboxed.
 
-use super::super::program::printed;
+use super::super::console::program::printed;
 use super::super::units::{UNITS, UnitState, systemd_runs};
 use super::finding::Finding;
 

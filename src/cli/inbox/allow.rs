@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::super::deed::hand;
+use super::super::owner_action::hand;
 use super::ask::ask_yes;
 use super::desk::Desk;
 use gatewren_base::sys::{exact_line, rfc3339};
-use gatewren_gate::deeds::{self, GrantWish, Span, end_grant, granted_words, is_broad, known_tool};
+use gatewren_gate::owner_actions;
+use gatewren_gate::owner_actions::{
+    GrantWish, Span, end_grant, granted_words, is_broad, known_tool,
+};
 use gatewren_store::vault::{Grant as Given, GrantBound, hex};
 
 /// The grant to create.
@@ -53,7 +56,7 @@ pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, Str
         bound,
         span: asked.span,
     };
-    let given = deeds::grant((&desk.vault, &hand()), wish).await?;
+    let given = owner_actions::grant((&desk.vault, &hand()), wish).await?;
     Ok(if json {
         as_json(desk, &given).to_string()
     } else {

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::deed::hand;
-use super::super::say::{conclude, fail};
+use super::super::console::output::{conclude, fail};
+use super::super::owner_action::hand;
 use super::ask::ask_yes;
 use super::desk::Desk;
 use super::{look, print};
 use gatewren_base::sys::now_ms;
 use gatewren_gate::auth::CommandPrefix;
-use gatewren_gate::deeds::{self, Batch, GrantWish, Span, Verb, rule};
+use gatewren_gate::owner_actions;
+use gatewren_gate::owner_actions::{Batch, GrantWish, Span, Verb, rule};
 use gatewren_store::vault::{Change, ChangeStatus, GrantBound};
 
 /// Exit code: a change could no longer be decided on.
@@ -208,7 +209,7 @@ async fn grants(
             bound,
             span,
         };
-        let grant = deeds::grant((&desk.vault, &hand()), wish).await?;
+        let grant = owner_actions::grant((&desk.vault, &hand()), wish).await?;
         one.grant = Some(grant.id);
     }
     Ok(())

@@ -4,11 +4,9 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::super::{
-    place::Place,
-    runtime,
-    say::{conclude, fail},
-};
+use super::super::console::output::{conclude, fail};
+use super::super::console::runtime;
+use super::super::console::target::Place;
 use super::{allow, decide, desk::Desk, look};
 
 /// The arguments of the command.

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::super::table::table;
+use super::super::console::table::table;
 use super::desk::Desk;
 use super::print;
-use gatewren_gate::deeds::{Batch, movement};
+use gatewren_gate::owner_actions::{Batch, movement};
 use gatewren_store::vault::Change;
 
 /// Filters for the list of changes.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use gatewren_base::sys::{exact_line, exact_lines, rfc3339};
-use gatewren_gate::deeds::{Movement, ShownArgument, change_arguments, result_text};
+use gatewren_gate::owner_actions::{Movement, ShownArgument, change_arguments, result_text};
 use gatewren_host::backends::neutralise;
 use gatewren_store::vault::{Change, ChangeStatus, hex};
 

@@ -8,7 +8,7 @@ use super::print;
 use gatewren_base::config::Preset;
 use gatewren_base::sys::{Scratch, random_bytes};
 use gatewren_gate::auth::Principal;
-use gatewren_gate::deeds::Movement;
+use gatewren_gate::owner_actions::Movement;
 use gatewren_gate::policy::question;
 use gatewren_server::app::tables;
 use gatewren_server::owner::argument_list;

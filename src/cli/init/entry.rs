@@ -7,13 +7,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::super::{
-    deed::hand,
-    door::{Door, in_url},
-    place::Place,
-    runtime,
-    say::conclude,
-};
+use super::super::console::listener::{Door, in_url};
+use super::super::console::output::conclude;
+use super::super::console::runtime;
+use super::super::console::target::Place;
+use super::super::owner_action::hand;
 use super::answers::{Answers, Files, Listen};
 use super::authority;
 use super::fragment::Fragment;
@@ -21,7 +19,7 @@ use super::service;
 use gatewren_base::config::{Policy, Preset, Settings, TlsMode};
 use gatewren_base::sys::{Secret, is_asked, rfc3339};
 use gatewren_gate::auth::Admission;
-use gatewren_gate::deeds::{Expiry, admit, fit_name, plain, valid_until};
+use gatewren_gate::owner_actions::{Expiry, admit, fit_name, sanitize, valid_until};
 use gatewren_store::vault::{Agent, Vault};
 
 /// How long the server may take to answer after a start or a reload.
@@ -276,14 +274,14 @@ impl Done {
         match &self.agent {
             Some((agent, Some(token))) => lines.push(format!(
                 "  {} has the policy {}. Its token, {} and not shown again:\n{}",
-                plain(&agent.name),
+                sanitize(&agent.name),
                 agent.preset,
                 valid_until(agent.expires_ms),
                 token.expose()
             )),
             Some((agent, None)) => lines.push(format!(
                 "  {} already exists; gatewren agent rotate gives it a new token",
-                plain(&agent.name)
+                sanitize(&agent.name)
             )),
             None => {}
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::super::program::done;
+use super::super::console::program::done;
 use super::super::units::UnitState;
 use super::answers::Listen;
 

@@ -5,12 +5,10 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::Value;
 
-use super::super::{
-    place::Place,
-    runtime,
-    say::{conclude, fail},
-    table::table,
-};
+use super::super::console::output::{conclude, fail};
+use super::super::console::runtime;
+use super::super::console::table::table;
+use super::super::console::target::Place;
 use super::way::Way;
 use super::{follow, print};
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::super::deed::hand;
-use super::super::say::{conclude, fail};
+use super::super::console::output::{conclude, fail};
+use super::super::owner_action::hand;
 use super::print;
 use super::way::{Owned, Way};
-use gatewren_gate::deeds::Deed;
+use gatewren_gate::owner_actions::Deed;
 use gatewren_host::backends::{JobStanding, neutralise};
 
 /// Exit code: the timeout has passed, or the job had already ended.

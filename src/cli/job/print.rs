@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::inbox::Desk;
 use super::way::Owned;
-use gatewren_gate::deeds::plain;
+use gatewren_gate::owner_actions::sanitize;
 
 /// The maximum number of characters of a command in a line; the rest is cut.
 const IN_A_LINE: usize = 60;
@@ -15,14 +15,14 @@ pub const HEAD: [&str; 7] = ["id", "state", "began", "agent", "tool", "about", "
 /// A job as a row.
 pub fn cells(desk: &Desk, (owner, job): &Owned) -> [String; 7] {
     let container = job.container.as_ref().map(ToString::to_string);
-    let command = plain(job.command.as_deref().unwrap_or("-"));
+    let command = sanitize(job.command.as_deref().unwrap_or("-"));
     [
         job.job.to_string(),
         job.state.to_owned(),
         job.began_at.clone(),
-        plain(desk.name(owner)),
-        plain(&job.tool),
-        plain(container.as_deref().unwrap_or("host")),
+        sanitize(desk.name(owner)),
+        sanitize(&job.tool),
+        sanitize(container.as_deref().unwrap_or("host")),
         command.chars().take(IN_A_LINE).collect(),
     ]
 }
@@ -45,7 +45,7 @@ pub fn page(desk: &Desk, one: &Owned) -> String {
         let text = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
-        format!("{key}: {}", plain(&text))
+        format!("{key}: {}", sanitize(&text))
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -59,7 +59,7 @@ pub fn said(desk: &Desk, (owner, job): &Owned) -> String {
         (.., Some(error)) => format!(", {error}"),
         _ => String::new(),
     };
-    plain(&format!(
+    sanitize(&format!(
         "{} of {}, {}: {}{how}",
         job.job,
         desk.name(owner),

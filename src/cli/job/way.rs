@@ -7,7 +7,8 @@ use std::time::SystemTime;
 
 use tokio::sync::watch;
 
-use super::super::{inbox::Desk, place::Place};
+use super::super::console::target::Place;
+use super::super::inbox::Desk;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::Requester;
 use gatewren_host::backends::{JobStanding, Jobs, JobsView};

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::super::{place::Place, say::conclude};
+use super::super::console::output::conclude;
+use super::super::console::target::Place;
 use super::service::{Avahi, FOLDER, ServiceFile, Told};
 use gatewren_base::sys::{Holder, as_owner_of};
 use gatewren_gate::http::Tls;

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::author_key::author_key;
 use super::print::who;
 use gatewren_base::sys::rfc3339;
-use gatewren_gate::deeds::plain;
+use gatewren_gate::owner_actions::sanitize;
 use gatewren_store::state::{History, Pointer, Writing};
 
 /// The maximum number of values to list; the others are counted.
@@ -33,7 +33,7 @@ pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String>
         .leaves
         .iter()
         .map(|leaf| {
-            let place = plain(&leaf.pointer.to_string());
+            let place = sanitize(&leaf.pointer.to_string());
             format!("{}  {place}", described(leaf.written.as_ref(), blame.floor))
         })
         .collect();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::super::say::fail;
+use super::super::console::output::fail;
 use super::author_key::author_key;
 use super::print;
 use gatewren_store::state::{Entry, Filter, History, Pointer};

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::super::say::{conclude, fail};
-use gatewren_gate::deeds::plain;
+use super::super::console::output::{conclude, fail};
+use gatewren_gate::owner_actions::sanitize;
 use gatewren_store::state::{Checkup, checkup};
 
 /// Exit code: the database breaks its rules. 1 means that it could not be checked, 2 a wrong command line.
@@ -37,7 +37,7 @@ fn described(file: &Path, checkup: &Checkup) -> String {
     } else {
         format!("{file}: {} problems", checkup.problems.len())
     }];
-    let told = |what: &str, text: &String| format!("  {what}: {}", plain(text));
+    let told = |what: &str, text: &String| format!("  {what}: {}", sanitize(text));
     lines.extend(checkup.problems.iter().map(|text| told("problem", text)));
     lines.extend(checkup.remarks.iter().map(|text| told("note", text)));
     if let Some(kept) = &checkup.kept {

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Subcommand, ValueHint};
 
-use super::super::{place::Place, say::conclude};
+use super::super::console::output::conclude;
+use super::super::console::target::Place;
 use super::{blame, changes, check, document, patch, watch};
 use gatewren_store::state::Pointer;
 

@@ -1,7 +1,7 @@
 //! Prints a revision for a person.
 
 use gatewren_base::sys::rfc3339;
-use gatewren_gate::deeds::plain;
+use gatewren_gate::owner_actions::sanitize;
 use gatewren_store::state::{Operation, Revision};
 
 /// The maximum number of operations of a revision to print; the others are counted.
@@ -18,7 +18,7 @@ pub fn revision(revision: &Revision, refused: Option<&str>) -> String {
         rfc3339(revision.at_ms),
         who(&revision.actor, revision.cause.as_deref())
     )];
-    lines.extend(refused.map(|why| format!("    changes nothing: {}", plain(why))));
+    lines.extend(refused.map(|why| format!("    changes nothing: {}", sanitize(why))));
     let operations = revision.patch.operations();
     let told = operations.iter().take(MAX_OPERATIONS);
     lines.extend(told.map(|operation| format!("    {}", described(operation))));
@@ -30,10 +30,10 @@ pub fn revision(revision: &Revision, refused: Option<&str>) -> String {
 
 /// The author of a revision, with the cause.
 pub fn who(actor: &str, cause: Option<&str>) -> String {
-    let actor = plain(actor);
+    let actor = sanitize(actor);
     cause.map_or_else(
         || actor.clone(),
-        |cause| format!("{actor} ({})", plain(cause)),
+        |cause| format!("{actor} ({})", sanitize(cause)),
     )
 }
 
@@ -44,11 +44,11 @@ fn described(operation: &Operation) -> String {
         Operation::Replace { value, .. } => ("replace", Some(value)),
         Operation::Test { value, .. } => ("test", Some(value)),
     };
-    let path = plain(&operation.path().to_string());
+    let path = sanitize(&operation.path().to_string());
     let Some(value) = value else {
         return format!("{verb:<8}{path}");
     };
-    let value = plain(&value.to_string());
+    let value = sanitize(&value.to_string());
     match value.char_indices().nth(MAX_VALUE) {
         Some((cut, _)) => format!("{verb:<8}{path}  {}…", value.get(..cut).unwrap_or_default()),
         None => format!("{verb:<8}{path}  {value}"),

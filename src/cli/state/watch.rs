@@ -10,7 +10,8 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::super::{runtime, say::fail};
+use super::super::console::output::fail;
+use super::super::console::runtime;
 use super::print;
 use gatewren_store::state::{News, Pointer, Tail};
 

@@ -8,11 +8,9 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::super::{
-    place::Place,
-    runtime,
-    say::{conclude, fail},
-};
+use super::super::console::output::{conclude, fail};
+use super::super::console::runtime;
+use super::super::console::target::Place;
 use super::page::{as_json, page};
 use super::view::View;
 use gatewren_base::sys::{now_ms, terminal_size};

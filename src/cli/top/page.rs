@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::view::View;
 use gatewren_base::sys::rfc3339;
-use gatewren_gate::deeds::plain;
+use gatewren_gate::owner_actions::sanitize;
 use gatewren_store::vault::Step;
 
 /// The widths of all columns but the last, which takes the rest of the line.
@@ -97,9 +97,9 @@ fn row(when: &str, (view, step): (&View, &Step), last: &str) -> String {
 
 fn line(cells: [&str; 4], last: &str) -> String {
     let cells = cells.into_iter().zip(WIDTHS);
-    let cells = cells.map(|(cell, width)| format!("{:<width$}", cut(&plain(cell), width)));
+    let cells = cells.map(|(cell, width)| format!("{:<width$}", cut(&sanitize(cell), width)));
     let cells: Vec<String> = cells.collect();
-    format!("{} {}", cells.join(" "), plain(last))
+    format!("{} {}", cells.join(" "), sanitize(last))
         .trim_end()
         .to_owned()
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::agent_status::identity;
 use super::error::AuthError;
 use super::grants::GrantBook;
 use super::links::LinkKey;
 use super::logins::LoginKey;
 use super::principal::{AgentId, Identity, Principal, Way};
-use super::standing::identity;
 use super::token::Token;
 use gatewren_base::config::{Live, Settings, Spaces};
 use gatewren_base::sys::now_ms;

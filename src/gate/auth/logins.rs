@@ -8,11 +8,11 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::code::Code;
 use super::device::{DeviceId, DeviceKey};
 use super::guesses::PasswordGuesses;
 use super::lockout::Guesser;
 use super::login_error::{LoginError, SetUpError};
+use super::one_time_code::Code;
 use super::owner_key::make_owner_key;
 use super::token::Token;
 use gatewren_base::config::Live;
@@ -368,7 +368,7 @@ mod tests {
     use rusqlite::Connection;
     use tokio::time::timeout;
 
-    use super::super::code::make_code;
+    use super::super::one_time_code::make_code;
     use super::super::owner_key::open_owner_key;
     use super::super::password::hash_password;
 

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod admitted;
-mod attached;
 mod bearer;
 mod body;
 mod callers;
@@ -17,13 +16,13 @@ mod framing;
 mod host;
 mod identity;
 mod login;
+mod owner_request;
+mod pipe_client;
 mod rate;
 mod refusal;
 mod scrape;
-mod visit;
 
 pub use admitted::Admitted;
-pub use attached::Attached;
 pub use callers::Callers;
 pub use chain::Guard;
 pub use connect::Visitor;
@@ -33,5 +32,6 @@ pub use edge::Edge;
 pub use host::{Hosts, own_origin};
 pub use identity::Identity;
 pub use login::{clear_cookie, set_cookie, set_device_cookie};
+pub use owner_request::{PROOF, Session, Visit};
+pub use pipe_client::Attached;
 pub use refusal::Refusal;
-pub use visit::{PROOF, Session, Visit};

@@ -22,18 +22,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::{
-    admission::{Connected, Presence},
-    body::Body,
-    carried::Carried,
-    first_head::read_first_head,
-    handover::{Handover, Line},
-    listen::AcceptedConnection,
-    open::{Counted, Open},
-    penalties::Offence,
-    tls::Acceptors,
-    upload::Upload,
-};
+use super::admission::{Connected, Presence};
+use super::body::Body;
+use super::first_head::read_first_head;
+use super::idle::{Counted, Open};
+use super::listen::AcceptedConnection;
+use super::penalties::Offence;
+use super::sse_writer::Carried;
+use super::take_connection::{Handover, Line};
+use super::tls::Acceptors;
+use super::upload::Upload;
 
 /// Answers one request from one address.
 pub type Handler = dyn Fn(Request<Upload>, SocketAddr) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use hyper::Method;
 
-use super::outward::{Outward, OutwardError, Plain};
+use super::client::{Outward, OutwardError, Plain};
 
 /// Fetches a document of at most `most` bytes. HTTPS uses the host's trusted authorities; plain HTTP is allowed
 /// only to this host. Redirects are not followed.

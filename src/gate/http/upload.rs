@@ -13,7 +13,7 @@ use hyper::{Request, Version};
 use tokio::runtime::Handle;
 
 use super::admission::Presence;
-use super::handover::Handover;
+use super::take_connection::Handover;
 
 /// How long the unread rest of a body is drained; then the connection is closed.
 const LINGER: Duration = Duration::from_secs(5);

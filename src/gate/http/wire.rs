@@ -17,7 +17,7 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::known::Known;
+use super::server_trust::Known;
 use gatewren_base::sys::{end_when_gone, end_when_stalled};
 
 /// The timeout from the name lookup to the end of the handshake; after it the server counts as unreachable.

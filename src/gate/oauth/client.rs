@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::inert::inert;
 use super::redirect::place;
+use super::sanitize::inert;
 
 /// The maximum number of redirect URIs of a program; more are refused.
 const MOST_REDIRECTS: usize = 16;

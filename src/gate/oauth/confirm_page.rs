@@ -7,7 +7,7 @@ use super::authorize::Asked;
 use super::form::Form;
 use super::page::page;
 use super::redirect::policy_source;
-use super::words;
+use super::texts;
 use crate::http::Body;
 
 /// The name of the password field.
@@ -22,17 +22,17 @@ pub fn confirm_page(asked: &Asked, form: &Form, wrong: Option<&str>) -> Response
     let sent = form.all().filter(|(name, _)| !own.contains(name));
     let content = html! {
         @if let Some(wrong) = wrong { p class="card notice bad" role="alert" { (wrong) "." } }
-        p { (words::CONFIRM_WHY) }
+        p { (texts::CONFIRM_WHY) }
         form method="post" action="/connect/authorize" {
             @for (name, value) in sent { input type="hidden" name=(name) value=(value); }
             input type="hidden" name=(USERNAME) value="owner" autocomplete="username";
             div class="field" {
-                label for=(CONFIRM_PASSWORD) { (words::PASSWORD) }
+                label for=(CONFIRM_PASSWORD) { (texts::PASSWORD) }
                 input type="password" id=(CONFIRM_PASSWORD) name=(CONFIRM_PASSWORD) autocomplete="current-password" required;
             }
-            div class="row" { button { (words::GO_ON) } }
+            div class="row" { button { (texts::GO_ON) } }
         }
     };
     let leads_to = policy_source(&asked.redirect_uri);
-    page(StatusCode::OK, words::CONFIRM, &leads_to, &content)
+    page(StatusCode::OK, texts::CONFIRM, &leads_to, &content)
 }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::authorize::Asked;
 use super::page::page;
 use super::redirect::{Place, host, place, policy_source};
-use super::words;
+use super::texts;
 use crate::http::Body;
 use gatewren_base::config::{Preset, Spaces, WHOLE_BOX};
 use gatewren_base::sys::{exact_line, text_notes};
@@ -43,13 +43,13 @@ impl Question<'_> {
                     None => { (self.unknown()) }
                 }
                 div class="row" {
-                    button name="decision" value="approve" { (words::APPROVE) }
-                    button class="plain" name="decision" value="refuse" { (words::REFUSE) }
+                    button name="decision" value="approve" { (texts::APPROVE) }
+                    button class="plain" name="decision" value="refuse" { (texts::REFUSE) }
                 }
             }
         };
         let leads_to = policy_source(&self.asked.redirect_uri);
-        let title = words::ASKS;
+        let title = texts::ASKS;
         page(StatusCode::OK, title, &leads_to, &content)
     }
 
@@ -61,22 +61,22 @@ impl Question<'_> {
             ..
         } = self.asked;
         html! {
-            p { (words::ONLY_YOURS) }
+            p { (texts::ONLY_YOURS) }
             dl {
-                dt { (words::CALLS_ITSELF) }
+                dt { (texts::CALLS_ITSELF) }
                 dd { "“" bdi { (exact_line(&client.name)) } "”" }
                 @for note in text_notes(&client.name) { dd { b { (note) } } }
-                dt { (words::WHO_SAYS_SO) }
+                dt { (texts::WHO_SAYS_SO) }
                 @match &client.vouched_by {
-                    Some(host) => { dd { (words::A_SERVER) " " code { (exact_line(host)) } (words::BY_ITS_DOCUMENT) " " code { (exact_line(&client.id)) } } }
-                    None => { dd { (words::ITSELF_ALONE) } }
+                    Some(host) => { dd { (texts::A_SERVER) " " code { (exact_line(host)) } (texts::BY_ITS_DOCUMENT) " " code { (exact_line(&client.id)) } } }
+                    None => { dd { (texts::ITSELF_ALONE) } }
                 }
-                dt { (words::ANSWER_TO) }
+                dt { (texts::ANSWER_TO) }
                 dd { code { (exact_line(host(redirect_uri))) } }
             }
             @if place(redirect_uri) == Some(Place::SameComputer) {
                 p class="card notice" {
-                    (words::THIS_COMPUTER)
+                    (texts::THIS_COMPUTER)
                 }
             }
         }
@@ -86,15 +86,15 @@ impl Question<'_> {
     fn unknown(&self) -> Markup {
         html! {
             div class="field" {
-                label for="name" { (words::CALL_IT) }
+                label for="name" { (texts::CALL_IT) }
                 input type="text" id="name" name="name" value=(self.asked.client.name) maxlength="64" required;
             }
             fieldset {
-                legend { (words::IT_MAY) }
+                legend { (texts::IT_MAY) }
                 @for preset in Preset::ALL {
                     label class="choice" {
                         input type="radio" name="policy" value=(preset.as_str()) checked[preset == Preset::Observe];
-                        span { b { (preset.as_str()) } ": " (words::preset(preset)) }
+                        span { b { (preset.as_str()) } ": " (texts::preset(preset)) }
                     }
                 }
             }
@@ -102,15 +102,15 @@ impl Question<'_> {
                 input type="hidden" name="space" value=(WHOLE_BOX);
             } @else {
                 div class="field" {
-                    label for="space" { (words::IN_SPACE) }
+                    label for="space" { (texts::IN_SPACE) }
                     select id="space" name="space" {
                         @for name in self.spaces.keys() { option value=(name) { (name) } }
-                        option value=(WHOLE_BOX) { (words::WHOLE_BOX) }
+                        option value=(WHOLE_BOX) { (texts::WHOLE_BOX) }
                     }
                 }
             }
             p class="soft" {
-                (words::BECOMES_AGENT) " " a href="/owner/agents" { (words::AGENTS) }
+                (texts::BECOMES_AGENT) " " a href="/owner/agents" { (texts::AGENTS) }
             }
         }
     }
@@ -119,20 +119,20 @@ impl Question<'_> {
 /// Renders the existing agent, which the program will use again.
 fn known(agent: &Agent) -> Markup {
     let space = match agent.space.as_deref() {
-        Some(WHOLE_BOX) => words::WHOLE_BOX,
+        Some(WHOLE_BOX) => texts::WHOLE_BOX,
         Some(space) => space,
-        None => words::NO_SPACE,
+        None => texts::NO_SPACE,
     };
     let differs = if agent.overrides == "{}" {
         ""
     } else {
-        words::WITH_CHANGES
+        texts::WITH_CHANGES
     };
     html! {
         input type="hidden" name="agent" value=(agent.id);
         p {
-            (words::LET_IN_BEFORE) " " b { bdi { (exact_line(&agent.name)) } } " (" code { (agent.id) } "), " (words::POLICY) " "
-            b { (agent.preset.as_str()) } (differs) ", " (words::IN) " " b { (space) } "."
+            (texts::LET_IN_BEFORE) " " b { bdi { (exact_line(&agent.name)) } } " (" code { (agent.id) } "), " (texts::POLICY) " "
+            b { (agent.preset.as_str()) } (differs) ", " (texts::IN) " " b { (space) } "."
         }
     }
 }

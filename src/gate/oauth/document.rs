@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::client::SelfPortrait;
-use super::inert::inert;
+use super::sanitize::inert;
 use crate::http::{fetch, fetch_public};
 use gatewren_base::config::Live;
 

@@ -1,7 +1,6 @@
 //! The authorization server: programs without a token ask the owner for access, and then use `/connect/mcp`.
 #![forbid(unsafe_code)]
 
-mod arrival;
 mod authorize;
 mod client;
 mod confirm_page;
@@ -10,17 +9,18 @@ mod consent_page;
 mod document;
 mod error;
 mod form;
-mod inert;
+mod login_redirect;
 mod metadata;
 mod page;
 mod redirect;
 mod register;
+mod sanitize;
 mod server;
 mod site;
+mod texts;
 mod token;
-mod words;
 
-pub use arrival::{sign_in, step_inside};
+pub use login_redirect::{sign_in, step_inside};
 pub use metadata::{resource as resource_metadata, server as server_metadata};
 pub use server::{MAX_BODY, OAuth, SignedInOwner};
 pub use site::Site;

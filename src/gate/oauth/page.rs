@@ -7,7 +7,7 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use maud::{DOCTYPE, Markup, html};
 
-use super::words;
+use super::texts;
 use crate::http::Body;
 
 /// Builds a page with a title and a content. Its forms may lead only to this server and to `forms_lead_to`:
@@ -58,9 +58,9 @@ pub fn page(
 pub fn refusal(words: &str) -> Response<Body> {
     let content = html! {
         p class="card notice bad" { (words) "." }
-        p { (words::NOTHING_GIVEN) }
+        p { (texts::NOTHING_GIVEN) }
     };
-    page(StatusCode::BAD_REQUEST, words::CANNOT, "", &content)
+    page(StatusCode::BAD_REQUEST, texts::CANNOT, "", &content)
 }
 
 /// A page that continues to one of ours by itself. If another site has sent the browser here, it has not sent the
@@ -68,7 +68,7 @@ pub fn refusal(words: &str) -> Response<Body> {
 pub fn go_on(to: &str) -> Response<Body> {
     let content = html! {
         meta http-equiv="refresh" content=(format!("0; url={to}"));
-        p { a href=(to) { (words::GO_ON) } }
+        p { a href=(to) { (texts::GO_ON) } }
     };
-    page(StatusCode::OK, words::ONE_MOMENT, "", &content)
+    page(StatusCode::OK, texts::ONE_MOMENT, "", &content)
 }

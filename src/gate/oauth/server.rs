@@ -6,15 +6,15 @@ use std::sync::Arc;
 use hyper::Response;
 use hyper::header::HeaderMap;
 
-use super::arrival::MAX_QUERY;
 use super::authorize::{Asked, Fault};
 use super::consent::Desk;
 use super::document::Documents;
 use super::error::OAuthError;
 use super::form::Form;
+use super::login_redirect::MAX_QUERY;
 use super::page::refusal;
 use super::site::Site;
-use super::{register, token, words};
+use super::{register, texts, token};
 use crate::auth::{Links, LoginKey, Logins};
 use crate::http::Body;
 use gatewren_base::config::Live;
@@ -80,7 +80,7 @@ impl OAuth {
         query: &str,
     ) -> Response<Body> {
         if query.len() > MAX_QUERY {
-            return refusal(words::TOO_LONG);
+            return refusal(texts::TOO_LONG);
         }
         match self.read(site, query.as_bytes()).await {
             Ok((asked, form)) => self.desk(site, owner).ask(&asked, &form, None),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use gatewren_base::sys::{exact_line, exact_lines, text_notes};
-use gatewren_wire::exec::PublicKey;
+use gatewren_wire::operations::PublicKey;
 
 /// The maximum number of keys to describe in one argument. Further ones are counted.
 const MAX_KEYS: usize = 8;

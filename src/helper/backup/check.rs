@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::files::read_bounded;
-use gatewren_wire::exec::{Backup, BackupId};
+use gatewren_wire::operations::{Backup, BackupId};
 
 use super::archive;
 use super::targets::Target;

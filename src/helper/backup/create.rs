@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use gatewren_base::sys::files::{FileError, create_private, sync_directory_of, write_private};
 use gatewren_base::sys::{host_name, now_ms, own_pid, rfc3339};
-use gatewren_wire::exec::{ArchiveFormat, Backup, BackupId, ContainerName, Subject};
+use gatewren_wire::operations::{ArchiveFormat, Backup, BackupId, ContainerName, Subject};
 
 use super::archive;
 use super::archive::Contents;

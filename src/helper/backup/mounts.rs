@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gatewren_base::config::BackupStore;
 use gatewren_base::sys::files::private_dir;
-use gatewren_wire::exec::{Ending, KillReason, TargetName};
+use gatewren_wire::operations::{Ending, KillReason, TargetName};
 
 use super::targets::{Target, is_mounted, named, no_state, private, silent};
 use crate::context::helper_context::House;

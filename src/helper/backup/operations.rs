@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use gatewren_wire::exec::{
+use gatewren_wire::operations::{
     Backup, BackupDeed, BackupId, BackupList, Ending, Frame, Stream, Subject, TargetName,
     UnseenTarget, Verified,
 };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use gatewren_base::config::BackupStore;
 use gatewren_base::sys::files::read_bounded;
-use gatewren_wire::exec::Stream;
+use gatewren_wire::operations::Stream;
 
 use super::targets::Target;
 use crate::context::refusal::Refusal;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use gatewren_base::sys::files::private_dir;
-use gatewren_wire::exec::{Backup, Stream, Subject};
+use gatewren_wire::operations::{Backup, Stream, Subject};
 
 use super::archive::Contents;
 use super::check::CONFIG;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use gatewren_wire::exec::{Backup, BackupId, Stream, Verified};
+use gatewren_wire::operations::{Backup, BackupId, Stream, Verified};
 
 use super::archive;
 use super::check::manifest;

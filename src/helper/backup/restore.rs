@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::random_bytes;
-use gatewren_wire::exec::{Backup, BackupId, ContainerName, Ending, Subject};
+use gatewren_wire::operations::{Backup, BackupId, ContainerName, Ending, Subject};
 
 use super::archive;
 use super::check::{ARCHIVE, CONFIG, Checked, check};

@@ -12,7 +12,9 @@ use tokio::time::timeout;
 use gatewren_base::config::{BackupStore, HELPER_POLICY_FILE};
 use gatewren_base::sys::files::{private_dir, read_bounded, write_private};
 use gatewren_base::sys::{DirectoryLock, disk_space, lock_directory, mount_places, own_uid};
-use gatewren_wire::exec::{BackupId, BackupTarget, Ending, RefusalCode, TargetKind, TargetName};
+use gatewren_wire::operations::{
+    BackupId, BackupTarget, Ending, RefusalCode, TargetKind, TargetName,
+};
 
 use crate::context::helper_context::House;
 use crate::context::output_relay::Pump;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gatewren_wire::exec::{ContainerName, RefusalCode};
+use gatewren_wire::operations::{ContainerName, RefusalCode};
 
 use super::refusal::Refusal;
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use gatewren_base::sys::source::field;
 use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, process};
 use gatewren_base::telemetry::redact_text;
-use gatewren_wire::exec::{ContainerName, RefusalCode};
+use gatewren_wire::operations::{ContainerName, RefusalCode};
 
 use super::definitions::{CONFIG, Definitions};
 use super::lxc_tools::question;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gatewren_wire::exec::ContainerName;
+use gatewren_wire::operations::ContainerName;
 
 /// The suffix after a container's number in its file name on Proxmox.
 const PROXMOX_SUFFIX: &str = ".conf";

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use gatewren_wire::exec::{Frame, Stream};
+use gatewren_wire::operations::{Frame, Stream};
 
 use super::job_log::JobLog;
 

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 
 use gatewren_base::sys::files::{private_dir, read_bounded, write_private};
 use gatewren_base::sys::{FileError, now_ms};
-use gatewren_wire::exec::{Ending, Frame, Job, JobId, KillReason, RefusalCode};
+use gatewren_wire::operations::{Ending, Frame, Job, JobId, KillReason, RefusalCode};
 
 use super::job_log::{JobLog, MOST_BYTES, found};
 use super::job_output_sink::{Keeper, Printed};
@@ -297,7 +297,7 @@ fn write(place: &Path, job: &Job) -> Result<(), FileError> {
 #[cfg(test)]
 mod tests {
     use gatewren_base::sys::Scratch;
-    use gatewren_wire::exec::Stream;
+    use gatewren_wire::operations::Stream;
 
     use super::super::jobs::*;
 

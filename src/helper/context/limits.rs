@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatewren_wire::exec::{Command, Limits, Operation, Program};
+use gatewren_wire::operations::{Command, Limits, Operation, Program};
 
 use super::operation_slots::{MAX_OPERATIONS, MAX_WAITING};
 use super::refusal::Refusal;

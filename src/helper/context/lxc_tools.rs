@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gatewren_wire::exec::{ContainerName, Operation};
+use gatewren_wire::operations::{ContainerName, Operation};
 
 use super::limits::GRACE_SECONDS;
 use super::tools::Tool;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use gatewren_wire::exec::{Operation, RefusalCode, Requester};
+use gatewren_wire::operations::{Operation, RefusalCode, Requester};
 
 use super::refusal::Refusal;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use gatewren_wire::exec::{Ending, Frame, KillReason, Operation, Stream};
+use gatewren_wire::operations::{Ending, Frame, KillReason, Operation, Stream};
 
 use super::job_output_sink::Keeper;
 use super::outputs::{CHUNK_BYTES, Outputs};

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use tokio::net::unix::pipe::Receiver;
 
 use gatewren_base::sys::pipe;
-use gatewren_wire::exec::Stream;
+use gatewren_wire::operations::Stream;
 
 use super::line_filter::Sieve;
 

@@ -3,7 +3,7 @@
 use std::ffi::{CString, NulError};
 use std::path::{Path, PathBuf};
 
-use gatewren_wire::exec::RefusalCode;
+use gatewren_wire::operations::RefusalCode;
 
 use super::refusal::Refusal;
 
@@ -84,7 +84,7 @@ fn package(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::programs::*;
-    use gatewren_wire::exec::Ending;
+    use gatewren_wire::operations::Ending;
 
     #[test]
     fn a_name_with_a_slash_is_a_path_and_relative_folders_are_not_searched() {

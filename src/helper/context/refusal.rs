@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gatewren_wire::exec::{Ending, RefusalCode};
+use gatewren_wire::operations::{Ending, RefusalCode};
 
 /// An obstacle and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::io;
 
 use tokio::net::UnixStream;
 
-use gatewren_wire::exec::Frame;
+use gatewren_wire::operations::Frame;
 
 /// Bytes that the socket has not taken yet.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use gatewren_wire::exec::KillReason;
+use gatewren_wire::operations::KillReason;
 
 /// The conditions that end one operation.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use gatewren_base::sys::{Exit, Spawn, WithParent};
-use gatewren_wire::exec::{Ending, Stream};
+use gatewren_wire::operations::{Ending, Stream};
 
 use super::line_filter::Sieve;
 use super::orphans::{Kept, Strays};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_base::sys::{own_uid, place_beneath};
-use gatewren_wire::exec::RefusalCode;
+use gatewren_wire::operations::RefusalCode;
 
 use crate::context::helper_context::House;
 use crate::context::refusal::Refusal;

@@ -9,7 +9,7 @@ use gatewren_base::sys::source::text;
 use gatewren_base::sys::{
     DiskSpace, clock_is_synchronised, disk_space, mount_places, socket_programs,
 };
-use gatewren_wire::exec::HostView;
+use gatewren_wire::operations::HostView;
 
 /// The most file systems to measure and sockets to look up; more are left out.
 const MOST: usize = 4096;

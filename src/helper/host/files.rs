@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
 use gatewren_base::sys::{random_bytes, rfc3339};
-use gatewren_wire::exec::{
+use gatewren_wire::operations::{
     Ending, FileEntry, FileFacts, FileKind, FileList, FileWritten, HostFileList, HostFileRead,
     HostFileWrite, Operation,
 };

@@ -1,6 +1,6 @@
 //! Inspects and updates the firmware of the host's devices through fwupd.
 
-use gatewren_wire::exec::{Ending, FIRMWARE_MARK, FirmwareDeed, FirmwareId, Frame, Stream};
+use gatewren_wire::operations::{Ending, FIRMWARE_MARK, FirmwareDeed, FirmwareId, Frame, Stream};
 
 use crate::context::helper_context::House;
 use crate::context::output_relay::Pump;

@@ -1,6 +1,6 @@
 //! Updates `/etc/hosts` when the host is renamed: afterwards it has the new name exactly once.
 
-use gatewren_wire::exec::HostName;
+use gatewren_wire::operations::HostName;
 
 /// The address that Debian gives the host's own name (Debian Reference 5.1.1).
 const OWN_ADDRESS: &str = "127.0.1.1";

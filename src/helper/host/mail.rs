@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use gatewren_wire::exec::{Ending, LETTER_SUBJECT_BYTES, LETTER_TEXT_BYTES, Letter, Stream};
+use gatewren_wire::operations::{Ending, LETTER_SUBJECT_BYTES, LETTER_TEXT_BYTES, Letter, Stream};
 
 use crate::context::helper_context::House;
 use crate::context::output_relay::Pump;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use gatewren_base::config::{HelperPolicy, Traces};
 use gatewren_base::sys::source::{field, names, text};
 use gatewren_base::telemetry::redact_text;
-use gatewren_wire::exec::{ProcessOrder, ProcessSeen, Processes};
+use gatewren_wire::operations::{ProcessOrder, ProcessSeen, Processes};
 
 /// The most processes in a list; more are cut off.
 const MOST: u32 = 100;

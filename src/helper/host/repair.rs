@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use gatewren_base::sys::source::{field, text, word};
 use gatewren_base::sys::{Exit, is_free, unescape_mount};
-use gatewren_wire::exec::{DiskName, Ending, HostRepair, KillReason, RepairOutcome, Repaired};
+use gatewren_wire::operations::{
+    DiskName, Ending, HostRepair, KillReason, RepairOutcome, Repaired,
+};
 
 use crate::context::helper_context::House;
 use crate::context::output_relay::Pump;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gatewren_base::config::fits;
-use gatewren_wire::exec::{FileKind, FileMatch, FileMatches, HostFileSearch};
+use gatewren_wire::operations::{FileKind, FileMatch, FileMatches, HostFileSearch};
 
 use super::allowed_paths::{Ground, Place};
 use crate::context::refusal::Refusal;

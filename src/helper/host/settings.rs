@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use gatewren_base::sys::InsideRoot;
-use gatewren_wire::exec::{Ending, HostName, HostSetting, Keyboard, SettingWord};
+use gatewren_wire::operations::{Ending, HostName, HostSetting, Keyboard, SettingWord};
 
 use super::hosts_file::renamed;
 use super::zram;

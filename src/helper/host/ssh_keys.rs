@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use gatewren_base::config::HELPER_POLICY_FILE;
-use gatewren_wire::exec::{
+use gatewren_wire::operations::{
     Ending, Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange, SshKeyDeed,
 };
 

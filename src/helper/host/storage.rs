@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gatewren_wire::exec::{Ending, HostDiskUsage, Operation};
+use gatewren_wire::operations::{Ending, HostDiskUsage, Operation};
 
 use crate::context::helper_context::House;
 use crate::context::output_relay::Pump;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use gatewren_wire::exec::{
+use gatewren_wire::operations::{
     Command, ContainerName, Ending, Operation, PackageName, Program, UpdateOrder, UpdateScope,
 };
 

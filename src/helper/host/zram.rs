@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use gatewren_base::sys::source::{field, names, text, word};
-use gatewren_wire::exec::Ending;
+use gatewren_wire::operations::Ending;
 
 use crate::context::helper_context::House;
 use crate::context::output_relay::Pump;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use gatewren_base::config::Template;
-use gatewren_wire::exec::{ContainerName, Ending, RefusalCode};
+use gatewren_wire::operations::{ContainerName, Ending, RefusalCode};
 
 use super::paths::{plain, stopped};
 use super::{config_files, definition};

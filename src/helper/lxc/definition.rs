@@ -7,7 +7,7 @@ use std::path::Path;
 
 use gatewren_base::sys::InsideRoot;
 use gatewren_base::sys::files::read_bounded;
-use gatewren_wire::exec::{Changes, ContainerName, Ending};
+use gatewren_wire::operations::{Changes, ContainerName, Ending};
 
 use super::paths::plain;
 use crate::context::definitions::CONFIG;

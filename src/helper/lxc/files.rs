@@ -8,7 +8,9 @@ use std::os::unix::fs::MetadataExt as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use gatewren_wire::exec::{ContainerName, Ending, Excerpt, InsideEntry, InsideKind, InsidePath};
+use gatewren_wire::operations::{
+    ContainerName, Ending, Excerpt, InsideEntry, InsideKind, InsidePath,
+};
 
 use super::paths::inside;
 use crate::context::helper_context::House;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use gatewren_base::sys::{Jail, JailCommand, Spawn, run_in_jail};
-use gatewren_wire::exec::{ContainerName, Ending};
+use gatewren_wire::operations::{ContainerName, Ending};
 
 use crate::context::containers::Running;
 use crate::context::orphans::{Kept, Strays};

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use gatewren_wire::exec::{ContainerName, Ending, Excerpt, LogFile};
+use gatewren_wire::operations::{ContainerName, Ending, Excerpt, LogFile};
 
 use super::config_files;
 use super::paths::existing;

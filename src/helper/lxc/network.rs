@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::{open_ports_beside, open_ports_of, source::text};
-use gatewren_wire::exec::{Listener, Transport};
+use gatewren_wire::operations::{Listener, Transport};
 
 /// The most addresses, and the most ports, that are kept; more are left out.
 const MOST: usize = 256;

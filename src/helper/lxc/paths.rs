@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::InsideRoot;
-use gatewren_wire::exec::{ContainerName, RefusalCode};
+use gatewren_wire::operations::{ContainerName, RefusalCode};
 
 use super::config_files;
 use crate::context::helper_context::House;

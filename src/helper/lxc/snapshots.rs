@@ -9,7 +9,9 @@ use gatewren_base::sys::{
     files::{read_bounded, write_private},
     swap,
 };
-use gatewren_wire::exec::{ContainerName, Ending, Frame, SnapshotFacts, SnapshotName, Stream};
+use gatewren_wire::operations::{
+    ContainerName, Ending, Frame, SnapshotFacts, SnapshotName, Stream,
+};
 
 use super::copies::moved_text;
 use super::paths::{existing, plain, stopped};

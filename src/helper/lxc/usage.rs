@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::source::{field, text, word};
-use gatewren_wire::exec::Usage;
+use gatewren_wire::operations::Usage;
 
 /// Version 1 represents "no limit" by a number near the maximum.
 const NO_LIMIT: u64 = 1 << 60;

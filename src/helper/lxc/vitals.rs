@@ -2,7 +2,7 @@
 
 use gatewren_base::sys::own_pid;
 use gatewren_base::sys::source::text;
-use gatewren_wire::exec::{ContainerName, Usage, Vitals};
+use gatewren_wire::operations::{ContainerName, Usage, Vitals};
 
 use super::network::{Network, same_network};
 use super::usage::usage;

@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use gatewren_base::sys::{Exit, neutralise, random_bytes};
-use gatewren_wire::exec::{Answered, Ending, HostProbe, NameServers, Probe, RefusalCode};
+use gatewren_wire::operations::{Answered, Ending, HostProbe, NameServers, Probe, RefusalCode};
 
 use super::resolver_files::{Owner, addresses, owner, search};
 use crate::context::helper_context::House;

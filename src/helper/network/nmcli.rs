@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use gatewren_base::sys::{Exit, neutralise};
-use gatewren_wire::exec::WifiNetwork;
+use gatewren_wire::operations::WifiNetwork;
 
 use crate::context::helper_context::House;
 use crate::context::refusal::Refusal;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use gatewren_wire::exec::{Ending, HostProbe};
+use gatewren_wire::operations::{Ending, HostProbe};
 
 use crate::context::helper_context::House;
 use crate::context::output_relay::Pump;

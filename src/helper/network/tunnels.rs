@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::Arc;
 
 use gatewren_base::sys::rfc3339;
-use gatewren_wire::exec::{Ending, Tunnel, TunnelName, TunnelPeer};
+use gatewren_wire::operations::{Ending, Tunnel, TunnelName, TunnelPeer};
 
 use crate::context::helper_context::House;
 use crate::context::output_relay::Pump;

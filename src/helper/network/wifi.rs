@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 
 use gatewren_base::sys::neutralise;
 use gatewren_base::sys::source::{names, word};
-use gatewren_wire::exec::{Ending, RefusalCode, Ssid, WifiDeed, WifiInterface, WifiStatus};
+use gatewren_wire::operations::{Ending, RefusalCode, Ssid, WifiDeed, WifiInterface, WifiStatus};
 
 use super::nmcli::{Saved, Seconds, heard, networks, parts, run, saved};
 use super::wifi_country;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use gatewren_base::sys::InsideRoot;
-use gatewren_wire::exec::CountryCode;
+use gatewren_wire::operations::CountryCode;
 
 use crate::context::helper_context::House;
 use crate::context::programs::find;

@@ -10,7 +10,7 @@ use ring::digest::{SHA256, digest};
 
 use gatewren_base::sys::Secret;
 use gatewren_base::sys::files::{read_bounded, write_private};
-use gatewren_wire::exec::Ssid;
+use gatewren_wire::operations::Ssid;
 
 use crate::backup::targets::private;
 use crate::context::refusal::Refusal;

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use gatewren_base::sys::source::field;
 use gatewren_base::sys::{adopt_orphans, is_root};
-use gatewren_wire::exec::{
+use gatewren_wire::operations::{
     Command, ContainerName, Ending, Frame, KillReason, Launch, Program, RefusalCode, Stream,
 };
 

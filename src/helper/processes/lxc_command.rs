@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gatewren_wire::exec::{Command, Ending, Program};
+use gatewren_wire::operations::{Command, Ending, Program};
 
 use super::commands::on_host;
 use crate::context::helper_context::House;

@@ -1,6 +1,6 @@
 //! Reads on a blocking thread and prints the result.
 
-use gatewren_wire::exec::{Ending, Frame, Stream};
+use gatewren_wire::operations::{Ending, Frame, Stream};
 
 use crate::context::output_relay::Pump;
 use crate::context::outputs::CHUNK_BYTES;

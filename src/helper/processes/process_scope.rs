@@ -18,7 +18,7 @@ use tokio::net::unix::pipe::Sender;
 use tokio::time::{Instant, sleep, timeout};
 
 use gatewren_base::sys::{AuditSession, Cgroup, Exit, Spawn, SpawnError, WithParent, pipe};
-use gatewren_wire::exec::{Ending, Launch, Report};
+use gatewren_wire::operations::{Ending, Launch, Report};
 
 use super::call_processes::{CallProcesses, Survivors};
 use super::freeze_guard::kill_frozen;

@@ -16,7 +16,7 @@ use gatewren_base::sys::{
     Child, Exit, Identity, Keeper, Spawn, SpawnError, Stage, Wake, WithParent, descendants,
     hold_proc, is_root, launch_pipes, own_pid, own_uid, reap_any, terminate,
 };
-use gatewren_wire::exec::{Ending, Launch, MAX_LAUNCH_BYTES, RefusalCode, Report};
+use gatewren_wire::operations::{Ending, Launch, MAX_LAUNCH_BYTES, RefusalCode, Report};
 
 use super::accounts::{Account, account, groups};
 use crate::context::programs::{PATH, candidates};

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 
-use gatewren_wire::exec::{MAX_REPORT_BYTES, Report};
+use gatewren_wire::operations::{MAX_REPORT_BYTES, Report};
 
 /// The read end of the pipe.
 #[derive(Debug)]

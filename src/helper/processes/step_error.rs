@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gatewren_wire::exec::{Command, Ending, KillReason, Program, Stream};
+use gatewren_wire::operations::{Command, Ending, KillReason, Program, Stream};
 
 use super::answers::to_its_end;
 use super::commands::{Hear, OUT_OF_TIME, heard_on_host};

@@ -9,7 +9,9 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 use gatewren_base::telemetry::redact_text;
-use gatewren_wire::exec::{AuditHead, Decoder, Ending, Frame, Operation, RefusalCode, Request};
+use gatewren_wire::operations::{
+    AuditHead, Decoder, Ending, Frame, Operation, RefusalCode, Request,
+};
 
 use super::job_operations;
 use super::perform::perform;

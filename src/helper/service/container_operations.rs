@@ -1,6 +1,6 @@
 //! Dispatches the operations on a container to the modules that perform them.
 
-use gatewren_wire::exec::{ContainerName, Deed, Ending, Operation};
+use gatewren_wire::operations::{ContainerName, Deed, Ending, Operation};
 
 use crate::context::helper_context::House;
 use crate::context::lxc_tools::{freezer, tool_for};

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use gatewren_base::config::HelperPolicy;
 use gatewren_base::sys::{FolderEvent, FolderWatch};
-use gatewren_wire::exec::{ContainerName, Ending, Frame, KillReason, Operation, Stream};
+use gatewren_wire::operations::{ContainerName, Ending, Frame, KillReason, Operation, Stream};
 
 use super::policy_check;
 use crate::context::definitions::{CONFIG, Definitions, numbered};

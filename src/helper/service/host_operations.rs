@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gatewren_wire::exec::{Ending, Operation};
+use gatewren_wire::operations::{Ending, Operation};
 
 use crate::context::helper_context::House;
 use crate::context::output_relay::Pump;

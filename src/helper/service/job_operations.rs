@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use gatewren_base::sys::now_ms;
 use gatewren_base::telemetry::redact_text;
-use gatewren_wire::exec::{
+use gatewren_wire::operations::{
     Command, Ending, Frame, Job, JobId, JobPiece, KillReason, Limits, Operation, Program, Request,
     Stream,
 };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gatewren_wire::exec::{ContainerName, Ending, Operation};
+use gatewren_wire::operations::{ContainerName, Ending, Operation};
 
 use super::{container_operations, events, host_operations, policy_check};
 use crate::backup::operations;

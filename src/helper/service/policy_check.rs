@@ -1,7 +1,7 @@
 //! What the host allows at all: the check against the owner's policy file, which the front cannot write.
 
 use gatewren_base::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
-use gatewren_wire::exec::{
+use gatewren_wire::operations::{
     Deed, Ending, FirmwareDeed, Frame, KillReason, Operation, RefusalCode, Stream,
 };
 
@@ -141,7 +141,7 @@ mod tests {
     use super::super::policy_check::*;
     use gatewren_base::config::{ConfigError, Updates};
     use gatewren_base::sys::Scratch;
-    use gatewren_wire::exec::{
+    use gatewren_wire::operations::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
         HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, Letter, LogQuery, PowerPlan,
         Probe, ProcessOrder, Program, SshKeyDeed, UnitChange, UnitName, UpdateOrder, UpdateScope,
@@ -373,7 +373,7 @@ mod tests {
             Operation::HostTunnelUp { tunnel: tunnel() },
             Operation::HostTunnelDown { tunnel: tunnel() },
             Operation::SetNameServers {
-                servers: gatewren_wire::exec::NameServers::default(),
+                servers: gatewren_wire::operations::NameServers::default(),
             },
             wifi(r#"{"what":"connect","ssid":"a"}"#),
             wifi(r#"{"what":"forget","ssid":"a"}"#),

@@ -5,7 +5,7 @@
 use std::fs;
 
 use gatewren_base::config::{TRACED_FIELDS, Traces};
-use gatewren_wire::exec::{ContainerName, Ending, LogOrder, LogQuery, Operation};
+use gatewren_wire::operations::{ContainerName, Ending, LogOrder, LogQuery, Operation};
 
 use crate::context::helper_context::House;
 use crate::context::line_filter::Sieve;

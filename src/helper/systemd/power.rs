@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use gatewren_wire::exec::{Ending, PowerPlan};
+use gatewren_wire::operations::{Ending, PowerPlan};
 
 use crate::context::helper_context::House;
 use crate::context::output_relay::Pump;

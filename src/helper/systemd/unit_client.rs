@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
-use gatewren_wire::exec::{UnitChange, UnitName};
+use gatewren_wire::operations::{UnitChange, UnitName};
 
 use super::manager_bus::{BusArgument, BusFault, ManagerBus};
 

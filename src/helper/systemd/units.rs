@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use gatewren_base::config::HELPER_POLICY_FILE;
-use gatewren_wire::exec::{Command, Ending, Operation, Program, RefusalCode, UnitChange, UnitName};
+use gatewren_wire::operations::{
+    Command, Ending, Operation, Program, RefusalCode, UnitChange, UnitName,
+};
 
 use super::unit_client::{UNIT_CLIENT_NAME, UnitQuestion};
 use crate::context::helper_context::House;

@@ -10,12 +10,10 @@ use crate::helper_client::{
 use gatewren_base::config::Reach;
 use gatewren_base::sys::neutralise;
 
-use super::{
-    ask::{ask, ask_json},
-    error::{BackendError, ErrorKind},
-    keep::{Keep, ask_kept},
-    threshold::{Threshold, told},
-};
+use super::access_filter::{Threshold, told};
+use super::error::{BackendError, ErrorKind};
+use super::long_work::{Keep, ask_kept};
+use super::request::{ask, ask_json};
 
 /// The timeout of short operations: a disk may have to spin up, a network share to respond.
 const SHORT: Duration = Duration::from_mins(1);

@@ -11,10 +11,8 @@ use crate::helper_client::{
 };
 use gatewren_base::sys::neutralise;
 
-use super::{
-    ask::{ask_bytes, ask_json},
-    error::{BackendError, ErrorKind},
-};
+use super::error::{BackendError, ErrorKind};
+use super::request::{ask_bytes, ask_json};
 
 /// The timeout for one file or directory.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -10,13 +10,11 @@ use crate::helper_client::{
     Ending, FIRMWARE_MARK, Finished, FirmwareDeed, FirmwareId, Helper, Operation,
 };
 
-use super::{
-    ask::{CAPTURE, limits, obstacle},
-    error::{BackendError, ErrorKind},
-    keep::{Keep, finish_kept},
-    source::Tree,
-    update_applied::{sentence, word},
-};
+use super::error::{BackendError, ErrorKind};
+use super::long_work::{Keep, finish_kept};
+use super::request::{CAPTURE, limits, obstacle};
+use super::source::Tree;
+use super::update_applied::{sentence, word};
 
 /// The timeout of a query: fwupd starts for it and asks every device.
 const QUESTION: Duration = Duration::from_mins(2);

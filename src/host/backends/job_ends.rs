@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::helper_client::{Frame, Helper, HelperError, Job, Limits, Operation, Running, Stream};
 
-use super::job_standing::{JobStanding, standing};
+use super::job_status::{JobStanding, standing};
 
 /// The helper sends no longer line; the connection is dropped at one.
 const MAX_LINE: usize = 64 * 1024;

@@ -8,16 +8,14 @@ use tokio::time::timeout;
 use crate::helper_client::{ContainerName, Helper, HelperError, Job, JobId, Limits, Operation};
 use gatewren_base::config::Reach;
 
-use super::{
-    ask::{ask, limits, obstacle},
-    error::{BackendError, ErrorKind},
-    job_ends::JobEnds,
-    job_piece::{JobOutput, MOST_BYTES, PIECE, piece},
-    job_standing::{JobStanding, JobStandings, RUNNING, standing},
-    keep::begin,
-    shell::{ShellCall, split},
-    threshold::{Threshold, told},
-};
+use super::access_filter::{Threshold, told};
+use super::error::{BackendError, ErrorKind};
+use super::job_ends::JobEnds;
+use super::job_piece::{JobOutput, MOST_BYTES, PIECE, piece};
+use super::job_status::{JobStanding, JobStandings, RUNNING, standing};
+use super::long_work::begin;
+use super::request::{ask, limits, obstacle};
+use super::shell::{ShellCall, split};
 
 /// The timeout of queries about jobs.
 const PATIENCE: Duration = Duration::from_secs(30);

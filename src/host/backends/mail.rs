@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::helper_client::{Helper, Letter, Operation};
 
-use super::{ask::ask, error::BackendError};
+use super::error::BackendError;
+use super::request::ask;
 
 /// The timeout for the mail program to accept a mail; the helper stops it earlier.
 const PATIENCE: Duration = Duration::from_secs(75);

@@ -1,21 +1,20 @@
 //! Typed access to the host for the tools, through the helper; knows none of its callers.
 #![forbid(unsafe_code)]
 
-mod ask;
+mod access_filter;
 mod backups;
-mod bounds;
 mod bus;
 mod error;
 mod files;
 mod firmware;
+mod helper_capabilities;
 mod host;
 mod job_ends;
 mod job_piece;
-mod job_standing;
+mod job_status;
 mod jobs;
 mod journal;
-mod keep;
-mod kept_outputs;
+mod long_work;
 mod lxc;
 mod mail;
 mod network;
@@ -23,22 +22,23 @@ mod os_release;
 mod outcome;
 mod power;
 mod processes;
+mod request;
 mod settings;
 mod shell;
 mod source;
 mod ssh;
 mod storage;
+mod stored_outputs;
 mod systemd;
-mod threshold;
 mod update_applied;
 mod update_history;
 mod updates;
 
 pub use backups::{Backups, BackupsView};
-pub use bounds::Bounds;
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
 pub use files::{FilePart, Files};
+pub use helper_capabilities::Bounds;
 pub use host::{
     Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, HostListener, Interface, Metrics,
     Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
@@ -46,11 +46,10 @@ pub use host::{
 };
 pub use job_ends::JobEnd;
 pub use job_piece::JobOutput;
-pub use job_standing::{JobStanding, JobStandings};
+pub use job_status::{JobStanding, JobStandings};
 pub use jobs::{Jobs, JobsView};
 pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch};
-pub use keep::{Ear, Keep};
-pub use kept_outputs::{KEPT_FOR, KeptOutputs};
+pub use long_work::{Ear, Keep};
 pub use lxc::{
     ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
     ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
@@ -65,6 +64,7 @@ pub use settings::{CompressedSwap, Governors, HostSettings, Setup};
 pub use shell::{Shell, ShellCall};
 pub use ssh::Ssh;
 pub use storage::{DiskHealth, DiskUsage, Storage};
+pub use stored_outputs::{KEPT_FOR, KeptOutputs};
 pub use systemd::{
     Systemd, SystemdUnits, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitNews,
     UnitStatus,

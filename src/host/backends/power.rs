@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::helper_client::{Helper, Operation, PowerPlan};
 
-use super::{ask::ask, error::BackendError};
+use super::error::BackendError;
+use super::request::ask;
 
 /// The timeout for logind's answer.
 const PATIENCE: Duration = Duration::from_mins(1);

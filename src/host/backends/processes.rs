@@ -11,11 +11,11 @@ use crate::helper_client::{
 };
 use gatewren_base::config::Reach;
 
-use super::ask::ask;
+use super::access_filter::Threshold;
 use super::error::{BackendError, ErrorKind};
 use super::host::{container_of_group, unit_of_group, users};
+use super::request::ask;
 use super::source::Tree;
-use super::threshold::Threshold;
 use gatewren_base::sys::neutralise;
 
 /// The timeout of the helper's answer.

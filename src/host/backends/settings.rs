@@ -7,7 +7,10 @@ use serde::Serialize;
 
 use crate::helper_client::{Helper, HostSetting, Operation};
 
-use super::{ask::ask, error::BackendError, host::zone, source::Tree};
+use super::error::BackendError;
+use super::host::zone;
+use super::request::ask;
+use super::source::Tree;
 
 /// The timeout of a change: compiling a locale takes a small host a minute.
 const PATIENCE: Duration = Duration::from_secs(150);

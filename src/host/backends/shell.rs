@@ -8,12 +8,10 @@ use tokio::sync::watch;
 use crate::helper_client::{Command, ContainerName, Helper, Limits, Operation, Program, finish};
 use gatewren_base::config::Reach;
 
-use super::{
-    error::BackendError,
-    kept_outputs::{KEPT, KeptOutputs},
-    outcome::ShellOutcome,
-    threshold::{Threshold, told},
-};
+use super::access_filter::{Threshold, told};
+use super::error::BackendError;
+use super::outcome::ShellOutcome;
+use super::stored_outputs::{KEPT, KeptOutputs};
 
 /// The maximum output of a command; beyond it the command is killed.
 const OUTPUT_BYTES: u64 = 2 << 30;

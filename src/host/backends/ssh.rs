@@ -7,7 +7,8 @@ use crate::helper_client::{
 };
 use gatewren_base::sys::neutralise;
 
-use super::{ask::ask_json, error::BackendError};
+use super::error::BackendError;
+use super::request::ask_json;
 
 /// The timeout for reading or writing some small files.
 const PATIENCE: Duration = Duration::from_secs(30);

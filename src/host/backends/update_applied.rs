@@ -8,10 +8,8 @@ use serde::Serialize;
 use crate::helper_client::{Ending, Finished};
 use gatewren_base::sys::neutralise;
 
-use super::{
-    ask::obstacle,
-    error::{BackendError, ErrorKind},
-};
+use super::error::{BackendError, ErrorKind};
+use super::request::obstacle;
 
 /// The maximum number of packages of each kind in a result; the rest is only counted.
 const MAX_LISTED: usize = 200;

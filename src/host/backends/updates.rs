@@ -14,16 +14,14 @@ use crate::helper_client::{
 use gatewren_base::config::Reach;
 use gatewren_base::sys::rfc3339;
 
-use super::{
-    ask::{answer, limits, obstacle},
-    error::{BackendError, ErrorKind},
-    host::reboot_packages,
-    keep::{Keep, finish_kept},
-    source::Tree,
-    threshold::Threshold,
-    update_applied::{UpdateApplied, reboot_wanted, sentence, word},
-    update_history::{UpdateHistory, update_runs},
-};
+use super::access_filter::Threshold;
+use super::error::{BackendError, ErrorKind};
+use super::host::reboot_packages;
+use super::long_work::{Keep, finish_kept};
+use super::request::{answer, limits, obstacle};
+use super::source::Tree;
+use super::update_applied::{UpdateApplied, reboot_wanted, sentence, word};
+use super::update_history::{UpdateHistory, update_runs};
 
 /// The timeout for reading apt's lists, which takes a small host many seconds.
 const QUESTION: Duration = Duration::from_mins(2);

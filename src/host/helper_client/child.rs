@@ -213,7 +213,7 @@ async fn watch(recipe: Recipe, first: Alive, mut stopped: oneshot::Receiver<()>)
 mod tests {
     use super::*;
     use gatewren_base::sys::{process, terminate};
-    use gatewren_wire::exec::{Command, Ending, Limits, Operation, Program};
+    use gatewren_wire::operations::{Command, Ending, Limits, Operation, Program};
     use std::path::PathBuf;
 
     const TRIAL: Told<'static> = Told {

@@ -9,7 +9,7 @@ use super::{
     error::HelperError,
     running::Running,
 };
-use gatewren_wire::exec::{Ending, Frame, KillReason, Limits, Stream};
+use gatewren_wire::operations::{Ending, Frame, KillReason, Limits, Stream};
 
 /// How long beyond its own timeout an operation may take to be killed and reported.
 const KILL_TIME: Duration = Duration::from_secs(15);

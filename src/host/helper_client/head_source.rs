@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use gatewren_wire::exec::AuditHead;
+use gatewren_wire::operations::AuditHead;
 
 /// Returns the head of the audit; `None` before [`HeadSource::set`].
 #[derive(Default)]

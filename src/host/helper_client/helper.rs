@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use gatewren_base::sys::{Requester, current_requester, own_uid};
-use gatewren_wire::exec::{AuditHead, Frame, Limits, Operation, Request};
+use gatewren_wire::operations::{AuditHead, Frame, Limits, Operation, Request};
 
 use super::{
     address::Address,

@@ -17,7 +17,7 @@ pub use finished::{Finished, finish};
 pub use helper::Helper;
 pub use running::Running;
 
-pub use gatewren_wire::exec::{
+pub use gatewren_wire::operations::{
     Answered, AuditHead, Backup, BackupDeed, BackupId, BackupList, BackupTarget, BootName, Changes,
     Command, ContainerName, CountryCode, Deed, DiskName, Ending, Excerpt, FIRMWARE_MARK, FileEntry,
     FileFacts, FileList, FileMatch, FileMatches, FileWritten, Fingerprint, FirmwareDeed,

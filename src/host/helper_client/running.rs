@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
-use gatewren_wire::exec::{Decoder, Frame};
+use gatewren_wire::operations::{Decoder, Frame};
 
 use super::error::HelperError;
 

@@ -9,7 +9,7 @@ use gatewren_base::config::Reach;
 
 use super::containers::{Containers, Look};
 use super::handle::Requests;
-use super::scribe::Scribe;
+use super::writer::Scribe;
 
 /// The interval of glances without an event: addresses and ports change without one, and an event may be lost.
 const GLANCE_EVERY: Duration = Duration::from_secs(30);

@@ -11,7 +11,7 @@ use crate::backends::{Host, HostEvents, HostFacts};
 use super::handle::Requests;
 use super::host_facts::HostDocument;
 use super::pace::Pace;
-use super::scribe::Scribe;
+use super::writer::Scribe;
 
 /// The interval of looks without an event: some facts have no events.
 const LOOK_EVERY: Duration = Duration::from_secs(30);

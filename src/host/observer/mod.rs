@@ -16,7 +16,7 @@
 //!
 //! # The parts of a watcher
 //!
-//! - A [`scribe::Scribe`] for output. `write(&["public", "units"], value)` sets the value; an unchanged value makes
+//! - A [`writer::Scribe`] for output. `write(&["public", "units"], value)` sets the value; an unchanged value makes
 //!   no revision. Each pointer has one watcher that writes at or below it. `available("units", why_not)` records in
 //!   `/public/observer/units` whether this watcher can see anything at all. `note("units", result)` logs a failure
 //!   once, until it changes.
@@ -44,7 +44,6 @@
 #![forbid(unsafe_code)]
 
 mod causes;
-mod complaints;
 mod container_facts;
 mod container_watch;
 mod containers;
@@ -52,16 +51,17 @@ mod handle;
 mod host_facts;
 mod host_watch;
 mod level;
+mod log_limiter;
 mod notices;
 mod pace;
 mod rate;
-mod scribe;
 mod unit_facts;
 mod unit_watch;
 mod units;
 #[cfg(test)]
 mod watched;
 mod watchers;
+mod writer;
 
 pub use handle::ObserverHandle;
 pub use units::Units;

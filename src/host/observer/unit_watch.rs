@@ -7,9 +7,9 @@ use tokio::time::{Instant, sleep_until};
 use crate::backends::{BackendError, UnitEvents, UnitNews};
 
 use super::handle::Requests;
-use super::scribe::Scribe;
 use super::unit_facts;
 use super::units::Units;
+use super::writer::Scribe;
 
 /// The interval of full looks at all units. Signals are not lost; this costs little.
 const LOOK_EVERY: Duration = Duration::from_mins(10);

@@ -11,9 +11,9 @@ use super::container_watch::ContainerWatch;
 use super::handle::{Nudges, ObserverHandle};
 use super::host_watch::HostWatch;
 use super::notices::Notices;
-use super::scribe::Scribe;
 use super::unit_watch::UnitWatch;
 use super::units::Units;
+use super::writer::Scribe;
 
 /// Watches the host and writes its state into the document.
 #[derive(Debug)]

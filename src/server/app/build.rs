@@ -7,22 +7,20 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use super::{
-    bounds::offered,
-    build_error::BuildError,
-    catalog::{Backends, catalog},
-    connect::Connect,
-    directory,
-    front::Front,
-    house::{House, certificate, hosts},
-    job_ends::record_job_ends,
-    limits::{inbox_limits, retention, task_limits},
-    pair::Pairing,
-    scrape::Scrape,
-    serving::Serving,
-};
-use crate::courier::Courier;
+use super::build_error::BuildError;
+use super::catalog::{Backends, catalog};
+use super::connect::Connect;
+use super::directory;
+use super::front::Front;
+use super::helper_capabilities::offered;
+use super::job_ends::record_job_ends;
+use super::limits::{inbox_limits, retention, task_limits};
+use super::pair::Pairing;
+use super::running_server::{House, certificate, hosts};
+use super::scrape::Scrape;
+use super::serving::Serving;
 use crate::dispatch::{Engine, Inbox, SessionDesk, end_abandoned_changes, end_abandoned_tasks};
+use crate::notify::Courier;
 use crate::owner::Site;
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
 use gatewren_base::config::{InForce, Live, Settings};

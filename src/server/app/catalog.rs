@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::courier::Courier;
-use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
+use crate::dispatch::change_tools;
+use crate::dispatch::{SessionDesk, WithChanges, session_tools};
+use crate::notify::Courier;
 use crate::toolsets::{self, StateResources, WithOutputs};
 use gatewren_host::backends::{
     Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup,

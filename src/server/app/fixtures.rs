@@ -10,15 +10,13 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::{
-    build::serving,
-    build_error::BuildError,
-    house::{certificate, hosts},
-    lifecycle::drained,
-    limits::task_limits,
-    serving::Serving,
-    signals::{Asked, Signals},
-};
+use super::build::serving;
+use super::build_error::BuildError;
+use super::lifecycle::drained;
+use super::limits::task_limits;
+use super::running_server::{certificate, hosts};
+use super::serving::Serving;
+use super::signals::{Asked, Signals};
 use crate::dispatch::Engine;
 use crate::transport::Sessions;
 use gatewren_base::config::{Live, Preset, Settings, Tasks};

@@ -7,12 +7,10 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::{
-    house::{House, follow},
-    serving::{Accepting, Serving},
-    signals::{Asked, Signals},
-    watchdog,
-};
+use super::running_server::{House, follow};
+use super::serving::{Accepting, Serving};
+use super::signals::{Asked, Signals};
+use super::watchdog;
 use crate::dispatch::Engine;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::inherited_sockets;

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod audit;
-mod bounds;
 mod build;
 mod build_error;
 mod catalog;
@@ -11,15 +10,16 @@ mod directory;
 #[cfg(feature = "everything")]
 mod fixtures;
 mod front;
-mod herald;
-mod house;
+mod helper_capabilities;
 mod inbox_notices;
 mod job_ends;
 mod lifecycle;
 mod limits;
 mod names;
+mod notifier;
 mod pair;
 mod reload;
+mod running_server;
 mod scrape;
 mod serving;
 mod signals;
@@ -31,14 +31,14 @@ mod tables_classes;
 mod tables_startos;
 mod token_warnings;
 mod watchdog;
-mod watched;
+mod watched_paths;
 
 pub use build::{HelperPlan, Plan, build};
 #[cfg(feature = "everything")]
 pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
-pub use house::{House, certificate};
 pub use lifecycle::{open_sockets, run, turn_away};
 pub use names::{box_addresses, box_names};
+pub use running_server::{House, certificate};
 #[cfg(feature = "everything")]
 pub use stdio::run_fixtures_stdio;
 pub use stdio::run_stdio;

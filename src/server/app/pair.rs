@@ -7,9 +7,9 @@ use hyper::{Request, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
-use gatewren_gate::deeds::redeem_pairing;
 use gatewren_gate::guard::{Guard, Refusal, own_origin};
 use gatewren_gate::http::{Body, Tls, Upload, json as json_response};
+use gatewren_gate::owner_actions::redeem_pairing;
 use gatewren_store::vault::Vault;
 
 /// The maximum size of a body, in bytes.

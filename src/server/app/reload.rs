@@ -2,8 +2,8 @@
 
 use std::sync::PoisonError;
 
-use super::house::{House, certificate, certificate_words};
 use super::limits::{inbox_limits, retention, task_limits};
+use super::running_server::{House, certificate, certificate_words};
 use gatewren_base::config::{Change, Settings};
 use gatewren_base::telemetry;
 use gatewren_gate::guard::Edge;

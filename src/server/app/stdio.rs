@@ -9,12 +9,10 @@ use tokio::task::JoinSet;
 
 #[cfg(feature = "everything")]
 use super::fixtures::Fixtures;
-use super::{
-    house::House,
-    lifecycle::told_again,
-    serving::Serving,
-    signals::{Asked, Signals},
-};
+use super::lifecycle::told_again;
+use super::running_server::House;
+use super::serving::Serving;
+use super::signals::{Asked, Signals};
 use crate::dispatch::Engine;
 use crate::transport::{Ended, serve_stdio};
 use gatewren_base::sys::Secret;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use gatewren_base::sys::{now_ms, rfc3339};
-use gatewren_gate::deeds::expires_soon;
+use gatewren_gate::owner_actions::expires_soon;
 use gatewren_store::state::{Author, Notice, Notifications, State};
 use gatewren_store::vault::{Vault, VaultError};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::house::House;
+use super::running_server::House;
 use crate::dispatch::{Call, Context};
 use gatewren_base::config::Preset;
 use gatewren_base::telemetry::Beat;

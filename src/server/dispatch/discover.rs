@@ -2,12 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    call::{Call, Outcome},
-    engine::Engine,
-    results::Caching,
-    welcome::instructions,
-};
+use super::call::{Call, Outcome};
+use super::engine::Engine;
+use super::instructions::instructions;
+use super::results::Caching;
 use gatewren_wire::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION};
 
 /// A client may cache the answer for an hour, because it changes only with an upgrade.

@@ -6,17 +6,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{
-    call::{Context, Outcome},
-    inbox::{Inbox, InboxLimits},
-    interests::Since,
-    listing::Listings,
-    owner_waits::OwnerWaits,
-    results::{self, Caching},
-    sealed::Sealer,
-    task_store::{MemoryTasks, TaskStore},
-    tasks::{TaskLimits, Tasks},
-};
+use super::call::{Context, Outcome};
+use super::changes::inbox::{Inbox, InboxLimits};
+use super::changes::owner_waits::OwnerWaits;
+use super::listing::Listings;
+use super::results;
+use super::results::Caching;
+use super::signed_state::Sealer;
+use super::subscriptions::interests::Since;
+use super::tasks::store::{MemoryTasks, TaskStore};
+use super::tasks::table::{TaskLimits, Tasks};
 use gatewren_base::telemetry::Metrics;
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::Confirmations;

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{
-    call::{Call, Outcome, Reply},
-    complete, discover,
-    engine::Engine,
-    listen, prompts, resources, task_methods, tool_list, tools,
-};
+use super::call::{Call, Outcome, Reply};
+use super::engine::Engine;
+use super::subscriptions::listen;
+use super::tasks::methods;
+use super::{complete, discover, prompts, resources, tool_list, tools};
 use gatewren_wire::protocol::{Params, RpcError, ServerCapabilities};
 use gatewren_wire::registry::Risk;
 
@@ -37,9 +36,9 @@ const METHODS: &[Row] = &[
     ("prompts/list",             |o| o.prompts,    Now(prompts::list)),
     ("prompts/get",              |o| o.prompts,    Later(prompts::get)),
     ("completion/complete",      |o| o.completions,Now(complete::complete)),
-    ("tasks/get",                |o| o.tasks,      Now(task_methods::get)),
-    ("tasks/update",             |o| o.tasks,      Now(task_methods::update)),
-    ("tasks/cancel",             |o| o.tasks,      Now(task_methods::cancel)),
+    ("tasks/get",                |o| o.tasks,      Now(methods::get)),
+    ("tasks/update",             |o| o.tasks,      Now(methods::update)),
+    ("tasks/cancel",             |o| o.tasks,      Now(methods::cancel)),
     ("subscriptions/listen",     listens,          Later(listening)),
 ];
 
@@ -95,7 +94,7 @@ impl Engine {
 mod tests {
     use tokio::sync::watch;
 
-    use super::super::tasks::TaskLimits;
+    use super::super::tasks::table::TaskLimits;
     use super::*;
     use gatewren_wire::protocol::Implementation;
     use gatewren_wire::registry::Catalog;

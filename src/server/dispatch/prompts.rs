@@ -4,15 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    call::{Call, Outcome, Reply},
-    engine::Engine,
-    reference,
-    resources::cursor,
-    results::Caching,
-    rounds,
-    tools::look,
-};
+use super::call::{Call, Outcome, Reply};
+use super::engine::Engine;
+use super::resources::cursor;
+use super::results::Caching;
+use super::tools::look;
+use super::{elicitation, reference};
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::sees;
 use gatewren_wire::protocol::{RpcError, page};
@@ -56,16 +53,16 @@ pub(super) fn is_there(engine: &Engine, who: &Principal, prompt: &PromptRow) -> 
 }
 
 async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<Outcome, RpcError> {
-    let name = rounds::name(&call.params)?;
+    let name = elicitation::name(&call.params)?;
     let row = engine.catalog.prompt(name).cloned();
     let row = row.filter(|row| is_there(engine, &call.context.who, row));
     let row = row.ok_or_else(|| {
         RpcError::invalid_params(format!("unknown prompt: {name}; prompts/list lists them"))
     })?;
-    let (inputs, binding) = rounds::inputs(engine, &mut call, true)?;
-    let arguments = rounds::arguments(&mut call.params)?;
+    let (inputs, binding) = elicitation::inputs(engine, &mut call, true)?;
+    let arguments = elicitation::arguments(&mut call.params)?;
     required(&row, &arguments)?;
-    let cx = rounds::surroundings(&call, reference::next(), inputs);
+    let cx = elicitation::surroundings(&call, reference::next(), inputs);
     let call = Arc::new(call);
     let (house, asked) = (engine.clone(), call.clone());
     let cx =
@@ -78,7 +75,7 @@ async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<Outcome, RpcError
             }
             Ok(engine.complete(Value::Object(result), Caching::None))
         }
-        Err(Interruption::Ask(question)) => rounds::ask(engine, &call, &binding, question),
+        Err(Interruption::Ask(question)) => elicitation::ask(engine, &call, &binding, question),
         Err(Interruption::Failed(error)) => Err(RpcError::invalid_params(error.to_string())),
         Err(Interruption::Propose(_)) => Err(RpcError::internal(&reference::next())),
         Err(Interruption::Rpc(error)) => Err(error),

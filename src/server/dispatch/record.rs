@@ -7,12 +7,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{
-    call::{Call, Context},
-    engine::Engine,
-    reference,
-    under_way::UnderWay,
-};
+use super::call::{Call, Context};
+use super::engine::Engine;
+use super::in_flight::UnderWay;
+use super::reference;
 use gatewren_base::telemetry::Metrics;
 use gatewren_gate::policy::{Verdict, mode};
 use gatewren_store::vault::{AuditId, Entry, Outcome, Promise, Vault};

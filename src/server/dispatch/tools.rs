@@ -5,20 +5,18 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::{
-    call::{Call, Outcome, Reply},
-    confirm::{Round, confirm},
-    ended::{Ended, Stop},
-    engine::Engine,
-    handover::{Answered, Handover},
-    long_call,
-    proposals::offers,
-    record::Record,
-    reference,
-    rounds::{Binding, arguments, ask, inputs, name, surroundings},
-    task_methods::declared,
-    to_owner::{Proposed, propose_other, put_into_inbox},
-};
+use super::call::{Call, Outcome, Reply};
+use super::changes::confirm::{Round, confirm};
+use super::changes::owner_approval::{Proposed, propose_other, put_into_inbox};
+use super::changes::proposals::offers;
+use super::elicitation::{Binding, arguments, ask, inputs, name, surroundings};
+use super::engine::Engine;
+use super::record::Record;
+use super::reference;
+use super::tasks::call_end::{Ended, Stop};
+use super::tasks::long_call;
+use super::tasks::methods::declared;
+use super::tasks::promotion::{Answered, Handover};
 use gatewren_base::sys::{Requester, on_behalf_of};
 use gatewren_base::telemetry::redact_text;
 use gatewren_gate::policy::{Verdict, confirms, judge, sees};

@@ -8,15 +8,16 @@ use super::agents::token_page;
 use super::audit::calls_table;
 use super::confirm::confirm;
 use super::frame::{Tab, proof};
+use super::page_error::Trouble;
 use super::parts::{name, notice, time, time_or};
 use super::site::{Asked, Made, done};
-use super::trouble::Trouble;
-use super::words;
+use super::texts;
 use gatewren_base::config::Policy;
 use gatewren_base::sys::now_ms;
 use gatewren_gate::auth::{AuthError, policy_of};
-use gatewren_gate::deeds::{self, Outlook, change_lines, expires_soon, loosens, standing};
 use gatewren_gate::http::Body;
+use gatewren_gate::owner_actions;
+use gatewren_gate::owner_actions::{Outlook, change_lines, expires_soon, loosens, standing};
 use gatewren_store::vault::{Agent, AuditReader, AuditWanted};
 
 /// The number of its calls that are listed; the audit has all.
@@ -41,23 +42,23 @@ fn found(asked: &Asked<'_>, id: &str) -> Result<Agent, Trouble> {
 pub async fn change(asked: &Asked<'_>, id: &str) -> Made {
     let before = found(asked, id)?;
     if before.revoked_ms.is_some() {
-        return Err(Trouble::Refused(words::REVOKED_ALREADY.to_owned()));
+        return Err(Trouble::Refused(texts::REVOKED_ALREADY.to_owned()));
     }
     let with = (&asked.site.vault, &asked.hand());
     match asked.visit.field("do").as_deref() {
         Some("revoke") => {
-            deeds::revoke(with, &before).await?;
+            owner_actions::revoke(with, &before).await?;
             Ok(done("/owner/agents", "revoked"))
         }
         Some("rotate") => {
             if let Some(page) = confirm(asked).await? {
                 return Ok(page);
             }
-            let token = deeds::rotate(with, &before).await?;
-            token_page(asked, &before, token.expose(), words::TOKEN_ROTATED)
+            let token = owner_actions::rotate(with, &before).await?;
+            token_page(asked, &before, token.expose(), texts::TOKEN_ROTATED)
         }
         Some(word @ ("preview" | "save")) => edit(asked, &before, word == "save").await,
-        _ => Err(Trouble::Refused(words::NO_SUCH_DEED.to_owned())),
+        _ => Err(Trouble::Refused(texts::NO_SUCH_DEED.to_owned())),
     }
 }
 
@@ -77,7 +78,7 @@ async fn edit(asked: &Asked<'_>, before: &Agent, save: bool) -> Result<Response<
     {
         return Ok(page);
     }
-    let changes = deeds::edit((&asked.site.vault, &asked.hand()), before, &after).await?;
+    let changes = owner_actions::edit((&asked.site.vault, &asked.hand()), before, &after).await?;
     let said = if changes.is_empty() {
         "unchanged"
     } else {
@@ -99,7 +100,7 @@ fn shown(
     let offered = site.tools()?;
     let is_preview = agent != after;
     let outlook = policy_of(after).map(|policy| Outlook::of(after, policy, &spaces, &offered));
-    let changes = is_preview.then(|| deeds::changes_between(agent, after));
+    let changes = is_preview.then(|| owner_actions::changes_between(agent, after));
     let unreadable = Wanted::default();
     let content = html! {
         h1 { (name(&agent.name)) }
@@ -107,14 +108,14 @@ fn shown(
         @if let Some(words) = wrong { (notice(words, true)) }
         @if let Some(changes) = &changes {
             section class="notice" {
-                h2 { (words::PREVIEW) }
-                @if changes.is_empty() { p { (words::NOTHING_DIFFERS) } }
+                h2 { (texts::PREVIEW) }
+                @if changes.is_empty() { p { (texts::NOTHING_DIFFERS) } }
                 ul { @for line in change_lines(changes) { li { (name(line.trim())) } } }
             }
         }
         section { (facts(agent, standing(agent, &spaces).refused.as_ref())) }
         section {
-            h2 { @if is_preview { (words::WOULD_SEE) } @else { (words::SEES) } }
+            h2 { @if is_preview { (texts::WOULD_SEE) } @else { (texts::SEES) } }
             @match &outlook {
                 Ok(outlook) => (seen(outlook)),
                 Err(cause) => (notice(&cause.to_string(), true)),
@@ -122,19 +123,19 @@ fn shown(
         }
         @if agent.revoked_ms.is_none() {
             section {
-                h2 { (words::EDIT) }
+                h2 { (texts::EDIT) }
                 form method="post" action=(super::agents::path(agent)) {
                     (proof(asked.session))
                     (fields(wanted.unwrap_or(&unreadable), &spaces, false))
                     div class="row" {
-                        button name="do" value="preview" class="plain" { (words::PREVIEW) }
-                        button name="do" value="save" { (words::SAVE) }
+                        button name="do" value="preview" class="plain" { (texts::PREVIEW) }
+                        button name="do" value="save" { (texts::SAVE) }
                     }
                 }
             }
             (token_forms(asked, agent))
         }
-        section { h2 { (words::LAST_CALLS) } (last_calls(asked, agent)?) }
+        section { h2 { (texts::LAST_CALLS) } (last_calls(asked, agent)?) }
     };
     asked.page(Tab::Agents, &agent.name, false, content)
 }
@@ -142,47 +143,47 @@ fn shown(
 fn facts(agent: &Agent, refused: Option<&AuthError>) -> Markup {
     html! {
         @if let Some(why) = refused { (notice(&why.to_string(), true)) }
-        @if expires_soon(agent, now_ms()).is_some() { (notice(words::EXPIRES_SOON, true)) }
+        @if expires_soon(agent, now_ms()).is_some() { (notice(texts::EXPIRES_SOON, true)) }
         dl {
-            dt { (words::ID) } dd { code { (agent.id) } }
-            dt { (words::POLICY) } dd { (agent.preset.as_str()) }
-            dt { (words::SPACE) } dd { (name(agent.space.as_deref().unwrap_or("-"))) }
-            dt { (words::ADDED) } dd { (time(agent.created_ms)) }
-            dt { (words::EXPIRES) } dd { (time_or(agent.expires_ms, words::NO_END)) }
-            dt { (words::LAST_USED) } dd { (time_or(agent.last_used_ms, words::NEVER)) }
-            @if let Some(ms) = agent.revoked_ms { dt { (words::REVOKED) } dd { (time(ms)) } }
+            dt { (texts::ID) } dd { code { (agent.id) } }
+            dt { (texts::POLICY) } dd { (agent.preset.as_str()) }
+            dt { (texts::SPACE) } dd { (name(agent.space.as_deref().unwrap_or("-"))) }
+            dt { (texts::ADDED) } dd { (time(agent.created_ms)) }
+            dt { (texts::EXPIRES) } dd { (time_or(agent.expires_ms, texts::NO_END)) }
+            dt { (texts::LAST_USED) } dd { (time_or(agent.last_used_ms, texts::NEVER)) }
+            @if let Some(ms) = agent.revoked_ms { dt { (texts::REVOKED) } dd { (time(ms)) } }
         }
     }
 }
 
 fn seen(outlook: &Outlook) -> Markup {
     html! {
-        @if outlook.tools.is_empty() { p { (words::NO_TOOLS) } }
+        @if outlook.tools.is_empty() { p { (texts::NO_TOOLS) } }
         @for (mode, tools) in &outlook.tools {
             details {
-                summary { (tools.len()) " " (words::TOOLS_WHOSE_CALLS) " " (words::mode(*mode)) }
+                summary { (tools.len()) " " (texts::TOOLS_WHOSE_CALLS) " " (texts::mode(*mode)) }
                 p { code { (tools.join(" ")) } }
             }
         }
         @if !outlook.off.is_empty() {
             details {
-                summary { (outlook.off.len()) " " (words::TOOLS_OFF) }
+                summary { (outlook.off.len()) " " (texts::TOOLS_OFF) }
                 p { @for (class, tool) in &outlook.off { code { (tool) } " (" (class) ") " } }
             }
         }
-        p class="soft" { (outlook.hidden) " " (words::TOOLS_HIDDEN) }
+        p class="soft" { (outlook.hidden) " " (texts::TOOLS_HIDDEN) }
     }
 }
 
 fn token_forms(asked: &Asked<'_>, agent: &Agent) -> Markup {
     html! {
         section {
-            h2 { (words::TOKEN) }
-            p { (words::TOKEN_HOW) }
+            h2 { (texts::TOKEN) }
+            p { (texts::TOKEN_HOW) }
             form method="post" action=(super::agents::path(agent)) class="row" {
                 (proof(asked.session))
-                button name="do" value="rotate" class="plain" { (words::ROTATE) }
-                button name="do" value="revoke" class="bad" { (words::REVOKE) }
+                button name="do" value="rotate" class="plain" { (texts::ROTATE) }
+                button name="do" value="revoke" class="bad" { (texts::REVOKE) }
             }
         }
     }
@@ -200,11 +201,11 @@ fn last_calls(asked: &Asked<'_>, agent: &Agent) -> Result<Markup, Trouble> {
     let refused = audit.calls(&wanted(Some("refused"), CALLS))?;
     let all = format!("/owner/audit?agent={}", agent.id);
     Ok(html! {
-        (calls_table(words::LAST_CALLS, &calls, audit.run_after()?))
-        p { a href=(all) { (words::ALL_CALLS) } }
+        (calls_table(texts::LAST_CALLS, &calls, audit.run_after()?))
+        p { a href=(all) { (texts::ALL_CALLS) } }
         @if !refused.is_empty() {
-            h2 { (words::REFUSALS) }
-            (calls_table(words::REFUSALS, &refused, audit.run_after()?))
+            h2 { (texts::REFUSALS) }
+            (calls_table(texts::REFUSALS, &refused, audit.run_after()?))
         }
     })
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::words;
+use super::texts;
 use gatewren_base::config::{
     Glob, Mode, Network, Overrides, Policy, Preset, Risk, Spaces, WHOLE_BOX,
 };
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::auth::Admission;
-use gatewren_gate::deeds::{Expiry, chosen_space, fit_name};
 use gatewren_gate::guard::Visit;
+use gatewren_gate::owner_actions::{Expiry, chosen_space, fit_name};
 use gatewren_store::vault::Agent;
 
 /// The maximum number of entries of a typed list; more are rejected.
@@ -106,7 +106,7 @@ impl Wanted {
     fn preset(&self) -> Result<Preset, String> {
         self.preset
             .parse()
-            .map_err(|_| words::CHOOSE_POLICY.to_owned())
+            .map_err(|_| texts::CHOOSE_POLICY.to_owned())
     }
 
     fn space(&self, spaces: &Spaces) -> Result<String, String> {
@@ -124,7 +124,7 @@ impl Wanted {
         overrides.networks = list::<Network>(&self.networks)?;
         overrides.modes.clear();
         for (risk, mode) in self.modes.iter().filter(|(_, mode)| !mode.is_empty()) {
-            let mode: Mode = mode.parse().map_err(|_| words::CHOOSE_MODE.to_owned())?;
+            let mode: Mode = mode.parse().map_err(|_| texts::CHOOSE_MODE.to_owned())?;
             overrides.modes.insert(*risk, mode);
         }
         Ok(overrides)
@@ -135,7 +135,7 @@ impl Wanted {
 fn expires_text(agent: &Agent) -> String {
     agent
         .expires_ms
-        .map_or_else(|| words::EXPIRES_NEVER.to_owned(), rfc3339)
+        .map_or_else(|| texts::EXPIRES_NEVER.to_owned(), rfc3339)
 }
 
 fn mode_field(risk: Risk) -> String {
@@ -159,7 +159,7 @@ fn list<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<Option<Vec<T>
     let all: Result<Vec<T>, T::Err> = words.map(str::parse).collect();
     let all = all.map_err(|error| error.to_string())?;
     if all.len() > MAX_LISTED {
-        return Err(words::TOO_MANY_LISTED.to_owned());
+        return Err(texts::TOO_MANY_LISTED.to_owned());
     }
     Ok(Some(all).filter(|all| !all.is_empty()))
 }
@@ -168,25 +168,25 @@ fn list<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<Option<Vec<T>
 pub fn fields(wanted: &Wanted, spaces: &Spaces, is_new: bool) -> Markup {
     html! {
         div class="field" {
-            label for="name" { (words::NAME) }
+            label for="name" { (texts::NAME) }
             input type="text" id="name" name="name" value=(wanted.name) maxlength="64" autocomplete="off" required;
         }
         (presets(wanted, is_new))
         (space(wanted, spaces))
         div class="field" {
-            label for="expires" { (words::EXPIRES) }
-            input type="text" id="expires" name="expires" value=(wanted.expires) placeholder=(words::EXPIRES_EXAMPLE)
+            label for="expires" { (texts::EXPIRES) }
+            input type="text" id="expires" name="expires" value=(wanted.expires) placeholder=(texts::EXPIRES_EXAMPLE)
                 aria-describedby="expires-how" autocomplete="off";
             p class="soft" id="expires-how" {
-                (words::EXPIRES_HOW) " " @if is_new { (words::EXPIRES_NEW) } @else { (words::EXPIRES_KEPT) }
+                (texts::EXPIRES_HOW) " " @if is_new { (texts::EXPIRES_NEW) } @else { (texts::EXPIRES_KEPT) }
             }
         }
         details open[!is_new] {
-            summary { (words::DIFFERS) }
+            summary { (texts::DIFFERS) }
             (modes(wanted))
-            (listed("toolsets", words::TOOLSETS, &wanted.toolsets, words::TOOLSETS_HOW))
-            (listed("containers", words::CONTAINERS, &wanted.containers, words::CONTAINERS_HOW))
-            (listed("networks", words::NETWORKS, &wanted.networks, words::NETWORKS_HOW))
+            (listed("toolsets", texts::TOOLSETS, &wanted.toolsets, texts::TOOLSETS_HOW))
+            (listed("containers", texts::CONTAINERS, &wanted.containers, texts::CONTAINERS_HOW))
+            (listed("networks", texts::NETWORKS, &wanted.networks, texts::NETWORKS_HOW))
         }
     }
 }
@@ -194,13 +194,13 @@ pub fn fields(wanted: &Wanted, spaces: &Spaces, is_new: bool) -> Markup {
 fn presets(wanted: &Wanted, is_new: bool) -> Markup {
     html! {
         fieldset {
-            legend { (words::POLICY) }
+            legend { (texts::POLICY) }
             @for preset in Preset::ALL {
                 @let is_it = wanted.preset == preset.as_str()
                     || (is_new && wanted.preset.is_empty() && preset == Preset::Observe);
                 div class="choice" {
                     input type="radio" id=(preset.as_str()) name="policy" value=(preset.as_str()) checked[is_it] required;
-                    label for=(preset.as_str()) { strong { (preset.as_str()) } " " (words::preset(preset)) }
+                    label for=(preset.as_str()) { strong { (preset.as_str()) } " " (texts::preset(preset)) }
                 }
             }
         }
@@ -211,14 +211,14 @@ fn space(wanted: &Wanted, spaces: &Spaces) -> Markup {
     let known = spaces.contains_key(&wanted.space) || wanted.space == WHOLE_BOX;
     html! {
         div class="field" {
-            label for="space" { (words::SPACE) }
+            label for="space" { (texts::SPACE) }
             select id="space" name="space" required {
                 @if !known && !wanted.space.is_empty() {
-                    option value=(wanted.space) selected { (wanted.space) " " (words::NO_SUCH_SPACE) }
+                    option value=(wanted.space) selected { (wanted.space) " " (texts::NO_SUCH_SPACE) }
                 }
-                @if !spaces.is_empty() && wanted.space.is_empty() { option value="" { (words::CHOOSE) } }
+                @if !spaces.is_empty() && wanted.space.is_empty() { option value="" { (texts::CHOOSE) } }
                 @for name in spaces.keys() { option value=(name) selected[*name == wanted.space] { (name) } }
-                option value=(WHOLE_BOX) selected[wanted.space == WHOLE_BOX] { (words::WHOLE_BOX) }
+                option value=(WHOLE_BOX) selected[wanted.space == WHOLE_BOX] { (texts::WHOLE_BOX) }
             }
         }
     }
@@ -227,16 +227,16 @@ fn space(wanted: &Wanted, spaces: &Spaces) -> Markup {
 fn modes(wanted: &Wanted) -> Markup {
     html! {
         fieldset {
-            legend { (words::CLASSES) }
+            legend { (texts::CLASSES) }
             @for risk in Risk::ALL {
                 @let said = wanted.modes.get(&risk).map(String::as_str).unwrap_or_default();
                 div class="field" {
-                    label for=(mode_field(risk)) { (risk.as_str()) " " span class="soft" { (words::risk(risk)) } }
+                    label for=(mode_field(risk)) { (risk.as_str()) " " span class="soft" { (texts::risk(risk)) } }
                     select id=(mode_field(risk)) name=(mode_field(risk)) {
-                        option value="" { (words::AS_POLICY_SAYS) }
+                        option value="" { (texts::AS_POLICY_SAYS) }
                         @for mode in Mode::ALL {
                             option value=(mode.as_str()) selected[said == mode.as_str()] {
-                                (mode.as_str()) ": " (words::mode(mode))
+                                (mode.as_str()) ": " (texts::mode(mode))
                             }
                         }
                     }

@@ -8,12 +8,12 @@ use super::agent_form::{Wanted, fields};
 use super::confirm::confirm;
 use super::connect::{authority_file, mcp_url};
 use super::frame::{Tab, proof};
+use super::page_error::Trouble;
 use super::parts::{name, notice, table, time_or};
 use super::site::{Asked, Made};
-use super::trouble::Trouble;
-use super::words;
+use super::texts;
 use gatewren_base::sys::now_ms;
-use gatewren_gate::deeds::{AUTHORITY_FILE, Way, admit, expires_soon, snippets, standing};
+use gatewren_gate::owner_actions::{AUTHORITY_FILE, Way, admit, expires_soon, snippets, standing};
 use gatewren_store::vault::Agent;
 
 /// Renders the page.
@@ -37,42 +37,42 @@ fn listed(asked: &Asked<'_>, wanted: &Wanted, wrong: Option<&str>) -> Made {
                 td { (name(agent.space.as_deref().unwrap_or("-"))) }
                 td {
                     (standing(agent, &spaces).word)
-                    @if expires_soon(agent, now_ms()).is_some() { ", " (words::SOON) }
+                    @if expires_soon(agent, now_ms()).is_some() { ", " (texts::SOON) }
                 }
-                td { (time_or(agent.last_used_ms, words::NEVER)) }
+                td { (time_or(agent.last_used_ms, texts::NEVER)) }
             } }
         }
     };
     let content = html! {
-        h1 { (words::AGENTS) }
+        h1 { (texts::AGENTS) }
         (asked.said())
-        @if current.is_empty() { p { (words::NO_AGENTS) } } @else { (listing(words::AGENTS, &rows(&current))) }
+        @if current.is_empty() { p { (texts::NO_AGENTS) } } @else { (listing(texts::AGENTS, &rows(&current))) }
         section {
-            h2 { (words::NEW_AGENT) }
+            h2 { (texts::NEW_AGENT) }
             @if let Some(words) = wrong { (notice(words, true)) }
             form method="post" action="/owner/agents" {
                 (proof(asked.session))
                 (fields(wanted, &spaces, true))
-                div class="row" { button { (words::ADD_AGENT) } }
+                div class="row" { button { (texts::ADD_AGENT) } }
             }
         }
         @if !gone.is_empty() {
             details {
-                summary { (words::REVOKED_AGENTS) }
-                (listing(words::REVOKED_AGENTS, &rows(&gone)))
+                summary { (texts::REVOKED_AGENTS) }
+                (listing(texts::REVOKED_AGENTS, &rows(&gone)))
             }
         }
     };
-    asked.page(Tab::Agents, words::AGENTS, false, content)
+    asked.page(Tab::Agents, texts::AGENTS, false, content)
 }
 
 fn listing(label: &str, rows: &Markup) -> Markup {
     let heads = [
-        words::NAME,
-        words::POLICY,
-        words::SPACE,
-        words::STATE,
-        words::LAST_USED,
+        texts::NAME,
+        texts::POLICY,
+        texts::SPACE,
+        texts::STATE,
+        texts::LAST_USED,
     ];
     table(label, &heads, rows)
 }
@@ -93,7 +93,7 @@ pub async fn add(asked: &Asked<'_>) -> Made {
         return Ok(page);
     }
     let (agent, token) = admit((&asked.site.vault, &asked.hand()), admission).await?;
-    token_page(asked, &agent, token.expose(), words::AGENT_ADDED)
+    token_page(asked, &agent, token.expose(), texts::AGENT_ADDED)
 }
 
 /// Renders a token, which is shown only here, with a snippet for each client.
@@ -110,28 +110,28 @@ pub fn token_page(asked: &Asked<'_>, agent: &Agent, token: &str, words: &str) ->
         h1 { (name(&agent.name)) }
         (notice(words, false))
         section {
-            h2 { (words::TOKEN) }
-            p { (words::TOKEN_ONCE) }
-            p { (words::VALID_UNTIL) ": " (time_or(agent.expires_ms, words::NO_END)) }
+            h2 { (texts::TOKEN) }
+            p { (texts::TOKEN_ONCE) }
+            p { (texts::VALID_UNTIL) ": " (time_or(agent.expires_ms, texts::NO_END)) }
             pre id="token" { (token) }
-            button type="button" class="plain" data-copy="token" data-done=(words::COPIED) hidden { (words::COPY) }
-            div class="qr" role="img" aria-label=(words::QR) { (qr(token)?) }
+            button type="button" class="plain" data-copy="token" data-done=(texts::COPIED) hidden { (texts::COPY) }
+            div class="qr" role="img" aria-label=(texts::QR) { (qr(token)?) }
         }
         section {
-            h2 { (words::CLIENTS) }
-            @if authority.is_some() { p { (words::AUTHORITY_FIRST) " " a href="/owner/connect" { (words::CONNECT) } } }
+            h2 { (texts::CLIENTS) }
+            @if authority.is_some() { p { (texts::AUTHORITY_FIRST) " " a href="/owner/connect" { (texts::CONNECT) } } }
             @for snippet in snippets(&way) {
                 details {
                     summary { (snippet.title) }
-                    p class="soft" { (words::GOES_INTO) " " (snippet.place) }
+                    p class="soft" { (texts::GOES_INTO) " " (snippet.place) }
                     @for need in &snippet.needs { p class="soft" { (need) } }
                     pre id=(format!("snippet-{}", snippet.client)) { (snippet.text) }
-                    button type="button" class="plain" data-copy=(format!("snippet-{}", snippet.client)) data-done=(words::COPIED)
-                        hidden { (words::COPY) }
+                    button type="button" class="plain" data-copy=(format!("snippet-{}", snippet.client)) data-done=(texts::COPIED)
+                        hidden { (texts::COPY) }
                 }
             }
         }
-        p { a href=(path(agent)) { (words::TO_AGENT) } }
+        p { a href=(path(agent)) { (texts::TO_AGENT) } }
     };
     asked.page(Tab::Agents, &agent.name, false, content)
 }

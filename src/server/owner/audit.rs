@@ -8,12 +8,12 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::frame::{Tab, guarded};
+use super::page_error::Trouble;
 use super::parts::{inert, name, notice, table, time};
 use super::site::{Asked, Made};
-use super::trouble::Trouble;
-use super::words;
-use gatewren_gate::deeds::{CallStatus, Moment, export_header};
+use super::texts;
 use gatewren_gate::http::Body;
+use gatewren_gate::owner_actions::{CallStatus, Moment, export_header};
 use gatewren_store::vault::{AuditCall, AuditLine, AuditReader, AuditWanted, Chain, Exact};
 
 /// The number of calls that are listed; an earlier time shows earlier ones.
@@ -24,11 +24,11 @@ const MAX_EXPORT: usize = 64 << 20;
 
 /// The fields that calls can be filtered by.
 const FIELDS: [(&str, &str); 5] = [
-    ("agent", words::AGENT),
-    ("tool", words::TOOL),
-    ("target", words::TARGET),
-    ("decision", words::DECISION),
-    ("outcome", words::OUTCOME),
+    ("agent", texts::AGENT),
+    ("tool", texts::TOOL),
+    ("target", texts::TARGET),
+    ("decision", texts::DECISION),
+    ("outcome", texts::OUTCOME),
 ];
 
 /// Renders the page.
@@ -62,25 +62,25 @@ pub async fn page(asked: &Asked<'_>) -> Made {
     });
     let (calls, run_after, chain) = read.await.map_err(|_| Trouble::Unavailable)??;
     let content = html! {
-        h1 { (words::AUDIT) }
+        h1 { (texts::AUDIT) }
         @if let Some(words) = &wrong { (notice(words, true)) }
         @if let Some(chain) = &chain { (chain_words(chain)) }
         form method="get" action="/owner/audit" {
             div class="search" {
                 @for (id, label) in FIELDS { (search_field(asked, id, label)) }
-                (search_field(asked, "since", words::SINCE))
-                (search_field(asked, "until", words::BEFORE))
-                button { (words::SEARCH) }
+                (search_field(asked, "since", texts::SINCE))
+                (search_field(asked, "until", texts::BEFORE))
+                button { (texts::SEARCH) }
             }
         }
         p class="row" {
-            a class="button plain" href="/owner/audit?verify=1" { (words::VERIFY) }
-            a class="button plain" href="/owner/audit/export" download="gatewren-audit.jsonl" { (words::EXPORT) }
+            a class="button plain" href="/owner/audit?verify=1" { (texts::VERIFY) }
+            a class="button plain" href="/owner/audit/export" download="gatewren-audit.jsonl" { (texts::EXPORT) }
         }
-        (calls_table(words::AUDIT, &calls, run_after))
-        @if calls.len() >= LISTED as usize { p class="soft" { (words::MORE_CALLS) } }
+        (calls_table(texts::AUDIT, &calls, run_after))
+        @if calls.len() >= LISTED as usize { p class="soft" { (texts::MORE_CALLS) } }
     };
-    asked.page(Tab::Audit, words::AUDIT, false, content)
+    asked.page(Tab::Audit, texts::AUDIT, false, content)
 }
 
 fn search_field(asked: &Asked<'_>, id: &str, label: &str) -> Markup {
@@ -98,13 +98,13 @@ fn chain_words(chain: &Chain) -> Markup {
         Chain::Intact { rows, trimmed } => {
             let words = format!(
                 "{} {rows} {} {trimmed}",
-                words::CHAIN_INTACT,
-                words::CHAIN_TRIMMED
+                texts::CHAIN_INTACT,
+                texts::CHAIN_TRIMMED
             );
             notice(&words, false)
         }
         Chain::Broken { seq, fault } => notice(
-            &format!("{} {seq}: {}", words::CHAIN_BROKEN, fault.as_str()),
+            &format!("{} {seq}: {}", texts::CHAIN_BROKEN, fault.as_str()),
             true,
         ),
     }
@@ -113,11 +113,11 @@ fn chain_words(chain: &Chain) -> Markup {
 /// Renders a table of calls, a row each.
 pub fn calls_table(label: &str, calls: &[AuditCall], run_after: i64) -> Markup {
     let heads = [
-        words::WHEN,
-        words::AGENT,
-        words::TOOL,
-        words::TARGET,
-        words::OUTCOME,
+        texts::WHEN,
+        texts::AGENT,
+        texts::TOOL,
+        texts::TARGET,
+        texts::OUTCOME,
     ];
     let rows = html! {
         @for call in calls { tr {
@@ -129,7 +129,7 @@ pub fn calls_table(label: &str, calls: &[AuditCall], run_after: i64) -> Markup {
         } }
     };
     html! {
-        @if calls.is_empty() { p { (words::NO_CALLS) } } @else { (table(label, &heads, &rows)) }
+        @if calls.is_empty() { p { (texts::NO_CALLS) } } @else { (table(label, &heads, &rows)) }
     }
 }
 
@@ -149,44 +149,44 @@ pub fn call(asked: &Asked<'_>, id: &str) -> Made {
     let end = call.ended.as_ref();
     let number = |number: Option<i64>| number.map(|number| number.to_string());
     let rows = [
-        (words::ID, Some(call.call.clone())),
-        (words::ROW, Some(call.seq.to_string())),
-        (words::REQUEST, call.request.clone()),
+        (texts::ID, Some(call.call.clone())),
+        (texts::ROW, Some(call.seq.to_string())),
+        (texts::REQUEST, call.request.clone()),
         (
-            words::AGENT,
+            texts::AGENT,
             call.agent_name.clone().or_else(|| call.agent.clone()),
         ),
-        (words::SPACE, call.space.clone()),
-        (words::SESSION, call.session.clone()),
-        (words::ADDRESS, call.address.clone()),
-        (words::TOOL, call.tool.clone()),
-        (words::RISK, call.risk.clone()),
-        (words::TARGET, call.target.clone()),
-        (words::MODE, call.mode.clone()),
-        (words::DECISION, call.decision.clone()),
-        (words::OUTCOME, Some(status.words().to_owned())),
-        (words::TOOK_MS, number(end.and_then(|end| end.duration_ms))),
-        (words::REVISION, number(end.and_then(|end| end.revision))),
+        (texts::SPACE, call.space.clone()),
+        (texts::SESSION, call.session.clone()),
+        (texts::ADDRESS, call.address.clone()),
+        (texts::TOOL, call.tool.clone()),
+        (texts::RISK, call.risk.clone()),
+        (texts::TARGET, call.target.clone()),
+        (texts::MODE, call.mode.clone()),
+        (texts::DECISION, call.decision.clone()),
+        (texts::OUTCOME, Some(status.words().to_owned())),
+        (texts::TOOK_MS, number(end.and_then(|end| end.duration_ms))),
+        (texts::REVISION, number(end.and_then(|end| end.revision))),
         ("SHA-256", call.arguments_sha256.clone()),
     ];
     let content = html! {
         h1 { (text(call.tool.as_ref())) }
         section {
             dl {
-                dt { (words::BEGAN) } dd { (time(ms(call.at_ms))) }
-                @if let Some(end) = end { dt { (words::ENDED_AT) } dd { (time(ms(end.at_ms))) } }
+                dt { (texts::BEGAN) } dd { (time(ms(call.at_ms))) }
+                @if let Some(end) = end { dt { (texts::ENDED_AT) } dd { (time(ms(end.at_ms))) } }
                 @for (what, value) in rows { @if let Some(value) = value { dt { (what) } dd { (name(&value)) } } }
                 @if let Some(change) = &call.change {
-                    dt { (words::CHANGE) } dd { a href=(format!("/owner/changes/{change}")) { (change) } }
+                    dt { (texts::CHANGE) } dd { a href=(format!("/owner/changes/{change}")) { (change) } }
                 }
             }
-            h2 { (words::ARGUMENTS) }
+            h2 { (texts::ARGUMENTS) }
             pre { bdi { (inert(&laid_out(call.arguments.as_deref().unwrap_or("{}")))) } }
             (exact_words(&call))
         }
-        p { a href="/owner/audit" { (words::AUDIT) } }
+        p { a href="/owner/audit" { (texts::AUDIT) } }
     };
-    asked.page(Tab::Audit, words::AUDIT, false, content)
+    asked.page(Tab::Audit, texts::AUDIT, false, content)
 }
 
 /// Renders how to see the exact arguments, if the page does not show them in full.
@@ -195,10 +195,10 @@ fn exact_words(call: &AuditCall) -> Markup {
         @match &call.exact {
             Exact::Shown => {}
             Exact::Sealed(_) => {
-                p { (words::EXACT_SEALED) }
+                p { (texts::EXACT_SEALED) }
                 pre { "sudo gatewren audit show " (call.seq) " --exact" }
             }
-            Exact::None(why) => p class="soft" { (words::EXACT_NONE) " " (name(why)) }
+            Exact::None(why) => p class="soft" { (texts::EXACT_NONE) " " (name(why)) }
         }
     }
 }
@@ -228,7 +228,7 @@ pub fn export(asked: &Asked<'_>) -> Made {
         }
     })?;
     if !is_whole {
-        return Err(Trouble::Refused(words::LARGE_EXPORT.to_owned()));
+        return Err(Trouble::Refused(texts::LARGE_EXPORT.to_owned()));
     }
     let mut response = Response::new(Body::whole(lines));
     let headers = response.headers_mut();

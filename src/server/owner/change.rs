@@ -5,12 +5,12 @@ use maud::{Markup, html};
 use super::change_parts::{about, decision, facts, names, reject};
 use super::frame::Tab;
 use super::grant_form::fields;
+use super::page_error::Trouble;
 use super::parts::{cut, inert, name, time, time_or};
 use super::site::{Asked, Made};
-use super::trouble::Trouble;
-use super::words;
+use super::texts;
 use gatewren_base::sys::exact_line;
-use gatewren_gate::deeds::result_text;
+use gatewren_gate::owner_actions::result_text;
 use gatewren_store::vault::{Change, ChangeStatus};
 
 /// The number of characters of a result that are shown; the command line shows all of it.
@@ -30,36 +30,36 @@ pub fn page(asked: &Asked<'_>, id: &str) -> Made {
         @if change.status == ChangeStatus::Pending { (decision(asked, &change, &fields(&change))) }
         @if change.status == ChangeStatus::Approved { (reject(asked, &change)) }
         section { (history(&change)) }
-        p { a href="/owner" { (words::TO_INBOX) } }
+        p { a href="/owner" { (texts::TO_INBOX) } }
     };
     asked.page(Tab::Inbox, &title, true, content)
 }
 
 fn history(change: &Change) -> Markup {
     let ids = [
-        (words::PROPOSAL, &change.proposed_in),
-        (words::RUN, &change.ran_in),
+        (texts::PROPOSAL, &change.proposed_in),
+        (texts::RUN, &change.ran_in),
     ];
     html! {
-        h2 { (words::HISTORY) }
+        h2 { (texts::HISTORY) }
         dl {
-            dt { (words::ID) } dd { code { (change.id) } }
-            dt { (words::SPACE) } dd { (name(&change.space)) }
-            dt { (words::PROPOSED) } dd { (time(change.created_ms)) }
-            @if change.status.is_open() { dt { (words::EXPIRES) } dd { (time(change.expires_ms)) } }
+            dt { (texts::ID) } dd { code { (change.id) } }
+            dt { (texts::SPACE) } dd { (name(&change.space)) }
+            dt { (texts::PROPOSED) } dd { (time(change.created_ms)) }
+            @if change.status.is_open() { dt { (texts::EXPIRES) } dd { (time(change.expires_ms)) } }
             @if let Some(by) = &change.decided_by {
-                dt { (words::DECIDED) } dd { (time_or(change.decided_ms, "")) ", " (name(by)) }
+                dt { (texts::DECIDED) } dd { (time_or(change.decided_ms, "")) ", " (name(by)) }
             }
-            @if let Some(note) = &change.note { dt { (words::NOTE) } dd { (name(note)) } }
-            @if let Some(words) = &change.words { dt { (words::OUTCOME) } dd { (name(words)) } }
+            @if let Some(note) = &change.note { dt { (texts::NOTE) } dd { (name(note)) } }
+            @if let Some(words) = &change.words { dt { (texts::OUTCOME) } dd { (name(words)) } }
             @for (what, call) in ids {
                 @if let Some(call) = call {
-                    dt { (what) } dd { a href=(format!("/owner/audit/{call}")) { (words::IN_THE_AUDIT) } }
+                    dt { (what) } dd { a href=(format!("/owner/audit/{call}")) { (texts::IN_THE_AUDIT) } }
                 }
             }
         }
         @if let Some(result) = &change.result {
-            h2 { (words::RESULT) }
+            h2 { (texts::RESULT) }
             pre { bdi { (inert(&cut(&result_text(result), RESULT))) } }
         }
     }

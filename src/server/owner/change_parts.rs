@@ -6,12 +6,12 @@ use maud::{Markup, html};
 
 use super::diff::diff;
 use super::frame::proof;
+use super::page_error::Trouble;
 use super::parts::{name, notes, notice, time};
 use super::site::{Asked, Site};
-use super::trouble::Trouble;
-use super::words;
+use super::texts;
 use gatewren_base::sys::{exact_lines, text_notes};
-use gatewren_gate::deeds::{Movement, exact_arguments, movement};
+use gatewren_gate::owner_actions::{Movement, exact_arguments, movement};
 use gatewren_store::vault::{Change, ChangeStatus, hex};
 
 /// The agents' names by their ids.
@@ -59,7 +59,7 @@ fn risk(asked: &Asked<'_>, change: &Change) -> Result<Markup, Trouble> {
     Ok(html! {
         @if let Some(tool) = tool {
             span class="tag warn" { (tool.risk.as_str()) } " "
-            span class="soft" { (words::risk(tool.risk)) }
+            span class="soft" { (texts::risk(tool.risk)) }
         }
     })
 }
@@ -69,14 +69,14 @@ fn rests(change: &Change, moved: &Movement) -> Markup {
     html! {
         p {
             @match moved {
-                Movement::RestsOnNothing => span class="soft" { (words::RESTS_ON_NOTHING) },
-                Movement::None => span class="soft" { (words::HAS_NOT_MOVED) },
+                Movement::RestsOnNothing => span class="soft" { (texts::RESTS_ON_NOTHING) },
+                Movement::None => span class="soft" { (texts::HAS_NOT_MOVED) },
                 Movement::At(revision, by) => span class="warn" {
-                    (words::HAS_MOVED) " " (words::REVISION) " " (revision) ", " (name(by))
+                    (texts::HAS_MOVED) " " (texts::REVISION) " " (revision) ", " (name(by))
                 },
-                Movement::Unknown => span class="warn" { (words::MAY_HAVE_MOVED) },
+                Movement::Unknown => span class="warn" { (texts::MAY_HAVE_MOVED) },
             }
-            span class="soft" { " (" (words::PROPOSED_AT) " " (change.revision) ")" }
+            span class="soft" { " (" (texts::PROPOSED_AT) " " (change.revision) ")" }
         }
     }
 }
@@ -87,7 +87,7 @@ pub fn reject(asked: &Asked<'_>, change: &Change) -> Markup {
         form method="post" action=(path(change)) class="row" {
             (proof(asked.session))
             input type="hidden" name="seen" value=(hex(&change.binding()));
-            button name="do" value="reject" class="bad" { (words::REJECT) }
+            button name="do" value="reject" class="bad" { (texts::REJECT) }
         }
     }
 }
@@ -96,15 +96,15 @@ pub fn reject(asked: &Asked<'_>, change: &Change) -> Markup {
 pub fn decision(asked: &Asked<'_>, change: &Change, grant_form: &Markup) -> Markup {
     html! {
         section {
-            h2 { (words::DECIDE) }
+            h2 { (texts::DECIDE) }
             form method="post" action=(path(change)) {
                 (proof(asked.session))
                 input type="hidden" name="seen" value=(hex(&change.binding()));
                 div class="row" {
-                    button name="do" value="approve" { (words::APPROVE) }
-                    button name="do" value="reject" class="bad" { (words::REJECT) }
+                    button name="do" value="approve" { (texts::APPROVE) }
+                    button name="do" value="reject" class="bad" { (texts::REJECT) }
                     div class="note" {
-                        label for=(format!("note-{}", change.id)) { (words::NOTE) }
+                        label for=(format!("note-{}", change.id)) { (texts::NOTE) }
                         input type="text" id=(format!("note-{}", change.id)) name="note" maxlength="500" autocomplete="off";
                     }
                 }
@@ -124,21 +124,21 @@ pub fn facts(
     let document = asked.site.state.document();
     let risk = risk(asked, change)?;
     Ok(html! {
-        @if change.proven_arguments().is_none() { (notice(words::ALTERED, true)) }
+        @if change.proven_arguments().is_none() { (notice(texts::ALTERED, true)) }
         p {
             (standing(change)) " " (risk)
-            @if change.moved.is_some() { " " span class="tag warn" { (words::MOVED) } }
+            @if change.moved.is_some() { " " span class="tag warn" { (texts::MOVED) } }
         }
         p { (of(names, &change.agent)) ", " (time(change.created_ms)) }
         @if let Some(reason) = &change.reason {
-            p class="soft" { (words::REASON) }
+            p class="soft" { (texts::REASON) }
             blockquote { bdi { (exact_lines(reason)) } }
             (notes(&text_notes(reason)))
         }
-        h3 { (words::WOULD_DO) }
+        h3 { (texts::WOULD_DO) }
         (diff(change, &document.root))
         details {
-            summary { (words::EXACT) }
+            summary { (texts::EXACT) }
             pre { bdi { (exact_arguments(change)) } }
             p class="soft" { "SHA-256 " code { (hex(&change.arguments_sha256)) } }
         }

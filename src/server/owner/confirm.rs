@@ -4,10 +4,10 @@ use hyper::{Response, StatusCode};
 use maud::html;
 
 use super::frame::{Page, Tab};
+use super::page_error::Trouble;
 use super::parts;
 use super::site::Asked;
-use super::trouble::Trouble;
-use super::words;
+use super::texts;
 use gatewren_gate::http::Body;
 
 /// The name of the password field.
@@ -39,21 +39,21 @@ fn page(asked: &Asked<'_>, wrong: Option<&str>) -> Result<Response<Body>, Troubl
     let sent = asked.visit.all_fields().into_iter();
     let sent = sent.filter(|(name, _)| name != FIELD && name != USERNAME);
     let content = html! {
-        h1 { (words::CONFIRM) }
+        h1 { (texts::CONFIRM) }
         @if let Some(words) = wrong { (parts::notice(words, true)) }
-        p { (words::CONFIRM_WHY) }
+        p { (texts::CONFIRM_WHY) }
         form method="post" action=(asked.visit.path()) {
             @for (name, value) in sent { input type="hidden" name=(name) value=(value); }
             input type="hidden" name=(USERNAME) value="owner" autocomplete="username";
             div class="field" {
-                label for=(FIELD) { (words::PASSWORD) }
+                label for=(FIELD) { (texts::PASSWORD) }
                 input type="password" id=(FIELD) name=(FIELD) autocomplete="current-password" required;
             }
-            div class="row" { button { (words::GO_ON) } }
+            div class="row" { button { (texts::GO_ON) } }
         }
     };
     let page = Page {
-        title: words::CONFIRM,
+        title: texts::CONFIRM,
         tab: Some(Tab::Agents),
         waiting: asked.site.waiting()?,
         live: None,

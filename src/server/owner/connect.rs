@@ -7,14 +7,14 @@ use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use maud::{Markup, html};
 
 use super::frame::{Tab, guarded};
+use super::page_error::Trouble;
 use super::profile::profile;
 use super::site::{Asked, Made, Site};
-use super::trouble::Trouble;
-use super::words;
+use super::texts;
 use gatewren_base::config::TlsMode;
-use gatewren_gate::deeds::{AUTHORITY_PEM, How, SYSTEMS};
 use gatewren_gate::guard::Visit;
 use gatewren_gate::http::{Body, Facts};
+use gatewren_gate::owner_actions::{AUTHORITY_PEM, How, SYSTEMS};
 
 /// The authority's certificate, as clients download it.
 pub struct AuthorityFile {
@@ -47,38 +47,38 @@ pub fn page(asked: &Asked<'_>) -> Made {
     let authority = authority_file(asked.site);
     let host = asked.visit.host();
     let content = html! {
-        h1 { (words::CONNECT) }
+        h1 { (texts::CONNECT) }
         section {
-            h2 { (words::ADDRESS_OF_MCP) }
+            h2 { (texts::ADDRESS_OF_MCP) }
             pre id="url" { (mcp_url(asked.visit)) }
-            button type="button" class="plain" data-copy="url" data-done=(words::COPIED) hidden { (words::COPY) }
-            p { (words::TOKEN_FIRST) " " a href="/owner/agents" { (words::AGENTS) } }
+            button type="button" class="plain" data-copy="url" data-done=(texts::COPIED) hidden { (texts::COPY) }
+            p { (texts::TOKEN_FIRST) " " a href="/owner/agents" { (texts::AGENTS) } }
             @if asked.site.live.read(|settings| settings.oauth.enabled) {
-                p { (words::WITHOUT_TOKEN) }
+                p { (texts::WITHOUT_TOKEN) }
                 pre { (connect_url(asked.visit)) }
             }
         }
         @match &authority {
-            None => section { p { (words::OTHERS_VOUCH) } },
+            None => section { p { (texts::OTHERS_VOUCH) } },
             Some(authority) => {
                 section {
-                    h2 { (words::AUTHORITY) }
-                    p { (words::AUTHORITY_WHY) }
+                    h2 { (texts::AUTHORITY) }
+                    p { (texts::AUTHORITY_WHY) }
                     p class="row" {
                         a class="button plain" href="/owner/connect/authority/pem" download="gatewren-ca.pem" { "PEM" }
                         a class="button plain" href="/owner/connect/authority/der" download="gatewren-ca.crt" { "DER (Android, Windows)" }
                         a class="button plain" href="/owner/connect/authority/mobileconfig" { ".mobileconfig (iPhone, iPad, Mac)" }
                     }
-                    p { (words::FINGERPRINT) }
+                    p { (texts::FINGERPRINT) }
                     pre { (authority.facts.fingerprint()) }
-                    p class="soft" { (words::FINGERPRINT_HOW) }
+                    p class="soft" { (texts::FINGERPRINT_HOW) }
                     pre { "sudo openssl x509 -in /var/lib/gatewren/tls/ca.pem -noout -fingerprint -sha256" }
                 }
-                section { h2 { (words::PER_SYSTEM) } (per_system(host)) }
+                section { h2 { (texts::PER_SYSTEM) } (per_system(host)) }
             }
         }
     };
-    asked.page(Tab::Connect, words::CONNECT, false, content)
+    asked.page(Tab::Connect, texts::CONNECT, false, content)
 }
 
 /// Renders the steps for each system. The certificate is downloaded without verification, so its fingerprint is
@@ -88,7 +88,7 @@ fn per_system(host: &str) -> Markup {
         "curl -ko {AUTHORITY_PEM} https://{host}/owner/connect/authority/pem && openssl x509 -in {AUTHORITY_PEM} -noout -fingerprint -sha256"
     );
     html! {
-        p { (words::FETCH_FIRST) }
+        p { (texts::FETCH_FIRST) }
         pre { (fetch) }
         @for system in &SYSTEMS {
             @match system.how {

@@ -5,11 +5,12 @@ use super::confirm::confirm;
 use super::frame::see;
 use super::grant_form::{WantedGrant, second_step};
 use super::inbox_order::InboxPage;
+use super::page_error::Trouble;
 use super::site::{Asked, Made, done};
-use super::trouble::Trouble;
-use super::words;
+use super::texts;
 use gatewren_gate::auth::CommandPrefix;
-use gatewren_gate::deeds::{self, GrantWish, Ruled, Verb, rule};
+use gatewren_gate::owner_actions;
+use gatewren_gate::owner_actions::{GrantWish, Ruled, Verb, rule};
 use gatewren_store::vault::{Change, GrantBound, hex};
 
 /// The maximum length of a note; a longer one is rejected, because the agent reads all of it.
@@ -21,13 +22,13 @@ pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
     let change = shown(asked, id, &visit.field("seen").unwrap_or_default())?;
     let note = visit.field("note").filter(|note| !note.trim().is_empty());
     if note.as_ref().is_some_and(|note| note.len() > MAX_NOTE) {
-        return Err(Trouble::Refused(words::LONG_NOTE.to_owned()));
+        return Err(Trouble::Refused(texts::LONG_NOTE.to_owned()));
     }
     let word = visit.field("do").unwrap_or_default();
     let verb = match word.as_str() {
         "approve" | "grant" => Verb::Approve,
         "reject" => Verb::Reject,
-        _ => return Err(Trouble::Refused(words::NO_SUCH_DEED.to_owned())),
+        _ => return Err(Trouble::Refused(texts::NO_SUCH_DEED.to_owned())),
     };
     // Before anything is decided.
     let wanted = match word.as_str() {
@@ -61,7 +62,7 @@ pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
             bound: wanted.bound,
             span: wanted.span,
         };
-        deeds::grant((vault, &hand), wish).await?;
+        owner_actions::grant((vault, &hand), wish).await?;
     }
     let said = match verb {
         Verb::Approve => "approved",
@@ -76,7 +77,7 @@ pub async fn together(asked: &Asked<'_>) -> Made {
     match asked.visit.field("do").as_deref() {
         Some("approve") => approve_page(asked).await,
         Some("reject") => reject_all(asked).await,
-        _ => Err(Trouble::Refused(words::NO_SUCH_DEED.to_owned())),
+        _ => Err(Trouble::Refused(texts::NO_SUCH_DEED.to_owned())),
     }
 }
 
@@ -131,7 +132,7 @@ fn finish(ruled: Vec<Ruled>, said: &str) -> Made {
 
 /// Ends a grant early.
 pub async fn end_grant(asked: &Asked<'_>, id: &str) -> Made {
-    if deeds::end_grant((&asked.site.vault, &asked.hand()), id).await? {
+    if owner_actions::end_grant((&asked.site.vault, &asked.hand()), id).await? {
         Ok(done("/owner", "grant-ended"))
     } else {
         Err(Trouble::Absent)
@@ -144,6 +145,6 @@ fn shown(asked: &Asked<'_>, id: &str, seen: &str) -> Result<Change, Trouble> {
     if hex(&change.binding()) == seen {
         Ok(change)
     } else {
-        Err(Trouble::Refused(words::CHANGED_SINCE.to_owned()))
+        Err(Trouble::Refused(texts::CHANGED_SINCE.to_owned()))
     }
 }

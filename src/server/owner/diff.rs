@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::parts::{inert, name, notes};
-use super::words;
+use super::texts;
 use gatewren_base::telemetry::redact;
-use gatewren_gate::deeds::{ShownArgument, change_arguments};
+use gatewren_gate::owner_actions::{ShownArgument, change_arguments};
 use gatewren_store::vault::Change;
 
 /// Renders each argument, next to the current value if the state has a member of that name at one of the paths that
@@ -25,7 +25,7 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
     let there: Vec<(&String, &Value)> = there.collect();
     let stands: Vec<&Value> = there.iter().map(|(_, value)| *value).collect();
     html! {
-        @if shown.is_empty() { p class="soft" { (words::NO_ARGUMENTS) } }
+        @if shown.is_empty() { p class="soft" { (texts::NO_ARGUMENTS) } }
         dl {
             // Both are sorted by name.
             @for (argument, (key, wanted)) in shown.iter().zip(&arguments) {
@@ -35,7 +35,7 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
         }
         @for (pointer, value) in &there {
             details {
-                summary { (words::AS_IT_IS) " " (name(pointer)) }
+                summary { (texts::AS_IT_IS) " " (name(pointer)) }
                 pre { bdi { (inert(&pretty(&redact(value)))) } }
             }
         }
@@ -45,9 +45,9 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
 /// Whether an argument is shown as plain text or as JSON.
 fn kind(argument: &ShownArgument) -> &'static str {
     if argument.is_text {
-        words::AS_TEXT
+        texts::AS_TEXT
     } else {
-        words::AS_JSON
+        texts::AS_JSON
     }
 }
 
@@ -55,7 +55,7 @@ fn beside(now: Option<&Value>, (argument, wanted): (&ShownArgument, &Value)) -> 
     let text = &argument.text;
     html! {
         @match now {
-            Some(now) if now == wanted => div { span class="diff" { bdi { (text) } } " " span class="soft" { (words::IS_SO) } },
+            Some(now) if now == wanted => div { span class="diff" { bdi { (text) } } " " span class="soft" { (texts::IS_SO) } },
             Some(now) => {
                 div { del class="diff was" { (as_it_is(&redact(now))) } }
                 div { ins class="diff will" { bdi { (text) } } }

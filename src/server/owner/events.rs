@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::frame::guarded;
+use super::page_error::Trouble;
 use super::site::{Asked, Made};
-use super::trouble::Trouble;
-use super::words;
+use super::texts;
 use gatewren_gate::http::events as stream;
 
 /// The maximum number of concurrently notified pages; further ones show an error and are not updated.
@@ -34,7 +34,7 @@ pub fn events(asked: &Asked<'_>) -> Made {
     let before = site.readers.fetch_add(1, Ordering::Relaxed);
     let reader = Reader(site.readers.clone());
     if before >= MAX_READERS {
-        return Err(Trouble::Refused(words::TOO_MANY_READERS.to_owned()));
+        return Err(Trouble::Refused(texts::TOO_MANY_READERS.to_owned()));
     }
     let (logins, key) = (site.logins.clone(), asked.session.key);
     let mut inbox = site.vault.changes().bell();

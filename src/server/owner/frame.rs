@@ -7,7 +7,7 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use maud::{DOCTYPE, Markup, html};
 
-use super::words;
+use super::texts;
 use gatewren_gate::guard::Session;
 use gatewren_gate::http::{Body, empty};
 
@@ -35,12 +35,12 @@ pub enum Tab {
 impl Tab {
     #[rustfmt::skip]
     const ALL: [(Self, &'static str, &'static str); 6] = [
-        (Self::Inbox,   "/owner",         words::INBOX),
-        (Self::Box,     "/owner/box",     words::BOX),
-        (Self::Agents,  "/owner/agents",  words::AGENTS),
-        (Self::Audit,   "/owner/audit",   words::AUDIT),
-        (Self::Connect, "/owner/connect", words::CONNECT),
-        (Self::Logins,  "/owner/logins",  words::LOGINS),
+        (Self::Inbox,   "/owner",         texts::INBOX),
+        (Self::Box,     "/owner/box",     texts::BOX),
+        (Self::Agents,  "/owner/agents",  texts::AGENTS),
+        (Self::Audit,   "/owner/audit",   texts::AUDIT),
+        (Self::Connect, "/owner/connect", texts::CONNECT),
+        (Self::Logins,  "/owner/logins",  texts::LOGINS),
     ];
 }
 
@@ -85,7 +85,7 @@ impl Page<'_> {
                     script src="/owner/page.js" defer {}
                 }
                 body {
-                    a class="skip" href="#main" { (words::SKIP) }
+                    a class="skip" href="#main" { (texts::SKIP) }
                     @if let Some(here) = self.tab { header { (navigation(here, self.waiting)) } }
                     main id="main" tabindex="-1" data-live=[self.live] { (self.content) }
                 }
@@ -96,7 +96,7 @@ impl Page<'_> {
 
 fn navigation(here: Tab, waiting: usize) -> Markup {
     html! {
-        nav aria-label=(words::NAVIGATION) {
+        nav aria-label=(texts::NAVIGATION) {
             @for (tab, path, name) in Tab::ALL {
                 a href=(path) aria-current=[(tab == here).then_some("page")] {
                     (name)

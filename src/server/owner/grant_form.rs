@@ -4,11 +4,11 @@ use maud::{Markup, html};
 
 use super::change_parts::path;
 use super::frame::{Tab, proof};
+use super::page_error::Trouble;
 use super::parts::notice;
 use super::site::{Asked, Made};
-use super::trouble::Trouble;
-use super::words;
-use gatewren_gate::deeds::{Span, granted_words, is_broad, takes_command};
+use super::texts;
+use gatewren_gate::owner_actions::{Span, granted_words, is_broad, takes_command};
 use gatewren_store::vault::{Change, GrantBound, hex};
 
 /// The values of the form's scope field.
@@ -37,7 +37,7 @@ impl WantedGrant {
             PREFIX if takes_command(&change.tool) => GrantBound::Prefix(field("prefix")),
             TARGET if change.target.is_some() => GrantBound::Any,
             BROAD if change.target.is_none() => GrantBound::Any,
-            _ => return Err(Trouble::Refused(words::NO_SUCH_DEED.to_owned())),
+            _ => return Err(Trouble::Refused(texts::NO_SUCH_DEED.to_owned())),
         };
         Ok(Self {
             bound,
@@ -61,29 +61,29 @@ pub fn fields(change: &Change) -> Markup {
     html! {
         div class="row" {
             div class="note" {
-                label for=(id("scope")) { (words::GRANT_WHAT) }
+                label for=(id("scope")) { (texts::GRANT_WHAT) }
                 select id=(id("scope")) name="scope" {
                     @if target.is_some() { option value=(TARGET) { (any) } }
-                    option value=(EXACT) { (words::GRANT_EXACT) }
-                    @if takes_command(tool) { option value=(PREFIX) { (words::GRANT_PREFIX) } }
+                    option value=(EXACT) { (texts::GRANT_EXACT) }
+                    @if takes_command(tool) { option value=(PREFIX) { (texts::GRANT_PREFIX) } }
                     @if target.is_none() { option value=(BROAD) { (any) } }
                 }
             }
             @if takes_command(tool) {
                 div class="note" {
-                    label for=(id("prefix")) { (words::GRANT_WORDS) }
+                    label for=(id("prefix")) { (texts::GRANT_WORDS) }
                     input type="text" id=(id("prefix")) name="prefix" maxlength="256" autocomplete="off";
                 }
             }
             div {
-                label for=(id("span")) { (words::GRANT_FOR) }
+                label for=(id("span")) { (texts::GRANT_FOR) }
                 select id=(id("span")) name="span" {
-                    @for (span, words) in words::SPANS { option value=(span) { (words) } }
+                    @for (span, words) in texts::SPANS { option value=(span) { (words) } }
                 }
             }
-            button name="do" value="grant" class="plain" { (words::APPROVE_AND_GRANT) }
+            button name="do" value="grant" class="plain" { (texts::APPROVE_AND_GRANT) }
         }
-        p class="soft" { (words::GRANT_HOW) }
+        p class="soft" { (texts::GRANT_HOW) }
     }
 }
 
@@ -91,13 +91,13 @@ pub fn fields(change: &Change) -> Markup {
 pub fn second_step(asked: &Asked<'_>, change: &Change, agent: &Markup) -> Made {
     let field = |name: &str| asked.visit.field(name).unwrap_or_default();
     let span = field("span");
-    let known = words::SPANS.iter().find(|(known, _)| *known == span);
-    let (_, time) = known.ok_or_else(|| Trouble::Refused(words::NO_SUCH_DEED.to_owned()))?;
+    let known = texts::SPANS.iter().find(|(known, _)| *known == span);
+    let (_, time) = known.ok_or_else(|| Trouble::Refused(texts::NO_SUCH_DEED.to_owned()))?;
     let what = granted_words(&change.tool, None, &GrantBound::Any);
     let content = html! {
-        h1 { (words::SURE) }
-        (notice(&format!("{what}, {} {time}", words::SURE_FOR), true))
-        p { (words::SURE_AGENT) " " (agent) ". " (words::SURE_HOW) }
+        h1 { (texts::SURE) }
+        (notice(&format!("{what}, {} {time}", texts::SURE_FOR), true))
+        p { (texts::SURE_AGENT) " " (agent) ". " (texts::SURE_HOW) }
         form method="post" action=(path(change)) {
             (proof(asked.session))
             input type="hidden" name="seen" value=(hex(&change.binding()));
@@ -106,10 +106,10 @@ pub fn second_step(asked: &Asked<'_>, change: &Change, agent: &Markup) -> Made {
             input type="hidden" name="span" value=(span);
             input type="hidden" name="sure" value="yes";
             div class="row" {
-                button name="do" value="grant" class="bad" { (words::SURE_YES) }
-                a class="button plain" href=(path(change)) { (words::SURE_NO) }
+                button name="do" value="grant" class="bad" { (texts::SURE_YES) }
+                a class="button plain" href=(path(change)) { (texts::SURE_NO) }
             }
         }
     };
-    asked.page(Tab::Inbox, words::SURE, false, content)
+    asked.page(Tab::Inbox, texts::SURE, false, content)
 }

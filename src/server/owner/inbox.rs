@@ -8,11 +8,11 @@ use super::change_parts::{about, decision, facts, names, of, path, reject, stand
 use super::frame::{Tab, proof};
 use super::grant_form::fields;
 use super::inbox_order::{InboxPage, Length};
+use super::page_error::Trouble;
 use super::parts::{name, notice, table, time};
 use super::site::{Asked, Made};
-use super::trouble::Trouble;
-use super::words;
-use gatewren_gate::deeds::granted_words;
+use super::texts;
+use gatewren_gate::owner_actions::granted_words;
 use gatewren_store::vault::{Change, ChangeStatus, Grant, hex};
 
 /// The number of ended changes that are listed.
@@ -30,9 +30,9 @@ pub fn page(asked: &Asked<'_>) -> Made {
     let number = asked.visit.query("page").and_then(|text| text.parse().ok());
     let page = InboxPage::of(site, open, number.unwrap_or(1))?;
     let content = html! {
-        h1 { (words::INBOX) }
+        h1 { (texts::INBOX) }
         (asked.said())
-        @if page.shown.is_empty() { p { (words::NOTHING_WAITS) } }
+        @if page.shown.is_empty() { p { (texts::NOTHING_WAITS) } }
         (pages(&page))
         @for change in &page.shown {
             @if Length::of(change).fits() { (whole(asked, change, &names)?) } @else { (too_long(asked, change, &names)) }
@@ -42,12 +42,12 @@ pub fn page(asked: &Asked<'_>) -> Made {
         @if !grants.is_empty() { (granted(asked, &grants, &names)) }
         @if !ended.is_empty() {
             section {
-                h2 { (words::ENDED) }
-                (table(words::ENDED, &[words::WHEN, words::AGENT, words::TOOL, words::OUTCOME], &ended_rows(&ended, &names)))
+                h2 { (texts::ENDED) }
+                (table(texts::ENDED, &[texts::WHEN, texts::AGENT, texts::TOOL, texts::OUTCOME], &ended_rows(&ended, &names)))
             }
         }
     };
-    asked.page(Tab::Inbox, words::INBOX, true, content)
+    asked.page(Tab::Inbox, texts::INBOX, true, content)
 }
 
 fn ended_rows(ended: &[Change], names: &HashMap<String, String>) -> Markup {
@@ -85,7 +85,7 @@ fn too_long(asked: &Asked<'_>, change: &Change, names: &HashMap<String, String>)
         article {
             h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
             p { (standing(change)) " " (of(names, &change.agent)) ", " (time(change.created_ms)) }
-            (notice(&format!("{characters} {}, {lines} {}. {}", words::CHARACTERS, words::LINES, words::TOO_LONG), true))
+            (notice(&format!("{characters} {}, {lines} {}. {}", texts::CHARACTERS, texts::LINES, texts::TOO_LONG), true))
             @if change.status == ChangeStatus::Pending { (reject(asked, change)) }
         }
     }
@@ -97,9 +97,9 @@ fn pages(page: &InboxPage) -> Markup {
     html! {
         @if page.count > 1 {
             p {
-                @if page.number > 1 { a href=(to(page.number - 1)) { (words::PREVIOUS) } " " }
-                (words::PAGE) " " (page.number) " " (words::PAGE_OF) " " (page.count)
-                @if page.number < page.count { " " a href=(to(page.number + 1)) { (words::NEXT) } }
+                @if page.number > 1 { a href=(to(page.number - 1)) { (texts::PREVIOUS) } " " }
+                (texts::PAGE) " " (page.number) " " (texts::PAGE_OF) " " (page.count)
+                @if page.number < page.count { " " a href=(to(page.number + 1)) { (texts::NEXT) } }
             }
         }
     }
@@ -116,16 +116,16 @@ fn together(
     let (waiting, batch) = (page.waiting_of(agent), page.batch(agent));
     html! {
         @if waiting.len() > 1 { section {
-            h2 { (words::ALL_OF) " " (of(names, agent)) }
+            h2 { (texts::ALL_OF) " " (of(names, agent)) }
             @if batch.changes.len() > 1 {
-                p { (words::ALL_OF_HOW) }
+                p { (texts::ALL_OF_HOW) }
                 form method="post" action="/owner/changes" {
                     (proof(asked.session))
                     input type="hidden" name="agent" value=(agent);
                     input type="hidden" name="page" value=(page.number);
                     input type="hidden" name="digest" value=(batch.digest);
                     div class="row" {
-                        button name="do" value="approve" { (words::APPROVE_ALL) " " (batch.changes.len()) }
+                        button name="do" value="approve" { (texts::APPROVE_ALL) " " (batch.changes.len()) }
                     }
                 }
             }
@@ -135,7 +135,7 @@ fn together(
                     input type="hidden" name="seen" value=(format!("{} {}", change.id, hex(&change.binding())));
                 }
                 div class="row" {
-                    button name="do" value="reject" class="bad" { (words::REJECT_ALL) " " (waiting.len()) }
+                    button name="do" value="reject" class="bad" { (texts::REJECT_ALL) " " (waiting.len()) }
                 }
             }
         } }
@@ -145,16 +145,16 @@ fn together(
 fn granted(asked: &Asked<'_>, grants: &[Grant], names: &HashMap<String, String>) -> Markup {
     html! {
         section {
-            h2 { (words::GRANTS) }
+            h2 { (texts::GRANTS) }
             @for grant in grants {
                 form method="post" action=(format!("/owner/grants/{}", grant.id)) class="row" {
                     (proof(asked.session))
                     span class="note" {
                         (of(names, &grant.agent)) ": "
                         (granted_words(&grant.tool, grant.target.as_deref(), &grant.bound))
-                        ", " (words::UNTIL) " " (time(grant.until_ms))
+                        ", " (texts::UNTIL) " " (time(grant.until_ms))
                     }
-                    button class="plain" { (words::END_GRANT) }
+                    button class="plain" { (texts::END_GRANT) }
                 }
             }
         }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::page_error::Trouble;
 use super::site::Site;
-use super::trouble::Trouble;
 use gatewren_base::config::Risk;
-use gatewren_gate::deeds::{Batch, shown_change};
+use gatewren_gate::owner_actions::{Batch, shown_change};
 use gatewren_store::vault::{Change, ChangeStatus};
 
 /// The number of open changes on one page.

@@ -3,25 +3,25 @@
 use maud::html;
 
 use super::frame::{Tab, proof};
+use super::page_error::Trouble;
 use super::parts::{name, time};
 use super::site::{Asked, Made, done};
-use super::trouble::Trouble;
-use super::words;
-use gatewren_gate::deeds;
+use super::texts;
+use gatewren_gate::owner_actions;
 
 /// Renders the page.
 pub fn page(asked: &Asked<'_>) -> Made {
     let logins = asked.site.vault.logins().list()?;
     let agents = asked.site.vault.agents().list()?;
     let who = |token: Option<[u8; 32]>| match token {
-        None => words::OWNER.to_owned(),
+        None => texts::OWNER.to_owned(),
         Some(token) => {
             let agent = agents.iter().find(|agent| agent.token_sha256 == token);
-            agent.map_or(words::FORMER_AGENT.to_owned(), |agent| agent.name.clone())
+            agent.map_or(texts::FORMER_AGENT.to_owned(), |agent| agent.name.clone())
         }
     };
     let content = html! {
-        h1 { (words::LOGINS) }
+        h1 { (texts::LOGINS) }
         (asked.said())
         @for login in &logins {
             @let is_here = login.id == asked.session.login;
@@ -29,31 +29,31 @@ pub fn page(asked: &Asked<'_>) -> Made {
                 (proof(asked.session))
                 input type="hidden" name="id" value=(login.id);
                 div class="note" {
-                    strong { (name(&who(login.agent))) } @if is_here { " " span class="tag soft" { (words::THIS_ONE) } }
-                    div { (name(&login.address)) ", " (words::SINCE) " " (time(login.created_ms)) }
-                    div class="soft" { (words::LAST_USED) " " (time(login.used_ms)) }
+                    strong { (name(&who(login.agent))) } @if is_here { " " span class="tag soft" { (texts::THIS_ONE) } }
+                    div { (name(&login.address)) ", " (texts::SINCE) " " (time(login.created_ms)) }
+                    div class="soft" { (texts::LAST_USED) " " (time(login.used_ms)) }
                 }
-                button class="plain" { (words::SIGN_OUT) }
+                button class="plain" { (texts::SIGN_OUT) }
             }
         }
         form method="post" action="/owner/logins" class="row" {
             (proof(asked.session))
             input type="hidden" name="everywhere" value="1";
-            button class="bad" { (words::SIGN_OUT_EVERYWHERE) }
+            button class="bad" { (texts::SIGN_OUT_EVERYWHERE) }
         }
     };
-    asked.page(Tab::Logins, words::LOGINS, false, content)
+    asked.page(Tab::Logins, texts::LOGINS, false, content)
 }
 
 /// Ends one login, or all of the owner's.
 pub async fn end(asked: &Asked<'_>) -> Made {
     let with = (&asked.site.vault, &asked.hand());
     if asked.visit.field("everywhere").is_some() {
-        deeds::sign_out_everywhere(with).await?;
+        owner_actions::sign_out_everywhere(with).await?;
         return Ok(done("/owner/sign-in", "signed-out"));
     }
     let id = asked.visit.field("id").unwrap_or_default();
-    if deeds::sign_out(with, &id).await? {
+    if owner_actions::sign_out(with, &id).await? {
         Ok(done("/owner/logins", "signed-out"))
     } else {
         Err(Trouble::Absent)

@@ -9,7 +9,6 @@ mod agent_form;
 mod agents;
 mod asset;
 mod audit;
-mod boxed;
 mod change;
 mod change_parts;
 mod chart;
@@ -20,17 +19,18 @@ mod diff;
 mod events;
 mod frame;
 mod grant_form;
+mod host_page;
 mod inbox;
 mod inbox_order;
 mod logins;
+mod page_error;
 mod parts;
 mod profile;
 mod routes;
 mod samples;
 mod sign_in;
 mod site;
-mod trouble;
-mod words;
+mod texts;
 
 #[cfg(any(test, feature = "testing"))]
 pub use diff::diff as argument_list;

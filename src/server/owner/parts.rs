@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use gatewren_base::sys::{exact_line, rfc3339};
-use gatewren_gate::deeds::plain;
+use gatewren_gate::owner_actions::sanitize;
 
 /// Renders a time; the script converts it to the reader's time zone.
 pub fn time(ms: u64) -> Markup {
@@ -60,6 +60,6 @@ pub fn cut(text: &str, characters: usize) -> String {
 /// Cleans lines that a program or an agent wrote, for display and not for decisions: no control characters but line
 /// feeds.
 pub fn inert(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(plain).collect();
+    let lines: Vec<String> = text.lines().map(sanitize).collect();
     lines.join("\n")
 }

@@ -8,11 +8,11 @@ use hyper::{Method, Response, StatusCode};
 use maud::html;
 
 use super::frame::{Page, Tab};
+use super::page_error::Trouble;
 use super::site::{Asked, Made, Site};
-use super::trouble::Trouble;
 use super::{
-    agent, agents, asset, audit, boxed, change, connect, decide, events, inbox, logins, parts,
-    sign_in, words,
+    agent, agents, asset, audit, change, connect, decide, events, host_page, inbox, logins, parts,
+    sign_in, texts,
 };
 use gatewren_gate::guard::{Refusal, Visit};
 use gatewren_gate::http::{Body, empty};
@@ -81,7 +81,7 @@ impl Site {
             (false, ["changes", id]) => change::page(&asked, id),
             (true, ["changes", id]) => decide::one(&asked, id).await,
             (true, ["grants", id]) => decide::end_grant(&asked, id).await,
-            (false, ["box"]) => boxed::page(&asked),
+            (false, ["box"]) => host_page::page(&asked),
             (false, ["agents"]) => agents::page(&asked),
             (true, ["agents"]) => agents::add(&asked).await,
             (false, ["agents", id]) => agent::page(&asked, id),
@@ -99,12 +99,12 @@ impl Site {
 
     fn troubled(&self, visit: &Visit, trouble: &Trouble) -> Response<Body> {
         let content = html! {
-            h1 { (words::TROUBLE) }
+            h1 { (texts::TROUBLE) }
             (parts::notice(trouble.words(), true))
-            p { a href="/owner" { (words::TO_INBOX) } }
+            p { a href="/owner" { (texts::TO_INBOX) } }
         };
         let page = Page {
-            title: words::TROUBLE,
+            title: texts::TROUBLE,
             tab: visit.session().map(|_| Tab::Inbox),
             waiting: self.waiting().unwrap_or(0),
             live: None,
@@ -134,14 +134,14 @@ fn strict_transport(host: &str, time: Duration) -> Option<HeaderValue> {
 /// Renders a page for a visitor who may not be signed in.
 fn plain_page(status: StatusCode, words: &str) -> Response<Body> {
     let page = Page {
-        title: words::TROUBLE,
+        title: texts::TROUBLE,
         tab: None,
         waiting: 0,
         live: None,
         content: html! {
-            h1 { (words::TROUBLE) }
+            h1 { (texts::TROUBLE) }
             (parts::notice(words, true))
-            p { a href="/owner" { (words::AGAIN) } }
+            p { a href="/owner" { (texts::AGAIN) } }
         },
     };
     page.response(status)

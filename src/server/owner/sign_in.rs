@@ -5,10 +5,10 @@ use hyper::{Response, StatusCode};
 use maud::{Markup, html};
 
 use super::frame::{Page, see};
+use super::page_error::Trouble;
 use super::parts;
 use super::site::{Asked, Made, Site};
-use super::trouble::Trouble;
-use super::words;
+use super::texts;
 use gatewren_gate::auth::{LoginError, OwnerCookies, PasswordAttempt, SetUpError};
 use gatewren_gate::guard::{Visit, clear_cookie, set_cookie, set_device_cookie};
 use gatewren_gate::http::Body;
@@ -29,8 +29,8 @@ pub fn ask(visit: &Visit) -> Response<Body> {
         } else {
             "?again=1"
         };
-        let content = html! { p { a href=(format!("{target}{again}")) { (words::GO_ON) } } };
-        let mut response = stranger_page(words::GO_ON, StatusCode::OK, content);
+        let content = html! { p { a href=(format!("{target}{again}")) { (texts::GO_ON) } } };
+        let mut response = stranger_page(texts::GO_ON, StatusCode::OK, content);
         if let Ok(refresh) = HeaderValue::from_str(&format!("0;url={target}{again}")) {
             response.headers_mut().insert(REFRESH, refresh);
         }
@@ -48,7 +48,7 @@ pub fn page(site: &Site, visit: &Visit) -> Made {
         return Ok(see("/owner/set-up"));
     }
     Ok(stranger_page(
-        words::SIGN_IN,
+        texts::SIGN_IN,
         StatusCode::OK,
         sign_in_form(&then(visit.query("then")), None),
     ))
@@ -68,7 +68,7 @@ pub async fn sign_in(site: &Site, visit: &Visit) -> Made {
         Err(error) => Ok(refused(
             error,
             sign_in_form(&then, Some(&error.to_string())),
-            words::SIGN_IN,
+            texts::SIGN_IN,
         )),
     }
 }
@@ -79,7 +79,7 @@ pub fn set_up_page(site: &Site) -> Made {
         return Ok(see("/owner/sign-in"));
     }
     Ok(stranger_page(
-        words::SET_UP,
+        texts::SET_UP,
         StatusCode::OK,
         set_up_form(None),
     ))
@@ -90,19 +90,19 @@ pub async fn set_up(site: &Site, visit: &Visit) -> Made {
     let field = |name: &str| visit.field(name).unwrap_or_default();
     let (code, password) = (field("code"), field("password"));
     if password != field("again") {
-        let form = set_up_form(Some(words::TWO_PASSWORDS));
-        return Ok(stranger_page(words::SET_UP, StatusCode::BAD_REQUEST, form));
+        let form = set_up_form(Some(texts::TWO_PASSWORDS));
+        return Ok(stranger_page(texts::SET_UP, StatusCode::BAD_REQUEST, form));
     }
     match site.logins.set_up(&code, &password, visit.from()).await {
         Ok(cookies) => Ok(signed_in(site, &cookies, "/owner")),
         Err(SetUpError::Login(error)) => Ok(refused(
             error,
             set_up_form(Some(&error.to_string())),
-            words::SET_UP,
+            texts::SET_UP,
         )),
         Err(error) => {
             let form = set_up_form(Some(&error.to_string()));
-            Ok(stranger_page(words::SET_UP, StatusCode::BAD_REQUEST, form))
+            Ok(stranger_page(texts::SET_UP, StatusCode::BAD_REQUEST, form))
         }
     }
 }
@@ -170,35 +170,35 @@ fn stranger_page(title: &str, status: StatusCode, content: Markup) -> Response<B
 
 fn sign_in_form(then: &str, wrong: Option<&str>) -> Markup {
     html! {
-        h1 { (words::SIGN_IN) }
+        h1 { (texts::SIGN_IN) }
         @if let Some(words) = wrong { (parts::notice(words, true)) }
         form method="post" action="/owner/sign-in" {
             input type="hidden" name="then" value=(then);
             // For password managers, which expect a user name next to the password.
             input type="hidden" name="username" value="owner" autocomplete="username";
-            (password("password", words::PASSWORD, "current-password"))
-            div class="row" { button { (words::SIGN_IN) } }
+            (password("password", texts::PASSWORD, "current-password"))
+            div class="row" { button { (texts::SIGN_IN) } }
         }
-        p class="soft" { (words::FORGOTTEN) }
+        p class="soft" { (texts::FORGOTTEN) }
     }
 }
 
 fn set_up_form(wrong: Option<&str>) -> Markup {
     html! {
-        h1 { (words::SET_UP) }
-        p { (words::SET_UP_HOW) }
+        h1 { (texts::SET_UP) }
+        p { (texts::SET_UP_HOW) }
         pre { "sudo gatewren owner setup" }
         @if let Some(words) = wrong { (parts::notice(words, true)) }
         form method="post" action="/owner/set-up" {
             div class="field" {
-                label for="code" { (words::CODE) }
+                label for="code" { (texts::CODE) }
                 input type="text" id="code" name="code" autocomplete="one-time-code" autocapitalize="characters"
                     spellcheck="false" required;
             }
             input type="hidden" name="username" value="owner" autocomplete="username";
-            (password("password", words::NEW_PASSWORD, "new-password"))
-            (password("again", words::ONCE_MORE, "new-password"))
-            div class="row" { button { (words::SET_IT) } }
+            (password("password", texts::NEW_PASSWORD, "new-password"))
+            (password("again", texts::ONCE_MORE, "new-password"))
+            div class="row" { button { (texts::SET_IT) } }
         }
     }
 }

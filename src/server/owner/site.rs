@@ -8,14 +8,14 @@ use hyper::{Response, StatusCode};
 use maud::html;
 
 use super::frame::{Page, Tab, see};
+use super::page_error::Trouble;
 use super::samples::Samples;
-use super::trouble::Trouble;
-use super::{parts, words};
+use super::{parts, texts};
 use gatewren_base::config::{Live, Spaces};
 use gatewren_gate::auth::Logins;
-use gatewren_gate::deeds::Hand;
 use gatewren_gate::guard::{Session, Visit};
 use gatewren_gate::http::Body;
+use gatewren_gate::owner_actions::Hand;
 use gatewren_host::backends::{Host, Lxc};
 use gatewren_store::state::State;
 use gatewren_store::vault::{ChangeStatus, OWNER, OfferedTool, Vault};
@@ -118,7 +118,7 @@ impl Asked<'_> {
     /// Renders the confirmation of the previous action, by its name in the query.
     pub fn said(&self) -> maud::Markup {
         let said = self.visit.query("said").unwrap_or_default();
-        let known = words::SAID.iter().find(|(name, _)| *name == said);
+        let known = texts::SAID.iter().find(|(name, _)| *name == said);
         html! { @if let Some((_, words)) = known { (parts::notice(words, false)) } }
     }
 }

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{failure::failed, long::keep, number::Number};
+use super::bounded_number::Number;
+use super::failure::failed;
+use super::long_call::keep;
 use gatewren_host::backends::{
     Backup, BackupId, BackupSubject, BackupTarget, Backups, BackupsView, ContainerName, TargetName,
     UnseenTarget, Verified,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{failure::failed, number::Number, shell::program};
+use super::bounded_number::Number;
+use super::failure::failed;
+use super::shell::program;
 use gatewren_host::backends::{
     ContainerName, JobId, JobOutput, JobStanding, JobStandings, Jobs, JobsView, ShellCall,
     neutralise,

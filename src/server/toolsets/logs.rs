@@ -6,7 +6,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{failure::failed, number::Number};
+use super::bounded_number::Number;
+use super::failure::failed;
 use gatewren_host::backends::{
     Boot, BootName, ContainerName, Journal, LogCursor, LogLine, LogMoment, LogOrder, LogPage,
     LogPattern, LogPriority, LogQuery, LogSearch, UnitName,

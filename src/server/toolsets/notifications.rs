@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::number::Number;
+use super::bounded_number::Number;
 use gatewren_store::state::{Actor, Author, Change, Kept, Notifications, StateError};
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 

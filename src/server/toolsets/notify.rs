@@ -5,8 +5,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::words::Words;
-use crate::courier::{Courier, Message, NotSent, Priority, Source};
+use super::bounded_text::Words;
+use crate::notify::{Courier, Message, NotSent, Priority, Source};
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.

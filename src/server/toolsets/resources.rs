@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::kept_text::KeptText;
+use super::text_cache::KeptText;
 use gatewren_store::state::{Changes, Pointer, View, Views};
 use gatewren_wire::protocol::{
     ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError,

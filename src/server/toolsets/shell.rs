@@ -8,8 +8,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::kept_outputs::OUTPUTS;
-use super::{failure::failed, number::Number};
+use super::bounded_number::Number;
+use super::failure::failed;
+use super::stored_outputs::OUTPUTS;
 use gatewren_host::backends::{
     Captured, ContainerName, KEPT_FOR, KeptOutputs, Program, Shell, ShellCall, ShellOutcome,
     neutralise,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::number::Number;
+use super::bounded_number::Number;
 
 use gatewren_store::state::{Changes, Pointer, View, Views};
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{failure::failed, long::keep, number::Number};
+use super::bounded_number::Number;
+use super::failure::failed;
+use super::long_call::keep;
 use gatewren_host::backends::{
     BackendError, ContainerName, ErrorKind, PackageName, UpdateApplied, UpdateCheck, UpdateHistory,
     UpdateScope, Updates, Wanted,

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{
-    endpoint::Endpoint,
-    methods,
-    running::{at_once, start},
-    session::Session,
-    stream::Answering,
-    wire::ToClient,
-};
+use super::endpoint::Endpoint;
+use super::methods;
+use super::running::{at_once, start};
+use super::sessions::session::Session;
+use super::stream::Answering;
+use super::wire::ToClient;
 use crate::dispatch::{Context, Held};
 use gatewren_gate::guard::Refusal;
 use gatewren_wire::protocol::{Message, RpcError, Version};

@@ -7,13 +7,11 @@ use hyper::Response;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{
-    event_id::Origin,
-    replay::{Reader, Writer},
-    session::Session,
-    stream::{Begun, Out, pump},
-    wire::Wire,
-};
+use super::sessions::event_id::Origin;
+use super::sessions::replay::{Reader, Writer};
+use super::sessions::session::Session;
+use super::stream::{Begun, Out, pump};
+use super::wire::Wire;
 use gatewren_gate::http::{Body, Closed, EventSender, events};
 use gatewren_wire::protocol::Version;
 
@@ -104,13 +102,11 @@ mod tests {
     use serde_json::{Map, json};
     use tokio::sync::{mpsc, oneshot};
 
-    use super::super::{
-        claims::Claims,
-        ending::{End, Ending},
-        pulse::Pulse,
-        stream::{Accepts, Answering, Form, decide},
-        wire::ToClient,
-    };
+    use super::super::keepalive::Pulse;
+    use super::super::response_end::{End, Ending};
+    use super::super::sessions::session_token::Claims;
+    use super::super::stream::{Accepts, Answering, Form, decide};
+    use super::super::wire::ToClient;
     use super::*;
     use gatewren_wire::protocol::Notification;
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use hyper::{Response, StatusCode};
 
-use super::{sessions::Sessions, wire};
+use super::sessions::registry::Sessions;
+use super::wire;
 use crate::dispatch::{Context, Engine, Held};
 use gatewren_base::config::Live;
 use gatewren_gate::guard::{Admitted, Guard, Refusal};

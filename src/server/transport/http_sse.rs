@@ -7,12 +7,10 @@ use hyper::{Response, StatusCode};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::{
-    endpoint::{Endpoint, refuse, sender},
-    link::{Arrival, Link},
-    relay::Line,
-    stream::Accepts,
-};
+use super::duplex::{Arrival, Link};
+use super::endpoint::{Endpoint, refuse, sender};
+use super::relay::Line;
+use super::stream::Accepts;
 use gatewren_gate::guard::{Admitted, Refusal};
 use gatewren_gate::http::{Body, EventSender, empty, events};
 use gatewren_wire::protocol::{Body as Messages, Message, RequestMeta, RpcError, read};

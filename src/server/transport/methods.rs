@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{endpoint::Endpoint, session::Session};
+use super::endpoint::Endpoint;
+use super::sessions::session::Session;
 use crate::dispatch::Context;
 use gatewren_wire::protocol::{Id, IncomingNotification, Request, RpcError, error_for_stateful};
 

@@ -1,48 +1,44 @@
 //! Streamable HTTP and stdio for both eras: turns input into calls, and replies into output.
 #![forbid(unsafe_code)]
 
-mod answered;
 mod batch;
 mod call_stream;
-mod claims;
-mod dozing;
-mod ending;
+mod duplex;
 mod endpoint;
-mod event_id;
 mod handshake;
 mod headers;
 mod http_sse;
 mod in_flight;
-mod kept;
-mod known;
-mod link;
-mod lookup;
+mod keepalive;
 mod methods;
-mod open_sessions;
-mod pulse;
 mod question;
 mod relay;
-mod replay;
+mod response_end;
+mod response_future;
+mod routes;
 mod running;
-mod session;
-mod session_stream;
 mod sessions;
 mod stateful;
 mod stateless;
 mod stdio;
 mod stream;
-mod verbs;
+mod wake_isolated;
 mod wire;
 
-pub use answered::Answered;
+pub use duplex::Ended;
 pub use endpoint::Endpoint;
 pub use http_sse::HttpSse;
-pub use link::Ended;
-pub use sessions::{SessionStore, Sessions};
+pub use response_future::Answered;
+pub use sessions::registry::{SessionStore, Sessions};
 pub use stdio::serve as serve_stdio;
 
 #[cfg(feature = "testing")]
-pub use {
-    claims::Claims, event_id::EventId, headers::check as check_headers, stdio::lines_of,
-    stream::Accepts,
-};
+pub use headers::check as check_headers;
+#[cfg(feature = "testing")]
+pub use sessions::event_id::EventId;
+#[cfg(feature = "testing")]
+pub use sessions::session_token::Claims;
+#[cfg(feature = "testing")]
+pub use stdio::lines_of;
+#[cfg(feature = "testing")]
+pub use stream::Accepts;

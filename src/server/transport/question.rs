@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::{session::Session, wire::ToClient};
+use super::sessions::session::Session;
+use super::wire::ToClient;
 use gatewren_wire::protocol::{Id, Request, RpcError};
 
 /// How long a person has to answer; then the call fails.
@@ -77,7 +78,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::transport::claims::Claims;
+    use crate::transport::sessions::session_token::Claims;
     use gatewren_wire::protocol::Version;
 
     #[tokio::test(start_paused = true)]

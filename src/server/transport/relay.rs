@@ -6,13 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::{
-    in_flight::{CallInFlight, Cancelled},
-    pulse::Pulse,
-    session::Session,
-    stream::Answering,
-    wire::Wire,
-};
+use super::in_flight::{CallInFlight, Cancelled};
+use super::keepalive::Pulse;
+use super::sessions::session::Session;
+use super::stream::Answering;
+use super::wire::Wire;
 use crate::dispatch::Listener;
 use gatewren_wire::protocol::{Id, Notification};
 

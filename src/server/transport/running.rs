@@ -5,14 +5,12 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    ending::{End, Ending},
-    endpoint::Endpoint,
-    methods, question,
-    session::Session,
-    stream::Answering,
-    wire::{self, ToClient},
-};
+use super::endpoint::Endpoint;
+use super::response_end::{End, Ending};
+use super::sessions::session::Session;
+use super::stream::Answering;
+use super::wire::ToClient;
+use super::{methods, question, wire};
 use crate::dispatch::{Call, Context, Held, Outcome};
 use gatewren_wire::protocol::{
     Inputs, Parts, Request, RpcError, Version, Written, error_for_stateful, for_stateful,

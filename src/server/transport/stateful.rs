@@ -5,20 +5,18 @@ use std::sync::Arc;
 use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
 
-use super::{
-    answered::Answered,
-    batch::{Batch, Unbegun},
-    call_stream,
-    endpoint::{Endpoint, refuse, sender},
-    handshake::Hello,
-    lookup::{SESSION, check_version, find},
-    methods::notified,
-    pulse::Pulse,
-    running::{at_once, start},
-    session::Session,
-    stream::{Accepts, Answering, Form, decide},
-    wire::{self, ToClient},
-};
+use super::batch::{Batch, Unbegun};
+use super::endpoint::{Endpoint, refuse, sender};
+use super::handshake::Hello;
+use super::keepalive::Pulse;
+use super::methods::notified;
+use super::response_future::Answered;
+use super::running::{at_once, start};
+use super::sessions::lookup::{SESSION, check_version, find};
+use super::sessions::session::Session;
+use super::stream::{Accepts, Answering, Form, decide};
+use super::wire::ToClient;
+use super::{call_stream, wire};
 use crate::dispatch::{Context, instructions};
 use gatewren_gate::guard::{Admitted, Refusal};
 use gatewren_gate::http::{Body, empty, json as json_response};

@@ -5,16 +5,13 @@ use std::sync::Arc;
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::{
-    answered::Answered,
-    dozing::Dozing,
-    ending::{Calling, End, Ending},
-    endpoint::{Endpoint, sender},
-    headers,
-    pulse::Pulse,
-    stream::{Accepts, Answering, respond},
-    wire,
-};
+use super::endpoint::{Endpoint, sender};
+use super::keepalive::Pulse;
+use super::response_end::{Calling, End, Ending};
+use super::response_future::Answered;
+use super::stream::{Accepts, Answering, respond};
+use super::wake_isolated::Dozing;
+use super::{headers, wire};
 use crate::dispatch::{Call, Context, Held, Reply, subscription_ended};
 use gatewren_gate::guard::{Admitted, Refusal};
 use gatewren_gate::http::{Body, empty, json as json_response};

@@ -6,11 +6,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
-use super::{
-    endpoint::Endpoint,
-    link::{Arrival, Ended, Link, refused},
-    relay::Line,
-};
+use super::duplex::{Arrival, Ended, Link, refused};
+use super::endpoint::Endpoint;
+use super::relay::Line;
 use crate::dispatch::Context;
 use gatewren_base::sys::Lines;
 use gatewren_gate::guard::{Attached, Refusal};

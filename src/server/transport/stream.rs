@@ -8,11 +8,9 @@ use hyper::header::{ACCEPT, HeaderMap};
 use hyper::{Response, StatusCode};
 use tokio::sync::{Notify, mpsc};
 
-use super::{
-    ending::{End, Ending},
-    pulse::Pulse,
-    wire::Wire,
-};
+use super::keepalive::Pulse;
+use super::response_end::{End, Ending};
+use super::wire::Wire;
 use gatewren_gate::http::{Body, Closed, EventSender, empty, events, json, json_in_parts};
 use gatewren_wire::protocol::Parts;
 

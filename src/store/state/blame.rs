@@ -6,13 +6,13 @@ use rusqlite::Connection;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::blame_tree::Traces;
 use super::error::StateError;
 use super::history::{History, kept};
 use super::log;
 use super::pointer::Pointer;
 use super::replay::{oldest_snapshot, replay};
-use super::sight::{Extent, Sight};
-use super::traces::Traces;
+use super::visibility::{Extent, Sight};
 
 /// Who wrote a part of the document.
 #[derive(Debug, Clone, PartialEq, Serialize)]

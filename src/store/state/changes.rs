@@ -7,7 +7,7 @@ use super::log::LogRow;
 use super::operation::Operation;
 use super::patch::Patch;
 use super::pointer::{Pointer, array_index};
-use super::sight::Sight;
+use super::visibility::Sight;
 
 /// What happened after the revision of a cursor.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use super::error::StateError;
-use super::guest::differences;
+use super::external_open::differences;
 use super::history::{History, Kept, kept};
 use super::log;
 use super::migration;

@@ -14,9 +14,9 @@ use gatewren_base::sys::Scratch;
 
 use super::author::Author;
 use super::error::StateError;
+use super::integrity::{Dice, Replayed, rounds};
 use super::log::Retention;
 use super::patch::Patch;
-use super::scrutiny::{Dice, Replayed, rounds};
 use super::store::State;
 
 /// The bodies of the writing processes: the names of the tests that hold them.

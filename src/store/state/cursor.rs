@@ -9,7 +9,7 @@ use super::changes::{Changes, Revision};
 use super::document::Document;
 use super::log;
 use super::pointer::Pointer;
-use super::sight::Sight;
+use super::visibility::Sight;
 
 /// The most revisions that one query reads from the log; the next cursor continues from there.
 const MAX_SCAN: u64 = 10_000;

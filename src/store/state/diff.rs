@@ -120,8 +120,8 @@ fn replacement(path: Pointer, value: &Value) -> Operation {
 mod tests {
     use serde_json::json;
 
+    use super::super::integrity::Dice;
     use super::super::patch::Patch;
-    use super::super::scrutiny::Dice;
     use super::*;
 
     #[test]

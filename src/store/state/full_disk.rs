@@ -13,10 +13,10 @@ use gatewren_base::sys::{Scratch, skip};
 use super::author::Author;
 use super::changes::Changes;
 use super::error::StateError;
+use super::integrity::Replayed;
 use super::log::Retention;
 use super::patch::Patch;
 use super::pointer::Pointer;
-use super::scrutiny::Replayed;
 use super::store::State;
 
 /// The size of the disk.

@@ -12,12 +12,12 @@ use super::author_seal::AuthorKey;
 use super::changes::Revision;
 use super::document::Document;
 use super::error::StateError;
-use super::guest::{Looked, has_log_of_its_own, open_to_look};
+use super::external_open::{Looked, has_log_of_its_own, open_to_look};
 use super::log::{self, LogRow};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::replay::{replay, snapshot_before};
-use super::sight::Sight;
+use super::visibility::Sight;
 
 /// A state database that is only read. A server that runs, starts or stops at the same time is not disturbed.
 #[derive(Debug)]

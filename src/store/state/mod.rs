@@ -1,10 +1,10 @@
 //! The host as one JSON document: a log of patches in SQLite, read from memory, which other programs may write too.
 #![forbid(unsafe_code)]
 
-mod aside;
 mod author;
 mod author_seal;
 mod blame;
+mod blame_tree;
 mod changes;
 mod checkup;
 mod cursor;
@@ -12,31 +12,31 @@ mod diff;
 mod document;
 mod effect;
 mod error;
+mod external_open;
 mod follow;
-mod guest;
+mod follow_log;
 mod history;
 mod log;
+mod log_limiter;
 mod migration;
 mod notifications;
 mod once;
 mod operation;
 mod patch;
 mod pointer;
+mod quarantine;
 mod recent;
 mod replay;
 mod schema;
-mod seen;
 mod shared;
-mod sight;
 mod size;
 mod store;
-mod tail;
 #[cfg(test)]
 mod testing;
-mod traces;
-mod trouble;
 mod ui;
 mod view;
+mod visibility;
+mod visible_value;
 mod writer;
 
 pub use author::{Actor, Author};
@@ -45,6 +45,7 @@ pub use changes::{Changes, Revision};
 pub use checkup::{Checkup, checkup};
 pub use document::Document;
 pub use error::StateError;
+pub use follow_log::{News, Tail};
 pub use history::{Entry, Filter, History};
 pub use log::Retention;
 pub use notifications::{Change, Kept, Notice, Notifications};
@@ -52,11 +53,10 @@ pub use once::apply_once;
 pub use operation::Operation;
 pub use patch::Patch;
 pub use pointer::Pointer;
-pub use seen::{Edition, Seen};
 pub use store::State;
-pub use tail::{News, Tail};
 pub use ui::{Ui, UiError};
 pub use view::{View, Views};
+pub use visible_value::{Edition, Seen};
 
 #[cfg(feature = "testing")]
 pub use diff::{diff, put};
@@ -66,6 +66,6 @@ mod crashes;
 #[cfg(test)]
 mod full_disk;
 #[cfg(test)]
-mod properties;
+mod integrity;
 #[cfg(test)]
-mod scrutiny;
+mod properties;

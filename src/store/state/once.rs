@@ -10,7 +10,7 @@ use super::author::Author;
 use super::author_seal::{AuthorKey, NewRevision};
 use super::document::Draft;
 use super::error::StateError;
-use super::guest::open_to_add;
+use super::external_open::open_to_add;
 use super::log::{self, MAX_PATCH_BYTES};
 use super::patch::Patch;
 use super::replay::{damaged, replay, snapshot_before};

@@ -11,11 +11,11 @@ use gatewren_base::sys::Scratch;
 
 use super::author::Author;
 use super::changes::{Changes, Revision};
+use super::integrity::{Dice, Replayed, rounds};
 use super::log::Retention;
 use super::operation::Operation;
 use super::patch::Patch;
 use super::pointer::Pointer;
-use super::scrutiny::{Dice, Replayed, rounds};
 use super::store::State;
 
 /// Longer than any step takes on any machine.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::effect::Effect;
 use super::pointer::Pointer;
-use super::sight::{Extent, Sight};
+use super::visibility::{Extent, Sight};
 
 /// The most revisions that are remembered; the oldest is dropped first, and the log is queried instead.
 const MAX_REVISIONS: usize = 4096;

@@ -19,7 +19,7 @@ use super::operation::Operation;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::recent::{Recent, Touch};
-use super::sight::{Extent, Sight};
+use super::visibility::{Extent, Sight};
 
 /// The most revisions that are read from the log on behalf of one subscriber; one that is further behind is
 /// notified without a check. After a restart, a thousand subscribers may return at once, each with many resources.

@@ -10,7 +10,6 @@ use tracing::{error, warn};
 
 use gatewren_base::sys::{Waiter, Waker, now_ms};
 
-use super::aside::move_aside;
 use super::author::Author;
 use super::author_seal::AuthorKey;
 #[cfg(any(test, feature = "testing"))]
@@ -24,10 +23,11 @@ use super::log::Retention;
 use super::migration::{Rebuilt, STEPS};
 use super::patch::Patch;
 use super::pointer::Pointer;
+use super::quarantine::move_aside;
 use super::schema;
 use super::shared::Shared;
 #[cfg(any(test, feature = "testing"))]
-use super::sight::Sight;
+use super::visibility::Sight;
 use super::writer::{Job, Wish, Writer};
 
 /// The most changes that are queued for the writer; further callers wait for room in the queue.

@@ -13,9 +13,9 @@ use super::document::Document;
 use super::error::StateError;
 use super::history::History;
 use super::pointer::Pointer;
-use super::seen::Seen;
-use super::sight::{Extent, Sight};
 use super::store::State;
+use super::visibility::{Extent, Sight};
+use super::visible_value::Seen;
 use gatewren_base::config::Reach;
 
 /// The number of reaches for which the newest visible revision is cached; more than a host has spaces. Above it the

@@ -17,10 +17,10 @@ use super::document::{Document, Draft, Spare};
 use super::error::StateError;
 use super::follow::{Progress, Since, load, read_on};
 use super::log::{self, MAX_PATCH_BYTES, Retention};
+use super::log_limiter::Trouble;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::shared::Shared;
-use super::trouble::Trouble;
 
 /// The poll interval without a hint: it finds a commit even if its hint was lost.
 const POLL: Duration = Duration::from_secs(30);

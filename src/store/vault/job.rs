@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::row_job::Row;
+use super::audit::row_job::Row;
 
 /// What a write must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::error::VaultError;
-use super::{
-    audit_schema, changes, exact, grants, logins, oauth_clients, oauth_links, owner, owner_key,
-    pairings, token_warnings,
+use super::agents::{
+    grants, logins, oauth_clients, oauth_links, owner, owner_key, pairings, token_warnings,
 };
+use super::audit::{exact, schema};
+use super::error::VaultError;
+use super::work::changes;
 use gatewren_base::sys;
 
 /// Identifies the file as a vault: "gwrv" as a big-endian number.
@@ -126,7 +127,7 @@ CREATE INDEX task_agent ON task (agent);
 /// Each agent's row names its space. Until this version NULL meant the host and all containers.
 const VERSION_4: &[&str] = &[
     "UPDATE agent SET space = '*' WHERE space IS NULL;",
-    audit_schema::SCHEMA,
+    schema::SCHEMA,
     changes::SCHEMA,
     grants::SCHEMA,
     logins::SCHEMA,

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
+use super::agents::keys;
+use super::audit::row_job::Trail;
 use super::error::VaultError;
 use super::ids::Ids;
 use super::job::Durability;
-use super::keys;
-use super::row_job::Trail;
 use super::writer::Writer;
 use gatewren_base::sys::random_bytes;
 

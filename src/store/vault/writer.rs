@@ -8,11 +8,11 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use super::audit::row_job::Row;
 use super::commit::{self, Hooks};
 use super::error::VaultError;
 use super::job::{Durability, Job, Order, Todo, Work};
 use super::queue::{Closed, Queue, queue};
-use super::row_job::Row;
 use super::watch::{SELDOM, Watch};
 
 /// The limit of queued jobs. At the limit a counted job waits for a slot.

@@ -22,14 +22,14 @@ mod params;
 mod parts;
 mod prompt;
 mod quoted;
+mod raw_json;
 mod resource;
 mod server;
 mod task;
 mod template;
 mod tool;
-mod trace;
+mod trace_context;
 mod version;
-mod written;
 
 pub use capabilities::{ClientCapabilities, PATCHES};
 pub use content::{Annotations, Content, ResourceContents, Role};
@@ -49,6 +49,7 @@ pub use params::Params;
 pub use parts::Parts;
 pub use prompt::{Prompt, PromptArgument, PromptMessage};
 pub use quoted::Quoted;
+pub use raw_json::Written;
 pub use resource::{Resource, ResourceTemplate};
 pub use server::{Implementation, ServerCapabilities};
 pub use task::{TASKS_EXTENSION, Task, TaskState};
@@ -56,6 +57,5 @@ pub use template::Template;
 pub use tool::{
     Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name, is_tool_name,
 };
-pub use trace::TraceParent;
+pub use trace_context::TraceParent;
 pub use version::{MODERN_VERSIONS, Version};
-pub use written::Written;

@@ -6,15 +6,13 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    content::{Content, ResourceContents},
-    encode::for_stateful,
-    jsonrpc::{Id, Response},
-    parts::Parts,
-    quoted::Quoted,
-    version::Version,
-    written::Written,
-};
+use super::content::{Content, ResourceContents};
+use super::encode::for_stateful;
+use super::jsonrpc::{Id, Response};
+use super::parts::Parts;
+use super::quoted::Quoted;
+use super::raw_json::Written;
+use super::version::Version;
 
 /// The result of `tools/call`.
 #[derive(Debug, Clone, Default, PartialEq)]

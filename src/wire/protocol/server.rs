@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::key;
-use super::written::Written;
+use super::raw_json::Written;
 
 /// Name and version of a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]

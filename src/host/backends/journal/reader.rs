@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::helper_client::{Ending, Frame, KillReason, Running, Stream};
 
-use super::super::ask::obstacle;
 use super::super::error::BackendError;
+use super::super::request::obstacle;
 
 /// The longest line in bytes; longer ones are skipped. A message usually has at most 64 kB, and
 /// each byte of a binary message is printed with up to four.

@@ -12,9 +12,9 @@ use crate::helper_client::{
 };
 use gatewren_base::config::Reach;
 
-use super::super::ask::ask;
+use super::super::access_filter::{Threshold, told};
 use super::super::error::{BackendError, ErrorKind};
-use super::super::threshold::{Threshold, told};
+use super::super::request::ask;
 use super::boots::{Boot, boots};
 use super::line::LogLine;
 use super::reader::{End, Reader};

@@ -9,11 +9,11 @@ use crate::helper_client::{
 };
 use gatewren_base::config::Reach;
 
-use super::super::ask::{ask, limits};
+use super::super::access_filter::{Threshold, told};
 use super::super::error::{BackendError, ErrorKind};
-use super::super::keep::{Keep, ask_kept};
+use super::super::long_work::{Keep, ask_kept};
 use super::super::os_release::OsRelease;
-use super::super::threshold::{Threshold, told};
+use super::super::request::{ask, limits};
 use super::config::ContainerConfig;
 use super::details::{ContainerDetails, ContainerState, ContainerStatus};
 use super::events::ContainerEvents;

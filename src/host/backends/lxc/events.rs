@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::helper_client::{ContainerName, Frame, Running, Stream};
 
-use super::super::ask::obstacle;
 use super::super::error::{BackendError, ErrorKind};
+use super::super::request::obstacle;
 use super::details::ContainerState;
 
 /// The longest line in bytes; a longer one is cut and ignored.

@@ -12,9 +12,9 @@ use crate::helper_client::{
 };
 use gatewren_base::sys::neutralise;
 
-use super::super::ask::{limits, obstacle};
+use super::super::access_filter::told;
 use super::super::error::{BackendError, ErrorKind};
-use super::super::threshold::told;
+use super::super::request::{limits, obstacle};
 use super::containers::LxcView;
 use super::deeds::{senseless, short};
 

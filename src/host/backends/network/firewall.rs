@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::helper_client::Operation;
 
-use super::super::ask::ask_json;
 use super::super::error::BackendError;
+use super::super::request::ask_json;
 use super::reach::Network;
 
 /// The timeout for `nft`.

@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::helper_client::{NameServers, Operation};
 use gatewren_base::sys::neutralise;
 
-use super::super::ask::ask;
 use super::super::bus::{Object, Value};
 use super::super::error::{BackendError, ErrorKind};
 use super::super::host::resolver;
+use super::super::request::ask;
 use super::reach::Network;
 
 /// systemd-resolved on the bus (org.freedesktop.resolve1(5)).

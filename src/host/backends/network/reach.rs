@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use crate::helper_client::{Helper, HostProbe, Operation, Probe, Probed};
 use gatewren_base::sys::neutralise;
 
-use super::super::ask::ask_json;
 use super::super::bus::SystemBus;
 use super::super::error::{BackendError, ErrorKind};
+use super::super::request::ask_json;
 use super::super::source::Tree;
 
 /// The timeout of a name lookup.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::helper_client::{Operation, Tunnel, TunnelName};
 
-use super::super::ask::{ask, ask_json};
 use super::super::error::BackendError;
+use super::super::request::{ask, ask_json};
 use super::reach::Network;
 
 /// The timeout for wg-quick, which may look up names.

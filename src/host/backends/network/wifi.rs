@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::helper_client::{Operation, Ssid, WifiDeed, WifiNetwork, WifiStatus};
 
-use super::super::ask::{ask, ask_json};
 use super::super::error::BackendError;
+use super::super::request::{ask, ask_json};
 use super::super::source::Tree;
 use super::reach::Network;
 

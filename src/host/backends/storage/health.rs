@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::helper_client::{Capture, DiskName, Ending, Operation};
 use gatewren_base::sys::unescape_mount;
 
-use super::super::ask::limits;
 use super::super::error::BackendError;
+use super::super::request::limits;
 use super::disks::Storage;
 use super::md::{MdArray, arrays};
 use super::pools::{BtrfsDevice, ZfsPool, btrfs, zfs};

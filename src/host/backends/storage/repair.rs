@@ -6,7 +6,7 @@ use crate::helper_client::{HostRepair, Operation, Repaired};
 use gatewren_base::sys::neutralise;
 
 use super::super::error::{BackendError, ErrorKind};
-use super::super::keep::{Keep, ask_kept};
+use super::super::long_work::{Keep, ask_kept};
 use super::disks::Storage;
 use super::health::is_here;
 

@@ -9,8 +9,8 @@ use crate::helper_client::{Capture, Ending, HostDiskUsage, Operation};
 use gatewren_base::config::Reach;
 use gatewren_base::sys::neutralise;
 
-use super::super::ask::{limits, obstacle};
 use super::super::error::{BackendError, ErrorKind};
+use super::super::request::{limits, obstacle};
 use super::disks::Storage;
 
 /// The timeout for `du` on one tree.

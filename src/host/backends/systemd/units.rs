@@ -8,9 +8,9 @@ use tokio::time::timeout;
 use crate::helper_client::{ContainerName, Helper, Operation, UnitChange, UnitName};
 use gatewren_base::config::Reach;
 
-use super::super::ask::ask;
+use super::super::access_filter::{Threshold, told};
 use super::super::error::{BackendError, ErrorKind};
-use super::super::threshold::{Threshold, told};
+use super::super::request::ask;
 use super::inside::{lines, status};
 use super::jobs::Jobs;
 use super::manager::Systemd;

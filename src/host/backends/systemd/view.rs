@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::super::access_filter::Threshold;
 use super::super::error::BackendError;
-use super::super::threshold::Threshold;
 use super::events::UnitEvents;
 use super::files::UnitFileState;
 use super::manager::Systemd;

@@ -1,0 +1,164 @@
+//! The listener of a gatewren on this host, and requests to it like a client's: over TLS, under a name or an
+//! address.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use hyper::Method;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use serde_json::{Value, json};
+
+use crate::units::{UnitState, systemd_runs};
+use gatewren_base::config::{Settings, TlsMode};
+use gatewren_base::sys::{Holder, Secret, host_name};
+use gatewren_gate::http::{Outward, OutwardError, Plain};
+
+/// The maximum size of a response, in bytes.
+const MOST: usize = 1 << 20;
+
+/// How to reach the server.
+pub struct Door {
+    /// Its port.
+    pub port: u16,
+    /// The address that a client on this host connects to.
+    pub near: SocketAddr,
+    /// Whether only this host can connect.
+    pub is_local: bool,
+    /// The file with our own authority; `None` if another authority signs.
+    pub authority: Option<PathBuf>,
+}
+
+impl Door {
+    /// Finds the listener: the given address, else the one of systemd's socket, else the one of the settings.
+    pub async fn of(settings: &Settings, said: Option<SocketAddr>, of_systemd: bool) -> Self {
+        let listens = match said {
+            Some(address) => address,
+            None => listens(settings, of_systemd).await,
+        };
+        let own = settings.tls.mode == TlsMode::Own;
+        Self {
+            port: listens.port(),
+            near: near(listens),
+            is_local: listens.ip().is_loopback(),
+            authority: own.then(|| settings.state_dir.join("tls/ca.pem")),
+        }
+    }
+
+    /// The URL of a path, with the first name of this host that other machines can resolve.
+    pub fn url(&self, settings: &Settings, path: &str) -> String {
+        // If the server listens on loopback only, other machines cannot reach it, and its host name is no use.
+        let found = || (!self.is_local).then(host_name).flatten();
+        let name = settings.names.first().cloned().or_else(found);
+        let name = name.unwrap_or_else(|| "localhost".to_owned());
+        format!("https://{name}:{}{path}", self.port)
+    }
+
+    /// Checks that the server answers at an address under a name, with a certificate that is valid for it.
+    pub async fn knock(&self, at: IpAddr, name: &str) -> Result<(), OutwardError> {
+        let address = format!("https://{name}:{}/health", self.port);
+        let asked = Outward {
+            address: &address,
+            plain: Plain::ThisBox,
+            only_public: false,
+            method: Method::GET,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            most: Some(MOST),
+        };
+        let to = SocketAddr::new(at, self.port);
+        asked.ask_at(to, self.authority.as_deref()).await.map(drop)
+    }
+
+    /// Calls a tool without arguments, with an agent's token; returns the result.
+    pub async fn call(&self, at: IpAddr, token: &Secret, tool: &str) -> Result<Value, String> {
+        let address = format!("https://{}:{}/mcp", in_url(at), self.port);
+        let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
+        let mut bearer = bearer.map_err(|_| "the token is not a valid header value".to_owned())?;
+        bearer.set_sensitive(true);
+        let asked = Outward {
+            address: &address,
+            plain: Plain::ThisBox,
+            only_public: false,
+            method: Method::POST,
+            headers: vec![
+                (AUTHORIZATION, bearer),
+                (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+                (
+                    "mcp-protocol-version".parse().map_err(words)?,
+                    HeaderValue::from_static("2026-07-28"),
+                ),
+                (
+                    "mcp-method".parse().map_err(words)?,
+                    HeaderValue::from_static("tools/call"),
+                ),
+                (
+                    "mcp-name".parse().map_err(words)?,
+                    HeaderValue::from_str(tool).map_err(words)?,
+                ),
+            ],
+            body: Bytes::from(call_of(tool).to_string()),
+            most: Some(MOST),
+        };
+        let to = SocketAddr::new(at, self.port);
+        let answered = asked.ask_at(to, self.authority.as_deref()).await;
+        let answered = answered.map_err(words)?;
+        let message: Value = serde_json::from_slice(&answered.body).map_err(words)?;
+        match message.get("result") {
+            Some(result) => Ok(result.clone()),
+            None => Err(format!("unexpected response {message}")),
+        }
+    }
+}
+
+fn call_of(tool: &str) -> Value {
+    json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {
+            "name": tool, "arguments": {},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        },
+    })
+}
+
+fn words(cause: impl std::fmt::Display) -> String {
+    cause.to_string()
+}
+
+/// An address as written in a URL (RFC 3986, 3.2.2).
+pub fn in_url(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    }
+}
+
+async fn listens(settings: &Settings, of_systemd: bool) -> SocketAddr {
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8443));
+    let set = settings.listen.first().copied().unwrap_or(any);
+    // First what the running server has recorded itself, if this user may read it.
+    if let Some(address) = Holder::of(&settings.state_dir).and_then(|holder| holder.address) {
+        return address;
+    }
+    if !of_systemd || !systemd_runs() {
+        return set;
+    }
+    let unit = UnitState::of("gatewren.socket").await.unwrap_or_default();
+    match unit.ports().first() {
+        Some(port) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), *port),
+        None => set,
+    }
+}
+
+/// The address at which this host reaches a listener.
+fn near(listens: SocketAddr) -> SocketAddr {
+    let ip = match listens.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listens.port())
+}

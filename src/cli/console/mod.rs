@@ -1,0 +1,8 @@
+//! What all subcommands share: output, tables, runtime, and which gatewren they are about.
+
+pub mod listener;
+pub mod output;
+pub mod program;
+pub mod runtime;
+pub mod table;
+pub mod target;

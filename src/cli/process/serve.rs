@@ -1,0 +1,147 @@
+//! `gatewren serve`: the front, started by systemd.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::console::runtime;
+use crate::try_out::owner_code;
+use gatewren_base::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings};
+use gatewren_base::sys::{Secret, is_root, started_by_systemd};
+use gatewren_base::telemetry;
+use gatewren_server::app::{
+    HelperPlan, House, Plan, build, open_sockets, run as run_house, turn_away,
+};
+
+/// The arguments of the command.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The settings; embedded defaults if the file does not exist
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/etc/gatewren/gatewren.toml"
+    )]
+    config: PathBuf,
+
+    /// The helper's limits, as helper.toml; used if systemd has started no helper and this command starts one
+    #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
+    helper_policy: PathBuf,
+}
+
+/// Exit code for errors that a restart does not fix: settings or databases that cannot be used (sysexits.h would
+/// be 78; systemd shows either). systemd does not restart the unit after it, `RestartPreventExitStatus=`.
+const TO_BE_MENDED: u8 = 2;
+
+/// Serves until a signal stops it.
+pub fn run(args: &Args) -> ExitCode {
+    let settings = Settings::load(&args.config);
+    let level = settings.as_ref().map(|settings| settings.log.level);
+    telemetry::init(level.unwrap_or(LogLevel::Info));
+    match runtime::build() {
+        Ok(runtime) => runtime.block_on(serve(settings, args)),
+        Err(cause) => fail(&cause),
+    }
+}
+
+async fn serve(settings: Result<Settings, ConfigError>, args: &Args) -> ExitCode {
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(error) => {
+            // As plain text, one problem a line, like `gatewren check`.
+            let _ = writeln!(std::io::stderr(), "gatewren: {error}");
+            turn_away(open_sockets(&[]).await.unwrap_or_default());
+            return ExitCode::from(TO_BE_MENDED);
+        }
+    };
+    let sockets = match open_sockets(&settings.listen).await {
+        Ok(sockets) => sockets,
+        Err(error) => return fail(&error),
+    };
+    let Some(Ok(address)) = sockets.first().map(tokio::net::TcpListener::local_addr) else {
+        return fail(&"no address to listen on; set `listen`");
+    };
+    let helper = helper(&settings, &args.helper_policy);
+    match build(Plan {
+        settings,
+        file: std::path::absolute(&args.config).ok(),
+        helper,
+        address: Some(address),
+    })
+    .await
+    {
+        Ok(house) => {
+            let code = first_code(&house).await;
+            run_house(house, sockets, move |house| {
+                tracing::info!(url = house.url, "serving");
+                say_if_nobody_can_come_in(house);
+                say_how_the_owner_comes_in(house, code.as_ref());
+            })
+            .await
+        }
+        Err(error) if error.is_lasting() => {
+            tracing::error!("{error}");
+            turn_away(sockets);
+            ExitCode::from(TO_BE_MENDED)
+        }
+        Err(error) => fail(&error),
+    }
+}
+
+/// The helper that systemd runs, or else a child process, which has no more privileges than this process.
+fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
+    let socket = settings.helper.socket.clone();
+    let there = socket.exists();
+    if !there && (is_root() || !started_by_systemd()) {
+        return HelperPlan::Child {
+            directory: settings.state_dir.join("run"),
+            policy: Some(policy.to_owned()),
+        };
+    }
+    if !there {
+        // An unprivileged helper of our own could do nothing, and would be in the way when systemd's starts.
+        tracing::error!(
+            socket = %socket.display(),
+            "the helper's socket does not exist, so tools that need root fail; run: systemctl start \
+             gatewren-helper.socket"
+        );
+    }
+    HelperPlan::Socket(socket)
+}
+
+/// No token is created unasked, so a first start serves no client.
+fn say_if_nobody_can_come_in(house: &House) {
+    let agents = house.vault.agents().list().unwrap_or_default();
+    if agents.iter().all(|agent| agent.revoked_ms.is_some()) {
+        tracing::info!(
+            "there are no agents yet; this creates one and shows its token once: gatewren agent add NAME --policy \
+             observe"
+        );
+    }
+}
+
+/// Creates a code for the owner's first password, unless one exists: a code that was logged stays valid across a
+/// restart.
+async fn first_code(house: &House) -> Option<Secret> {
+    if house.vault.owner().has_code().unwrap_or(true) {
+        return None;
+    }
+    owner_code(house).await.unwrap_or_default()
+}
+
+/// Logs the code. Users who may read the journal may set the first password: root, and the users that root
+/// allows.
+fn say_how_the_owner_comes_in(house: &House, code: Option<&Secret>) {
+    let Some(code) = code else { return };
+    let page = house.url.replace("/mcp", "/owner");
+    tracing::info!(
+        "the owner has no password yet; open {page} under a name or an address of this host, and set one with the \
+         one-time code {}, valid for one day",
+        code.expose()
+    );
+}
+
+fn fail(error: &dyn std::fmt::Display) -> ExitCode {
+    tracing::error!("{error}");
+    ExitCode::FAILURE
+}

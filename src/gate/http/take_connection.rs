@@ -1,0 +1,252 @@
+//! Takes a stream of events away from hyper once its head is sent: hyper's buffers take as much memory as
+//! everything else that a stream needs.
+
+use std::convert::Infallible;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::header::{CONNECTION, HeaderMap, TRANSFER_ENCODING};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::{Method, Request, Version};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::body::{Body, Piece};
+use super::idle::{Counted, Held};
+
+/// The state of a takeover on one HTTP/1.1 connection. The request, the response and the socket each record their
+/// progress here.
+#[derive(Default)]
+pub(super) struct Handover(Mutex<Stage>);
+
+#[derive(Default)]
+struct Stage {
+    way: Way,
+    head: Head,
+    /// The client asked to close the connection after the response.
+    closes: bool,
+    /// The stream to send after the head.
+    stream: Option<Counted>,
+}
+
+/// Whether the connection can be taken away from hyper.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The client does not support chunks (RFC 9112, 7.1), or only hyper knows where the request's body ends.
+    #[default]
+    Barred,
+    /// The request's body is not fully read yet.
+    Unread,
+    Free,
+}
+
+/// The progress of the response's head.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Head {
+    #[default]
+    Coming,
+    /// hyper has the head and asks for the body.
+    Made,
+    /// The head is written to the socket.
+    Sent,
+}
+
+impl Handover {
+    /// Records a new request.
+    pub(super) fn begin(&self, request: &Request<Incoming>) {
+        let headers = request.headers();
+        let fits = request.version() == Version::HTTP_11
+            && request.method() != Method::HEAD
+            && !headers.contains_key(TRANSFER_ENCODING);
+        let way = match (fits, request.body().is_end_stream()) {
+            (false, _) => Way::Barred,
+            (true, false) => Way::Unread,
+            (true, true) => Way::Free,
+        };
+        *self.lock() = Stage {
+            way,
+            closes: closes(headers),
+            ..Stage::default()
+        };
+    }
+
+    /// Records that the request's body was read to its end.
+    pub(super) fn was_read(&self) {
+        let mut stage = self.lock();
+        if stage.way == Way::Unread {
+            stage.way = Way::Free;
+        }
+    }
+
+    /// Prepares the response: a stream is held back for the takeover, and hyper gets only the head.
+    pub(super) fn answer(self: &Arc<Self>, held: Held, body: Body) -> Sent {
+        let is_stream = matches!(body, Body::Events(_));
+        let answer = held.answered(body);
+        let mut stage = self.lock();
+        if !is_stream || stage.way != Way::Free {
+            return Sent::Here(answer);
+        }
+        stage.stream = Some(answer);
+        drop(stage);
+        Sent::Apart(self.clone())
+    }
+
+    /// Returns the stream once hyper has nothing left to send, and whether the connection ends with it.
+    pub(super) fn take(&self) -> Option<(Counted, bool)> {
+        let mut stage = self.lock();
+        if stage.head != Head::Sent {
+            return None;
+        }
+        let closes = stage.closes;
+        stage.stream.take().map(|stream| (stream, closes))
+    }
+
+    /// Records that hyper asks for the body.
+    fn made(&self) {
+        let mut stage = self.lock();
+        if stage.head == Head::Coming {
+            stage.head = Head::Made;
+        }
+    }
+
+    /// hyper flushes when it has nothing left to write.
+    fn flushed(&self) {
+        let mut stage = self.lock();
+        if stage.head == Head::Made {
+            stage.head = Head::Sent;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stage> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn closes(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(CONNECTION).iter();
+    let words = lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','));
+    words
+        .map(str::trim)
+        .any(|word| word.eq_ignore_ascii_case("close"))
+}
+
+/// The body of a response, as hyper sees it.
+pub(super) enum Sent {
+    /// The whole body.
+    Here(Counted),
+    /// No bytes: the stream is sent after the takeover.
+    Apart(Arc<Handover>),
+}
+
+impl hyper::body::Body for Sent {
+    type Data = Piece;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
+        match self.get_mut() {
+            Self::Here(answer) => Pin::new(answer).poll_frame(cx),
+            Self::Apart(handover) => {
+                handover.made();
+                Poll::Pending
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Here(answer) => answer.is_end_stream(),
+            Self::Apart(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Here(answer) => answer.size_hint(),
+            Self::Apart(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// A connection as hyper sees it; detects when hyper has written everything.
+pub(super) struct Line<T> {
+    io: TokioIo<T>,
+    /// Bytes that were read before hyper got the connection.
+    ahead: Bytes,
+    handover: Arc<Handover>,
+}
+
+impl<T> Line<T> {
+    /// Wraps a connection; `ahead` was already read from it.
+    pub(super) fn new(io: T, ahead: Bytes, handover: &Arc<Handover>) -> Self {
+        Self {
+            io: TokioIo::new(io),
+            ahead,
+            handover: handover.clone(),
+        }
+    }
+
+    /// Returns the connection, and the unread bytes: those that hyper has read, then those read before it.
+    pub(super) fn into_inner(self, read: Bytes) -> (T, Bytes) {
+        let ahead = if self.ahead.is_empty() {
+            read
+        } else {
+            [read, self.ahead].concat().into()
+        };
+        (self.io.into_inner(), ahead)
+    }
+}
+
+impl<T: AsyncRead + Unpin> Read for Line<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut room: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.ahead.is_empty() {
+            return Pin::new(&mut self.io).poll_read(cx, room);
+        }
+        let fits = room.remaining().min(self.ahead.len());
+        room.put_slice(&self.ahead.split_to(fits));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> Write for Line<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.handover.flushed();
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, pieces)
+    }
+}

@@ -1,0 +1,67 @@
+//! Selects the space of an agent.
+
+use super::sanitize::sanitize;
+use gatewren_base::config::{Spaces, WHOLE_BOX, nearest};
+
+/// Returns the requested space if it exists. If the owner has defined spaces, one must be requested: omitting the
+/// option must not yield a token for the whole host.
+pub fn chosen(asked: Option<&str>, spaces: &Spaces) -> Result<String, String> {
+    match asked {
+        Some(WHOLE_BOX) => Ok(WHOLE_BOX.to_owned()),
+        Some(name) if spaces.contains_key(name) => Ok(name.to_owned()),
+        Some(name) => Err(unknown(name, spaces)),
+        None if spaces.is_empty() => Ok(WHOLE_BOX.to_owned()),
+        None => Err(format!("choose the agent's space: {}", offered(spaces))),
+    }
+}
+
+fn unknown(name: &str, spaces: &Spaces) -> String {
+    let known = spaces.keys().map(String::as_str);
+    let shown = sanitize(name);
+    if spaces.is_empty() {
+        return format!(
+            "unknown space \"{shown}\": the settings define none; [spaces.NAME] defines one, and without \
+             --space the agent reaches the whole box"
+        );
+    }
+    match nearest(name, known) {
+        Some(meant) => format!("unknown space \"{shown}\"; did you mean \"{meant}\"?"),
+        None => format!("unknown space \"{shown}\"; use {}", offered(spaces)),
+    }
+}
+
+fn offered(spaces: &Spaces) -> String {
+    let named = spaces.keys().map(|name| format!("--space {name}"));
+    let named: Vec<String> = named.collect();
+    format!(
+        "{}, or --space '{WHOLE_BOX}' for the whole box",
+        named.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gatewren_base::config::Space;
+
+    #[test]
+    fn the_whole_box_is_had_only_by_asking_where_it_is_divided() {
+        let none = Spaces::new();
+        assert_eq!(chosen(None, &none).as_deref(), Ok("*"));
+        assert_eq!(chosen(Some("*"), &none).as_deref(), Ok("*"));
+        assert!(
+            chosen(Some("media"), &none)
+                .unwrap_err()
+                .contains("[spaces.NAME]")
+        );
+        let spaces = Spaces::from(["media", "web"].map(|name| (name.to_owned(), Space::default())));
+        assert_eq!(chosen(Some("media"), &spaces).as_deref(), Ok("media"));
+        assert_eq!(chosen(Some("*"), &spaces).as_deref(), Ok("*"));
+        assert_eq!(
+            chosen(None, &spaces).unwrap_err(),
+            "choose the agent's space: --space media, --space web, or --space '*' for the whole box"
+        );
+        let said = chosen(Some("medai"), &spaces).unwrap_err();
+        assert_eq!(said, "unknown space \"medai\"; did you mean \"media\"?");
+    }
+}

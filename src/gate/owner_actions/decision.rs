@@ -1,0 +1,77 @@
+//! The owner's decision on a change in the inbox.
+
+use serde_json::json;
+
+use super::actor::{Deed, Hand};
+use gatewren_store::vault::{Change, Decision, Ruling, Vault, VaultError};
+
+/// A decision of the owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// It runs once, exactly as it was shown.
+    Approve,
+    /// It never runs.
+    Reject,
+}
+
+/// The result of a decision.
+#[derive(Debug)]
+pub struct Ruled {
+    /// The change after the decision; as it was shown if nothing was decided.
+    pub change: Change,
+    /// Why the decision did not take effect, if it did not.
+    pub refused: Option<String>,
+}
+
+/// Decides on a change as it was shown.
+pub async fn rule(
+    (vault, hand): (&Vault, &Hand),
+    change: Change,
+    note: Option<&str>,
+    verb: Verb,
+) -> Result<Ruled, String> {
+    let command = match verb {
+        Verb::Approve => "inbox approve",
+        Verb::Reject => "inbox reject",
+    };
+    let deed = Deed {
+        command,
+        what: json!({ "change": change.id, "tool": change.tool, "agent": change.agent, "note": note }),
+        target: change.target.as_deref(),
+        change: Some(&change.id),
+    };
+    let decision = Decision {
+        by: hand.by.clone(),
+        note: note.map(str::to_owned),
+    };
+    let changes = vault.changes();
+    let decide = async {
+        let ruling = match verb {
+            Verb::Approve => {
+                let binding = change.binding();
+                changes.approve(&change.id, binding, decision).await?
+            }
+            Verb::Reject => changes.reject(&change.id, decision).await?,
+        };
+        let done = matches!(ruling, Ruling::Done(_));
+        Ok::<_, VaultError>((ruling, if done { "ok" } else { "refused" }))
+    };
+    let ruling = hand.recorded_as(vault, deed, decide).await?;
+    let refused = match ruling {
+        Ruling::Done(change) => {
+            return Ok(Ruled {
+                change: *change,
+                refused: None,
+            });
+        }
+        Ruling::Past(status) => format!("it is already {}", status.as_str()),
+        Ruling::Altered => {
+            "the change in the vault differs from the one that was proposed".to_owned()
+        }
+        Ruling::Absent => "it no longer exists".to_owned(),
+    };
+    Ok(Ruled {
+        change,
+        refused: Some(refused),
+    })
+}

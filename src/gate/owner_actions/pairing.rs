@@ -1,0 +1,64 @@
+//! Pairing: a client that presents a code from the owner becomes a new agent.
+
+use std::net::IpAddr;
+
+use serde_json::json;
+
+use super::actor::{Deed, Hand};
+use super::agent_changes::whole;
+use crate::auth::{Admission, name_of_pairing, open_pairing, redeem_pairing};
+use gatewren_base::sys::Secret;
+use gatewren_store::vault::{Agent, Vault};
+
+/// Creates a code for a new agent; returns it with its expiry, in milliseconds since 1970.
+pub async fn pair(
+    (vault, hand): (&Vault, &Hand),
+    admission: Admission,
+) -> Result<(Secret, u64), String> {
+    let name = admission.name.clone();
+    let deed = Deed {
+        command: "pair",
+        target: Some(&name),
+        what: whole(&admission),
+        change: None,
+    };
+    let opened = async {
+        let opened = open_pairing(vault, admission).await;
+        opened.map_err(|e| e.to_string())?.ok_or_else(|| {
+            "too many pairing codes are open; each expires after 5 minutes, so try again then"
+                .to_owned()
+        })
+    };
+    hand.recorded(vault, deed, opened).await
+}
+
+/// Redeems a code presented from the address `from`, and creates the agent as the owner requested. `None` if the code
+/// is invalid; that is not recorded, as strangers could otherwise fill the audit.
+pub async fn redeem(
+    vault: &Vault,
+    code: &str,
+    from: IpAddr,
+) -> Result<Option<(Agent, Secret)>, String> {
+    let name = name_of_pairing(vault, code).map_err(|e| e.to_string())?;
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let hand = Hand {
+        by: "pairing".to_owned(),
+        from: from.to_string(),
+    };
+    let deed = Deed {
+        command: "pair redeem",
+        target: Some(&name),
+        what: json!({ "name": name }),
+        change: None,
+    };
+    let redeemed = async {
+        let redeemed = redeem_pairing(vault, code).await;
+        redeemed.map(|made| {
+            let word = if made.is_some() { "ok" } else { "late" };
+            (made, word)
+        })
+    };
+    hand.recorded_as(vault, deed, redeemed).await
+}

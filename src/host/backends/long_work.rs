@@ -1,0 +1,128 @@
+//! Work that runs as a job of the helper, and so continues when this server or its client is gone.
+
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use crate::helper_client::{
+    Capture, Finished, Frame, Helper, JobId, Limits, Operation, Running, finish,
+};
+
+use super::error::{BackendError, ErrorKind};
+use super::request::{CAPTURE, answer, ask, limits, obstacle};
+
+/// The timeout for removing or cancelling a job.
+const FORGET_TIME: Duration = Duration::from_secs(10);
+
+/// The job that a call's work runs as.
+pub struct Keep {
+    /// The new job's id.
+    pub job: JobId,
+    /// The agent that owns it.
+    pub owner: String,
+    /// The tool that starts it.
+    pub tool: String,
+    /// The observer of its progress.
+    pub ear: Box<dyn Ear>,
+}
+
+/// Observes the job of a call.
+pub trait Ear: Send + Sync {
+    /// Called when the job has started.
+    fn begun(&self);
+
+    /// Completes when the job should be cancelled.
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// Called when the job has ended. Returns whether a client knows the job, so that it must be
+    /// kept.
+    fn ended(&self) -> bool;
+}
+
+impl fmt::Debug for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keep")
+            .field("job", &self.job)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Starts a job; dropping the result does not end it.
+///
+/// # Errors
+/// When the helper does not start it.
+pub async fn begin(
+    helper: &Helper,
+    start: Operation,
+    limits: Limits,
+    reference: &str,
+) -> Result<Running, BackendError> {
+    let mut running = helper.start(start, limits, reference).await?;
+    loop {
+        match running.next().await? {
+            Frame::Started => return Ok(running),
+            Frame::End(ending) => {
+                let failed = || BackendError::new(ErrorKind::Failed, "the job did not start");
+                return Err(obstacle(&ending, "").unwrap_or_else(failed));
+            }
+            Frame::Accepted | Frame::Output(..) => {}
+        }
+    }
+}
+
+/// Runs a long operation, as a job if `keep` is set, and returns its output.
+///
+/// # Errors
+/// As for a direct operation.
+pub async fn ask_kept(
+    helper: &Helper,
+    operation: Operation,
+    time: Duration,
+    (keep, reference): (Option<Keep>, &str),
+) -> Result<String, BackendError> {
+    let bounds = (limits(time), CAPTURE);
+    answer(&finish_kept(helper, operation, bounds, (keep, reference)).await?)
+}
+
+/// Like `ask_kept`, but returns the captured output and how it ended.
+///
+/// # Errors
+/// When the helper does not start it, or disconnects.
+pub async fn finish_kept(
+    helper: &Helper,
+    operation: Operation,
+    (limits, capture): (Limits, Capture),
+    (keep, reference): (Option<Keep>, &str),
+) -> Result<Finished, BackendError> {
+    let Some(keep) = keep else {
+        return Ok(helper.run(operation, limits, reference, capture).await?);
+    };
+    let (job, owner) = (keep.job, keep.owner);
+    let start = Operation::JobStart {
+        job: job.clone(),
+        owner: owner.clone(),
+        tool: keep.tool,
+        detached: false,
+        operation: Box::new(operation),
+    };
+    let running = begin(helper, start, limits, reference).await?;
+    keep.ear.begun();
+    let mut finished = pin!(finish(running, limits, capture, std::future::pending()));
+    let finished = tokio::select! {
+        biased;
+        finished = &mut finished => finished,
+        () = keep.ear.cancelled() => {
+            let (owner, job) = (Some(owner.clone()), job.clone());
+            // A job that can no longer be cancelled runs to its end.
+            let _ = ask(helper, Operation::JobCancel { owner, job }, FORGET_TIME, reference).await;
+            finished.await
+        }
+    };
+    if !keep.ear.ended() {
+        let owner = Some(owner);
+        let forget = Operation::JobForget { owner, job };
+        // Best effort: a job that remains is only one more entry in a list.
+        let _ = ask(helper, forget, FORGET_TIME, reference).await;
+    }
+    Ok(finished?)
+}

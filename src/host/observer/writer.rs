@@ -1,0 +1,53 @@
+//! The output of a watcher: writes observations into the state, and failures into the log.
+
+use serde_json::{Value, json};
+
+use gatewren_store::state::{Author, Pointer, State, StateError};
+
+use super::causes::Causes;
+use super::log_limiter::Complaints;
+
+/// Writes for one watcher.
+#[derive(Debug)]
+pub struct Scribe {
+    state: State,
+    causes: Causes,
+    complaints: Complaints,
+}
+
+impl Scribe {
+    /// Creates a writer into `state`, which attributes changes to a call of `causes`.
+    pub fn new(state: State, causes: Causes) -> Self {
+        Self {
+            state,
+            causes,
+            complaints: Complaints::default(),
+        }
+    }
+
+    /// Sets the value at this path; an unchanged value makes no revision.
+    pub async fn write(&mut self, place: &[&str], value: Value) {
+        let at = place
+            .iter()
+            .fold(Pointer::root(), |above, key| above.child(*key));
+        let cause = self.causes.only();
+        let author = cause.into_iter().fold(Author::observer(), Author::because);
+        let written: Result<u64, StateError> = self.state.put(&author, &at, Some(value)).await;
+        self.note("the state", written);
+    }
+
+    /// Writes whether `what` can be observed on this host, in `/public/observer/<what>`.
+    pub async fn available(&mut self, what: &str, why_not: Option<&str>) {
+        let value = match why_not {
+            None => json!({ "available": true }),
+            Some(why) => json!({ "available": false, "why": why }),
+        };
+        self.write(&["public", "observer", what], value).await;
+    }
+
+    /// Records the result of an attempt and returns its value; a failure that was already logged is not logged
+    /// again.
+    pub fn note<T, E: ToString>(&mut self, what: &'static str, result: Result<T, E>) -> Option<T> {
+        self.complaints.note(what, result)
+    }
+}

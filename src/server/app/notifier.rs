@@ -1,0 +1,271 @@
+//! Sends notifications to the owner's channels, and retries failed ones.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::watched_paths::{Moved, moved};
+use crate::notify::{Allowance, Courier, Entry, Message, Outbox, Priority, Source};
+use gatewren_base::config::{Channel, Live, Occasion, Reach, Settings};
+use gatewren_base::sys::now_ms;
+use gatewren_gate::owner_actions::reached_at;
+use gatewren_store::state::{Document, Kept, Notifications, State};
+
+/// The maximum number of messages to one channel in an hour; the rest waits. A container that crashes and
+/// restarts all the time should not cause a thousand messages.
+const AN_HOUR: u32 = 60;
+
+/// The maximum pause while nothing changes.
+const IDLE: Duration = Duration::from_hours(1);
+
+/// The occasion of a change of the state; a notification has its level there.
+const STATE: &str = "state";
+
+/// The queue of messages, and its sources.
+struct Herald {
+    live: Live<Settings>,
+    state: State,
+    /// The document of the last check.
+    known: Arc<Document>,
+    notifications: Notifications,
+    outbox: Outbox,
+    courier: Courier,
+    allowance: Allowance,
+    file: PathBuf,
+}
+
+/// Sends notifications, while it runs. Everything from the call of this function on is sent, even if the future
+/// is polled later.
+pub fn send_notifications(
+    state: State,
+    live: Live<Settings>,
+    courier: Courier,
+) -> impl Future<Output = ()> + Send + 'static {
+    let file = live.read(|settings| settings.state_dir.join(Outbox::FILE));
+    let bell = state.bell();
+    let changed = live.clone();
+    let known = state.document();
+    let notifications = Notifications::new(state.clone());
+    let outbox = opened(&file, &notifications, known.revision);
+    let notifier = Herald {
+        live,
+        state,
+        known,
+        notifications,
+        outbox,
+        courier,
+        allowance: Allowance::default(),
+        file,
+    };
+    sending(notifier, bell, changed)
+}
+
+async fn sending(mut notifier: Herald, mut bell: watch::Receiver<u64>, mut changed: Live<Settings>) {
+    loop {
+        bell.mark_unchanged();
+        changed.mark_unchanged();
+        let before = notifier.outbox.clone();
+        notifier.collect();
+        notifier.collect_changes();
+        notifier.keep(&before);
+        let before = notifier.outbox.clone();
+        notifier.send().await;
+        notifier.keep(&before);
+        let pause = notifier.outbox.pause(now_ms()).unwrap_or(IDLE).min(IDLE);
+        tokio::select! {
+            rung = bell.changed() => if rung.is_err() { return },
+            () = changed.changed() => {}
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+/// Loads the stored queue. On the first start, existing notifications are not sent.
+fn opened(file: &Path, notifications: &Notifications, revision: u64) -> Outbox {
+    let kept = Outbox::load(file).unwrap_or_else(|cause| {
+        tracing::error!(cause, "cannot read the queue of messages; it starts empty");
+        None
+    });
+    let all = notifications.list("", &Reach::everything());
+    let newest = all.first().map_or(0, |newest| newest.id);
+    let mut outbox = kept.unwrap_or_else(|| Outbox {
+        seen: newest,
+        ..Outbox::default()
+    });
+    // A new state database starts its numbers again. Numbers of other programs may be larger than any revision.
+    outbox.seen = outbox.seen.min(revision.max(newest));
+    outbox
+}
+
+impl Herald {
+    /// Queues new notifications for each channel that is configured for them.
+    fn collect(&mut self) {
+        let settings = self.live.now();
+        let seen = self.outbox.seen;
+        let mut new = self.notifications.list("", &Reach::everything());
+        new.retain(|one| one.id > seen && !one.is_seen());
+        for one in new.iter().rev() {
+            self.outbox.seen = one.id;
+            let Some(occasion) = occasion(one) else {
+                continue;
+            };
+            let told = settings.notify.iter();
+            for (name, _) in told.filter(|(_, channel)| channel.on.contains(&occasion)) {
+                self.outbox.push(entry(name, one, occasion));
+            }
+        }
+    }
+
+    /// Queues changes of the state for each channel that watches them.
+    fn collect_changes(&mut self) {
+        let document = self.state.document();
+        let known = std::mem::replace(&mut self.known, document.clone());
+        if known.revision == document.revision {
+            return;
+        }
+        let settings = self.live.now();
+        for (name, channel) in &settings.notify {
+            for rule in &channel.watch {
+                let (found, more) = moved(rule, &known.root, &document.root);
+                for one in found {
+                    self.outbox.push(of_change(name, one, &document));
+                }
+                if more > 0 {
+                    let words = format!("{more} more values changed at the same time");
+                    let one = Moved {
+                        place: rule.to_string(),
+                        words,
+                    };
+                    self.outbox.push(of_change(name, one, &document));
+                }
+            }
+        }
+    }
+
+    /// Sends messages that are due.
+    async fn send(&mut self) {
+        while let Some(entry) = self.outbox.due(now_ms()) {
+            let settings = self.live.now();
+            let Some(channel) = settings.notify.get(&entry.channel) else {
+                let why = ("this channel no longer exists".to_owned(), true);
+                self.outbox.failed(entry, why, now_ms());
+                continue;
+            };
+            let taken = self.allowance.take(&entry.channel, AN_HOUR, Instant::now());
+            if let Err(wait) = taken {
+                self.outbox
+                    .put_off(entry, Duration::from_secs(wait), now_ms());
+                continue;
+            }
+            self.tell(entry, channel).await;
+        }
+    }
+
+    async fn tell(&mut self, entry: Entry, channel: &Channel) {
+        let address = self.live.read(reached_at);
+        match self.courier.tell(channel, &message(&entry, &address)).await {
+            Ok(()) => tracing::info!(
+                channel = entry.channel,
+                notification = entry.id,
+                "the owner was notified"
+            ),
+            Err(cause) => {
+                let why = (cause.to_string(), cause.is_lasting());
+                self.outbox.failed(entry, why, now_ms());
+            }
+        }
+    }
+
+    fn keep(&self, before: &Outbox) {
+        if self.outbox == *before {
+            return;
+        }
+        if let Err(cause) = self.outbox.save(&self.file) {
+            tracing::warn!(%cause, "cannot store the queue of messages; a restart would lose it");
+        }
+    }
+}
+
+/// The kind of a notification, which channels are configured by.
+fn occasion(one: &Kept) -> Option<Occasion> {
+    if one.change().is_some() {
+        return Some(Occasion::Inbox);
+    }
+    one.value.get("level")?.as_str()?.parse().ok()
+}
+
+fn entry(channel: &str, one: &Kept, occasion: Occasion) -> Entry {
+    /// Limited, because other programs may write notifications too.
+    const MOST: usize = 500;
+    let text = |key: &str| {
+        let text = one.value.get(key).and_then(Value::as_str).unwrap_or("");
+        text.chars().take(MOST).collect()
+    };
+    Entry {
+        channel: channel.to_owned(),
+        id: one.id,
+        occasion: occasion.to_string(),
+        container: one.container.clone(),
+        title: text("title"),
+        text: text("message"),
+        page: page(one),
+        at_ms: one.value.get("at_ms").and_then(Value::as_u64).unwrap_or(0),
+        tries: 0,
+        next_ms: 0,
+        why: String::new(),
+    }
+}
+
+fn of_change(channel: &str, Moved { place, words }: Moved, document: &Document) -> Entry {
+    Entry {
+        channel: channel.to_owned(),
+        id: document.revision,
+        occasion: STATE.to_owned(),
+        container: None,
+        title: place,
+        text: words,
+        page: "/owner/box".to_owned(),
+        at_ms: now_ms(),
+        tries: 0,
+        next_ms: 0,
+        why: String::new(),
+    }
+}
+
+fn message(entry: &Entry, address: &str) -> Message {
+    let of_state = entry.occasion == STATE;
+    let occasion = entry.occasion.parse().unwrap_or(Occasion::Info);
+    Message {
+        source: Source::Us(if of_state { STATE } else { occasion.as_str() }),
+        title: entry.title.clone(),
+        text: entry.text.clone(),
+        priority: match occasion {
+            Occasion::Error => Priority::High,
+            Occasion::Warning | Occasion::Inbox => Priority::Normal,
+            Occasion::Info if of_state => Priority::Normal,
+            Occasion::Info => Priority::Low,
+        },
+        container: entry.container.clone(),
+        at_ms: entry.at_ms,
+        // Entries that an earlier gatewren has stored have no page.
+        link: (!entry.page.is_empty()).then(|| format!("https://{address}{}", entry.page)),
+    }
+}
+
+/// The owner's page with the details. Other programs may write notifications too, so the id is checked before it
+/// is used in a path.
+fn page(one: &Kept) -> String {
+    let is_id =
+        |id: &&str| id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    match one.change() {
+        Some(change) => match Some(change).filter(is_id) {
+            Some(id) => format!("/owner/changes/{id}"),
+            None => "/owner".to_owned(),
+        },
+        None => "/owner/box".to_owned(),
+    }
+}

@@ -1,0 +1,272 @@
+//! The running server and its background tasks.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::inbox_notices::tell_of_changes;
+use super::names::{box_addresses, box_names};
+use super::notifier::send_notifications;
+use super::serving::Serving;
+use super::token_warnings::warn_of_expiring_tokens;
+use super::{audit, helper_capabilities};
+use crate::dispatch::Engine;
+use crate::notify::Courier;
+use gatewren_base::config::{InForce, Settings, TlsMode};
+use gatewren_base::sys::{DirectoryLock, Hints, hold_few_program_pages, rfc3339};
+use gatewren_base::telemetry::Notify;
+use gatewren_gate::guard::Hosts;
+use gatewren_gate::http::{InvalidSubject, Subject, Subjects, Tls, TlsSource};
+use gatewren_host::backends::Bounds;
+use gatewren_host::helper_client::HelperChild;
+use gatewren_host::observer::Observer;
+use gatewren_store::state::State;
+use gatewren_store::vault::Vault;
+
+/// How often the host's names and addresses are checked without a notification by the kernel.
+const LOOK: Duration = Duration::from_mins(10);
+
+/// The same if the kernel sends no notifications.
+const LOOK_UNHINTED: Duration = Duration::from_secs(30);
+
+/// The pause between two checks, so that simultaneous changes are handled together.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// How often the certificate is checked without a change, because it expires.
+const RENEWAL: Duration = Duration::from_hours(12);
+
+/// A running gatewren.
+pub struct House {
+    /// The URL for clients; `stdio` if the only client is the one that started it.
+    pub url: String,
+    /// The settings in force.
+    pub in_force: InForce,
+    /// The file that a reload reads; `None` if the settings were not read from a file.
+    pub(super) file: Option<PathBuf>,
+    /// What the last reload has left for the owner to do.
+    pub(super) note: Mutex<Option<String>>,
+    /// The host as a document.
+    pub state: State,
+    /// Agents, keys, the audit, and other stored secrets.
+    pub vault: Vault,
+    /// Answers calls.
+    pub engine: Arc<Engine>,
+    /// Serves connections.
+    pub serving: Arc<Serving>,
+    /// The service manager.
+    pub notify: Arc<Notify>,
+    /// Set to true to stop.
+    pub stop: watch::Sender<bool>,
+    /// The helper's capabilities.
+    pub(super) bounds: Bounds,
+    pub(super) courier: Courier,
+    pub(super) _lock: DirectoryLock,
+    pub(super) observer: Mutex<Option<Observer>>,
+    pub(super) helper: Mutex<Option<HelperChild>>,
+}
+
+impl House {
+    /// Starts the background tasks.
+    pub fn start_workers(&self, workers: &mut JoinSet<()>) {
+        if let Some(observer) = lock(&self.observer).take() {
+            let mut stop = self.stop.subscribe();
+            workers.spawn(observer.run(async move {
+                let _ = stop.wait_for(|stop| *stop).await;
+            }));
+        }
+        if let Some(site) = &self.serving.front.site {
+            workers.spawn(site.keep_samples());
+        }
+        let engine = self.engine.clone();
+        workers.spawn(async move { engine.sweep_tasks().await });
+        workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
+        workers.spawn(self.engine.clone().run_approved());
+        workers.spawn(hold_few_program_pages());
+        workers.spawn(tell_of_changes(self.vault.clone(), self.state.clone()));
+        workers.spawn(warn_of_expiring_tokens(
+            self.vault.clone(),
+            self.state.clone(),
+        ));
+        workers.spawn(send_notifications(
+            self.state.clone(),
+            self.in_force.live(),
+            self.courier.clone(),
+        ));
+        workers.spawn(helper_capabilities::announce(
+            self.engine.clone(),
+            self.vault.clone(),
+            self.bounds.clone(),
+        ));
+    }
+
+    /// Updates the host's names and addresses, and loads the certificate that fits them.
+    pub fn refresh(&self) {
+        let settings = self.in_force.now();
+        self.answer_to(&settings);
+        let Some(tls) = &self.serving.tls else { return };
+        let renewed = certificate(&settings)
+            .map_err(|error| error.to_string())
+            .and_then(|source| tls.reload_from(source).map_err(|error| error.to_string()));
+        match renewed {
+            Ok(()) => {
+                self.answer_to(&settings);
+                let certificate = certificate_words(tls);
+                tracing::info!(certificate, "the certificate is in use");
+            }
+            Err(cause) => {
+                tracing::error!(
+                    cause,
+                    "the certificate was not renewed; the old one stays in use"
+                );
+            }
+        }
+    }
+
+    /// Applies the hosts and origins of these settings, and the names of a certificate of the owner's: by
+    /// installing it, the owner declared them to be this host's names.
+    pub(super) fn answer_to(&self, settings: &Settings) {
+        let mut hosts = hosts(settings);
+        let given = self.serving.tls.iter();
+        let given = given.filter(|_| settings.tls.mode == TlsMode::Files);
+        for subject in given.flat_map(|tls| tls.subjects()) {
+            match subject {
+                Subject::Name(name) => hosts.names.push(name),
+                Subject::Address(address) => hosts.addresses.push(address),
+            }
+        }
+        self.serving.front.guard.set_hosts(hosts);
+    }
+
+    /// Stops the helper that this server started, if any, with everything that it runs.
+    pub async fn close_helper(&self) {
+        let helper = lock(&self.helper).take();
+        if let Some(helper) = helper {
+            helper.stop().await;
+        }
+    }
+}
+
+/// The names in the certificate and when it expires.
+pub fn certificate_words(tls: &Tls) -> String {
+    let subjects: Vec<String> = tls.subjects().iter().map(ToString::to_string).collect();
+    let expires_ms = u64::try_from(tls.expires())
+        .unwrap_or(0)
+        .saturating_mul(1_000);
+    format!("{} until {}", subjects.join(" "), rfc3339(expires_ms))
+}
+
+/// Keeps names, addresses and certificate up to date, while it runs.
+pub async fn follow(house: Arc<House>) {
+    let hints = Hinted::new();
+    let known = || {
+        let settings = house.in_force.now();
+        (box_names(&settings.names), box_addresses())
+    };
+    let mut before = known();
+    let mut looked = Instant::now();
+    loop {
+        hints.next().await;
+        let now = known();
+        if now != before || looked.elapsed() >= RENEWAL {
+            tracing::info!(
+                "this host's names or addresses have changed, or a check of the certificate is due"
+            );
+            (before, looked) = (now, Instant::now());
+            house.refresh();
+        }
+    }
+}
+
+/// Notifications that names or addresses may have changed; without them, a timer is used.
+struct Hinted {
+    network: Option<Hints>,
+    name: Option<Hints>,
+}
+
+impl Hinted {
+    fn new() -> Self {
+        let name = Hints::changes_of(Path::new("/proc/sys/kernel/hostname"));
+        Self {
+            network: usable(Hints::network()),
+            name: usable(name),
+        }
+    }
+
+    /// Waits for the next check. Even with many changes, checks are at least a second apart.
+    async fn next(&self) {
+        tokio::time::sleep(SETTLE).await;
+        let hinted = self.network.is_some() && self.name.is_some();
+        let look = if hinted { LOOK } else { LOOK_UNHINTED };
+        tokio::select! {
+            () = told(self.network.as_ref()) => {}
+            () = told(self.name.as_ref()) => {}
+            () = tokio::time::sleep(look) => {}
+        }
+    }
+}
+
+fn usable(hints: io::Result<Hints>) -> Option<Hints> {
+    let told = |cause: &_| tracing::warn!(%cause, "changes of names or addresses are noticed late");
+    hints.inspect_err(told).ok()
+}
+
+async fn told(hints: Option<&Hints>) {
+    let next = match hints {
+        Some(hints) => hints.next().await.is_ok(),
+        None => false,
+    };
+    if !next {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The source of the certificate, and the names that it must have now.
+pub fn certificate(settings: &Settings) -> Result<TlsSource, InvalidSubject> {
+    if let (TlsMode::Files, Some(cert), Some(key)) = (
+        settings.tls.mode,
+        settings.tls.cert.clone(),
+        settings.tls.key.clone(),
+    ) {
+        return Ok(TlsSource::Files { cert, key });
+    }
+    let asked: Result<Vec<Subject>, _> = settings.names.iter().map(|name| name.parse()).collect();
+    let names = box_names(&[])
+        .into_iter()
+        .filter_map(|name| name.parse().ok());
+    let found = names
+        .chain(box_addresses().into_iter().map(Subject::Address))
+        .collect();
+    Ok(TlsSource::Own {
+        directory: settings.state_dir.join("tls"),
+        subjects: Subjects {
+            asked: asked?,
+            found,
+        },
+    })
+}
+
+/// The hosts and origins that are allowed now.
+pub fn hosts(settings: &Settings) -> Hosts {
+    let mut names = box_names(&settings.names);
+    let mut addresses = box_addresses();
+    for allowed in &settings.access.allowed_hosts {
+        match allowed.parse() {
+            Ok(address) => addresses.push(address),
+            Err(_) => names.push(allowed.clone()),
+        }
+    }
+    Hosts {
+        names,
+        addresses,
+        origins: settings.access.allowed_origins.clone(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

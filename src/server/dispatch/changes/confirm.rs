@@ -1,0 +1,302 @@
+//! Calls that the policy allows only after the person at the client confirms: the first round asks, the next one
+//! decides.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+
+use crate::dispatch::call::{Call, Outcome};
+use crate::dispatch::elicitation::{Binding, ask, askable};
+use crate::dispatch::engine::{Close, Engine};
+use crate::dispatch::record::Record;
+use gatewren_gate::policy::{Asking, Confirmation, Consent, PATIENCE, Verdict, question};
+use gatewren_wire::protocol::{InputRequired, RpcError};
+use gatewren_wire::registry::{Answer, Cx, Tool, ToolError};
+
+/// The question's key on the wire.
+const KEY: &str = "confirm";
+
+/// The key of the question's id in the state that a round carries.
+const STATE: &str = "confirmation";
+
+/// What happens to the call in this round.
+pub(in crate::dispatch) enum Round {
+    /// The call runs.
+    Run(Verdict),
+    /// The call ends with the question, or with an error that states why it does not run.
+    End(Outcome),
+    /// The person at the client cannot be asked, for this reason; the owner is asked instead.
+    AskOwner(Record, &'static str),
+}
+
+/// Asks the person at the client, or reads their answer. An answer counts only together with the state that was
+/// sent with its question, so a model cannot confirm its own call.
+pub(in crate::dispatch) async fn confirm(
+    engine: &Arc<Engine>,
+    call: &Call,
+    given: (&Arc<Tool>, &Map<String, Value>),
+    cx: &Cx,
+    binding: &Binding,
+) -> Result<Round, RpcError> {
+    let (tool, arguments) = given;
+    let context = &call.context;
+    let asking = Asking {
+        agent: context.who.agent_id().clone(),
+        session: context.session.as_deref().map(str::to_owned),
+        tool: tool.name().to_owned(),
+        arguments: arguments.clone(),
+    };
+    let inputs = cx.inputs();
+    match inputs.state.as_ref().and_then(|state| state.get(STATE)) {
+        None => {
+            let record =
+                Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm).await?;
+            // A call with invalid arguments fails without a question.
+            if let Err(error) = tool.check_arguments(arguments.clone()) {
+                record.end("refused", None);
+                return Ok(Round::End(refuse(error)));
+            }
+            let question = match question_of(call, (&**tool, arguments)) {
+                Ok(question) => question,
+                Err(why) => return Ok(Round::AskOwner(record, why)),
+            };
+            let record = record.waiting();
+            let close: Close = Box::new(move |outcome| record.end(outcome, None));
+            match open(engine, question, (asking, close)) {
+                Ok(question) => ask(engine, call, binding, question).map(Round::End),
+                Err(words) => Ok(Round::End(refuse(words))),
+            }
+        }
+        Some(id) => {
+            let id = id.as_str().unwrap_or_default();
+            let closed = engine
+                .questions
+                .close(id, &asking, inputs.responses.get(KEY));
+            if closed.is_none() {
+                let record = Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm);
+                record.await?.end("refused", None);
+            }
+            Ok(decide(tool, closed))
+        }
+    }
+}
+
+/// Returns the question for the person at the client, or the reason why they cannot be asked.
+fn question_of(
+    call: &Call,
+    (tool, arguments): (&Tool, &Map<String, Value>),
+) -> Result<InputRequired, &'static str> {
+    let consent = question(&call.context.who, tool, arguments);
+    let Consent { message, schema } = consent.ok_or(TOO_LONG)?;
+    let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
+    let question = InputRequired::new().ask(KEY, "elicitation/create", params);
+    askable(&call.context.capabilities, &question).map_err(|_| CANNOT_ASK)?;
+    Ok(question)
+}
+
+/// Opens a question; from then on it waits for an answer.
+fn open(
+    engine: &Arc<Engine>,
+    question: InputRequired,
+    (asking, close): (Asking, Close),
+) -> Result<InputRequired, ToolError> {
+    match engine.questions.open(asking, close) {
+        Ok(id) => {
+            tokio::spawn(give_up_in_time(engine.clone(), id.clone()));
+            Ok(question.remember(json!({ STATE: id })))
+        }
+        Err(close) => {
+            close("refused");
+            Err(too_many())
+        }
+    }
+}
+
+/// Closes a question that is not answered in time. An answer that arrives at the same moment finds it closed or is
+/// too late.
+async fn give_up_in_time(engine: Arc<Engine>, id: String) {
+    let mut stop = engine.stopping();
+    let timeout = tokio::select! {
+        () = sleep(PATIENCE) => true,
+        _ = stop.wait_for(|stop| *stop) => false,
+    };
+    // If the closure is dropped uncalled, it records the call as cancelled.
+    if let Some(close) = engine.questions.give_up(&id).filter(|_| timeout) {
+        close("timeout");
+    }
+}
+
+fn decide(tool: &Tool, closed: Option<(Close, Confirmation)>) -> Round {
+    let Some((close, reply)) = closed else {
+        return Round::End(refuse(not_open(tool)));
+    };
+    close(reply.as_str());
+    match reply {
+        Confirmation::Accepted(permit) => Round::Run(Verdict::Confirmed(permit)),
+        Confirmation::Late => Round::End(refuse(not_open(tool))),
+        no => Round::End(refuse(declined(tool, &no))),
+    }
+}
+
+fn refuse(error: ToolError) -> Outcome {
+    Outcome::Called(Answer::from(error).into_result())
+}
+
+fn declined(tool: &Tool, reply: &Confirmation) -> ToolError {
+    let name = tool.name();
+    let how = match reply {
+        Confirmation::Dismissed => "closed the question without an answer",
+        Confirmation::Malformed => "sent an invalid answer",
+        _ => "did not agree",
+    };
+    ToolError::new(format!(
+        "The person at the client was asked to confirm {name} and {how}. Nothing was done."
+    ))
+    .hint("Do not call it again unless they ask you to.")
+}
+
+fn not_open(tool: &Tool) -> ToolError {
+    let minutes = PATIENCE.as_secs() / 60;
+    ToolError::new(format!(
+        "No question about {} is open for this answer: it is older than {minutes} minutes, was already answered, \
+         or the server restarted. Nothing was done.",
+        tool.name()
+    ))
+    .hint("Call the tool again to ask again.")
+}
+
+fn too_many() -> ToolError {
+    ToolError {
+        retry: true,
+        ..ToolError::new(
+            "Too many questions of this agent already wait for the person at the client. Nothing was done.",
+        )
+    }
+}
+
+/// Why the owner is asked if the client declares no forms; connectors of chat services declare none.
+const CANNOT_ASK: &str = "This client cannot ask its user (it does not declare form elicitation), so the owner \
+                          of the box is asked instead.";
+
+/// Why the owner is asked about a call that is too long to be shown whole in a question.
+const TOO_LONG: &str = "The arguments are too long to be shown in full in a question at the client, so the owner \
+                        of the box is asked instead.";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use tokio::sync::watch;
+
+    use super::super::confirm::*;
+    use crate::dispatch::call::Context;
+    use crate::dispatch::tasks::table::TaskLimits;
+    use gatewren_base::config::Preset;
+    use gatewren_gate::auth::Principal;
+    use gatewren_wire::protocol::{ClientCapabilities, Id, Implementation};
+    use gatewren_wire::registry::{Catalog, Result, Risk, Toolset};
+
+    /// Stops something.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Stop {
+        /// What.
+        #[serde(rename = "name")]
+        _name: String,
+    }
+
+    async fn stop(runs: Arc<AtomicUsize>, _: Stop, _: Cx) -> Result<Answer> {
+        runs.fetch_add(1, Ordering::SeqCst);
+        Ok(Answer::text("stopped"))
+    }
+
+    struct House {
+        engine: Arc<Engine>,
+        runs: Arc<AtomicUsize>,
+        _stop: watch::Sender<bool>,
+    }
+
+    fn house() -> House {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let mut catalog = Catalog::new(Implementation {
+            name: "t".into(),
+            title: None,
+            version: "1".into(),
+        });
+        let tools = Toolset::over(runs.clone()).answering("stop", Risk::Disrupt, stop);
+        catalog.add(tools).unwrap();
+        let stop = watch::Sender::new(false);
+        let engine = Engine::new(catalog, None, &[0; 32], stop.subscribe(), TaskLimits::TWO);
+        House {
+            engine: Arc::new(engine),
+            runs,
+            _stop: stop,
+        }
+    }
+
+    impl House {
+        async fn call(&self, params: Value) -> Outcome {
+            let able = json!({ "elicitation": {} });
+            let who = Principal::without_token("a", Preset::Admin);
+            let call = Call {
+                id: Id::Number(1),
+                method: "tools/call".into(),
+                params: params.as_object().unwrap().clone().into(),
+                context: Context {
+                    capabilities: ClientCapabilities::new(able.as_object().unwrap().clone()),
+                    ..Context::of(who, None)
+                },
+                inputs: None,
+                held: None,
+            };
+            self.engine.answer(call).outcome.await.unwrap()
+        }
+
+        /// Returns the sealed state that accompanies the question about this call.
+        async fn asked(&self) -> String {
+            let call = json!({ "name": "stop", "arguments": { "name": "x" } });
+            match self.call(call).await {
+                Outcome::Ask(_, Some(sealed)) => sealed,
+                other => panic!("a question was due: {other:?}"),
+            }
+        }
+
+        async fn agreed(&self, state: &str) -> Value {
+            let yes = json!({ "action": "accept", "content": { "run": true } });
+            let call = json!({
+                "name": "stop", "arguments": { "name": "x" },
+                "inputResponses": { KEY: yes }, "requestState": state,
+            });
+            match self.call(call).await {
+                Outcome::Called(result) => result.to_value(),
+                other => panic!("a result was due: {other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_runs_before_the_yes_and_nothing_after_five_minutes() {
+        let house = house();
+        let state = house.asked().await;
+        assert_eq!(house.runs.load(Ordering::SeqCst), 0);
+        assert_eq!(house.agreed(&state).await["isError"], false);
+        assert_eq!(house.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(house.agreed(&state).await["isError"], true, "it was used");
+
+        let state = house.asked().await;
+        sleep(PATIENCE + Duration::from_secs(1)).await;
+        assert_eq!(house.agreed(&state).await["isError"], true);
+        assert_eq!(house.runs.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn a_question_does_not_keep_the_server_from_its_end() {
+        let house = house();
+        house.asked().await;
+        house.engine.idle().await;
+    }
+}

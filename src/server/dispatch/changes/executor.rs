@@ -1,0 +1,669 @@
+//! Runs approved changes: each at most once and exactly as approved, regardless of the approver and the time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::task::{Id as TaskId, JoinSet};
+
+use super::inbox::Inbox;
+use super::precondition::{moved, rests_on};
+use crate::dispatch::call::{Call, Context};
+use crate::dispatch::elicitation::surroundings;
+use crate::dispatch::engine::Engine;
+use crate::dispatch::in_flight::UnderWay;
+use crate::dispatch::record::Record;
+use crate::dispatch::reference;
+use crate::dispatch::tasks::table::bounded_result;
+use crate::dispatch::tools::run_allowed;
+use gatewren_base::sys::{Requester, now_ms, on_behalf_of};
+use gatewren_gate::auth::{AuthError, Principal};
+use gatewren_gate::policy::{Verdict, judge, judge_approved};
+use gatewren_store::vault::{Begun, Change, ChangeEnd, Vault, VaultError};
+use gatewren_wire::protocol::{Id, Inputs, Params};
+use gatewren_wire::registry::{Answer, Cx, Interruption, Permit, Tool};
+
+/// The maximum number of approved changes that run at once, each on a different target; others wait.
+const AT_ONCE: usize = 4;
+
+/// The inbox is checked at this interval even without a notification, because an agent's expiry sends none.
+const LOOK: Duration = Duration::from_mins(1);
+
+/// The delay before a change that cannot run at the moment is retried.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The maximum length of the failure message that is stored with a result, in characters.
+const MAX_WORDS: usize = 500;
+
+/// Marks the changes that a previous server left running: their outcome is unknown. Must be called before any
+/// change is started.
+pub async fn end_abandoned_changes(vault: &Vault) -> Result<(), VaultError> {
+    let ended = vault.changes().end_abandoned().await?;
+    if ended > 0 {
+        tracing::warn!(
+            ended,
+            "approved changes were running when the previous server ended; their outcome is unknown"
+        );
+    }
+    Ok(())
+}
+
+/// The worker that runs approved changes.
+struct Executor {
+    engine: Arc<Engine>,
+    vault: Vault,
+    running: JoinSet<()>,
+    /// The running changes and their targets.
+    under_way: HashMap<TaskId, (String, Option<String>)>,
+}
+
+impl Engine {
+    /// Runs approved changes, expires old ones, and withdraws those of revoked agents, for as long as it runs. It
+    /// starts none after the server begins to stop.
+    pub async fn run_approved(self: Arc<Self>) {
+        let (Some(vault), true) = (self.vault.clone(), self.inbox.is_some()) else {
+            return;
+        };
+        let executor = Executor {
+            engine: self,
+            vault,
+            running: JoinSet::new(),
+            under_way: HashMap::new(),
+        };
+        executor.run().await;
+    }
+}
+
+impl Executor {
+    async fn run(mut self) {
+        let mut changes = self.vault.changes().bell();
+        let mut agents = self.vault.agents().changes();
+        let mut stop = self.engine.stopping();
+        loop {
+            changes.mark_unchanged();
+            agents.mark_unchanged();
+            let pause = self.look().await.unwrap_or_else(|cause| {
+                tracing::error!(%cause, "cannot read the inbox");
+                LOOK
+            });
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => break,
+                _ = changes.changed() => {}
+                _ = agents.changed() => {}
+                Some(ended) = self.running.join_next_with_id() => self.ended(ended),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        // The shutdown waits for these.
+        while self.running.join_next().await.is_some() {}
+    }
+
+    fn ended(&mut self, ended: Result<(TaskId, ()), tokio::task::JoinError>) {
+        let id = ended.map_or_else(|broken| broken.id(), |(id, ())| id);
+        self.under_way.remove(&id);
+    }
+
+    /// Does the work that is due. Returns the time until the next check, if no notification arrives before.
+    async fn look(&mut self) -> Result<Duration, VaultError> {
+        self.withdraw_of_the_gone().await?;
+        let next = self.vault.changes().sweep().await?;
+        for change in self.vault.changes().approved()? {
+            let busy = self.under_way.values().any(|(id, target)| {
+                *id == change.id || target.is_some() && *target == change.target
+            });
+            if !busy && self.under_way.len() < AT_ONCE {
+                let about = (change.id.clone(), change.target.clone());
+                let task = self.running.spawn(run_one(self.engine.clone(), change));
+                self.under_way.insert(task.id(), about);
+            }
+        }
+        let left = next.map(|next| Duration::from_millis(next.saturating_sub(now_ms()) + 1));
+        Ok(left.map_or(LOOK, |left| left.min(LOOK)))
+    }
+
+    async fn withdraw_of_the_gone(&self) -> Result<(), VaultError> {
+        let Some(inbox) = &self.engine.inbox else {
+            return Ok(());
+        };
+        for agent in self.vault.changes().open_agents()? {
+            if let Err(error @ (AuthError::Revoked | AuthError::Unknown)) =
+                inbox.agents.present(&agent)
+            {
+                let words = format!("Its agent has no access: {error}.");
+                let withdrawn = self.vault.changes().withdraw_all(&agent, words).await?;
+                tracing::info!(agent, withdrawn, "withdrew the changes of a revoked agent");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs one approved change, if it may still run; if its outcome cannot be recorded, the error is logged.
+async fn run_one(engine: Arc<Engine>, change: Change) {
+    // Counted before `stop` is read: either the drain waits for this change, or the change sees `stop`.
+    let under_way = UnderWay::begin(&engine.under_way);
+    if *engine.stop.borrow() {
+        return;
+    }
+    let id = change.id.clone();
+    let attempted = attempt(&engine, change).await;
+    drop(under_way);
+    let hindered = match attempted {
+        Ok(hindered) => hindered,
+        Err(cause) => {
+            tracing::error!(%cause, change = id, "cannot update an approved change");
+            true
+        }
+    };
+    if hindered {
+        tokio::time::sleep(PATIENCE).await;
+    }
+}
+
+/// Runs the change or records why it does not run. Returns whether to retry.
+async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultError> {
+    let (Some(inbox), Some(vault)) = (&engine.inbox, &engine.vault) else {
+        return Ok(false);
+    };
+    let changes = vault.changes();
+    let (who, tool) = match admitted(engine, inbox, &change) {
+        Ok(admitted) => admitted,
+        Err(Hindrance::Passing) => return Ok(true),
+        Err(Hindrance::Lasting(words)) => {
+            changes.refuse(&change.id, words).await?;
+            return Ok(false);
+        }
+    };
+    let arguments = change.proven_arguments().unwrap_or_default();
+    let watched = !rests_on(&who, &tool, &arguments).is_empty();
+    if let Some(revision) = moved(&inbox.state, &change).filter(|_| watched) {
+        let words = format!(
+            "The target of this change was modified after the proposal (last at state revision {revision}). \
+             Nothing was done; the owner is asked again."
+        );
+        changes.ask_again(&change.id, revision, words).await?;
+        return Ok(false);
+    }
+    let Some(begun) = changes.begin(&change.id).await? else {
+        return Ok(false);
+    };
+    let end = carry_out(engine, (&who, tool), &begun).await;
+    let Change { id, tool, .. } = begun.change();
+    tracing::info!(
+        change = id,
+        applied = end.applied,
+        "approved {tool} has ended"
+    );
+    changes.end(begun, end).await?;
+    Ok(false)
+}
+
+/// Why an approved change cannot start.
+enum Hindrance {
+    /// A temporary reason: the change stays approved.
+    Passing,
+    /// A permanent reason, in a sentence for the owner and the agent.
+    Lasting(String),
+}
+
+/// Returns the current principal of the agent and the tool, if the agent may still make this call.
+fn admitted(
+    engine: &Engine,
+    inbox: &Inbox,
+    change: &Change,
+) -> Result<(Principal, Arc<Tool>), Hindrance> {
+    let who = inbox
+        .agents
+        .present(&change.agent)
+        .map_err(|error| match error {
+            AuthError::Unavailable => Hindrance::Passing,
+            error => Hindrance::Lasting(format!(
+                "Its agent has no access: {error}. Nothing was done."
+            )),
+        })?;
+    let tool = engine.catalog.tool(&change.tool).cloned();
+    let denied = || {
+        let words = "By now its agent's policy denies this. Nothing was done.";
+        Hindrance::Lasting(words.to_owned())
+    };
+    let tool = tool.ok_or_else(|| {
+        let words = "This tool is no longer available; /etc/gatewren/helper.toml may disable it. Nothing was done.";
+        Hindrance::Lasting(words.to_owned())
+    })?;
+    // Arguments that differ from the proposed ones are detected when the change begins.
+    let verdict = change
+        .proven_arguments()
+        .map(|arguments| judge(&who, &tool, &arguments));
+    match verdict {
+        Some(Verdict::Deny) => Err(denied()),
+        _ => Ok((who, tool)),
+    }
+}
+
+/// Runs a change that has begun, and records it.
+async fn carry_out(
+    engine: &Arc<Engine>,
+    (who, tool): (&Principal, Arc<Tool>),
+    begun: &Begun,
+) -> ChangeEnd {
+    let arguments = begun.change().proven_arguments().unwrap_or_default();
+    let verdict = judge_approved(who, &tool, begun);
+    let call = call(who);
+    let request = reference::next();
+    let record = Record::begin(engine, &call, (&tool, &arguments), &request, &verdict).await;
+    let record = match record {
+        Ok(record) => record,
+        Err(error) => {
+            let words = format!(
+                "The audit record could not be written ({}). Nothing was done.",
+                error.message
+            );
+            return failed(words, None);
+        }
+    };
+    let ran_in = record.audit_id();
+    let Verdict::Approved(permit, _) = verdict else {
+        record.end("refused", None);
+        let words = "By now its agent's policy denies this. Nothing was done.";
+        return failed(words.to_owned(), ran_in);
+    };
+    let cx = surroundings(&call, request, Inputs::default());
+    let answer = watched(engine, who, (tool, permit), (arguments, cx)).await;
+    end_of(engine, answer, record)
+}
+
+fn end_of(
+    engine: &Engine,
+    answer: Result<(Answer, Option<u64>), String>,
+    record: Record,
+) -> ChangeEnd {
+    let ran_in = record.audit_id();
+    let (answer, revision) = match answer {
+        Ok(answered) => answered,
+        Err(words) => {
+            record.end("failed", None);
+            return failed(words, ran_in);
+        }
+    };
+    let applied = !answer.failed;
+    record.end(if applied { "ok" } else { "failed" }, revision);
+    let result = engine.kept(&answer.into_result());
+    let text = result.pointer("/content/0/text").and_then(Value::as_str);
+    let words = text.map(|text| text.chars().take(MAX_WORDS).collect());
+    ChangeEnd {
+        applied,
+        words: words.filter(|_| !applied),
+        result: Some(bounded_result(result).to_string()),
+        ran_in,
+    }
+}
+
+/// Runs the tool. If the agent's access ends, a tool that may be interrupted is ended.
+async fn watched(
+    engine: &Arc<Engine>,
+    who: &Principal,
+    (tool, permit): (Arc<Tool>, Permit),
+    (arguments, cx): (Map<String, Value>, Cx),
+) -> Result<(Answer, Option<u64>), String> {
+    let outlives = tool.risk().outlives_its_client();
+    let mut work = JoinSet::new();
+    let of = engine.clone();
+    // Spawned as a separate task, so that a panic does not lose the record.
+    work.spawn(async move {
+        let run = run_allowed(&of, &tool, permit, (arguments, cx));
+        // The owner requested this run, so it does not queue behind the agent's own calls.
+        on_behalf_of(Requester::Owner, run).await
+    });
+    let ended = tokio::select! {
+        biased;
+        ended = work.join_next() => ended,
+        () = engine.expelled(who), if !outlives => {
+            work.shutdown().await;
+            return Err("Its agent's access ended during the call, so the call was cancelled. It may be partly \
+                        done.".to_owned());
+        }
+    };
+    match ended {
+        Some(Ok(Ok(answered))) => Ok(answered),
+        Some(Ok(Err(Interruption::Failed(error)))) => Ok((error.into(), None)),
+        Some(Ok(Err(Interruption::Ask(_)))) => Err(
+            "The tool asks the person at the client, but an approved change runs without a client."
+                .to_owned(),
+        ),
+        Some(Ok(Err(Interruption::Propose(_)))) => {
+            Err("The tool proposes another call, which an approved change cannot do.".to_owned())
+        }
+        Some(Ok(Err(Interruption::Rpc(error)))) => Err(error.message.into_owned()),
+        Some(Err(_)) | None => {
+            let reference = reference::next();
+            tracing::error!(
+                %reference,
+                "an approved change panicked; the previous log line has the location"
+            );
+            Err(format!(
+                "The tool crashed (reference {reference}). The change may be partly done."
+            ))
+        }
+    }
+}
+
+fn failed(words: String, ran_in: Option<String>) -> ChangeEnd {
+    ChangeEnd {
+        applied: false,
+        words: Some(words),
+        result: None,
+        ran_in,
+    }
+}
+
+/// The call that a change makes: on behalf of the agent, without a connected client.
+fn call(who: &Principal) -> Call {
+    Call {
+        id: Id::Number(0),
+        method: "tools/call".into(),
+        params: Params::default(),
+        context: Context::of(who.clone(), None),
+        inputs: None,
+        held: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use serde_json::json;
+    use tokio::sync::watch;
+    use tokio::task::JoinHandle;
+
+    use super::super::executor::*;
+    use super::super::inbox::InboxLimits;
+    use super::super::propose::{Proposal, propose};
+    use crate::dispatch::tasks::table::TaskLimits;
+    use gatewren_base::config::{Policy, Preset, Settings, Space, Spaces};
+    use gatewren_base::sys::Scratch;
+    use gatewren_gate::auth::{Admission, Agents, add_agent};
+    use gatewren_store::state::{Author, Pointer, State};
+    use gatewren_store::vault::{
+        Agent, ChangeRoom, ChangeStatus, Decision, GrantBound, NewGrant, Ruling,
+    };
+    use gatewren_wire::protocol::Implementation;
+    use gatewren_wire::registry::{Catalog, Result as ToolResult, Risk, Scope, Toolset};
+
+    /// Restarts nothing.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Restart {
+        /// The container's name.
+        #[expect(dead_code, reason = "only its presence counts")]
+        container: String,
+    }
+
+    async fn restart(runs: Arc<AtomicUsize>, _: Restart, _: Cx) -> ToolResult<Answer> {
+        runs.fetch_add(1, Ordering::SeqCst);
+        Ok(Answer::text("restarted"))
+    }
+
+    struct House {
+        _scratch: Scratch,
+        vault: Vault,
+        state: State,
+        engine: Arc<Engine>,
+        agent: Agent,
+        runs: Arc<AtomicUsize>,
+        stop: watch::Sender<bool>,
+    }
+
+    /// An agent that may propose disruptive calls, in a space with the container `web`.
+    async fn house() -> House {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let mut catalog = Catalog::new(Implementation {
+            name: "t".into(),
+            title: None,
+            version: "1".into(),
+        });
+        let tools = Toolset::over(runs.clone())
+            .answering("restart", Risk::Disrupt, restart)
+            .about(Scope::Container("container"));
+        catalog.add(tools).unwrap();
+        let media = Space {
+            containers: vec!["web".parse().unwrap()],
+            host: false,
+        };
+        let spaces = Spaces::from([("media".to_owned(), media)]);
+        let settings = Settings {
+            spaces,
+            ..Settings::default()
+        };
+        let agents = Agents::new(vault.clone(), settings.into()).unwrap();
+        let limits = InboxLimits {
+            expires: Duration::from_hours(1),
+            room: ChangeRoom {
+                per_agent: 8,
+                total: 8,
+            },
+        };
+        let admission = Admission {
+            name: "a".into(),
+            policy: Policy::from(Preset::Operate),
+            space: "media".into(),
+            expires_ms: None,
+        };
+        let (agent, _) = add_agent(&vault, admission).await.unwrap();
+        let stop = watch::Sender::new(false);
+        let kept = Some(vault.clone());
+        let engine = Engine::new(catalog, kept, &[0; 32], stop.subscribe(), TaskLimits::TWO);
+        let inbox = Inbox::new(agents, state.clone(), limits);
+        House {
+            _scratch: scratch,
+            engine: Arc::new(engine.with_inbox(inbox)),
+            vault,
+            state,
+            agent,
+            runs,
+            stop,
+        }
+    }
+
+    impl House {
+        fn who(&self) -> Principal {
+            let inbox = self.engine.inbox.as_ref().unwrap();
+            inbox.agents.present(&self.agent.id).unwrap()
+        }
+
+        async fn proposed(&self) -> Change {
+            let arguments = json!({ "container": "web" });
+            let proposal = Proposal {
+                tool: self.engine.catalog.tool("restart").unwrap(),
+                arguments: arguments.as_object().unwrap().clone(),
+                reason: Some("it hangs".into()),
+                proposed_in: None,
+            };
+            propose(&self.engine, &self.who(), proposal).await.unwrap()
+        }
+
+        /// Approves the change as it is now.
+        async fn approve(&self, change: &Change) {
+            let changes = self.vault.changes();
+            let shown = changes.get(&change.id).unwrap().unwrap();
+            let decision = Decision {
+                by: "local:root".into(),
+                note: None,
+            };
+            let ruling = changes.approve(&change.id, shown.binding(), decision).await;
+            assert!(matches!(ruling, Ok(Ruling::Done(_))), "{ruling:?}");
+        }
+
+        async fn put(&self, part: &str, value: &str) {
+            let place = Pointer::parse(&format!("/public/packageData/web/{part}")).unwrap();
+            let author = Author::observer();
+            let put = self.state.put(&author, &place, Some(json!(value)));
+            put.await.unwrap();
+        }
+
+        fn work(&self) -> JoinHandle<()> {
+            tokio::spawn(self.engine.clone().run_approved())
+        }
+
+        /// Waits until a change has this status.
+        async fn until(&self, change: &Change, status: ChangeStatus) -> Change {
+            let mut bell = self.vault.changes().bell();
+            let found = async {
+                loop {
+                    bell.mark_unchanged();
+                    let now = self.vault.changes().get(&change.id).unwrap().unwrap();
+                    if now.status == status {
+                        return now;
+                    }
+                    bell.changed().await.unwrap();
+                }
+            };
+            let found = tokio::time::timeout(Duration::from_mins(2), found).await;
+            found.unwrap_or_else(|_| panic!("not {status:?} in time"))
+        }
+
+        fn runs(&self) -> usize {
+            self.runs.load(Ordering::SeqCst)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_about_something_that_moved_is_asked_again_and_then_runs() {
+        let house = house().await;
+        house.put("status", "running").await;
+        let change = house.proposed().await;
+        assert_eq!(change.target.as_deref(), Some("web"));
+        house.put("status", "stopped").await;
+        let worker = house.work();
+        house.approve(&change).await;
+        let asked = house.until(&change, ChangeStatus::Pending).await;
+        let moved = asked.moved.unwrap();
+        assert_eq!(moved, house.state.document().revision);
+        assert!(
+            asked.decided_by.is_none()
+                && asked
+                    .words
+                    .unwrap()
+                    .contains("was modified after the proposal")
+        );
+        assert_eq!(house.runs(), 0);
+        house.approve(&change).await;
+        house.until(&change, ChangeStatus::Applied).await;
+        assert_eq!(house.runs(), 1);
+        worker.abort();
+    }
+
+    #[tokio::test]
+    async fn what_comes_and_goes_by_itself_does_not_hinder_it() {
+        let house = house().await;
+        house.put("status", "running").await;
+        let change = house.proposed().await;
+        house.put("addresses", "10.0.3.5").await;
+        let worker = house.work();
+        house.approve(&change).await;
+        let done = house.until(&change, ChangeStatus::Applied).await;
+        assert!(done.result.unwrap().contains("restarted"));
+        assert!(done.ran_in.is_some());
+        worker.abort();
+    }
+
+    #[tokio::test]
+    async fn what_its_agent_may_not_do_any_more_does_not_run() {
+        type Narrowed = (fn(&mut Agent), &'static str);
+        let narrowed: [Narrowed; 3] = [
+            (|agent| agent.preset = Preset::Observe, "denies"),
+            (
+                |agent| agent.overrides = r#"{"tools":{"restart":"deny"}}"#.into(),
+                "denies",
+            ),
+            (|agent| agent.space = Some("none".into()), "no space"),
+        ];
+        for (narrow, why) in narrowed {
+            let house = house().await;
+            let change = house.proposed().await;
+            house.approve(&change).await;
+            let mut after = house.agent.clone();
+            narrow(&mut after);
+            let agents = house.vault.agents();
+            assert!(agents.replace(&house.agent, &after).await.unwrap());
+            let worker = house.work();
+            let refused = house.until(&change, ChangeStatus::Failed).await;
+            let words = refused.words.unwrap();
+            assert!(words.contains(why), "{words}");
+            assert_eq!(house.runs(), 0);
+            worker.abort();
+        }
+    }
+
+    #[tokio::test]
+    async fn an_approved_change_of_a_revoked_agent_does_not_run() {
+        let house = house().await;
+        let change = house.proposed().await;
+        house.approve(&change).await;
+        house.vault.agents().revoke(&house.agent.id).await.unwrap();
+        let worker = house.work();
+        house.until(&change, ChangeStatus::Withdrawn).await;
+        assert_eq!(house.runs(), 0);
+        worker.abort();
+    }
+
+    #[tokio::test]
+    async fn nothing_is_begun_when_the_server_stops() {
+        let house = house().await;
+        let change = house.proposed().await;
+        house.approve(&change).await;
+        house.stop.send_replace(true);
+        house.work().await.unwrap();
+        let left = house.vault.changes().get(&change.id).unwrap().unwrap();
+        assert_eq!(left.status, ChangeStatus::Approved);
+        assert_eq!(house.runs(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_grant_is_for_its_agent_tool_and_target_and_never_more_than_the_policy() {
+        let house = house().await;
+        let tool = house.engine.catalog.tool("restart").unwrap();
+        let verdict = |container: &str| {
+            let arguments = json!({ "container": container });
+            judge(&house.who(), tool, arguments.as_object().unwrap())
+        };
+        assert!(matches!(verdict("web"), Verdict::Propose));
+        let give = async |agent: &str, tool: &str, target: Option<&str>| {
+            let new = NewGrant {
+                agent: agent.into(),
+                tool: tool.into(),
+                target: target.map(str::to_owned),
+                bound: GrantBound::Any,
+                given_by: "local:root".into(),
+                until_ms: now_ms() + 3_600_000,
+            };
+            house.vault.grants().add(new).await.unwrap()
+        };
+        let own = house.agent.id.as_str();
+        for (agent, tool, target) in [
+            ("agent_other", "restart", None),
+            (own, "stop", None),
+            (own, "restart", Some("db")),
+        ] {
+            give(agent, tool, target).await;
+            assert!(matches!(verdict("web"), Verdict::Propose), "{agent} {tool}");
+        }
+        let grant = give(own, "restart", Some("web")).await;
+        assert!(matches!(verdict("web"), Verdict::Granted(_)));
+        let mut after = house.agent.clone();
+        after.preset = Preset::Observe;
+        let agents = house.vault.agents();
+        assert!(agents.replace(&house.agent, &after).await.unwrap());
+        assert!(matches!(verdict("web"), Verdict::Deny), "it is no operator");
+        assert!(agents.replace(&after, &house.agent).await.unwrap());
+        assert!(matches!(verdict("web"), Verdict::Granted(_)));
+        assert!(house.vault.grants().end(&grant.id).await.unwrap());
+        assert!(matches!(verdict("web"), Verdict::Propose));
+    }
+}

@@ -1,0 +1,45 @@
+//! The inbox: the current agents and state that proposals are checked against, and its limits.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use gatewren_gate::auth::Agents;
+use gatewren_store::state::State;
+use gatewren_store::vault::ChangeRoom;
+
+/// Limits for proposals.
+#[derive(Debug, Clone, Copy)]
+pub struct InboxLimits {
+    /// The time after which a proposed change that has not begun expires.
+    pub expires: Duration,
+    /// How many changes may be open at once.
+    pub room: ChangeRoom,
+}
+
+/// What is needed to store proposals and to run approved changes.
+pub struct Inbox {
+    /// The current agents.
+    pub(in crate::dispatch) agents: Agents,
+    /// The state that proposals depend on.
+    pub(in crate::dispatch) state: State,
+    limits: Mutex<InboxLimits>,
+}
+
+impl Inbox {
+    /// Creates an inbox.
+    pub fn new(agents: Agents, state: State, limits: InboxLimits) -> Self {
+        Self {
+            agents,
+            state,
+            limits: Mutex::new(limits),
+        }
+    }
+
+    pub(in crate::dispatch) fn limits(&self) -> InboxLimits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::dispatch) fn set_limits(&self, limits: InboxLimits) {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+}

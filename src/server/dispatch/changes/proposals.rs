@@ -1,0 +1,66 @@
+//! The tools that an agent may propose, and the call that a proposal names.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::dispatch::engine::Engine;
+use gatewren_gate::auth::Principal;
+use gatewren_gate::policy::{Verdict, judge, proposes};
+use gatewren_wire::registry::{Offer, ProposedCall, Tool, ToolError};
+
+/// The tools that an agent may propose to call.
+pub(in crate::dispatch) fn offers(engine: &Engine, who: &Principal) -> Vec<Offer> {
+    let tools = engine.catalog.tools();
+    let offered = tools.filter(|tool| engine.catalog.has(tool) && proposes(who, tool));
+    let offer = |tool: &Arc<Tool>| Offer {
+        definition: tool.definition().clone(),
+        risk: tool.risk(),
+    };
+    offered.map(offer).collect()
+}
+
+/// A call that may be proposed.
+pub(in crate::dispatch) struct Wanted {
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// The reason, as the agent gave it.
+    pub reason: String,
+}
+
+/// Returns the tool that a proposal names, and its arguments by this server's names. A tool that the agent may not
+/// propose is not found.
+pub(in crate::dispatch) fn wanted(
+    engine: &Engine,
+    who: &Principal,
+    asked: ProposedCall,
+) -> Result<Wanted, ToolError> {
+    let ProposedCall {
+        tool: name,
+        mut arguments,
+        reason,
+    } = asked;
+    let tool = engine.catalog.tool(&name).filter(|t| proposes(who, t));
+    let shown: String = name.chars().take(64).collect();
+    let tool = tool.ok_or_else(|| {
+        ToolError::new(format!(
+            "You cannot propose a call of the tool {shown}, or it does not exist. Nothing was proposed."
+        ))
+        .hint("context lists the tools that you can propose.")
+    })?;
+    Tool::translate(tool.alias(&name), &mut arguments)?;
+    tool.check_arguments(arguments.clone())?;
+    if let Verdict::Deny = judge(who, tool, &arguments) {
+        return Err(ToolError::new(format!(
+            "The target of these arguments of {shown} was not found. Nothing was proposed."
+        ))
+        .hint("search finds what exists."));
+    }
+    Ok(Wanted {
+        tool: tool.clone(),
+        arguments,
+        reason,
+    })
+}

@@ -1,0 +1,159 @@
+//! `gatewren:///changes/{id}`: an agent's own changes as resources, added to those of another source.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::view::ChangeView;
+use crate::dispatch::reference;
+use gatewren_store::vault::{Change, Vault};
+use gatewren_wire::protocol::{
+    ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError,
+};
+use gatewren_wire::registry::{BoxFuture, ResourceSource, Viewer};
+
+/// The URI prefix of changes.
+const CHANGES: &str = "gatewren:///changes/";
+
+/// A source of resources, extended by the viewer's own changes. Changes are counted separately, because a decision
+/// of the owner is not a revision of the state.
+pub struct WithChanges {
+    inner: Arc<dyn ResourceSource>,
+    vault: Vault,
+}
+
+impl WithChanges {
+    /// Adds the changes in this vault to these resources.
+    pub fn new(inner: Arc<dyn ResourceSource>, vault: Vault) -> Self {
+        Self { inner, vault }
+    }
+
+    /// Returns the change that a URI names, if it belongs to the viewer; another agent's change is not found.
+    fn find(&self, viewer: &Viewer, uri: &str) -> Result<Option<Change>, RpcError> {
+        let Some(id) = id(uri) else { return Ok(None) };
+        let found = self.vault.changes().get_of(&viewer.agent, id);
+        found.map_err(|cause| {
+            let reference = reference::next();
+            tracing::error!(%cause, %reference, "cannot read a change");
+            RpcError::internal(&reference)
+        })
+    }
+}
+
+/// Returns the id in the URI of a change, whether or not the change exists.
+fn id(uri: &str) -> Option<&str> {
+    let id = uri.strip_prefix(CHANGES)?;
+    let digits = id.strip_prefix("chg_")?;
+    let hexadecimal = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    (digits.len() == 16 && digits.bytes().all(hexadecimal)).then_some(id)
+}
+
+impl ResourceSource for WithChanges {
+    fn resources(&self, viewer: &Viewer) -> Vec<Resource> {
+        self.inner.resources(viewer)
+    }
+
+    fn templates(&self, viewer: &Viewer) -> Vec<ResourceTemplate> {
+        let mut templates = self.inner.templates(viewer);
+        templates.push(ResourceTemplate {
+            uri_template: format!("{CHANGES}{{id}}"),
+            name: "change".to_owned(),
+            description: Some("A change that this agent proposed, with its status".to_owned()),
+            mime_type: Some("application/json".to_owned()),
+            ..ResourceTemplate::default()
+        });
+        templates
+    }
+
+    fn read(
+        &self,
+        viewer: &Viewer,
+        uri: &str,
+    ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
+        if !self.is_apart(uri) {
+            return self.inner.read(viewer, uri);
+        }
+        let contents = |change: &Change| {
+            vec![ResourceContents {
+                uri: uri.to_owned(),
+                mime_type: Some("application/json".to_owned()),
+                text: Some(json!(ChangeView::of(change)).to_string()),
+                ..ResourceContents::default()
+            }]
+        };
+        let found = self.find(viewer, uri);
+        let read = found.map(|change| change.as_ref().map(contents));
+        Box::pin(std::future::ready(read))
+    }
+
+    fn document(&self, viewer: &Viewer, uri: &str) -> Option<ReadDocument> {
+        self.inner.document(viewer, uri)
+    }
+
+    /// Accepts every well-formed id, so that the answer does not reveal whether a change exists or who owns it.
+    fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool {
+        id(uri).is_some() || self.inner.can_watch(viewer, uri)
+    }
+
+    fn bell(&self) -> watch::Receiver<u64> {
+        self.inner.bell()
+    }
+
+    fn newest(&self, viewer: &Viewer) -> u64 {
+        self.inner.newest(viewer)
+    }
+
+    fn is_apart(&self, uri: &str) -> bool {
+        uri.starts_with(CHANGES)
+    }
+
+    fn newest_apart(&self) -> u64 {
+        self.vault.changes().newest().unwrap_or_else(|cause| {
+            tracing::error!(%cause, "cannot read the inbox");
+            0
+        })
+    }
+
+    fn bell_apart(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.vault.changes().bell())
+    }
+
+    fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
+        if !self.is_apart(uri) {
+            return self.inner.touched(viewer, uri, after);
+        }
+        let change = self.find(viewer, uri).ok().flatten();
+        let serial = change.map(|change| change.serial);
+        serial.filter(|serial| *serial > after)
+    }
+
+    fn patches(&self, viewer: &Viewer, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
+        let of_state = !self.is_apart(uri);
+        of_state.then(|| self.inner.patches(viewer, uri, revisions))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::resources::*;
+
+    #[test]
+    fn the_uri_of_a_change_ends_with_its_id_and_nothing_else() {
+        assert_eq!(
+            id("gatewren:///changes/chg_0123456789abcdef"),
+            Some("chg_0123456789abcdef")
+        );
+        for other in [
+            "gatewren:///changes/",
+            "gatewren:///changes/chg_0123456789abcde",
+            "gatewren:///changes/chg_0123456789ABCDEF",
+            "gatewren:///changes/chg_0123456789abcdef/",
+            "gatewren:///changes/x/chg_0123456789abcdef",
+            "startos:///changes/chg_0123456789abcdef",
+        ] {
+            assert_eq!(id(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! The resources that a listener is subscribed to, with a cursor for each instead of a queue.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use gatewren_wire::protocol::RpcError;
+use gatewren_wire::registry::{ResourceSource, Viewer};
+
+/// The maximum number of resources of a listener; more are refused.
+const MAX_URIS: usize = 1_000;
+
+/// The maximum total length of their URIs, in bytes; more are refused.
+const MAX_BYTES: usize = 64 << 10;
+
+/// A position in a history that no longer exists, for example after a backup was restored.
+const NOWHERE: u64 = u64::MAX;
+
+/// A changeable set of URIs with a cursor for each. A slow reader does not make it grow.
+#[derive(Default)]
+pub struct Interests {
+    /// The cursor that was checked last is at the back, so that each one gets its turn.
+    cursors: Mutex<VecDeque<Cursor>>,
+    changed: Notify,
+}
+
+/// Where the reported changes of a resource start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// A revision of the state.
+    Revision(u64),
+    /// A number, for a resource that is counted separately.
+    Apart(u64),
+}
+
+impl Since {
+    /// The number, for both kinds of counts.
+    pub fn number(self) -> u64 {
+        let (Self::Revision(number) | Self::Apart(number)) = self;
+        number
+    }
+}
+
+impl From<u64> for Since {
+    fn from(revision: u64) -> Self {
+        Self::Revision(revision)
+    }
+}
+
+#[derive(Debug)]
+struct Cursor {
+    uri: String,
+    /// Whether its numbers are counted separately and are not revisions.
+    apart: bool,
+    /// Changes up to here are not reported: they happened before the listener subscribed.
+    since: u64,
+    /// The newest revision that the listener knows.
+    seen: u64,
+    /// The next update is not sent before this time.
+    quiet_until: Instant,
+}
+
+/// The notification that a resource has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Update {
+    /// The resource.
+    pub uri: String,
+    /// The last revision that the listener knew; `None` if it is of a history that no longer exists. What the
+    /// listener has read may also belong to that history.
+    pub after: Option<u64>,
+    /// The newest revision that changed it.
+    pub revision: u64,
+    /// With this update, the listener has received every change up to this revision, of all resources.
+    pub settled: u64,
+    /// Whether the numbers are counted separately and are no revisions: they mean nothing to the listener.
+    pub apart: bool,
+}
+
+/// What to do next for a listener.
+#[derive(Debug, PartialEq)]
+pub enum Due {
+    /// Send this update.
+    Tell(Update),
+    /// Check again at this time, or when the revision changes.
+    At(Instant),
+    /// Check again at this time: a change before it would not be sent anyway.
+    NotBefore(Instant),
+    /// Wait for the revision to change.
+    Nothing,
+}
+
+impl Interests {
+    /// Adds a URI from a revision on. A URI that is already in the set keeps its position.
+    pub fn add(&self, uri: &str, since: impl Into<Since>) -> Result<(), RpcError> {
+        let since = since.into();
+        self.insert(uri, since, Some(since.number()))
+    }
+
+    /// Adds a URI of a listener from before a restart, with the last revision that was reported to it; `None` if
+    /// that is of a history that no longer exists.
+    pub fn restore(&self, uri: &str, since: u64, seen: Option<u64>) -> Result<(), RpcError> {
+        self.insert(uri, Since::Revision(since), seen)
+    }
+
+    fn insert(&self, uri: &str, from: Since, seen: Option<u64>) -> Result<(), RpcError> {
+        let since = from.number();
+        let mut cursors = self.lock();
+        if cursors.iter().any(|known| known.uri == uri) {
+            return Ok(());
+        }
+        let bytes = cursors.iter().map(|c| c.uri.len()).sum::<usize>() + uri.len();
+        if cursors.len() >= MAX_URIS || bytes > MAX_BYTES {
+            let words = format!(
+                "a listener can subscribe to at most {MAX_URIS} resources with URIs of {MAX_BYTES} bytes in \
+                 total; subscribe to a parent instead"
+            );
+            return Err(RpcError::invalid_params(words));
+        }
+        cursors.push_front(Cursor {
+            uri: uri.to_owned(),
+            apart: matches!(from, Since::Apart(_)),
+            since,
+            seen: seen.map_or(NOWHERE, |seen| seen.max(since)),
+            quiet_until: Instant::now(),
+        });
+        drop(cursors);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Removes a URI.
+    pub fn remove(&self, uri: &str) {
+        self.lock().retain(|cursor| cursor.uri != uri);
+    }
+
+    /// Goes back to a revision that the listener knows, for example after a reconnect. Changes from before the
+    /// subscription are still not reported, and a cursor at `NOWHERE` stays there.
+    pub fn rewind(&self, revision: u64) {
+        for cursor in self.lock().iter_mut() {
+            if cursor.seen != NOWHERE && !cursor.apart {
+                cursor.seen = revision.max(cursor.since);
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// Discards the revisions that the listener knows, because their history no longer exists: it is notified of
+    /// the current version of each resource.
+    pub fn lose(&self) {
+        for cursor in self.lock().iter_mut() {
+            cursor.since = 0;
+            cursor.seen = NOWHERE;
+        }
+        self.changed.notify_one();
+    }
+
+    /// The revision up to which every change was reported to the listener; `None` if it is subscribed to nothing
+    /// that has revisions.
+    pub fn heard(&self) -> Option<u64> {
+        heard(&self.lock())
+    }
+
+    /// The same, as it is stored across restarts: if any cursor has lost its history, a number beyond every
+    /// revision.
+    pub fn heard_to_remember(&self) -> Option<u64> {
+        let cursors = self.lock();
+        let is_lost = |cursor: &Cursor| cursor.seen == NOWHERE && !cursor.apart;
+        let is_lost = cursors.iter().any(is_lost);
+        if is_lost {
+            Some(NOWHERE)
+        } else {
+            heard(&cursors)
+        }
+    }
+
+    /// Waits until the set or its cursors change, which is a reason to check even if no resource has changed.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Returns what is due now, and marks a returned update as sent. The resource is not checked again until
+    /// `every` has passed, so a burst of changes costs each listener one check.
+    pub fn due(
+        &self,
+        (source, viewer): (&dyn ResourceSource, &Viewer),
+        now: Instant,
+        every: Duration,
+    ) -> Due {
+        let newest = source.newest(viewer);
+        let mut cursors = self.lock();
+        let (mut soonest, mut heeds_bell) = (None, false);
+        for _ in 0..cursors.len() {
+            cursors.rotate_left(1);
+            let Some(cursor) = cursors.back_mut() else {
+                break;
+            };
+            if cursor.quiet_until > now {
+                let at = cursor.quiet_until;
+                soonest = Some(soonest.map_or(at, |soonest: Instant| soonest.min(at)));
+                continue;
+            }
+            heeds_bell = true;
+            let newest = if source.is_apart(&cursor.uri) {
+                cursor.set_apart();
+                source.newest_apart()
+            } else {
+                newest
+            };
+            if let Some(mut update) = cursor.look((source, viewer), newest) {
+                cursor.quiet_until = now + every;
+                update.settled = heard(&cursors).unwrap_or_default();
+                return Due::Tell(update);
+            }
+        }
+        match soonest {
+            None => Due::Nothing,
+            Some(at) if heeds_bell => Due::At(at),
+            Some(at) => Due::NotBefore(at),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Cursor>> {
+        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cursor {
+    /// Marks the resource as counted separately. A remembered revision means nothing in that count.
+    fn set_apart(&mut self) {
+        if !self.apart {
+            self.apart = true;
+            self.since = 0;
+            self.seen = NOWHERE;
+        }
+    }
+
+    /// Advances to the next change that is to be reported, if there is one.
+    fn look(
+        &mut self,
+        (source, viewer): (&dyn ResourceSource, &Viewer),
+        newest: u64,
+    ) -> Option<Update> {
+        let after = (self.seen <= newest).then_some(self.seen);
+        let revision = match after {
+            None => newest,
+            Some(seen) if seen == newest => return None,
+            Some(seen) => match source.touched(viewer, &self.uri, seen) {
+                // The revision is about to be announced, once it can be read.
+                Some(revision) if revision > newest => return None,
+                Some(revision) => revision,
+                None => {
+                    // This range need not be checked again.
+                    self.seen = newest;
+                    return None;
+                }
+            },
+        };
+        self.seen = revision;
+        self.since = self.since.min(revision);
+        Some(Update {
+            uri: self.uri.clone(),
+            after,
+            revision,
+            settled: 0,
+            apart: self.apart,
+        })
+    }
+}
+
+fn heard(cursors: &VecDeque<Cursor>) -> Option<u64> {
+    // A listener whose history is lost has received nothing.
+    let seen = |cursor: &Cursor| match cursor.seen {
+        NOWHERE => 0,
+        seen => seen,
+    };
+    let of_revisions = cursors.iter().filter(|cursor| !cursor.apart);
+    of_revisions.map(seen).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::watch;
+
+    use super::super::interests::*;
+    use gatewren_wire::protocol::{Resource, ResourceContents, ResourceTemplate};
+    use gatewren_wire::registry::BoxFuture;
+
+    /// A test source: the URIs with a `u` change at given revisions. It records the revisions from which it was
+    /// asked.
+    struct Source {
+        changed: Vec<u64>,
+        bell: watch::Sender<u64>,
+        asked: Mutex<Vec<u64>>,
+    }
+
+    impl Source {
+        fn at(newest: u64, changed: &[u64]) -> Self {
+            Self {
+                changed: changed.to_vec(),
+                bell: watch::Sender::new(newest),
+                asked: Mutex::default(),
+            }
+        }
+    }
+
+    impl ResourceSource for Source {
+        fn resources(&self, _: &Viewer) -> Vec<Resource> {
+            Vec::new()
+        }
+
+        fn templates(&self, _: &Viewer) -> Vec<ResourceTemplate> {
+            Vec::new()
+        }
+
+        fn read(
+            &self,
+            _: &Viewer,
+            _: &str,
+        ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+
+        fn can_watch(&self, _: &Viewer, _: &str) -> bool {
+            true
+        }
+
+        fn bell(&self) -> watch::Receiver<u64> {
+            self.bell.subscribe()
+        }
+
+        fn is_apart(&self, uri: &str) -> bool {
+            uri.starts_with("apart")
+        }
+
+        fn newest_apart(&self) -> u64 {
+            3
+        }
+
+        fn touched(&self, _: &Viewer, uri: &str, after: u64) -> Option<u64> {
+            if self.is_apart(uri) {
+                return (after < 3).then_some(3);
+            }
+            self.asked.lock().unwrap().push(after);
+            let newest = self.changed.iter().copied().max()?;
+            (uri.starts_with('u') && newest > after).then_some(newest)
+        }
+    }
+
+    const EVERY: Duration = Duration::from_millis(500);
+
+    /// The expected update of `u`.
+    fn told(after: Option<u64>, revision: u64, settled: u64) -> Due {
+        Due::Tell(Update {
+            uri: "u".to_owned(),
+            after,
+            revision,
+            settled,
+            apart: false,
+        })
+    }
+
+    #[test]
+    fn what_was_looked_through_is_not_looked_through_again() {
+        let interests = Interests::default();
+        interests.add("u", 3).unwrap();
+        interests.add("v", 4).unwrap();
+        assert_eq!(interests.heard(), Some(3));
+        let source = Source::at(9, &[5]);
+        let now = Instant::now();
+        let due = |later| interests.due((&source, &Viewer::default()), now + later, EVERY);
+        assert_eq!(due(Duration::ZERO), told(Some(3), 5, 5));
+        assert_eq!(due(Duration::ZERO), Due::At(now + EVERY));
+        assert_eq!(interests.heard(), Some(5), "nobody has looked at u again");
+        assert_eq!(due(EVERY), Due::Nothing);
+        assert_eq!(interests.heard(), Some(9));
+        assert_eq!(*source.asked.lock().unwrap(), [4, 3, 5]);
+        interests.rewind(2);
+        assert_eq!(interests.heard(), Some(3), "not behind where it began");
+        assert_eq!(due(EVERY), told(Some(3), 5, 5));
+    }
+
+    #[test]
+    fn a_burst_costs_one_look_and_the_bell_is_not_heeded_until_there_is_something_to_tell() {
+        let interests = Interests::default();
+        interests.add("u", 0).unwrap();
+        let now = Instant::now();
+        for newest in 1..100 {
+            let source = Source::at(newest, &[newest]);
+            let due = interests.due((&source, &Viewer::default()), now, EVERY);
+            match newest {
+                1 => assert_eq!(due, told(Some(0), 1, 1)),
+                _ => assert_eq!(due, Due::NotBefore(now + EVERY)),
+            }
+            assert_eq!(source.asked.lock().unwrap().len(), usize::from(newest == 1));
+        }
+    }
+
+    #[test]
+    fn each_has_its_turn_and_what_is_settled_is_what_all_were_told() {
+        let interests = Interests::default();
+        for uri in ["u1", "u2", "u3"] {
+            interests.add(uri, 4).unwrap();
+        }
+        let source = Source::at(9, &[7]);
+        let now = Instant::now();
+        let mut uris = Vec::new();
+        let mut settled = Vec::new();
+        while let Due::Tell(update) = interests.due((&source, &Viewer::default()), now, EVERY) {
+            uris.push(update.uri);
+            settled.push(update.settled);
+        }
+        uris.sort();
+        assert_eq!(uris, ["u1", "u2", "u3"]);
+        assert_eq!(
+            settled,
+            [4, 4, 7],
+            "who has heard of two knows nothing of the third"
+        );
+        assert_eq!(source.asked.lock().unwrap().len(), 3, "one look each");
+    }
+
+    #[test]
+    fn who_knows_another_history_is_told_of_this_one() {
+        let interests = Interests::default();
+        interests.restore("u", 0, None).unwrap();
+        assert_eq!(
+            (interests.heard(), interests.heard_to_remember()),
+            (Some(0), Some(NOWHERE))
+        );
+        interests.rewind(3);
+        let source = Source::at(9, &[]);
+        let now = Instant::now();
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now, EVERY),
+            told(None, 9, 9)
+        );
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now + EVERY, EVERY),
+            Due::Nothing
+        );
+        // The database went back to an older state in the meantime.
+        let source = Source::at(5, &[2]);
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now + EVERY, EVERY),
+            told(None, 5, 5)
+        );
+        interests.lose();
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now + 2 * EVERY, EVERY),
+            told(None, 5, 5)
+        );
+    }
+
+    #[test]
+    fn a_revision_that_the_bell_has_not_rung_for_is_told_when_it_has() {
+        let interests = Interests::default();
+        interests.add("u", 3).unwrap();
+        let (source, now) = (Source::at(4, &[5]), Instant::now());
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now, EVERY),
+            Due::Nothing
+        );
+        source.bell.send_replace(5);
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now, EVERY),
+            told(Some(3), 5, 5)
+        );
+    }
+
+    #[test]
+    fn what_is_counted_apart_moves_no_revision() {
+        let interests = Interests::default();
+        interests.add("apart", Since::Apart(2)).unwrap();
+        assert_eq!(interests.heard(), None);
+        interests.add("u", 5).unwrap();
+        let (source, now) = (Source::at(9, &[]), Instant::now());
+        let due = || interests.due((&source, &Viewer::default()), now, EVERY);
+        let Due::Tell(update) = due() else {
+            panic!("it has moved");
+        };
+        assert!(update.apart && update.uri == "apart");
+        assert_eq!((update.after, update.revision), (Some(2), 3));
+        assert_eq!(due(), Due::At(now + EVERY));
+        interests.rewind(0);
+        assert_eq!(
+            interests.heard(),
+            Some(5),
+            "a revision that the client names"
+        );
+
+        // After a restart it is unknown what was reported.
+        let interests = Interests::default();
+        interests.restore("apart", 70, Some(80)).unwrap();
+        let now = Instant::now();
+        let Due::Tell(update) = interests.due((&source, &Viewer::default()), now, EVERY) else {
+            panic!("it is told once");
+        };
+        assert_eq!((update.apart, update.after), (true, None));
+        assert_eq!(interests.heard_to_remember(), None);
+    }
+
+    #[test]
+    fn a_listener_names_so_many_resources_and_no_longer_ones() {
+        let interests = Interests::default();
+        for n in 0..MAX_URIS {
+            interests.add(&n.to_string(), 0).unwrap();
+        }
+        assert!(interests.add("one more", 0).is_err());
+        interests.add("0", 0).unwrap();
+        let interests = Interests::default();
+        interests.add(&"x".repeat(MAX_BYTES), 0).unwrap();
+        assert!(interests.add("y", 0).is_err());
+        interests.remove(&"x".repeat(MAX_BYTES));
+        assert_eq!(interests.heard(), None);
+        assert!(interests.add(&"x".repeat(MAX_BYTES + 1), 0).is_err());
+    }
+}

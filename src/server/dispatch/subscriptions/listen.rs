@@ -1,0 +1,201 @@
+//! `subscriptions/listen`: what a client subscribes to, and the long-lived reply.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::interests::{Interests, Since};
+use super::listener::{Event, Listener};
+use crate::dispatch::call::{Call, Context, Outcome, Reply};
+use crate::dispatch::engine::Engine;
+use crate::dispatch::tasks::methods::declared;
+use crate::dispatch::tasks::watch::TaskWatch;
+use gatewren_wire::protocol::{Implementation, Notification, Params, RpcError, key};
+use gatewren_wire::registry::ListChange;
+
+/// The maximum number of queued notifications of a stream; further changes stay in the cursors.
+const QUEUED: usize = 16;
+
+/// The `_meta` key for the last revision of the resources that the client knows.
+const SINCE: &str = key::SINCE;
+
+/// The maximum number of tasks of a listener; more are refused.
+const MAX_TASKS: usize = 256;
+
+/// The subscriptions that a client asks for.
+struct Filter {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: Vec<String>,
+    tasks: Vec<String>,
+}
+
+impl Filter {
+    fn read(params: &Params) -> Result<Self, RpcError> {
+        let Some(Value::Object(asked)) = params.get("notifications") else {
+            return Err(RpcError::invalid_params(
+                "subscriptions/listen requires params.notifications, an object",
+            ));
+        };
+        let flag = |name: &str| match asked.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(wanted)) => Ok(*wanted),
+            Some(_) => Err(RpcError::invalid_params(format!(
+                "{name} must be true or false"
+            ))),
+        };
+        Ok(Self {
+            tools: flag("toolsListChanged")?,
+            prompts: flag("promptsListChanged")?,
+            resources: flag("resourcesListChanged")?,
+            uris: texts(asked, "resourceSubscriptions")?,
+            tasks: texts(asked, "taskIds")?,
+        })
+    }
+
+    /// Removes what the server does not support.
+    fn honour(&mut self, engine: &Engine, client: &Context) {
+        let offered = engine.catalog.capabilities();
+        self.tools &= offered.lists_change || offered.tools_change;
+        self.prompts &= offered.lists_change && offered.prompts;
+        self.resources &= offered.lists_change && offered.resources;
+        self.uris.retain(|uri| engine.can_watch(client, uri));
+    }
+
+    fn lets_pass(&self, event: &Event) -> bool {
+        match event {
+            Event::Updated(..) | Event::Task(_) => true,
+            Event::List(ListChange::Tools) => self.tools,
+            Event::List(ListChange::Prompts) => self.prompts,
+            Event::List(ListChange::Resources) => self.resources,
+            // Log messages belong to the stream of a request (2026-07-28, server/utilities/logging).
+            Event::Logged(_) => false,
+        }
+    }
+
+    fn acknowledgement(&self) -> Notification {
+        let mut honoured = Map::new();
+        for (name, wanted) in [
+            ("toolsListChanged", self.tools),
+            ("promptsListChanged", self.prompts),
+            ("resourcesListChanged", self.resources),
+        ] {
+            if wanted {
+                honoured.insert(name.to_owned(), json!(true));
+            }
+        }
+        for (name, wanted) in [
+            ("resourceSubscriptions", &self.uris),
+            ("taskIds", &self.tasks),
+        ] {
+            if !wanted.is_empty() {
+                honoured.insert(name.to_owned(), json!(wanted));
+            }
+        }
+        Notification::new(
+            "notifications/subscriptions/acknowledged",
+            json!({ "notifications": honoured }),
+        )
+    }
+}
+
+/// Reads a list of strings in the filter; an absent list is empty.
+fn texts(asked: &Map<String, Value>, name: &str) -> Result<Vec<String>, RpcError> {
+    let wrong = || RpcError::invalid_params(format!("{name} must be an array of strings"));
+    let Some(list) = asked.get(name) else {
+        return Ok(Vec::new());
+    };
+    let texts = list.as_array().ok_or_else(wrong)?.iter();
+    let texts = texts.map(|text| text.as_str().map(str::to_owned));
+    texts.collect::<Option<_>>().ok_or_else(wrong)
+}
+
+/// Watches the tasks that the filter names, and removes those from the filter that do not exist for this agent.
+fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<TaskWatch>, RpcError> {
+    if filter.tasks.is_empty() {
+        return Ok(None);
+    }
+    if !engine.catalog.capabilities().tasks {
+        filter.tasks.clear();
+        return Ok(None);
+    }
+    declared(call)?;
+    if filter.tasks.len() > MAX_TASKS {
+        let words = format!("a listener can watch at most {MAX_TASKS} tasks");
+        return Err(RpcError::invalid_params(words));
+    }
+    let agent = call.context.who.agent_id().as_str();
+    let ids = filter.tasks.drain(..).collect();
+    let (watch, honoured) = TaskWatch::new(engine, agent, &ids);
+    filter.tasks = honoured;
+    Ok(Some(watch))
+}
+
+/// Reads the last revision that the client knows, which a reconnecting client sends.
+fn since(call: &Call) -> Result<Option<u64>, RpcError> {
+    let Some(since) = call.params.meta(SINCE) else {
+        return Ok(None);
+    };
+    let words = || format!("_meta[\"{SINCE}\"] must be a revision from the _meta of a resource");
+    since
+        .as_u64()
+        .map(Some)
+        .ok_or_else(|| RpcError::invalid_params(words()))
+}
+
+/// The final result of a subscription that the server ends; the client may subscribe again.
+pub fn ended(id: Value, server: &Implementation) -> Outcome {
+    let meta = Map::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
+    let mut result = json!({ "resultType": "complete", "_meta": meta });
+    server.sign(&mut result);
+    Outcome::Complete(result)
+}
+
+/// `subscriptions/listen`: returns a reply that lasts until the server ends it with a result.
+pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
+    let mut filter = Filter::read(&call.params)?;
+    filter.honour(engine, &call.context);
+    let interests = Arc::new(Interests::default());
+    let known = since(call)?;
+    for uri in &filter.uris {
+        let since = match (engine.since(&call.context, uri), known) {
+            (Since::Revision(_), Some(known)) => Since::Revision(known),
+            (since, _) => since,
+        };
+        interests.add(uri, since)?;
+    }
+    let patches = call.context.capabilities.wants_patches();
+    let mut listener = Listener::new(engine, &call.context, interests).with_patches(patches);
+    if let Some(tasks) = tasks(engine, call, &mut filter)? {
+        listener = listener.with_tasks(tasks);
+    }
+    // Boxed: a moved argument would be stored twice in the future.
+    let listener = Box::new(listener);
+    let (sender, notes) = mpsc::channel(QUEUED);
+    let server = engine.catalog.server.clone();
+    let outcome = Box::pin(run(listener, filter, sender, (json!(call.id), server)));
+    Ok(Reply {
+        notes: Some(notes),
+        outcome,
+    })
+}
+
+async fn run(
+    mut listener: Box<Listener>,
+    filter: Filter,
+    notes: mpsc::Sender<Notification>,
+    (id, server): (Value, Arc<Implementation>),
+) -> Result<Outcome, RpcError> {
+    let mark = |note: Notification| note.with_meta(key::SUBSCRIPTION_ID, id.clone());
+    let mut open = notes.send(mark(filter.acknowledgement())).await.is_ok();
+    while open {
+        match listener.next().await {
+            Some(event) if !filter.lets_pass(&event) => {}
+            Some(event) => open = notes.send(mark(event.to_notification())).await.is_ok(),
+            None => break,
+        }
+    }
+    Ok(ended(id, &server))
+}

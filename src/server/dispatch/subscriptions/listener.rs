@@ -1,0 +1,278 @@
+//! Waits for the events of a subscription or of a session's stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::interests::{Due, Interests, Update};
+use crate::dispatch::call::{Context, viewer};
+use crate::dispatch::engine::Engine;
+use crate::dispatch::policy_watch::Standing;
+use crate::dispatch::tasks::watch::TaskWatch;
+use gatewren_wire::protocol::Notification;
+use gatewren_wire::registry::{Catalog, ListChange, ResourceSource, SessionLog, Viewer};
+
+/// If a check finds nothing, the next check waits at least this long, then twice as long, and so on up to
+/// [`MOST_PAUSE`]. This limits each listener to about thirty checks a second, regardless of how many revisions
+/// other resources cause.
+const LEAST_PAUSE: Duration = Duration::from_millis(1);
+
+/// After this long without a check, the next revision is checked at once again.
+const MOST_PAUSE: Duration = Duration::from_millis(32);
+
+/// An event that a listener is subscribed to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A resource has changed. The patches are included for a listener that wants them, if they are short.
+    Updated(Update, Option<Value>),
+    /// A list has changed.
+    List(ListChange),
+    /// A task has changed.
+    Task(Notification),
+    /// A log message from outside of any call.
+    Logged(SessionLog),
+}
+
+impl Event {
+    /// Returns the notification as it is sent.
+    pub fn to_notification(&self) -> Notification {
+        match self {
+            Self::Updated(update, patches) => updated(update, patches.as_ref()),
+            Self::Task(note) => note.clone(),
+            Self::List(ListChange::Tools) => {
+                Notification::new("notifications/tools/list_changed", json!({}))
+            }
+            Self::List(ListChange::Prompts) => {
+                Notification::new("notifications/prompts/list_changed", json!({}))
+            }
+            Self::List(ListChange::Resources) => {
+                Notification::new("notifications/resources/list_changed", json!({}))
+            }
+            Self::Logged(log) => Notification::message(log.level, log.logger, &log.data),
+        }
+    }
+}
+
+/// Waits for events of its interests.
+pub struct Listener {
+    viewer: Viewer,
+    standing: Standing,
+    interests: Arc<Interests>,
+    source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
+    apart: Option<watch::Receiver<u64>>,
+    lists: Option<broadcast::Receiver<ListChange>>,
+    tasks: Option<TaskWatch>,
+    logs: Option<(Arc<str>, broadcast::Receiver<SessionLog>)>,
+    stop: watch::Receiver<bool>,
+    every: Duration,
+    pace: Pace,
+    patches: bool,
+}
+
+impl Listener {
+    /// Creates a listener for this client that ends when the server stops.
+    pub fn new(engine: &Engine, client: &Context, interests: Arc<Interests>) -> Self {
+        let source = engine.catalog.resources();
+        Self {
+            viewer: client.viewer(),
+            standing: Standing::new(engine, &client.who),
+            interests,
+            source: source.map(|source| (source.clone(), source.bell())),
+            apart: source.and_then(|source| source.bell_apart()),
+            lists: engine.catalog.list_changes(),
+            tasks: None,
+            logs: None,
+            stop: engine.stopping(),
+            every: engine.update_interval(),
+            pace: Pace::default(),
+            patches: false,
+        }
+    }
+
+    /// Sets whether updates include the patches of the resource.
+    #[must_use]
+    pub fn with_patches(mut self, wanted: bool) -> Self {
+        self.patches = wanted;
+        self
+    }
+
+    /// Adds tasks.
+    #[must_use]
+    pub fn with_tasks(mut self, tasks: TaskWatch) -> Self {
+        self.tasks = Some(tasks);
+        self
+    }
+
+    /// Adds the log messages of a session, of every severity.
+    #[must_use]
+    pub fn with_logs(mut self, catalog: &Catalog, session: &str) -> Self {
+        let logs = catalog.session_logs();
+        self.logs = logs.map(|logs| (session.into(), logs));
+        self
+    }
+
+    /// Continues for this client: its policy may have changed since the listener was created.
+    pub fn follow(&mut self, client: &Context) {
+        self.viewer = client.viewer();
+        self.standing.follow(&client.who);
+    }
+
+    /// Returns the next event; `None` when the server stops.
+    pub async fn next(&mut self) -> Option<Event> {
+        while !*self.stop.borrow() {
+            let (wake, heeds_bell) = match self.look() {
+                Due::Tell(update) => return Some(self.updated(update)),
+                Due::At(when) => (Some(when), true),
+                Due::NotBefore(when) => (Some(when), false),
+                Due::Nothing => (None, true),
+            };
+            let bell = self.source.as_mut().filter(|_| heeds_bell);
+            let bell = bell.map(|(_, bell)| bell);
+            let apart = self.apart.as_mut().filter(|_| heeds_bell);
+            tokio::select! {
+                () = rung(bell, self.pace.next) => {}
+                () = rung(apart, self.pace.next) => {}
+                () = self.interests.changed() => {}
+                () = reached(wake) => {}
+                change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
+                () = self.standing.changes() => {
+                    // The holder of the stream may end it a moment later; until then, only what the new policy
+                    // allows is visible.
+                    self.viewer = viewer(self.standing.who());
+                    return Some(Event::List(ListChange::Tools));
+                }
+                note = stirred(self.tasks.as_mut()) => return Some(Event::Task(note)),
+                log = logged(self.logs.as_mut()) => return Some(Event::Logged(log)),
+                () = stopped(&mut self.stop) => {}
+            }
+        }
+        None
+    }
+
+    fn look(&mut self) -> Due {
+        let Some((source, bell)) = &mut self.source else {
+            return Due::Nothing;
+        };
+        let now = Instant::now();
+        // Before the check: a change that comes after it wakes the listener again.
+        bell.mark_unchanged();
+        if let Some(apart) = &mut self.apart {
+            apart.mark_unchanged();
+        }
+        self.pace.looked(now);
+        let seen = (source.as_ref(), &self.viewer);
+        self.interests.due(seen, now, self.every)
+    }
+
+    fn updated(&self, update: Update) -> Event {
+        let source = self.source.as_ref().filter(|_| self.patches);
+        let patches = source.zip(update.after).and_then(|((source, _), after)| {
+            source.patches(&self.viewer, &update.uri, after..=update.revision)
+        });
+        Event::Updated(update, patches)
+    }
+}
+
+/// When the next revision is checked.
+#[derive(Default)]
+struct Pace {
+    looked: Option<Instant>,
+    pause: Duration,
+    next: Option<Instant>,
+}
+
+impl Pace {
+    fn looked(&mut self, now: Instant) {
+        let rested = self.looked.is_none_or(|last| now - last > MOST_PAUSE);
+        let pause = if rested { LEAST_PAUSE } else { self.pause * 2 };
+        self.pause = pause.clamp(LEAST_PAUSE, MOST_PAUSE);
+        self.looked = Some(now);
+        self.next = Some(now + self.pause);
+    }
+}
+
+fn updated(update: &Update, patches: Option<&Value>) -> Notification {
+    if update.apart {
+        let mut note = Notification::resource_changed(&update.uri);
+        note.revision = Some(update.settled);
+        return note;
+    }
+    let mut note = Notification::resource_updated(&update.uri, update.revision);
+    // A client that reconnects with this event's id gets the changes from here on.
+    note.revision = Some(update.settled);
+    note = match update.after {
+        Some(after) => note.with_meta("gatewren/after", json!(after)),
+        None => note.with_meta("gatewren/resync", json!(true)),
+    };
+    match patches {
+        Some(patches) => note.with_meta("gatewren/patches", patches.clone()),
+        None => note,
+    }
+}
+
+/// Waits for a new revision, and then until the pause is over.
+async fn rung(bell: Option<&mut watch::Receiver<u64>>, heard_from: Option<Instant>) {
+    let rings = match bell {
+        Some(bell) => bell.changed().await.is_ok(),
+        None => false,
+    };
+    if !rings {
+        std::future::pending::<()>().await;
+    }
+    if let Some(heard_from) = heard_from {
+        sleep_until(heard_from).await;
+    }
+}
+
+async fn reached(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn changed(lists: Option<&mut broadcast::Receiver<ListChange>>) -> ListChange {
+    match lists {
+        Some(lists) => told(lists).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn logged(logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>) -> SessionLog {
+    let Some((session, logs)) = logs else {
+        return std::future::pending().await;
+    };
+    loop {
+        let log = told(logs).await;
+        if log.session == *session {
+            return log;
+        }
+    }
+}
+
+/// Receives the next message; a receiver that lagged continues with the oldest that is still available.
+async fn told<T: Clone>(channel: &mut broadcast::Receiver<T>) -> T {
+    use broadcast::error::RecvError;
+    loop {
+        match channel.recv().await {
+            Ok(told) => return told,
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
+}
+
+async fn stirred(tasks: Option<&mut TaskWatch>) -> Notification {
+    match tasks {
+        Some(tasks) => tasks.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // A closed channel means that the server has ended.
+    let _ = stop.wait_for(|stop| *stop).await;
+}

@@ -1,0 +1,5 @@
+//! Subscriptions: what a listener follows, and waiting for its events.
+
+pub mod interests;
+pub mod listen;
+pub mod listener;

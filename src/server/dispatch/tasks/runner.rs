@@ -1,0 +1,393 @@
+//! Runs the work of a task: forwards its questions, records its end, and ends it early if necessary.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::call_end::{Ended, Stop};
+use super::live_task::LiveTask;
+use super::long_call::goes_on;
+use super::table::{abandoned, expired};
+use crate::dispatch::elicitation::askable;
+use crate::dispatch::engine::Engine;
+use crate::dispatch::reference;
+use gatewren_base::sys::now_ms;
+use gatewren_gate::auth::Principal;
+use gatewren_wire::protocol::{ClientCapabilities, RpcError, TaskState};
+use gatewren_wire::registry::{BoxFuture, LongCall, Question};
+
+/// When the server stops, interruptible work has this long to end by itself with a result: its command is killed
+/// earlier, and the output so far is the result.
+const STOP_GRACE: Duration = Duration::from_secs(20);
+
+/// What a task needs while it runs.
+pub(in crate::dispatch) struct TaskRunner {
+    pub engine: Arc<Engine>,
+    pub live: Arc<LiveTask>,
+    /// The agent that it belongs to; the task ends when the agent's access ends.
+    pub who: Principal,
+    /// The capabilities that the client declared with the call.
+    pub capabilities: ClientCapabilities,
+    pub questions: mpsc::Receiver<Question>,
+    /// Whether the work must not be left half done: it is then ended only while it waits for the client.
+    pub outlives: bool,
+    /// The job that the work may be in: it continues when the server stops, and is cancelled with the task.
+    pub long: Option<Arc<LongCall>>,
+}
+
+/// Why a task is ended from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// Its client cancelled it, or its agent's access ended.
+    Cancelled,
+    /// It expired.
+    Expired,
+    /// The server stops.
+    Stopped,
+}
+
+impl Why {
+    /// The final state for this reason.
+    fn state(self) -> TaskState {
+        match self {
+            Self::Cancelled => TaskState::Cancelled,
+            Self::Expired => expired(),
+            Self::Stopped => abandoned(),
+        }
+    }
+}
+
+impl TaskRunner {
+    /// Runs the work to its end or ends it, and records the final state. Dropping the work kills what it runs.
+    pub(in crate::dispatch) async fn run(mut self, work: BoxFuture<Ended>) {
+        let _counted = self.engine.metrics.task();
+        let mut running = JoinSet::new();
+        running.spawn(work);
+        let end = self.watch(&mut running).await;
+        running.shutdown().await;
+        self.engine.tasks.end(&self.live, end).await;
+    }
+
+    /// Puts a question to the client; if it cannot be put, the tool gets the error.
+    pub(in crate::dispatch) fn put(&self, question: Question) {
+        match askable(&self.capabilities, &question.asked) {
+            // The send fails only if the tool is gone, and then needs no answer.
+            Err(error) => drop(question.answers.send(Err(error))),
+            Ok(()) => {
+                if self.live.put(question) {
+                    self.engine.tasks.ring();
+                }
+            }
+        }
+    }
+
+    async fn watch(&mut self, running: &mut JoinSet<Ended>) -> TaskState {
+        let who = (self.who.clone(), self.long.clone());
+        let interruption = interruption(self.engine.clone(), self.live.clone(), who);
+        let mut interruption = pin!(interruption);
+        let (mut interrupted, mut given_up) = (false, None);
+        loop {
+            let why = tokio::select! {
+                biased;
+                Some(ended) = running.join_next() => {
+                    return state_of(&self.engine, ended, given_up);
+                }
+                why = &mut interruption, if !interrupted => why,
+                Some(question) = self.questions.recv() => {
+                    // A question that comes after the interruption cannot be answered any more.
+                    if !interrupted {
+                        self.put(question);
+                    }
+                    continue;
+                }
+            };
+            interrupted = true;
+            if let Some(long) = self.long.as_ref().filter(|long| long.has_begun()) {
+                if why != Why::Stopped {
+                    long.cancel();
+                    given_up = Some(why);
+                } else if long.tell() {
+                    let result = goes_on(&self.engine, &self.who, long);
+                    return TaskState::Completed(self.engine.kept(&result));
+                }
+            } else if !self.outlives || self.live.withdraw() {
+                return why.state();
+            }
+        }
+    }
+}
+
+/// Waits for a reason to end the task from outside.
+async fn interruption(
+    engine: Arc<Engine>,
+    live: Arc<LiveTask>,
+    (who, long): (Principal, Option<Arc<LongCall>>),
+) -> Why {
+    let left = Duration::from_millis(live.expires_ms.saturating_sub(now_ms()));
+    tokio::select! {
+        () = live.cancel.notified() => Why::Cancelled,
+        () = engine.expelled(&who) => Why::Cancelled,
+        () = sleep_until(Instant::now() + left) => Why::Expired,
+        () = stopped(&engine, &live, long) => Why::Stopped,
+    }
+}
+
+async fn stopped(engine: &Engine, live: &LiveTask, long: Option<Arc<LongCall>>) {
+    let _ = engine.stopping().wait_for(|stop| *stop).await;
+    if !live.waits() && !long.is_some_and(|long| long.has_begun()) {
+        sleep(STOP_GRACE).await;
+    }
+}
+
+/// The final state of a task after its work has ended. If the work failed while it was being ended, the state is
+/// that of the interruption.
+fn state_of(engine: &Engine, ended: Result<Ended, JoinError>, given_up: Option<Why>) -> TaskState {
+    match (ended, given_up) {
+        (Ok(Ok(result)), Some(why)) if result.failed => why.state(),
+        (ended, _) => end_of(engine, ended),
+    }
+}
+
+fn end_of(engine: &Engine, ended: Result<Ended, JoinError>) -> TaskState {
+    match ended {
+        Ok(Ok(result)) => TaskState::Completed(engine.kept(&result)),
+        Ok(Err(Stop::Rpc(error))) => TaskState::failed(&error),
+        Ok(Err(Stop::Propose(_))) => broken("a tool that proposes has become a task"),
+        Ok(Err(Stop::Ask(_))) => {
+            broken("a tool asked by ending its call, which was a task by then")
+        }
+        Err(_) => broken("a tool panicked; the previous log line has the location"),
+    }
+}
+
+fn broken(why: &'static str) -> TaskState {
+    let reference = reference::next();
+    tracing::error!(%reference, "{why}");
+    TaskState::failed(&RpcError::internal(&reference))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use serde_json::{Map, json};
+    use tokio::sync::{Notify, watch};
+
+    use super::super::runner::*;
+    use super::super::table::TaskLimits;
+    use crate::dispatch::call::{Call, Context, Outcome};
+    use gatewren_base::config::Preset;
+    use gatewren_wire::protocol::{Id, Implementation, InputRequired, Params};
+    use gatewren_wire::registry::{Answer, Catalog, Cx, Interruption, Result, Risk, Toolset};
+
+    /// Calls wait for this.
+    type Gate = Notify;
+
+    /// Does nothing.
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing {}
+
+    async fn waits(gate: Arc<Gate>, Nothing {}: Nothing, _: Cx) -> Result<Answer> {
+        gate.notified().await;
+        Ok(Answer::text("done"))
+    }
+
+    async fn asks(_: Arc<Gate>, Nothing {}: Nothing, cx: Cx) -> Result<Answer> {
+        let asked = InputRequired::new().ask("key", "roots/list", json!({}));
+        cx.ask(asked).await?;
+        Ok(Answer::text("answered"))
+    }
+
+    async fn breaks(gate: Arc<Gate>, Nothing {}: Nothing, _: Cx) -> Result<Answer> {
+        gate.notified().await;
+        panic!("as it is meant to")
+    }
+
+    async fn asks_late(gate: Arc<Gate>, Nothing {}: Nothing, _: Cx) -> Result<Answer> {
+        gate.notified().await;
+        Err(Interruption::Ask(InputRequired::new()))
+    }
+
+    struct House {
+        engine: Arc<Engine>,
+        gate: Arc<Gate>,
+        stop: watch::Sender<bool>,
+        expelled: watch::Sender<bool>,
+    }
+
+    #[rustfmt::skip]
+    fn house() -> House {
+        let gate = Arc::new(Notify::new());
+        let mut catalog = Catalog::new(Implementation { name: "t".into(), title: None, version: "1".into() });
+        let tools = Toolset::over(gate.clone())
+            .answering("reads", Risk::Read, waits).offers_task()
+            .answering("writes", Risk::Write, waits).offers_task()
+            .answering("asks", Risk::Write, asks).offers_task()
+            .answering("breaks", Risk::Read, breaks).requires_task()
+            .answering("asks_late", Risk::Read, asks_late).requires_task();
+        catalog.add(tools).unwrap();
+        let stop = watch::Sender::new(false);
+        let expelled = watch::Sender::new(false);
+        let expulsion = expelled.clone();
+        let engine = Engine::new(catalog, None, &[0; 32], stop.subscribe(), TaskLimits::TWO);
+        let engine = engine.with_succession(Arc::new(move |_| {
+            let mut expelled = expulsion.subscribe();
+            Box::pin(async move {
+                let _ = expelled.wait_for(|expelled| *expelled).await;
+                None
+            })
+        }));
+        House { engine: Arc::new(engine), gate, stop, expelled }
+    }
+
+    impl House {
+        async fn call(&self, tool: &str) -> std::result::Result<Outcome, RpcError> {
+            let able =
+                json!({ "roots": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } });
+            let call = Call {
+                id: Id::Number(1),
+                method: "tools/call".into(),
+                params: Params::from(Map::from_iter([
+                    ("name".into(), json!(tool)),
+                    ("arguments".into(), json!({})),
+                ])),
+                context: Context {
+                    who: Principal::without_token("a", Preset::Admin),
+                    address: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+                    session: None,
+                    capabilities: ClientCapabilities::new(able.as_object().unwrap().clone()),
+                    log_level: None,
+                    hears_notes: false,
+                    hang_up: None,
+                },
+                inputs: None,
+                held: None,
+            };
+            self.engine.answer(call).outcome.await
+        }
+
+        /// Calls a tool and returns the id of the task that the call becomes.
+        async fn made(&self, tool: &str) -> String {
+            let Ok(Outcome::Complete(result)) = self.call(tool).await else {
+                panic!("a result was due");
+            };
+            assert_eq!(result["resultType"], "task", "{result}");
+            result["taskId"].as_str().unwrap().to_owned()
+        }
+
+        fn cancel(&self, id: &str) {
+            self.engine.tasks.live("a", id).unwrap().cancel.notify_one();
+        }
+
+        /// Waits for the final state, without any other event.
+        async fn end(&self, id: &str) -> TaskState {
+            let mut bell = self.engine.tasks.bell();
+            loop {
+                let state = self.engine.tasks.find("a", id).unwrap().state.clone();
+                if state.is_terminal() {
+                    return state;
+                }
+                bell.changed().await.unwrap();
+            }
+        }
+    }
+
+    fn message(state: TaskState) -> String {
+        let TaskState::Failed(error) = state else {
+            panic!("it has not failed: {state:?}");
+        };
+        error["message"].as_str().unwrap().to_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_must_not_be_left_half_done_is_cancelled_only_while_it_waits_for_the_client() {
+        let house = house();
+        let (id, asking) = (house.made("writes").await, house.made("asks").await);
+        house.cancel(&id);
+        house.cancel(&asking);
+        assert_eq!(house.end(&asking).await, TaskState::Cancelled);
+        assert!(
+            !house
+                .engine
+                .tasks
+                .find("a", &id)
+                .unwrap()
+                .state
+                .is_terminal()
+        );
+        house.gate.notify_one();
+        assert_eq!(house.end(&id).await.name(), "completed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_can_be_dropped_is_cancelled_at_once() {
+        let house = house();
+        let id = house.made("reads").await;
+        house.cancel(&id);
+        assert_eq!(house.end(&id).await, TaskState::Cancelled);
+        house.engine.idle().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_that_breaks_or_asks_too_late_leaves_a_failed_task() {
+        let house = house();
+        for tool in ["breaks", "asks_late"] {
+            let id = house.made(tool).await;
+            house.gate.notify_one();
+            assert!(
+                message(house.end(&id).await).contains("internal error"),
+                "{tool}"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_ends_what_waits_at_once_and_what_reads_after_its_grace() {
+        let house = house();
+        let (id, asking) = (house.made("reads").await, house.made("asks").await);
+        let begun = Instant::now();
+        house.stop.send_replace(true);
+        assert!(message(house.end(&asking).await).contains("server stopped"));
+        assert!(begun.elapsed() < STOP_GRACE);
+        assert!(message(house.end(&id).await).contains("server stopped"));
+        assert!(begun.elapsed() >= STOP_GRACE);
+        house.engine.idle().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_and_expulsion_end_a_task() {
+        let house = house();
+        let id = house.made("reads").await;
+        let live = house.engine.tasks.live("a", &id).unwrap();
+        house.engine.idle().await;
+        assert!(message(live.task().state.clone()).contains("ttlMs"));
+        let id = house.made("reads").await;
+        house.expelled.send_replace(true);
+        assert_eq!(house.end(&id).await, TaskState::Cancelled);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_room_a_question_is_asked_by_ending_the_call() {
+        let house = house();
+        let kept = [house.made("reads").await, house.made("reads").await];
+        let asked = house.call("asks").await.unwrap();
+        assert!(matches!(asked, Outcome::Ask(..)), "{asked:?}");
+        let inline = house.call("reads");
+        house.gate.notify_waiters();
+        for id in kept {
+            house.end(&id).await;
+        }
+        let (inline, ()) = tokio::join!(inline, async {
+            sleep(Duration::from_mins(2)).await;
+            house.gate.notify_one();
+        });
+        // It took longer than the lifetime of a task.
+        assert!(matches!(inline, Ok(Outcome::Called(_))), "{inline:?}");
+    }
+}

@@ -1,0 +1,145 @@
+//! The host page: host and containers now and during the last hour, recent changes, and their causes.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::change_parts::names;
+use super::chart::{bytes, chart};
+use super::frame::Tab;
+use super::page_error::Trouble;
+use super::parts::{name, table, time};
+use super::samples::{ContainerSample, Hour};
+use super::site::{Asked, Made};
+use super::texts;
+use gatewren_store::state::{Filter, History, Operation};
+
+/// The number of revisions that are listed.
+const LATELY: usize = 25;
+
+/// The number of paths listed for one revision.
+const PLACES: usize = 4;
+
+/// Renders the page.
+pub fn page(asked: &Asked<'_>) -> Made {
+    let site = asked.site;
+    let document = site.state.document();
+    let hour = site.samples.hour();
+    let info = document.root.pointer("/public/serverInfo");
+    let containers = document
+        .root
+        .pointer("/public/packageData")
+        .and_then(Value::as_object);
+    let content = html! {
+        h1 { (texts::BOX) }
+        section {
+            h2 { (name(text(info, "hostname").unwrap_or(texts::HOST))) }
+            (facts(info))
+            (host_charts(&hour))
+        }
+        section {
+            h2 { (texts::CONTAINERS) }
+            @match containers {
+                Some(containers) if !containers.is_empty() => (container_cards(containers, &hour)),
+                _ => p { (texts::NO_CONTAINERS) },
+            }
+        }
+        section { h2 { (texts::LATELY) } (lately(asked)?) }
+    };
+    asked.page(Tab::Box, texts::BOX, true, content)
+}
+
+fn text<'a>(value: Option<&'a Value>, member: &str) -> Option<&'a str> {
+    value?.get(member)?.as_str()
+}
+
+fn facts(info: Option<&Value>) -> Markup {
+    let os = |member| info.and_then(|info| text(info.get("os"), member));
+    let known = [
+        (texts::SYSTEM, os("name")),
+        (texts::VERSION, os("version")),
+        (texts::KERNEL, text(info, "kernel")),
+        (texts::ARCHITECTURE, text(info, "architecture")),
+    ];
+    html! {
+        dl { @for (what, value) in known { @if let Some(value) = value { dt { (what) } dd { (name(value)) } } } }
+    }
+}
+
+fn host_charts(hour: &Hour) -> Markup {
+    let line =
+        |of: fn(&super::samples::HostSample) -> f64| hour.host.iter().map(of).collect::<Vec<_>>();
+    let Some(now) = hour.host.back() else {
+        return html! { p class="soft" { (texts::NO_SAMPLES) } };
+    };
+    html! {
+        div class="charts" {
+            (chart(texts::CPU, &line(|one| one.cpu), Some(100.0), &percent(now.cpu)))
+            (chart(texts::MEMORY, &line(|one| one.memory), Some(100.0), &percent(now.memory)))
+            (chart(texts::DISK, &line(|one| one.disk), Some(100.0), &percent(now.disk)))
+            (chart(texts::RECEIVED, &line(|one| one.received), None, &a_second(now.received)))
+            (chart(texts::SENT, &line(|one| one.sent), None, &a_second(now.sent)))
+        }
+    }
+}
+
+fn percent(value: f64) -> String {
+    format!("{value:.0} %")
+}
+
+fn a_second(value: f64) -> String {
+    format!("{}/s", bytes(value))
+}
+
+fn container_cards(containers: &Map<String, Value>, hour: &Hour) -> Markup {
+    html! {
+        @for (id, container) in containers {
+            div class="card" {
+                h3 { (name(id)) " " span class="tag soft" { (name(text(Some(container), "status").unwrap_or("-"))) } }
+                @if let Some(samples) = hour.containers.get(id) {
+                    @let line = |of: fn(&ContainerSample) -> f64| samples.iter().map(of).collect::<Vec<_>>();
+                    @let now = samples.back().copied().unwrap_or_default();
+                    div class="charts" {
+                        (chart(texts::CPU, &line(|one| one.cpu), None, &percent(now.cpu)))
+                        (chart(texts::MEMORY, &line(|one| one.memory), None, &bytes(now.memory)))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Renders the last revisions with their authors, and the calls that caused them.
+fn lately(asked: &Asked<'_>) -> Result<Markup, Trouble> {
+    let history = History::open(asked.site.state.path())?;
+    let filter = Filter {
+        most: LATELY,
+        ..Filter::default()
+    };
+    let mut entries = history.log(&filter)?;
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.revision.id));
+    let names = names(asked.site)?;
+    let rows = html! {
+        @for entry in &entries { @let revision = &entry.revision; tr {
+            td { (time(revision.at_ms)) }
+            td { (places(revision.patch.operations())) }
+            td {
+                @let agent = revision.actor.strip_prefix("agent:").and_then(|id| names.get(id));
+                (name(agent.unwrap_or(&revision.actor)))
+                @if let Some(cause) = &revision.cause {
+                    " " a href=(format!("/owner/audit/{cause}")) { (texts::THE_CALL) }
+                }
+            }
+        } }
+    };
+    let heads = [texts::WHEN, texts::WHAT, texts::WHO];
+    Ok(html! {
+        @if entries.is_empty() { p { (texts::NOTHING_LATELY) } } @else { (table(texts::LATELY, &heads, &rows)) }
+    })
+}
+
+fn places(operations: &[Operation]) -> Markup {
+    html! {
+        @for operation in operations.iter().take(PLACES) { div { code { (name(&operation.path().to_string())) } } }
+        @if operations.len() > PLACES { span class="soft" { "+" (operations.len() - PLACES) } }
+    }
+}

@@ -1,0 +1,329 @@
+//! `container_*`: snapshots, clones, creation and deletion of containers.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::toolsets::bounded_number::Number;
+use crate::toolsets::failure::failed;
+use gatewren_host::backends::{ContainerDetails, ContainerName, Lxc, Snapshot, SnapshotName};
+use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
+
+/// The toolset.
+pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
+    const ID: &[(&str, &str)] = &[("id", "container")];
+    Toolset::over(lxc)
+        .named("containers")
+        .tool("container_snapshot_list", Risk::Read, list)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcReads)
+        .titled("List container snapshots")
+        .tool("container_snapshot_create", Risk::Write, keep)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcManage)
+        .titled("Create a snapshot")
+        .tool("container_snapshot_restore", Risk::Disrupt, restore)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcManage)
+        .titled("Restore a snapshot")
+        .syncs_state()
+        .tool("container_snapshot_delete", Risk::Disrupt, forget)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcManage)
+        .titled("Delete a snapshot")
+        .tool("container_rebuild", Risk::Disrupt, rebuild)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcManage)
+        .titled("Rebuild a container")
+        .startos("package.rebuild", ID)
+        .syncs_state()
+        .tool("container_clone", Risk::Write, clone)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcManage)
+        .titled("Clone a container")
+        .syncs_state()
+        .tool("container_create", Risk::Disrupt, create)
+        .about(Scope::Container("container"))
+        .makes_target()
+        .through(HelperClass::LxcManage)
+        .titled("Create a container")
+        .startos("package.install", ID)
+        .leaving_aside(&[("registry", "string"), ("version", "string")])
+        .syncs_state()
+        .tool("container_destroy", Risk::Disrupt, destroy)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcManage)
+        .titled("Destroy a container")
+        .startos("package.uninstall", ID)
+        .syncs_state()
+}
+
+/// List the snapshots of a container, oldest first. Snapshots that other programs made by other means are not listed.
+/// `container_snapshot_restore` restores one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Snapshots {
+    /// The snapshots, sorted by number.
+    snapshots: Vec<Snapshot>,
+}
+
+async fn list(lxc: Arc<Lxc>, List { container }: List, cx: Cx) -> Result<Snapshots> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let snapshots = lxc.snapshots(&container).await.map_err(failed)?;
+    Ok(Snapshots { snapshots })
+}
+
+/// Save a container's files and settings as a snapshot and return its name. The container must be stopped
+/// (`container_stop`). On storage that cannot make snapshots, a full copy is made, which takes time.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Keep {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// The purpose of the snapshot, in one line.
+    comment: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Kept {
+    /// The container's name.
+    container: ContainerName,
+    /// The snapshot's name.
+    snapshot: SnapshotName,
+}
+
+async fn keep(lxc: Arc<Lxc>, Keep { container, comment }: Keep, cx: Cx) -> Result<Kept> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let snapshot = lxc.snapshot(&container, comment).await.map_err(failed)?;
+    Ok(Kept {
+        container,
+        snapshot,
+    })
+}
+
+/// Restore a container's files and settings from a snapshot and return its details. Later changes are lost. The
+/// container must be stopped (`container_rebuild` stops and starts it). Nothing is changed until the copy is complete.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Restore {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// The snapshot's name, as `container_snapshot_list` shows it.
+    snapshot: SnapshotName,
+}
+
+async fn restore(
+    lxc: Arc<Lxc>,
+    Restore {
+        container,
+        snapshot,
+    }: Restore,
+    cx: Cx,
+) -> Result<ContainerDetails> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    lxc.restore(&container, snapshot).await.map_err(failed)?;
+    lxc.info(&container).await.map_err(failed)
+}
+
+/// Delete a snapshot and return the remaining ones. This cannot be undone. The container itself is unchanged.
+/// `container_snapshot_list` lists its snapshots.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Forget {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// The snapshot's name, as `container_snapshot_list` shows it.
+    snapshot: SnapshotName,
+}
+
+async fn forget(
+    lxc: Arc<Lxc>,
+    Forget {
+        container,
+        snapshot,
+    }: Forget,
+    cx: Cx,
+) -> Result<Snapshots> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    lxc.forget(&container, snapshot).await.map_err(failed)?;
+    let snapshots = lxc.snapshots(&container).await.map_err(failed)?;
+    Ok(Snapshots { snapshots })
+}
+
+/// How many seconds a container has to shut down by itself before it is killed.
+type Grace = Number<0, 40, 10>;
+
+/// Restore a container from a snapshot, by default the newest, and return its details. A running container is stopped
+/// and then started again. Files and settings are restored; later changes are lost. Without a snapshot it fails and
+/// changes nothing; `container_snapshot_create` creates one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Rebuild {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// The snapshot's name, as `container_snapshot_list` shows it.
+    snapshot: Option<SnapshotName>,
+    /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
+    #[serde(default)]
+    grace_s: Grace,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Rebuilt {
+    /// The snapshot that was restored.
+    snapshot: SnapshotName,
+    #[serde(flatten)]
+    details: ContainerDetails,
+}
+
+async fn rebuild(lxc: Arc<Lxc>, asked: Rebuild, cx: Cx) -> Result<Rebuilt> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let (container, grace) = (asked.container, asked.grace_s.seconds());
+    let snapshot = lxc.rebuild(&container, asked.snapshot, grace).await;
+    Ok(Rebuilt {
+        snapshot: snapshot.map_err(failed)?,
+        details: lxc.info(&container).await.map_err(failed)?,
+    })
+}
+
+/// Clone a stopped container under a new name, with its own hardware addresses and host name, and return its details.
+/// Fails if it is running. The clone is stopped until `container_start`. An interrupted clone leaves nothing behind.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Clone {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// The clone's name; it must not be in use.
+    new_name: ContainerName,
+}
+
+async fn clone(
+    lxc: Arc<Lxc>,
+    Clone {
+        container,
+        new_name,
+    }: Clone,
+    cx: Cx,
+) -> Result<ContainerDetails> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    lxc.clone_to(&container, &new_name).await.map_err(failed)?;
+    lxc.info(&new_name).await.map_err(failed)
+}
+
+/// Create a container from a template that the owner allows. If the template is not allowed, the error lists the
+/// allowed ones. The new container is stopped; `container_start` starts it. Many templates download from the network,
+/// which takes time.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    /// The new container's name; it must not be in use.
+    container: ContainerName,
+    /// The template's name.
+    template: TemplateName,
+}
+
+/// A template's name: 1 to 64 letters, digits, `.`, `_` and `-`, beginning with a letter or digit.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct TemplateName(String);
+
+impl TryFrom<String> for TemplateName {
+    type Error = &'static str;
+
+    fn try_from(name: String) -> std::result::Result<Self, &'static str> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        let begins = name
+            .bytes()
+            .next()
+            .is_some_and(|b| b.is_ascii_alphanumeric());
+        let good = begins && name.len() <= 64 && name.bytes().all(plain);
+        good.then_some(Self(name))
+            .ok_or("a template name may have letters, digits and . _ -, such as busybox")
+    }
+}
+
+impl JsonSchema for TemplateName {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "TemplateName".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" })
+    }
+}
+
+async fn create(
+    lxc: Arc<Lxc>,
+    Create {
+        container,
+        template,
+    }: Create,
+    cx: Cx,
+) -> Result<ContainerDetails> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    lxc.create(&container, template.0).await.map_err(failed)?;
+    lxc.info(&container).await.map_err(failed)
+}
+
+/// Destroy a container with all its files; this cannot be undone. Fails if it is running or has snapshots, unless
+/// `force` or `with_snapshots` is set. With `soft` it is only stopped and no longer starts at boot.
+/// `container_snapshot_list` lists its snapshots.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Destroy {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// Only stop it and turn autostart off; the container is kept.
+    #[serde(default)]
+    soft: bool,
+    /// Stop it at once if it is running.
+    #[serde(default)]
+    force: bool,
+    /// Also delete its snapshots.
+    #[serde(default)]
+    with_snapshots: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Destroyed {
+    /// The container's name.
+    container: ContainerName,
+    /// Whether it was destroyed; false if it was only stopped.
+    destroyed: bool,
+}
+
+async fn destroy(lxc: Arc<Lxc>, asked: Destroy, cx: Cx) -> Result<Destroyed> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let container = asked.container;
+    if asked.soft {
+        let grace = if asked.force {
+            0
+        } else {
+            Grace::default().get()
+        };
+        let grace = std::time::Duration::from_secs(grace.into());
+        lxc.stop(&container, grace).await.map_err(failed)?;
+        lxc.set_autostart(&container, false).await.map_err(failed)?;
+    } else {
+        let destroyed = lxc
+            .destroy(&container, asked.force, asked.with_snapshots)
+            .await;
+        destroyed.map_err(failed)?;
+    }
+    Ok(Destroyed {
+        container,
+        destroyed: !asked.soft,
+    })
+}

@@ -1,0 +1,254 @@
+//! `container_*`: queries, start and stop of LXC containers.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use crate::toolsets::bounded_number::Number;
+use crate::toolsets::failure::failed;
+use crate::toolsets::long_call::keep;
+use gatewren_host::backends::{ContainerDetails, ContainerName, Listener, Lxc, Usage};
+use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
+
+/// The toolset.
+pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
+    const ID: &[(&str, &str)] = &[("id", "container")];
+    Toolset::over(lxc)
+        .named("containers")
+        .tool("container_list", Risk::Read, list)
+        .about(Scope::Within)
+        .through(HelperClass::LxcReads)
+        .titled("List containers")
+        .startos("package.list", &[])
+        .tool("container_info", Risk::Read, info)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcReads)
+        .titled("Container details")
+        .startos("package.installed-version", ID)
+        .tool("container_stats", Risk::Read, stats)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcReads)
+        .titled("Container resource usage")
+        .startos("package.stats", ID)
+        .tool("container_ports", Risk::Read, ports)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcReads)
+        .titled("Container addresses and ports")
+        .startos("package.host.list", ID)
+        .tool("container_start", Risk::Write, start)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcWrites)
+        .titled("Start a container")
+        .startos("package.start", ID)
+        .syncs_state()
+        .tool("container_stop", Risk::Disrupt, stop)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcWrites)
+        .titled("Stop a container")
+        .startos("package.stop", ID)
+        .long()
+        .syncs_state()
+        .tool("container_restart", Risk::Disrupt, restart)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcWrites)
+        .titled("Restart a container")
+        .startos("package.restart", ID)
+        .syncs_state()
+}
+
+/// List the LXC containers that you may see, with state, addresses, operating system, autostart, memory and CPU use.
+/// `container_info` shows more of one, even if it has no address.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {}
+
+#[derive(Serialize, JsonSchema)]
+struct Containers {
+    /// The containers, sorted by name.
+    containers: Vec<ContainerDetails>,
+}
+
+async fn list(lxc: Arc<Lxc>, List {}: List, cx: Cx) -> Result<Containers> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    Ok(Containers {
+        containers: lxc.all().await.map_err(failed)?,
+    })
+}
+
+/// Describe one container: state, init process, addresses, operating system, autostart, memory, CPU, processes, disk
+/// use, and configured networks, mounts and limits. Values of running containers are left out for others.
+/// `container_stats` measures its usage.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Info {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+}
+
+async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<ContainerDetails> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let details = lxc.info(&container).await.map_err(failed)?;
+    Ok(ContainerDetails {
+        disk_bytes: lxc.disk_bytes(&container).await,
+        ..details
+    })
+}
+
+/// How long the CPU usage of containers is sampled.
+const SAMPLE: Duration = Duration::from_millis(200);
+
+/// Measure usage and limits of running containers: memory, CPU, processes, disk and network traffic. Fails for a
+/// stopped container; `container_list` shows which ones run.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Stats {
+    /// The container's name, as `container_list` shows it; default: all running ones.
+    #[serde(default)]
+    container: Option<ContainerName>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Measured {
+    /// The running containers, sorted by name.
+    containers: Vec<Use>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Use {
+    /// The container's name.
+    container: ContainerName,
+    /// CPU use during the measurement, in percent of one CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_percent: Option<f64>,
+    #[serde(flatten)]
+    usage: Usage,
+}
+
+async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Measured> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let begun = Instant::now();
+    let before = lxc.vitals_of(container.as_ref()).await.map_err(failed)?;
+    sleep(SAMPLE).await;
+    let mut containers = Vec::new();
+    for earlier in before {
+        // A container that stopped in the meantime, or cannot be read, does not hide the others.
+        let later = lxc.vitals(&earlier.container).await;
+        let usage = later.map_or(earlier.usage, |later| later.usage);
+        containers.push(Use {
+            cpu_percent: cpu_percent(&earlier.usage, &usage, begun.elapsed()),
+            container: earlier.container,
+            usage,
+        });
+    }
+    Ok(Measured { containers })
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a percentage needs no more precision"
+)]
+fn cpu_percent(before: &Usage, after: &Usage, time: Duration) -> Option<f64> {
+    let used_us = after.cpu_usage_us?.checked_sub(before.cpu_usage_us?)?;
+    let share = used_us as f64 / time.as_micros().max(1) as f64;
+    Some((share * 1000.0).round() / 10.0)
+}
+
+/// Show the addresses and open ports of a running container. Fails if it is not running. Whether other machines can
+/// reach them depends on the network between; `network_addresses` shows how the host is reached.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Ports {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct OpenPorts {
+    /// Its addresses, sorted, except loopback and link-local ones.
+    addresses: Vec<IpAddr>,
+    /// Whether it shares the host's network: addresses and ports are then the host's.
+    shares_host_network: bool,
+    /// The open ports, sorted by protocol and port.
+    ports: Vec<Listener>,
+}
+
+async fn ports(lxc: Arc<Lxc>, Ports { container }: Ports, cx: Cx) -> Result<OpenPorts> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let vitals = lxc.vitals(&container).await.map_err(failed)?;
+    Ok(OpenPorts {
+        addresses: vitals.addresses,
+        shares_host_network: vitals.shares_host_network,
+        ports: vitals.listeners,
+    })
+}
+
+/// Start a container and return its details. A running container is left as it is. `container_shell` runs commands
+/// inside.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Start {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+}
+
+async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<ContainerDetails> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    lxc.start(&container).await.map_err(failed)?;
+    lxc.info(&container).await.map_err(failed)
+}
+
+/// How many seconds a container has to shut down by itself before it is killed. With a longer time, the answer
+/// would come after most clients have given up.
+type Grace = Number<0, 40, 10>;
+
+/// Stop a container: request a shutdown, force it after the grace period, and return its details. All its processes
+/// end. A stopped container is left as it is. `container_start` starts it again.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Stop {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
+    #[serde(default)]
+    grace_s: Grace,
+}
+
+async fn stop(
+    lxc: Arc<Lxc>,
+    Stop { container, grace_s }: Stop,
+    cx: Cx,
+) -> Result<ContainerDetails> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    lxc.stop_kept(&container, grace_s.seconds(), keep(&cx))
+        .await
+        .map_err(failed)?;
+    lxc.info(&container).await.map_err(failed)
+}
+
+/// Restart a container: stop it, start it and return its details. Whatever runs in it is interrupted. `container_info`
+/// shows more.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Restart {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
+    #[serde(default)]
+    grace_s: Grace,
+}
+
+async fn restart(
+    lxc: Arc<Lxc>,
+    Restart { container, grace_s }: Restart,
+    cx: Cx,
+) -> Result<ContainerDetails> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    lxc.restart(&container, grace_s.seconds())
+        .await
+        .map_err(failed)?;
+    lxc.info(&container).await.map_err(failed)
+}

@@ -1,0 +1,7 @@
+//! Tools about containers.
+
+pub mod copies;
+pub mod files;
+pub mod lifecycle;
+pub mod logs;
+pub mod settings;

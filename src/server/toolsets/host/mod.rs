@@ -1,0 +1,16 @@
+//! Tools about the host.
+
+pub mod disks;
+pub mod files;
+pub mod firmware;
+pub mod network;
+pub mod power;
+pub mod probes;
+pub mod processes;
+pub mod repairs;
+pub mod server;
+pub mod settings;
+pub mod ssh;
+pub mod storage;
+pub mod tunnels;
+pub mod wifi;

@@ -1,0 +1,41 @@
+//! `server_processes`: the processes with the highest CPU or memory usage.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::toolsets::bounded_number::Number;
+use crate::toolsets::failure::failed;
+use gatewren_host::backends::{ProcessOrder, Processes, TopProcesses};
+use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
+
+/// The toolset.
+pub fn tools(processes: Arc<Processes>) -> Toolset<Processes> {
+    Toolset::over(processes)
+        .named("server")
+        .tool("server_processes", Risk::Read, top)
+        .about(Scope::Host)
+        .through(HelperClass::HostReads)
+        .titled("Top processes")
+}
+
+/// List the host's processes that use the most CPU, measured over a third of a second, or memory. Each has its user,
+/// command line, age, and container or systemd unit. Includes processes in containers. Secrets in command lines are
+/// left out. `container_stats` sums up containers, `unit_status` a unit.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Top {
+    /// The sort order.
+    #[serde(default)]
+    order: ProcessOrder,
+    /// Maximum, 1 to 50.
+    #[serde(default)]
+    limit: Number<1, 50, 15>,
+}
+
+async fn top(processes: Arc<Processes>, Top { order, limit }: Top, cx: Cx) -> Result<TopProcesses> {
+    let processes = processes.seen_by(&cx.caller().reach, cx.reference());
+    let most = usize::try_from(limit.get()).unwrap_or(1);
+    processes.top(order, most).await.map_err(failed)
+}

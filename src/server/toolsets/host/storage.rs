@@ -1,0 +1,65 @@
+//! `disk_usage`, `disk_health`: disk usage by directory, and the health of the host's disks.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::toolsets::bounded_number::Number;
+use crate::toolsets::failure::failed;
+use gatewren_host::backends::{DiskHealth, DiskUsage, HostDiskUsage, Storage};
+use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
+
+/// The toolset.
+pub fn tools(storage: Arc<Storage>, with_health: bool) -> Toolset<Storage> {
+    let set = Toolset::over(storage)
+        .named("storage")
+        .tool("disk_usage", Risk::Read, usage)
+        .about(Scope::Host)
+        .through(HelperClass::HostReads)
+        .titled("Largest directories")
+        .offers_task();
+    if !with_health {
+        return set;
+    }
+    set.tool("disk_health", Risk::Read, health)
+        .about(Scope::Host)
+        .through(HelperClass::HostReads)
+        .titled("Disk health")
+        .offers_task()
+}
+
+/// Show the size of a host directory and its largest subdirectories, on its own file system. Takes minutes on a large
+/// disk, and gives up after two: start deeper then. `disk_list` shows how full file systems are.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Usage {
+    /// The directory's absolute path, such as `/var`.
+    path: String,
+    /// Directory levels to show, 1 to 8.
+    #[serde(default)]
+    depth: Number<1, 8, 2>,
+    /// Maximum directories, 1 to 200.
+    #[serde(default)]
+    limit: Number<1, 200, 30>,
+}
+
+async fn usage(storage: Arc<Storage>, asked: Usage, cx: Cx) -> Result<DiskUsage> {
+    let question = HostDiskUsage {
+        path: asked.path,
+        depth: u8::try_from(asked.depth.get()).unwrap_or(1),
+    };
+    let most = asked.limit.get() as usize;
+    let told = storage.usage(question, (most, &cx.caller().reach), cx.reference());
+    told.await.map_err(failed)
+}
+
+/// Show the health of the host's disks: SMART data (through smartctl; sleeping disks are not woken), and md, ZFS and
+/// btrfs status. `problems` describes faults in sentences. `disk_list` lists partitions and file systems.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Health {}
+
+async fn health(storage: Arc<Storage>, Health {}: Health, cx: Cx) -> Result<DiskHealth> {
+    storage.health(cx.reference()).await.map_err(failed)
+}

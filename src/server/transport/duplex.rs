@@ -1,0 +1,355 @@
+//! A connection that carries all messages of one client in both directions: a pipe, or the two halves of HTTP+SSE.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::batch::{Batch, Unbegun};
+use super::endpoint::Endpoint;
+use super::handshake::Hello;
+use super::in_flight::{CallInFlight, InFlight};
+use super::keepalive::Pulse;
+use super::relay::{Line, Relay, farewell, hear};
+use super::sessions::session::Session;
+use super::sessions::session_token::Claims;
+use super::{methods, running, stateless, wire};
+use crate::dispatch::{Context, Held, instructions};
+use gatewren_gate::guard::Refusal;
+use gatewren_wire::protocol::{
+    Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, progress_token,
+};
+
+/// The maximum number of queued lines; if the queue is full, the writers wait.
+const QUEUED: usize = 16;
+
+/// The maximum number of requests and subscriptions in progress; more are refused. The agent's limits of calls and
+/// streams are usually reached first.
+const MAX_UNDER_WAY: usize = 2_048;
+
+/// How long requests in progress may still be answered after the client has closed its input: a script that pipes
+/// its requests reads the answers. A client that waits for the server to end waits twice this long.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Input from the client.
+pub enum Arrival {
+    /// Messages.
+    Whole(Body),
+    /// Input that cannot be served, with the error.
+    Broken(Option<Id>, RpcError),
+}
+
+/// Why a connection has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The client has closed its input.
+    Finished,
+    /// The client no longer reads the output.
+    Unheard,
+    /// The server stops.
+    Stopped,
+    /// The agent's token was revoked or has expired.
+    Expelled,
+}
+
+/// A connection.
+pub struct Link {
+    endpoint: Arc<Endpoint>,
+    sender: Context,
+    _place: Held,
+    lines: mpsc::Sender<Line>,
+    under_way: InFlight,
+    /// Set by `initialize`.
+    session: Option<Arc<Session>>,
+    hears: bool,
+    leaving: Arc<AtomicBool>,
+    calls: JoinSet<()>,
+    streams: JoinSet<()>,
+}
+
+impl Link {
+    /// Opens a connection with this client, and returns the receiver of the lines to write. The connection counts
+    /// as one of the agent's streams.
+    pub fn open(
+        endpoint: &Arc<Endpoint>,
+        sender: Context,
+    ) -> Result<(Self, mpsc::Receiver<Line>), Refusal> {
+        let place = endpoint.stream(&sender)?;
+        let (lines, written) = mpsc::channel(QUEUED);
+        let link = Self {
+            endpoint: endpoint.clone(),
+            sender,
+            _place: place,
+            lines,
+            under_way: InFlight::new(MAX_UNDER_WAY),
+            session: None,
+            hears: false,
+            leaving: Arc::default(),
+            calls: JoinSet::new(),
+            streams: JoinSet::new(),
+        };
+        Ok((link, written))
+    }
+
+    /// Serves the client until its input ends, it no longer reads, its access ends, or the server stops. Dropping
+    /// the future ends everything in progress, as far as its class allows.
+    pub async fn run(mut self, mut arrivals: mpsc::Receiver<Arrival>) -> Ended {
+        let (endpoint, sender, lines) = (
+            self.endpoint.clone(),
+            self.sender.clone(),
+            self.lines.clone(),
+        );
+        let mut over = pin!(over(&endpoint, &sender, &lines));
+        let ended = loop {
+            let arrival = tokio::select! {
+                biased;
+                ended = &mut over => break ended,
+                Some(_) = self.calls.join_next() => continue,
+                Some(_) = self.streams.join_next() => continue,
+                arrival = arrivals.recv() => arrival,
+            };
+            let Some(arrival) = arrival else {
+                self.leaving.store(true, Ordering::Relaxed);
+                break Ended::Finished;
+            };
+            let Some(said) = self.take(arrival).await else {
+                continue;
+            };
+            // If the client does not read its answers, its input is not read either.
+            tokio::select! {
+                biased;
+                ended = &mut over => break ended,
+                _ = lines.send(Line::new(said)) => {}
+            }
+        };
+        if ended != Ended::Unheard {
+            tokio::select! {
+                () = lines.closed() => {}
+                _ = tokio::time::timeout(GRACE, self.ended(ended)) => {}
+            }
+        }
+        ended
+    }
+
+    /// Waits for the calls in progress, and also for the streams if the server ends them.
+    async fn ended(&mut self, why: Ended) {
+        while self.calls.join_next().await.is_some() {}
+        while why != Ended::Finished && self.streams.join_next().await.is_some() {}
+    }
+
+    /// Handles an arrival; returns the immediate answer, if there is one.
+    async fn take(&mut self, arrival: Arrival) -> Option<Vec<u8>> {
+        // The policy may have changed since the last message.
+        let Some(who) = self.endpoint.guard().current(&self.sender.who) else {
+            let over = RpcError::invalid_request(running::NO_LONGER);
+            return Some(wire::error(None, &over));
+        };
+        self.sender.who = who;
+        match arrival {
+            Arrival::Broken(id, error) => Some(wire::error(id.as_ref(), &error)),
+            Arrival::Whole(Body::Batch(batch)) => {
+                let refused = self.batch(batch).err()?;
+                Some(wire::error(None, &refused))
+            }
+            Arrival::Whole(Body::Single(Message::Request(request))) => {
+                let id = request.id.clone();
+                let said = self.request(request).await;
+                said.unwrap_or_else(|error| Some(wire::error(Some(&id), &error)))
+            }
+            Arrival::Whole(Body::Single(Message::Notification(note))) => {
+                self.notified(&note);
+                None
+            }
+            Arrival::Whole(Body::Single(Message::Response(response))) => {
+                let session = self.session.as_ref()?;
+                session.deliver(&response.id, response.outcome);
+                None
+            }
+        }
+    }
+
+    async fn request(&mut self, request: Request) -> Result<Option<Vec<u8>>, RpcError> {
+        if RequestMeta::claim(&request.params).is_some() {
+            return self.stateless(request).map(|()| None);
+        }
+        match (&self.session, &*request.method) {
+            (_, "initialize") => self.initialize(&request).map(Some),
+            (Some(session), _) => {
+                let session = session.clone();
+                self.stateful(&session, request).await
+            }
+            (None, "ping") => Ok(Some(wire::answer(Some(&request.id), Ok(&json!({}))))),
+            // Only the stateless era has these methods: it reports what the request lacks.
+            (None, "server/discover" | stateless::LISTEN) => self.stateless(request).map(|()| None),
+            (None, _) => Err(RpcError::invalid_request(
+                "this connection has no session yet: initialize first, or send requests of 2026-07-28 with \
+                 params._meta",
+            )),
+        }
+    }
+
+    /// Starts the session of the connection, which can have only one.
+    fn initialize(&mut self, request: &Request) -> Result<Vec<u8>, RpcError> {
+        if self.session.is_some() {
+            let words = "this connection already has a session; open another connection for another session";
+            return Err(RpcError::invalid_request(words));
+        }
+        let hello = Hello::read(request)?;
+        let agent = self.sender.who.agent_id().as_str();
+        let claims = Claims::new(agent, hello.version, &hello.declared());
+        self.session = Some(Session::of_connection(claims));
+        let engine = self.endpoint.engine();
+        let told = instructions(&engine.catalog, &self.sender.who);
+        let result = hello.answer(engine, told);
+        Ok(wire::answer(Some(&request.id), Ok(&result)))
+    }
+
+    async fn stateful(
+        &mut self,
+        session: &Arc<Session>,
+        request: Request,
+    ) -> Result<Option<Vec<u8>>, RpcError> {
+        if let Some(answering) = running::at_once(&self.endpoint, session, &request, &self.sender) {
+            return Ok(answering.end.await.map(|end| end.body.into_one()));
+        }
+        let place = self
+            .endpoint
+            .call(&self.sender, &request.method, &request.params);
+        let place = place.map_err(refused)?;
+        let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
+        // A malformed token is refused together with its call.
+        let token = progress_token(&request.params).unwrap_or_default();
+        let relay = self.relay(held, Pulse::new(token, self.endpoint.heartbeat()));
+        let heard = (true, place);
+        let answering = running::start(&self.endpoint, session, request, &self.sender, heard);
+        self.calls.spawn(relay.run(answering));
+        Ok(None)
+    }
+
+    fn stateless(&mut self, request: Request) -> Result<(), RpcError> {
+        let meta = stateless::read_meta(&request)?;
+        let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
+        if !self.endpoint.engine().serves(&request.method) {
+            return Err(RpcError::method_not_found(&request.method));
+        }
+        let pulse = Pulse::new(meta.progress_token.clone(), self.endpoint.heartbeat());
+        let call = stateless::call(request, meta, &self.sender, true);
+        if call.method == stateless::LISTEN {
+            let id = call.id.clone();
+            let subscribed = stateless::subscribe(&self.endpoint, call);
+            let (answering, place) = subscribed.map_err(refused)?;
+            // A refused subscription ends without having begun.
+            let farewell = answering.notes.is_some().then(|| farewell(&id));
+            let relay = Relay {
+                farewell,
+                ..self.relay(held, Pulse::silent())
+            };
+            self.streams.spawn(holding(place, relay.run(answering)));
+        } else {
+            let started = stateless::start(&self.endpoint, call);
+            let (answering, place) = started.map_err(refused)?;
+            let relayed = self.relay(held, pulse).run(answering);
+            self.calls.spawn(holding(place, relayed));
+        }
+        Ok(())
+    }
+
+    fn relay(&self, held: CallInFlight, pulse: Pulse) -> Relay {
+        Relay {
+            held,
+            lines: self.lines.clone(),
+            pulse,
+            leaving: self.leaving.clone(),
+            farewell: None,
+        }
+    }
+
+    fn batch(&mut self, batch: Vec<Message>) -> Result<(), RpcError> {
+        if batch.iter().any(RequestMeta::is_claimed_by) {
+            let words = "2026-07-28 does not support batches; send one message";
+            return Err(RpcError::invalid_request(words));
+        }
+        let session = self.session.as_ref().ok_or_else(|| {
+            RpcError::invalid_request("a batch requires a session of 2025-03-26; initialize first")
+        })?;
+        let batch = match Batch::start(&self.endpoint, &self.sender, session, batch) {
+            Ok(batch) => batch,
+            Err(Unbegun::Unfit(error)) => return Err(error),
+            Err(Unbegun::Refused(refusal)) => return Err(refused(refusal)),
+        };
+        let lines = self.lines.clone();
+        self.calls.spawn(async move {
+            if let Some(answers) = batch.answers().await {
+                let _ = lines.send(Line::new(answers)).await;
+            }
+        });
+        Ok(())
+    }
+
+    fn notified(&mut self, note: &IncomingNotification) {
+        if let Some(id) = methods::cancels(note) {
+            self.under_way.cancel(&id);
+        }
+        let Some(session) = &self.session else { return };
+        methods::notified(session, note);
+        if note.method == "notifications/initialized" && !self.hears {
+            self.hears = true;
+            self.hear(session.clone());
+        }
+    }
+
+    /// Sends the session's notifications on the same connection.
+    fn hear(&mut self, session: Arc<Session>) {
+        let engine = self.endpoint.engine();
+        let listener = session.listen(engine, &self.sender);
+        let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
+        let heard = hear(session, listener, self.lines.clone());
+        self.streams.spawn(async move {
+            tokio::select! {
+                () = heard => {}
+                () = endpoint.guard().displaced(&who) => {}
+            }
+        });
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            session.end();
+        }
+    }
+}
+
+/// Waits until the connection can no longer be served.
+async fn over(endpoint: &Endpoint, sender: &Context, lines: &mpsc::Sender<Line>) -> Ended {
+    let mut stop = endpoint.engine().stopping();
+    tokio::select! {
+        () = lines.closed() => Ended::Unheard,
+        _ = stop.wait_for(|stop| *stop) => Ended::Stopped,
+        () = endpoint.guard().displaced(&sender.who) => Ended::Expelled,
+    }
+}
+
+/// Holds a value while a future runs.
+async fn holding(held: impl Send, run: impl Future<Output = ()>) {
+    run.await;
+    drop(held);
+}
+
+fn in_use() -> RpcError {
+    RpcError::invalid_request("this id is in use, or too many calls are running")
+}
+
+/// There are no HTTP statuses here, so the error alone contains the reason.
+pub fn refused(refusal: Refusal) -> RpcError {
+    let mut data = json!({ "error": refusal.error });
+    if let (Some(after), Some(data)) = (refusal.retry_after_s, data.as_object_mut()) {
+        data.insert("retryAfterSeconds".into(), json!(after));
+    }
+    RpcError::invalid_request(refusal.message).with_data(data)
+}

@@ -1,0 +1,511 @@
+//! All sessions: created by `initialize`, found by their signed id, ended by DELETE, by age, or with their agent's
+//! access.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ring::hmac;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::session::Session;
+use super::session_table::{Asleep, Full, Known, Remembered};
+use super::session_token::Claims;
+use gatewren_base::config::Live;
+use gatewren_store::vault::{
+    OWNER, SessionUse, StateSeen, StoredSession, Subscription, Vault, VaultError,
+};
+use gatewren_wire::protocol::{Level, Version};
+
+/// The interval at which uses are stored, all in one commit. A server that is killed loses the uses since then, so
+/// after a start every session lives this much longer: none ends too early.
+const NOTE_EVERY: Duration = Duration::from_mins(1);
+
+/// Where sessions are stored across restarts, and the history that the revisions of their subscriptions belong to.
+#[derive(Clone)]
+pub struct SessionStore {
+    /// The vault that stores the sessions.
+    pub vault: Vault,
+    /// The id of the database of the resources.
+    pub database: String,
+    /// Its newest revision.
+    pub revision: watch::Receiver<u64>,
+}
+
+impl SessionStore {
+    fn state(&self) -> StateSeen {
+        StateSeen {
+            database: self.database.clone(),
+            revision: *self.revision.borrow(),
+        }
+    }
+}
+
+/// The sessions. The lifetime of a session is not limited while it is used: its agent is authenticated with every
+/// request. Most clients do not recover from the end of a session.
+pub struct Sessions {
+    key: hmac::Key,
+    live: Live,
+    /// `None` for the fixtures.
+    store: Option<SessionStore>,
+    /// The newest revision that was stored.
+    noted: AtomicU64,
+    known: Mutex<Known>,
+}
+
+impl Sessions {
+    /// Opens the table: ids are signed with this key, and the sessions in the store are loaded.
+    pub fn open(
+        key: &[u8; 32],
+        live: Live,
+        store: Option<SessionStore>,
+    ) -> Result<Self, VaultError> {
+        let mut known = Known::new(live.clone());
+        if let Some(store) = &store {
+            load(store, &mut known, note_every(&live))?;
+        }
+        let newest = store.as_ref().map_or(0, |store| store.state().revision);
+        Ok(Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, key),
+            live,
+            store,
+            noted: AtomicU64::new(newest),
+            known: Mutex::new(known),
+        })
+    }
+
+    /// Creates a session; it is stored before this returns, so the client may get its id.
+    pub async fn create(
+        &self,
+        agent: &str,
+        version: Version,
+        declared: &Map<String, Value>,
+    ) -> Result<Arc<Session>, Full> {
+        let claims = Claims::new(agent, version, declared);
+        let name = claims.session.to_string();
+        let session = Session::new(&claims.sign(&self.key), claims);
+        let displaced = self.lock().add(session.clone())?;
+        self.forget(displaced);
+        if let Some(vault) = self.vault() {
+            written(vault.sessions().add(&name, agent).await);
+        }
+        Ok(session)
+    }
+
+    /// Finds an agent's session; `None` for an unknown one, an expired one and another agent's.
+    pub fn find(&self, id: &str, agent: &str) -> Option<Arc<Session>> {
+        let awake = self.lock().awake(id, agent);
+        awake.or_else(|| {
+            let claims = Claims::verify(id, &self.key)?;
+            self.lock().wake(id, claims, agent)
+        })
+    }
+
+    /// Ends a session permanently.
+    pub async fn end(&self, session: &Session) {
+        self.end_named(&session.claims.agent, session.claims.session)
+            .await;
+    }
+
+    /// Ends an agent's session of this name permanently; returns false if it has none.
+    pub async fn end_named(&self, agent: &str, name: Uuid) -> bool {
+        if !self.lock().remove_of(agent, name) {
+            return false;
+        }
+        if let Some(vault) = self.vault() {
+            written(vault.sessions().remove(&name.to_string()).await);
+        }
+        true
+    }
+
+    /// An agent's sessions that have not expired: name, idle time, and revision, as far as it is known.
+    pub fn shown_to(&self, agent: &str) -> Vec<(Uuid, Option<Duration>, Option<String>)> {
+        self.lock().of(agent)
+    }
+
+    /// Stores that a session is subscribed to a resource, from a revision on.
+    pub async fn subscribed(&self, session: &Session, uri: &str, since: u64) {
+        if let Some(vault) = self.keeping(session) {
+            let subscription = Subscription {
+                session: session.claims.session.to_string(),
+                uri: uri.to_owned(),
+                since,
+            };
+            written(vault.subscriptions().add(subscription).await);
+        }
+    }
+
+    /// Stores that it is no longer subscribed.
+    pub async fn unsubscribed(&self, session: &Session, uri: &str) {
+        if let Some(vault) = self.keeping(session) {
+            let name = session.claims.session.to_string();
+            written(vault.subscriptions().remove(&name, uri).await);
+        }
+    }
+
+    /// Stores the lowest severity of log messages that a session's client wants.
+    pub async fn level_set(&self, session: &Session, level: Level) {
+        if let Some(vault) = self.keeping(session) {
+            let name = session.claims.session.to_string();
+            written(vault.sessions().set_level(&name, level.as_str()).await);
+        }
+    }
+
+    /// Ends expired sessions and stores the use of the others, for as long as it is polled.
+    pub async fn keep(&self) {
+        let mut agents = self.vault().map(|vault| vault.agents().changes());
+        self.forget_strangers();
+        let mut live = self.live.clone();
+        loop {
+            live.mark_unchanged();
+            tokio::select! {
+                () = sleep(note_every(&live)) => self.note().await,
+                () = live.changed() => {}
+                () = changed(agents.as_mut()) => self.forget_strangers(),
+            }
+        }
+    }
+
+    /// Ends the sessions that were idle for too long, and stores the use of the others.
+    pub async fn note(&self) {
+        let (over, uses) = {
+            let mut known = self.lock();
+            (known.remove_rested(), known.uses())
+        };
+        self.forget(over);
+        let Some(store) = &self.store else { return };
+        let state = store.state();
+        if state.revision < self.noted.swap(state.revision, Ordering::Relaxed) {
+            // The state was replaced by an older one.
+            self.lock().lose();
+            store.vault.sessions().leave_new_history(state);
+        } else if !uses.is_empty() {
+            let uses = uses.into_iter().map(|(name, idle, heard)| SessionUse {
+                id: name.to_string(),
+                idle,
+                heard,
+            });
+            written(store.vault.sessions().note(uses.collect(), state).await);
+        }
+    }
+
+    /// Removes the sessions of agents without access.
+    fn forget_strangers(&self) {
+        let Some(vault) = self.vault() else { return };
+        let agents = match vault.agents().list() {
+            Ok(agents) => agents.into_iter().filter(|a| a.revoked_ms.is_none()),
+            Err(cause) => {
+                tracing::error!(%cause, "cannot search for sessions of revoked agents");
+                return;
+            }
+        };
+        let mut let_in: HashSet<String> = agents.map(|agent| agent.id).collect();
+        // The owner may authenticate like an agent, but is not in the list of agents.
+        let_in.insert(OWNER.to_owned());
+        let over = self.lock().forget_strangers(|id| let_in.contains(id));
+        self.forget(over);
+    }
+
+    fn forget(&self, names: impl IntoIterator<Item = Uuid>) {
+        let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
+        if let Some(vault) = self.vault().filter(|_| !names.is_empty()) {
+            vault.sessions().leave_removal(names);
+        }
+    }
+
+    /// The vault, if this session is stored there.
+    fn keeping(&self, session: &Session) -> Option<&Vault> {
+        self.vault().filter(|_| session.is_kept())
+    }
+
+    fn vault(&self) -> Option<&Vault> {
+        self.store.as_ref().map(|store| &store.vault)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The interval at which uses are stored: shorter limits are checked more often, up to ten times a second.
+fn note_every(live: &Live) -> Duration {
+    let shortest = live.read(|settings| {
+        let limits = &settings.limits;
+        limits.session_idle.min(limits.session_unused)
+    });
+    NOTE_EVERY.min((shortest / 4).max(Duration::from_millis(100)))
+}
+
+/// Loads the sessions from before the restart. `grace` is how long a use may not have been stored.
+fn load(store: &SessionStore, known: &mut Known, grace: Duration) -> Result<(), VaultError> {
+    let (vault, state) = (&store.vault, store.state());
+    let before = vault.sessions().state_seen()?;
+    let goes_on = before
+        .is_some_and(|seen| seen.database == state.database && seen.revision <= state.revision);
+    if !goes_on {
+        vault.sessions().leave_new_history(state.clone());
+    }
+    let mut subscriptions: HashMap<String, Vec<Subscription>> = HashMap::new();
+    for subscription in vault.subscriptions().list()? {
+        let theirs = subscriptions.entry(subscription.session.clone());
+        theirs.or_default().push(subscription);
+    }
+    let now = Instant::now();
+    for stored in vault.sessions().list()? {
+        let theirs = subscriptions.remove(&stored.id).unwrap_or_default();
+        let heard = stored.heard.unwrap_or(0);
+        let theirs = theirs.into_iter().map(|Subscription { uri, since, .. }| {
+            let told = heard.max(since);
+            let seen = (goes_on && told <= state.revision).then_some(told);
+            let since = if seen.is_some() { since } else { 0 };
+            Remembered { uri, since, seen }
+        });
+        // An entry without a valid name was not written by this server, and no client has its id.
+        if let Ok(name) = Uuid::parse_str(&stored.id) {
+            known.remember(name, asleep(stored, theirs.collect(), now, grace));
+        }
+    }
+    Ok(())
+}
+
+fn asleep(
+    stored: StoredSession,
+    subscriptions: Vec<Remembered>,
+    now: Instant,
+    grace: Duration,
+) -> Asleep {
+    Asleep {
+        agent: stored.agent,
+        // A time before the boot of the host cannot always be represented.
+        used: now
+            .checked_sub(stored.idle.saturating_sub(grace))
+            .unwrap_or(now),
+        level: stored.level.as_deref().and_then(Level::parse),
+        subscriptions,
+    }
+}
+
+/// If the vault cannot write, the session continues until the next restart.
+fn written<E: Display>(outcome: Result<(), E>) {
+    if let Err(cause) = outcome {
+        tracing::error!(%cause, "cannot store a session; changes to it are lost at the next restart");
+    }
+}
+
+async fn changed(agents: Option<&mut watch::Receiver<u64>>) {
+    let changes = match agents {
+        Some(agents) => agents.changed().await.is_ok(),
+        None => false,
+    };
+    if !changes {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::registry::*;
+    use gatewren_base::config::Settings;
+    use gatewren_base::sys::Scratch;
+    use gatewren_store::vault::NewAgent;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    fn open(vault: Option<&Vault>) -> Sessions {
+        open_over(vault, "d", &watch::Sender::new(100))
+    }
+
+    /// Opens a table over this state database at this revision.
+    fn open_over(vault: Option<&Vault>, database: &str, revision: &watch::Sender<u64>) -> Sessions {
+        let store = vault.map(|vault| SessionStore {
+            vault: vault.clone(),
+            database: database.to_owned(),
+            revision: revision.subscribe(),
+        });
+        Sessions::open(&[1; 32], Settings::default().into(), store).unwrap()
+    }
+
+    async fn created(sessions: &Sessions, agent: &str) -> Arc<Session> {
+        let nothing = Map::new();
+        let made = sessions.create(agent, Version::V2025_11_25, &nothing);
+        made.await.unwrap_or_else(|Full| panic!("it is full"))
+    }
+
+    #[tokio::test]
+    async fn z3_a_session_is_found_by_its_agent_and_its_whole_id_alone() {
+        let sessions = open(None);
+        let session = created(&sessions, "a").await;
+        let id = &*session.id;
+        assert!(Arc::ptr_eq(&sessions.find(id, "a").unwrap(), &session));
+        assert!(sessions.find(id, "b").is_none());
+        let (body, _) = id.split_once('.').unwrap();
+        for other in [body, &format!("{body}."), &format!("{id}A"), ""] {
+            assert!(sessions.find(other, "a").is_none(), "{other}");
+        }
+        sessions.end(&session).await;
+        assert!(sessions.find(id, "a").is_none());
+        assert!(open(None).find(id, "a").is_none(), "it was never there");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn z4_a_session_rests_half_an_hour_and_any_use_begins_it_anew() {
+        let sessions = open(None);
+        let session = created(&sessions, "a").await;
+        let found = || sessions.find(&session.id, "a").is_some();
+        for _ in 0..5 {
+            assert!(found());
+            tokio::time::advance(29 * MINUTE).await;
+            sessions.note().await;
+        }
+        let stream = session.open_stream();
+        tokio::time::advance(90 * MINUTE).await;
+        sessions.note().await;
+        drop(stream);
+        tokio::time::advance(29 * MINUTE).await;
+        assert!(found());
+        tokio::time::advance(30 * MINUTE).await;
+        assert!(!found());
+        sessions.note().await;
+        assert!(*session.ended().borrow(), "and its memory is free");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn z4_a_session_that_was_never_used_ends_earlier() {
+        let sessions = open(None);
+        let (used, unused) = (created(&sessions, "a").await, created(&sessions, "a").await);
+        assert!(sessions.find(&used.id, "a").is_some());
+        tokio::time::advance(5 * MINUTE).await;
+        assert!(sessions.find(&unused.id, "a").is_none());
+        assert!(sessions.find(&used.id, "a").is_some());
+    }
+
+    #[tokio::test]
+    async fn z12_what_a_client_asked_for_holds_after_a_restart() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let sessions = open(Some(&vault));
+        let session = created(&sessions, "a").await;
+        sessions.level_set(&session, Level::Error).await;
+        sessions.subscribed(&session, "u", 3).await;
+        sessions.subscribed(&session, "v", 9).await;
+        sessions.unsubscribed(&session, "u").await;
+        let after = open(Some(&vault));
+        assert!(after.find(&session.id, "b").is_none());
+        let woken = after.find(&session.id, "a").unwrap();
+        assert_eq!(woken.claims, session.claims);
+        assert_eq!(woken.level(), Some(Level::Error));
+        assert_eq!(woken.interests.heard(), Some(9));
+        assert!(Arc::ptr_eq(&after.find(&session.id, "a").unwrap(), &woken));
+        after.end(&woken).await;
+        assert!(open(Some(&vault)).find(&session.id, "a").is_none());
+    }
+
+    #[tokio::test]
+    async fn z12_what_was_heard_is_noted_with_the_use() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let sessions = open(Some(&vault));
+        let session = created(&sessions, "a").await;
+        session.interests.add("u", 3).unwrap();
+        sessions.subscribed(&session, "u", 3).await;
+        session.interests.rewind(5);
+        session.touch();
+        sessions.note().await;
+        let woken = open(Some(&vault)).find(&session.id, "a").unwrap();
+        assert_eq!(woken.interests.heard(), Some(5));
+    }
+
+    #[tokio::test]
+    async fn what_was_heard_of_another_history_counts_no_more() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let state = |revision| watch::Sender::new(revision);
+        let sessions = open_over(Some(&vault), "d", &state(100));
+        let session = created(&sessions, "a").await;
+        session.interests.add("u", 50).unwrap();
+        sessions.subscribed(&session, "u", 50).await;
+        session.interests.rewind(90);
+        session.touch();
+        sessions.note().await;
+        let heard = |database: &str, revision| {
+            let sessions = open_over(Some(&vault), database, &state(revision));
+            let woken = sessions.find(&session.id, "a").unwrap();
+            woken.interests.heard_to_remember()
+        };
+        let nowhere = Some(u64::MAX);
+        assert_eq!(heard("d", 100), Some(90));
+        assert_eq!(heard("d", 101), Some(90));
+        assert_eq!(heard("d", 95), nowhere, "it was at 100 already");
+        vault.probe().await.unwrap();
+        assert_eq!(heard("d", 200), nowhere, "nobody was told meanwhile");
+        let sessions = open_over(Some(&vault), "d", &state(200));
+        let woken = sessions.find(&session.id, "a").unwrap();
+        woken.interests.remove("u");
+        woken.interests.add("u", 200).unwrap();
+        sessions.note().await;
+        assert_eq!(heard("d", 201), Some(200));
+        assert_eq!(heard("e", 201), nowhere, "a database of the same age");
+    }
+
+    #[tokio::test]
+    async fn a_history_that_is_exchanged_while_we_run_is_noticed() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let revision = watch::Sender::new(100);
+        let sessions = open_over(Some(&vault), "d", &revision);
+        let session = created(&sessions, "a").await;
+        session.interests.add("u", 50).unwrap();
+        sessions.note().await;
+        assert_eq!(session.interests.heard(), Some(50));
+        revision.send_replace(60);
+        sessions.note().await;
+        assert_eq!(session.interests.heard_to_remember(), Some(u64::MAX));
+    }
+
+    #[tokio::test]
+    async fn sessions_end_with_their_agent() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let mut agents = Vec::new();
+        for hash in [1, 2] {
+            let new = NewAgent {
+                name: "an agent".to_owned(),
+                token_sha256: [hash; 32],
+                preset: gatewren_base::config::Preset::Observe,
+                overrides: "{}".to_owned(),
+                space: None,
+                expires_ms: None,
+            };
+            agents.push(vault.agents().add(new).await.unwrap().id);
+        }
+        let sessions = open(Some(&vault));
+        let (first, second) = (
+            created(&sessions, &agents[0]).await,
+            created(&sessions, &agents[1]).await,
+        );
+        let call = first
+            .begin(&gatewren_wire::protocol::Id::Number(1))
+            .unwrap();
+        let forgotten = async {
+            tokio::task::yield_now().await;
+            vault.agents().revoke(&agents[0]).await.unwrap();
+            while sessions.find(&first.id, &agents[0]).is_some() {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            () = sessions.keep() => {}
+            () = forgotten => {}
+        }
+        assert!(!*first.ended().borrow(), "its call is the guard's to end");
+        drop(call);
+        assert!(sessions.find(&second.id, &agents[1]).is_some());
+        vault.probe().await.unwrap();
+        assert_eq!(vault.sessions().list().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,181 @@
+//! GET: the stream of a session's notifications, or the rest of a stream that the client lost.
+
+use std::sync::Arc;
+
+use hyper::{Response, StatusCode};
+
+use super::event_id::{EventId, Origin};
+use super::lookup;
+use super::replay::{Reader, Writer};
+use super::session::{OpenStream, Session};
+use crate::dispatch::Context;
+use crate::transport::call_stream::forward;
+use crate::transport::endpoint::{Endpoint, refuse, sender};
+use crate::transport::headers;
+use crate::transport::stream::Accepts;
+use crate::transport::wake_isolated::Dozing;
+use gatewren_gate::guard::{Admitted, Refusal};
+use gatewren_gate::http::{Body, events};
+use gatewren_wire::protocol::RpcError;
+
+/// GET: opens a stream on a session.
+pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
+    if !Accepts::read(&admitted.head().headers).events {
+        let error =
+            RpcError::invalid_request("a stream requires the header Accept: text/event-stream");
+        return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
+    }
+    let found = lookup::check_version(admitted).and_then(|()| lookup::find(endpoint, admitted));
+    let session = match found {
+        Ok(session) => session,
+        Err(none) => return none.to_response(None),
+    };
+    let place = match endpoint.stream(&sender(admitted)) {
+        Ok(place) => place,
+        Err(refusal) => return endpoint.turn_away(&refusal),
+    };
+    let last = last_event(admitted).filter(|last| session.replay.gave(last));
+    let Some(connection) = connect(endpoint, &session, admitted, last) else {
+        // No events can follow, and only this status is understood by every client. After a stream that just ends,
+        // clients reconnect at once; on a stream that stays open, they wait forever.
+        return Refusal::not_allowed("POST, DELETE").to_response();
+    };
+    if connection.feed.is_some() {
+        listen(endpoint, &session, &sender(admitted));
+    }
+    let (endpoint, client) = (endpoint.clone(), sender(admitted));
+    events(move |sender| async move {
+        let _held = place;
+        let version = session.claims.version();
+        let mut ended = session.ended();
+        let Connection { reader, feed } = connection;
+        tokio::select! {
+            _ = forward(reader, &sender, version) => {}
+            () = Dozing::new(tell(&endpoint, &session, &client, feed)) => {}
+            () = Dozing::new(async {
+                tokio::select! {
+                    _ = ended.wait_for(|ended| *ended) => {}
+                    () = endpoint.guard().displaced(&client.who) => {}
+                }
+            }) => {}
+        }
+    })
+}
+
+/// An id that is not from this server resumes nothing. This is not an error: the stream is live from here on.
+fn last_event(admitted: &Admitted) -> Option<EventId> {
+    let header = headers::single(&admitted.head().headers, "last-event-id");
+    header.ok().flatten()?.parse().ok()
+}
+
+/// A connection and, unless it is only for the rest of a call, the source of its stream.
+struct Connection {
+    reader: Reader,
+    feed: Option<(Writer, OpenStream)>,
+}
+
+/// Connects to a stream; `None` for the stream of a call if no more events can follow.
+fn connect(
+    endpoint: &Endpoint,
+    session: &Arc<Session>,
+    admitted: &Admitted,
+    last: Option<EventId>,
+) -> Option<Connection> {
+    let resumed = last.and_then(|last| session.replay.resume(&last));
+    let origin = last.map_or(Origin::Session, |last| last.origin);
+    let (writer, reader) = match (resumed, origin) {
+        (Some(stream), Origin::Call) => {
+            let reader = stream.reader;
+            return Some(Connection { reader, feed: None });
+        }
+        (None, Origin::Call) => return None,
+        (Some(stream), Origin::Session) if stream.is_whole => (stream.writer, stream.reader),
+        (resumed, Origin::Session) => {
+            let newest = endpoint.engine().revision(&sender(admitted));
+            let missed = last.map(|last| Lost {
+                revision: last.revision,
+                is_known: resumed.is_some(),
+            });
+            let revision = go_back(session, newest, missed);
+            match resumed {
+                Some(stream) => (stream.writer, stream.reader),
+                None => session.replay.open(Origin::Session, revision),
+            }
+        }
+    };
+    let feed = Some((writer, session.open_stream()));
+    Some(Connection { reader, feed })
+}
+
+/// A stream that its client resumes, but that has lost some events.
+struct Lost {
+    /// The revision of the last event that the client has received.
+    revision: u64,
+    /// Whether the stream was opened since the last restart and is still in the buffer.
+    is_known: bool,
+}
+
+/// Resends, from the log of patches, the events that a lost stream has dropped: every change since the revision
+/// that the client knows. Of the streams from before a restart, only the first one to reconnect gets them: a later
+/// one would repeat the same events. Returns the revision at which the stream begins.
+fn go_back(session: &Session, newest: u64, lost: Option<Lost>) -> u64 {
+    // The last reported revision counts and not the newest one, which may be ahead of it.
+    let begins = match lost {
+        Some(_) => newest,
+        None => session.interests.heard().unwrap_or(newest),
+    };
+    let (first, begun) = session.begin_streams(begins);
+    if let Some(lost) = lost
+        && (first || lost.is_known || lost.revision >= begun)
+    {
+        session.interests.rewind(lost.revision);
+    }
+    session.interests.heard().unwrap_or(newest)
+}
+
+/// Starts the listener before the client knows that its stream is open, so that the effects of its next request are
+/// not missed. If another stream of the session holds the listener, it exists already.
+fn listen(endpoint: &Endpoint, session: &Session, client: &Context) {
+    if let Ok(mut listener) = session.listener.try_lock() {
+        listener.get_or_insert_with(|| session.listen(endpoint.engine(), client));
+    }
+}
+
+/// Writes the session's events to a stream, while that stream is the active one.
+async fn tell(
+    endpoint: &Endpoint,
+    session: &Session,
+    client: &Context,
+    feed: Option<(Writer, OpenStream)>,
+) {
+    let Some((mut writer, mut stream)) = feed else {
+        return std::future::pending().await;
+    };
+    let engine = endpoint.engine();
+    loop {
+        stream.carries().await;
+        let mut listener = session.listener.lock().await;
+        let listener = listener.get_or_insert_with(|| session.listen(engine, client));
+        listener.follow(client);
+        let event = tokio::select! {
+            biased;
+            () = stream.rests() => continue,
+            event = listener.next() => event,
+        };
+        let Some(event) = event else {
+            // The server stops: the events so far are sent, then the stream ends.
+            writer.hang_up();
+            return std::future::pending().await;
+        };
+        if !session.wants(&event) {
+            continue;
+        }
+        let note = event.to_notification();
+        tokio::select! {
+            biased;
+            () = writer.say(note.write(), note.revision) => {}
+            // The event is in the buffer already; a slow reader does not delay other streams.
+            () = stream.rests() => {}
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The table of sessions in memory: looked up by id, limited in number, and expired by age.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::session::Session;
+use super::session_token::Claims;
+use gatewren_base::config::{Limits, Live};
+use gatewren_wire::protocol::Level;
+
+/// All sessions. The table is in memory, so that a call needs no disk access to find its session.
+pub struct Known {
+    live: Live,
+    /// By the complete signed id; every id in this map has been verified.
+    by_id: HashMap<Box<str>, Uuid>,
+    by_name: HashMap<Uuid, Entry>,
+}
+
+enum Entry {
+    Awake(Arc<Session>),
+    Asleep(Asleep),
+}
+
+/// A session from before the last restart. Its client has not reconnected yet.
+pub struct Asleep {
+    /// Its agent.
+    pub agent: String,
+    /// When it was last used.
+    pub used: Instant,
+    /// The lowest severity of log messages that its client wants.
+    pub level: Option<Level>,
+    /// Its subscriptions.
+    pub subscriptions: Vec<Remembered>,
+}
+
+/// A subscription from before the restart.
+pub struct Remembered {
+    /// The resource.
+    pub uri: String,
+    /// The revision at which it was created.
+    pub since: u64,
+    /// The last revision that was reported; `None` if it is of a history that no longer exists.
+    pub seen: Option<u64>,
+}
+
+/// The maximum number of sessions is reached, and all of them are in use.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl Known {
+    /// Creates an empty table.
+    pub fn new(live: Live) -> Self {
+        Self {
+            live,
+            by_id: HashMap::new(),
+            by_name: HashMap::new(),
+        }
+    }
+
+    /// Adds a session from before the restart.
+    pub fn remember(&mut self, name: Uuid, asleep: Asleep) {
+        self.by_name.insert(name, Entry::Asleep(asleep));
+    }
+
+    /// Adds a session. At the limit, it replaces the session that was idle for longest and returns the name of that
+    /// one. Refusing instead would block an agent for half an hour if its clients never close their sessions.
+    pub fn add(&mut self, session: Arc<Session>) -> Result<Option<Uuid>, Full> {
+        let agent = session.claims.agent.clone();
+        let of_agent = self.by_name.values().filter(|e| e.agent() == agent).count();
+        let (most_of_agent, most) = self.live.read(|settings| {
+            let limits = &settings.limits;
+            (limits.max_sessions_per_agent, limits.max_sessions)
+        });
+        let displaced = if of_agent >= most_of_agent as usize {
+            Some(self.longest_rested(Some(&agent)).ok_or(Full)?)
+        } else if self.by_name.len() >= most as usize {
+            Some(self.longest_rested(None).ok_or(Full)?)
+        } else {
+            None
+        };
+        if let Some(name) = displaced {
+            self.remove(name);
+        }
+        self.insert(session);
+        Ok(displaced)
+    }
+
+    /// Returns an active session of this agent and marks it as used. An expired session, or another agent's, is not
+    /// found.
+    pub fn awake(&self, id: &str, agent: &str) -> Option<Arc<Session>> {
+        let entry = self.by_name.get(self.by_id.get(id)?)?;
+        let Entry::Awake(session) = entry else {
+            return None;
+        };
+        let good = entry.agent() == agent && !self.is_over(entry);
+        good.then(|| session.touch())?;
+        Some(session.clone())
+    }
+
+    /// The same for a verified id of a session from before the restart.
+    pub fn wake(&mut self, id: &str, claims: Claims, agent: &str) -> Option<Arc<Session>> {
+        let name = claims.session;
+        let entry = self.by_name.get(&name)?;
+        if entry.agent() != agent || claims.agent != agent || self.is_over(entry) {
+            return None;
+        }
+        if let Entry::Asleep(asleep) = entry {
+            let session = Session::new(id, claims);
+            if let Some(level) = asleep.level {
+                session.set_level(level);
+            }
+            for Remembered { uri, since, seen } in &asleep.subscriptions {
+                // They were within the limit when they were created.
+                let _ = session.interests.restore(uri, *since, *seen);
+            }
+            self.insert(session);
+        }
+        self.awake(id, agent)
+    }
+
+    /// Ends a session with everything it has in progress; returns false if there is none of this name.
+    pub fn remove(&mut self, name: Uuid) -> bool {
+        let removed = self.take(name);
+        if let Some(Entry::Awake(session)) = &removed {
+            session.end();
+        }
+        removed.is_some()
+    }
+
+    /// The same, if the session belongs to this agent.
+    pub fn remove_of(&mut self, agent: &str, name: Uuid) -> bool {
+        let theirs = self.by_name.get(&name);
+        theirs.is_some_and(|entry| entry.agent() == agent) && self.remove(name)
+    }
+
+    /// An agent's sessions that have not expired: name, idle time, and the revision, if the client has reconnected
+    /// since the start.
+    pub fn of(&self, agent: &str) -> Vec<(Uuid, Option<Duration>, Option<String>)> {
+        let all = self.by_name.iter();
+        let theirs = all.filter(|(_, entry)| entry.agent() == agent && !self.is_over(entry));
+        theirs
+            .map(|(name, entry)| {
+                let revision = match entry {
+                    Entry::Awake(session) => Some(session.claims.version().as_str().to_owned()),
+                    Entry::Asleep(_) => None,
+                };
+                (*name, entry.idle(), revision)
+            })
+            .collect()
+    }
+
+    fn is_over(&self, entry: &Entry) -> bool {
+        self.live.read(|settings| entry.is_over(&settings.limits))
+    }
+
+    /// Ends the sessions that were idle for too long; returns their names.
+    pub fn remove_rested(&mut self) -> Vec<Uuid> {
+        let settings = self.live.now();
+        let over = self.names_where(|entry| entry.is_over(&settings.limits));
+        for name in &over {
+            self.remove(*name);
+        }
+        over
+    }
+
+    /// Removes the sessions of agents without access; returns their names. Their calls in progress are ended by the
+    /// guard, which sends the agent the reason.
+    pub fn forget_strangers(&mut self, is_let_in: impl Fn(&str) -> bool) -> Vec<Uuid> {
+        let over = self.names_where(|entry| !is_let_in(entry.agent()));
+        for name in &over {
+            self.take(*name);
+        }
+        over
+    }
+
+    /// Marks every subscription's history as lost.
+    pub fn lose(&mut self) {
+        for entry in self.by_name.values_mut() {
+            match entry {
+                Entry::Awake(session) => session.interests.lose(),
+                Entry::Asleep(asleep) => {
+                    for subscription in &mut asleep.subscriptions {
+                        subscription.seen = None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The sessions that were used since the last time: name, idle time, and the last reported revision.
+    pub fn uses(&self) -> Vec<(Uuid, Duration, Option<u64>)> {
+        let awake = self.by_name.iter().filter_map(|(name, entry)| match entry {
+            Entry::Awake(session) => Some((name, session)),
+            Entry::Asleep(_) => None,
+        });
+        awake
+            .filter_map(|(name, s)| {
+                Some((*name, s.use_to_note()?, s.interests.heard_to_remember()))
+            })
+            .collect()
+    }
+
+    fn insert(&mut self, session: Arc<Session>) {
+        let name = session.claims.session;
+        self.by_id.insert(session.id.clone(), name);
+        self.by_name.insert(name, Entry::Awake(session));
+    }
+
+    fn take(&mut self, name: Uuid) -> Option<Entry> {
+        let taken = self.by_name.remove(&name)?;
+        if let Entry::Awake(session) = &taken {
+            self.by_id.remove(&session.id);
+        }
+        Some(taken)
+    }
+
+    fn names_where(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<Uuid> {
+        let meant = self.by_name.iter().filter(|(_, entry)| is_meant(entry));
+        meant.map(|(name, _)| *name).collect()
+    }
+
+    fn longest_rested(&self, agent: Option<&str>) -> Option<Uuid> {
+        let theirs = |entry: &Entry| agent.is_none_or(|agent| entry.agent() == agent);
+        let mut rested = self.by_name.iter().filter(|(_, entry)| theirs(entry));
+        let mut longest = None;
+        for (name, entry) in &mut rested {
+            let Some(idle) = entry.idle() else { continue };
+            if longest.is_none_or(|(most, _)| idle > most) {
+                longest = Some((idle, *name));
+            }
+        }
+        longest.map(|(_, name)| name)
+    }
+}
+
+impl Entry {
+    fn agent(&self) -> &str {
+        match self {
+            Self::Awake(session) => &session.claims.agent,
+            Self::Asleep(asleep) => &asleep.agent,
+        }
+    }
+
+    fn idle(&self) -> Option<Duration> {
+        match self {
+            Self::Awake(session) => session.idle(),
+            Self::Asleep(asleep) => Some(asleep.used.elapsed()),
+        }
+    }
+
+    /// Whether it was unused for too long. For a session from before the restart it is unknown whether it was ever
+    /// used, so the longer limit applies.
+    fn is_over(&self, limits: &Limits) -> bool {
+        let bound = match self {
+            Self::Awake(session) if !session.was_used() => {
+                limits.session_unused.min(limits.session_idle)
+            }
+            _ => limits.session_idle,
+        };
+        self.idle().is_some_and(|idle| idle >= bound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::session_table::*;
+    use gatewren_base::config::Settings;
+    use gatewren_wire::protocol::Version;
+
+    fn known(per_agent: u32, all: u32) -> Known {
+        let mut settings = Settings::default();
+        settings.limits.max_sessions_per_agent = per_agent;
+        settings.limits.max_sessions = all;
+        Known::new(settings.into())
+    }
+
+    fn session(agent: &str) -> Arc<Session> {
+        let claims = Claims::new(agent, Version::V2025_11_25, &serde_json::Map::new());
+        Session::new(&claims.session.to_string(), claims)
+    }
+
+    async fn a_moment_later() {
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_an_agents_bound_its_longest_rested_session_makes_room() {
+        let mut known = known(2, 10);
+        let (first, second, theirs) = (session("a"), session("a"), session("b"));
+        for session in [&theirs, &first, &second] {
+            assert_eq!(known.add(session.clone()), Ok(None));
+            a_moment_later().await;
+        }
+        assert!(known.awake(&first.id, "a").is_some());
+        assert_eq!(known.add(session("a")), Ok(Some(second.claims.session)));
+        assert!(*second.ended().borrow());
+        assert!(known.awake(&second.id, "a").is_none());
+        assert!(known.awake(&first.id, "a").is_some());
+        assert!(known.awake(&theirs.id, "b").is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_the_bound_of_all_the_longest_rested_makes_room_and_none_that_is_in_use() {
+        let mut known = known(10, 2);
+        let (first, second) = (session("a"), session("b"));
+        known.add(first.clone()).unwrap();
+        a_moment_later().await;
+        known.add(second.clone()).unwrap();
+        let _stream = first.open_stream();
+        assert_eq!(known.add(session("c")), Ok(Some(second.claims.session)));
+        let newest = session("c");
+        known.add(newest.clone()).unwrap();
+        let _stream = newest.open_stream();
+        assert_eq!(known.add(session("c")), Err(Full));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_of_before_the_restart_counts_and_rests_and_ends_like_the_others() {
+        let mut known = known(10, 1);
+        let claims = Claims::new("a", Version::V2025_06_18, &serde_json::Map::new());
+        let asleep = || Asleep {
+            agent: "a".to_owned(),
+            used: Instant::now(),
+            level: None,
+            subscriptions: Vec::new(),
+        };
+        known.remember(claims.session, asleep());
+        assert!(known.wake("id", claims.clone(), "b").is_none());
+        assert_eq!(known.add(session("b")), Ok(Some(claims.session)));
+        assert!(known.wake("id", claims.clone(), "a").is_none());
+
+        known.remember(claims.session, asleep());
+        tokio::time::advance(Limits::default().session_idle).await;
+        assert!(known.wake("id", claims.clone(), "a").is_none());
+        assert!(known.remove_rested().contains(&claims.session));
+        assert!(!known.remove(claims.session));
+    }
+}

@@ -1,0 +1,195 @@
+//! The claims of a session id, which is signed: the agent, and what was negotiated.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use gatewren_wire::protocol::{ClientCapabilities, PATCHES, Version};
+
+/// The maximum length of an id; a longer one is not from this server.
+const MAX_ID_BYTES: usize = 2_048;
+
+/// The version of the claims' format. An id of another version is not read: its session has ended, and its client
+/// starts a new one. A change of the format must increment this, and may add support for reading older versions.
+const FORMAT: u32 = 1;
+
+/// The claims of a session id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claims {
+    #[serde(rename = "f")]
+    format: u32,
+    /// The session's name in memory, in the vault and in the audit.
+    #[serde(rename = "i")]
+    pub session: Uuid,
+    /// The agent that it belongs to.
+    #[serde(rename = "a")]
+    pub agent: String,
+    /// The negotiated revision.
+    #[serde(rename = "v")]
+    version: String,
+    /// The client's capabilities, as far as this server ever uses them.
+    #[serde(rename = "c")]
+    capabilities: Map<String, Value>,
+}
+
+/// The part of an id that every format has.
+#[derive(Deserialize)]
+struct Form {
+    #[serde(rename = "f")]
+    format: u32,
+}
+
+impl Claims {
+    /// The session's name, formatted as a UUID.
+    pub fn name(&self) -> Arc<str> {
+        let mut digits = Uuid::encode_buffer();
+        let name: &str = self.session.hyphenated().encode_lower(&mut digits);
+        name.into()
+    }
+
+    /// The claims of a new session.
+    pub fn new(agent: &str, version: Version, declared: &Map<String, Value>) -> Self {
+        Self {
+            format: FORMAT,
+            session: Uuid::new_v4(),
+            agent: agent.to_owned(),
+            version: version.as_str().to_owned(),
+            capabilities: needed(version, declared),
+        }
+    }
+
+    /// The negotiated revision.
+    pub fn version(&self) -> Version {
+        Version::negotiate(&self.version)
+    }
+
+    /// The client's capabilities.
+    pub fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::new(self.capabilities.clone())
+    }
+
+    /// Returns the signed id: letters, digits, `-`, `_` and one dot.
+    pub fn sign(&self, key: &hmac::Key) -> String {
+        let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default());
+        let tag = hmac::sign(key, body.as_bytes());
+        format!("{body}.{}", URL_SAFE_NO_PAD.encode(tag))
+    }
+
+    /// Verifies an id that this server signed, in the current format.
+    pub fn verify(id: &str, key: &hmac::Key) -> Option<Self> {
+        let (body, tag) = id.split_once('.').filter(|_| id.len() <= MAX_ID_BYTES)?;
+        let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
+        hmac::verify(key, body.as_bytes(), &tag).ok()?;
+        let said = URL_SAFE_NO_PAD.decode(body).ok()?;
+        let form: Form = serde_json::from_slice(&said).ok()?;
+        if form.format != FORMAT {
+            return None;
+        }
+        serde_json::from_slice(&said).ok()
+    }
+}
+
+/// Keeps only the capabilities that this server may use in the client's revision, so that an id stays short
+/// whatever the client declares.
+fn needed(version: Version, declared: &Map<String, Value>) -> Map<String, Value> {
+    let client = ClientCapabilities::new(declared.clone());
+    // Elicitation was added in 2025-06-18, and means forms there; modes were added in 2025-11-25.
+    let (form, url) = if version < Version::V2025_06_18 {
+        (false, false)
+    } else if version < Version::V2025_11_25 {
+        (declared.contains_key("elicitation"), false)
+    } else {
+        (client.elicitation_form(), client.elicitation_url())
+    };
+    let named = |names: &[(&str, bool)]| {
+        let held = names.iter().filter(|(_, held)| *held);
+        let kept = held.map(|(name, _)| ((*name).to_owned(), Value::Object(Map::new())));
+        kept.collect::<Map<_, _>>()
+    };
+    let mut kept = named(&[("sampling", client.sampling()), ("roots", client.roots())]);
+    let modes = named(&[("form", form), ("url", url)]);
+    if !modes.is_empty() {
+        kept.insert("elicitation".to_owned(), Value::Object(modes));
+    }
+    if client.wants_patches() {
+        let wanted = named(&[(PATCHES, true)]);
+        kept.insert("experimental".to_owned(), Value::Object(wanted));
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::session_token::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_id_is_short_visible_and_only_ours() {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &[1; 32]);
+        let declared = json!({"elicitation": {"form": {}, "x": "y".repeat(9_000)}, "other": {}});
+        let claims = Claims::new("agent", Version::V2025_06_18, declared.as_object().unwrap());
+        let id = claims.sign(&key);
+        assert!(
+            id.len() < 400 && id.bytes().all(|b| (0x21..=0x7e).contains(&b)),
+            "{id}"
+        );
+        assert_eq!(Claims::verify(&id, &key).unwrap(), claims);
+        assert!(claims.capabilities().elicitation_form());
+        let other = hmac::Key::new(hmac::HMAC_SHA256, &[2; 32]);
+        assert!(Claims::verify(&id, &other).is_none());
+        assert!(Claims::verify(&id.replacen('.', "A.", 1), &key).is_none());
+    }
+
+    #[test]
+    fn v7_a_client_is_asked_for_what_its_revision_knows() {
+        let can = |version: Version, declared: &Value| {
+            let client = Claims::new("a", version, declared.as_object().unwrap()).capabilities();
+            (client.elicitation_form(), client.elicitation_url())
+        };
+        let both = json!({"elicitation": {"form": {}, "url": {}}});
+        assert_eq!(can(Version::V2025_03_26, &both), (false, false));
+        assert_eq!(can(Version::V2025_06_18, &both), (true, false));
+        assert_eq!(can(Version::V2025_11_25, &both), (true, true));
+        let url = json!({"elicitation": {"url": {}}});
+        assert_eq!(can(Version::V2025_06_18, &url), (true, false));
+        assert_eq!(can(Version::V2025_11_25, &url), (false, true));
+        assert_eq!(can(Version::V2025_06_18, &json!({})), (false, false));
+    }
+
+    #[test]
+    fn z12_an_id_of_a_form_that_is_not_known_is_refused_and_nothing_breaks() {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &[1; 32]);
+        let signed = |said: &Value| {
+            let body = URL_SAFE_NO_PAD.encode(said.to_string());
+            let tag = URL_SAFE_NO_PAD.encode(hmac::sign(&key, body.as_bytes()));
+            Claims::verify(&format!("{body}.{tag}"), &key)
+        };
+        let today = Claims::new("a", Version::V2025_11_25, &Map::new());
+        let mut said = serde_json::to_value(&today).unwrap();
+        assert_eq!(signed(&said), Some(today));
+        // The same claims may have another meaning in another format.
+        for other in [
+            json!(2),
+            json!(u32::MAX),
+            json!(u64::MAX),
+            json!("1"),
+            json!(null),
+        ] {
+            said["f"] = other;
+            assert_eq!(signed(&said), None, "{said}");
+        }
+        for other in [
+            json!({"f": 2, "who": ["else"]}),
+            json!({"f": 1}),
+            json!([1]),
+            json!(1),
+        ] {
+            assert_eq!(signed(&other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A call as recorded in the audit: its intent row joined with its outcome row.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::checkpoint::hex;
+use super::columns;
+use super::exact::Exact;
+
+/// A filter for calls. An absent field matches every call.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// The agent's id or name.
+    pub agent: Option<String>,
+    /// The tool's name.
+    pub tool: Option<String>,
+    /// The target: a container, unit or JSON Pointer.
+    pub target: Option<String>,
+    /// The decision.
+    pub decision: Option<String>,
+    /// The outcome; `unknown` matches calls without one.
+    pub outcome: Option<String>,
+    /// The earliest start, in milliseconds since 1970.
+    pub since_ms: Option<i64>,
+    /// The end of the period (exclusive), in milliseconds since 1970.
+    pub until_ms: Option<i64>,
+    /// The maximum number of calls to return.
+    pub limit: u32,
+}
+
+/// A call. Times are milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AuditCall {
+    /// The number of its intent row.
+    pub seq: i64,
+    /// Its id in the audit.
+    pub call: String,
+    /// The reference of its request, as shown in the journal and to the client.
+    pub request: Option<String>,
+    /// When the intent was recorded.
+    pub at_ms: i64,
+    /// The agent's id.
+    pub agent: Option<String>,
+    /// The agent's current name.
+    pub agent_name: Option<String>,
+    /// The token's identifier: part of its hash, no secret.
+    pub token: Option<String>,
+    /// The agent's space.
+    pub space: Option<String>,
+    /// The session's id.
+    pub session: Option<String>,
+    /// The address that the request came from.
+    pub address: Option<String>,
+    /// The tool.
+    pub tool: Option<String>,
+    /// The tool's risk class.
+    pub risk: Option<String>,
+    /// The target of the call.
+    pub target: Option<String>,
+    /// The arguments without their secrets, as JSON.
+    pub arguments: Option<String>,
+    /// The SHA-256 of the arguments as received.
+    pub arguments_sha256: Option<String>,
+    /// Where the exact arguments are.
+    pub exact: Exact,
+    /// The mode that the policy sets for such calls.
+    pub mode: Option<String>,
+    /// The decision about this call.
+    pub decision: Option<String>,
+    /// The change of the inbox that this call applies.
+    pub change: Option<String>,
+    /// The outcome row, if there is one.
+    pub ended: Option<AuditEnd>,
+}
+
+/// The outcome of a call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AuditEnd {
+    /// The number of the row.
+    pub seq: i64,
+    /// When it was recorded.
+    pub at_ms: i64,
+    /// The outcome as one word.
+    pub outcome: Option<String>,
+    /// The duration of the call.
+    pub duration_ms: Option<i64>,
+    /// The revision of the state before the call.
+    pub revision_before: Option<i64>,
+    /// The revision of the state that includes the effect of the call.
+    pub revision: Option<i64>,
+}
+
+const CALLS: &str = "SELECT i.*, agent.name AS agent_name, o.seq AS end_seq, o.at_ms AS end_at_ms,
+        o.outcome AS end_outcome, o.duration_ms AS end_duration_ms,
+        o.revision_before AS end_revision_before, o.revision AS end_revision
+    FROM rows i
+        LEFT JOIN rows o ON o.call = i.call AND o.kind = 'outcome'
+        LEFT JOIN agent ON agent.id = i.agent
+    WHERE i.kind = 'intent'";
+
+/// Returns the matching calls, newest first.
+pub(in crate::vault) fn list(
+    connection: &Connection,
+    wanted: &Wanted,
+) -> rusqlite::Result<Vec<AuditCall>> {
+    let query = format!(
+        "{}
+          AND (:agent IS NULL OR i.agent = :agent OR agent.name = :agent)
+          AND (:tool IS NULL OR i.tool = :tool)
+          AND (:target IS NULL OR i.target = :target)
+          AND (:decision IS NULL OR i.decision = :decision)
+          AND (:outcome IS NULL OR o.outcome = :outcome OR (:outcome = 'unknown' AND o.seq IS NULL))
+          AND (:since IS NULL OR i.at_ms >= :since)
+          AND (:until IS NULL OR i.at_ms < :until)
+        ORDER BY i.seq DESC LIMIT :limit",
+        calls(connection)?
+    );
+    let mut statement = connection.prepare(&query)?;
+    let values = named_params! {
+        ":agent": wanted.agent, ":tool": wanted.tool, ":target": wanted.target,
+        ":decision": wanted.decision, ":outcome": wanted.outcome,
+        ":since": wanted.since_ms, ":until": wanted.until_ms, ":limit": wanted.limit,
+    };
+    statement.query_map(values, read)?.collect()
+}
+
+/// Returns the newest call with this call id, this request reference, or a row of this number.
+pub(in crate::vault) fn find(
+    connection: &Connection,
+    name: &str,
+) -> rusqlite::Result<Option<AuditCall>> {
+    let query = format!(
+        "{} AND (i.call = ?1 OR i.request = ?1 OR i.seq = ?2 OR o.seq = ?2) ORDER BY i.seq DESC LIMIT 1",
+        calls(connection)?
+    );
+    let seq = name.parse::<i64>().ok();
+    let mut statement = connection.prepare(&query)?;
+    statement.query_row((name, seq), read).optional()
+}
+
+fn calls(connection: &Connection) -> rusqlite::Result<String> {
+    let columns = columns::all(connection)?;
+    Ok(format!(
+        "WITH rows AS NOT MATERIALIZED (SELECT {columns} FROM audit) {CALLS}"
+    ))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<AuditCall> {
+    let ended = match row.get("end_seq")? {
+        None => None,
+        Some(seq) => Some(AuditEnd {
+            seq,
+            at_ms: row.get("end_at_ms")?,
+            outcome: text(row, "end_outcome")?,
+            duration_ms: row.get("end_duration_ms")?,
+            revision_before: row.get("end_revision_before")?,
+            revision: row.get("end_revision")?,
+        }),
+    };
+    let sha256: Option<Vec<u8>> = row.get("arguments_sha256")?;
+    let arguments = text(row, "arguments")?;
+    let exact = text(row, "exact")?;
+    let exact = Exact::read(exact.as_deref(), arguments.as_deref(), sha256.as_deref());
+    Ok(AuditCall {
+        seq: row.get("seq")?,
+        call: text(row, "call")?.unwrap_or_default(),
+        request: text(row, "request")?,
+        at_ms: row.get("at_ms")?,
+        agent: text(row, "agent")?,
+        agent_name: text(row, "agent_name")?,
+        token: text(row, "token")?,
+        space: text(row, "space")?,
+        session: text(row, "session")?,
+        address: text(row, "address")?,
+        tool: text(row, "tool")?,
+        risk: text(row, "risk")?,
+        target: text(row, "target")?,
+        arguments,
+        arguments_sha256: sha256.as_deref().map(hex),
+        exact,
+        mode: text(row, "mode")?,
+        decision: text(row, "decision")?,
+        change: text(row, "change")?,
+        ended,
+    })
+}
+
+/// Reads a text even if someone put invalid UTF-8 into the column, so that an altered row can still be shown.
+fn text(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<String>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    })
+}
+
+/// Converts a column's value to JSON. Bytes become hexadecimal digits.
+pub(in crate::vault) fn as_json(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => number.into(),
+        ValueRef::Real(number) => number.into(),
+        ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into(),
+        ValueRef::Blob(bytes) => hex(bytes).into(),
+    }
+}

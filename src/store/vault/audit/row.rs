@@ -1,0 +1,266 @@
+//! A row of the audit before it is inserted: its columns, its number and its hashes.
+
+use std::borrow::Cow;
+
+use ring::digest::{SHA256, digest};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, params_from_iter};
+use serde_json::{Map, Value};
+
+use super::chain;
+use super::chain_tail::Tail;
+use super::columns::{FORMAT, HASHED};
+use super::entry::{AuditId, Entry, Outcome};
+use super::exact::{self, Unsealed};
+use crate::vault::row::to_column;
+use gatewren_base::sys::now_ms;
+use gatewren_base::telemetry::{redact, redact_text};
+
+/// A row without its number and its hashes.
+pub(in crate::vault) struct Record {
+    at_ms: u64,
+    kind: &'static str,
+    call: AuditId,
+    outcome: Option<&'static str>,
+    texts: Texts,
+    arguments_sha256: Option<[u8; 32]>,
+    duration_ms: Option<i64>,
+    revision: Option<i64>,
+    revision_before: Option<i64>,
+    /// The exact arguments, if the row does not show them.
+    unsealed: Option<Box<Unsealed>>,
+}
+
+/// The text columns of a call.
+#[derive(Clone, Copy)]
+enum Column {
+    Agent,
+    Session,
+    Request,
+    Address,
+    Tool,
+    Risk,
+    Arguments,
+    Target,
+    Decision,
+    Token,
+    Space,
+    Mode,
+    Change,
+}
+
+/// The texts of a row in a single allocation. The first row of a call has up to thirteen.
+#[derive(Default)]
+struct Texts {
+    all: String,
+    places: [Option<(u32, u32)>; Column::Change as usize + 1],
+}
+
+impl Texts {
+    fn put(&mut self, column: Column, text: &str) {
+        let begin = self.all.len();
+        self.all.push_str(text);
+        // The texts are shorter than a request, and a request is shorter than `u32::MAX`.
+        let ends = (u32::try_from(begin), u32::try_from(self.all.len()));
+        if let ((Ok(begin), Ok(end)), Some(place)) = (ends, self.places.get_mut(column as usize)) {
+            *place = Some((begin, end));
+        }
+    }
+
+    fn get(&self, column: Column) -> ValueRef<'_> {
+        let place = self.places.get(column as usize).copied().flatten();
+        let text = place.and_then(|(begin, end)| self.all.get(begin as usize..end as usize));
+        text.map_or(ValueRef::Null, ValueRef::from)
+    }
+}
+
+impl Record {
+    /// Makes the intent row of a call.
+    pub(in crate::vault) fn of_intent(id: &AuditId, entry: &Entry<'_>) -> Self {
+        let Kept {
+            shown: arguments,
+            sha256,
+            unsealed,
+        } = kept(entry.arguments);
+        let target = entry.target.map(redact_text);
+        let texts = [
+            (Column::Agent, Some(entry.agent)),
+            (Column::Session, entry.session),
+            (Column::Request, entry.request),
+            (Column::Address, Some(entry.address)),
+            (Column::Tool, Some(entry.tool)),
+            (Column::Risk, Some(entry.risk)),
+            (Column::Arguments, Some(&*arguments)),
+            (Column::Target, target.as_deref()),
+            (Column::Decision, Some(entry.decision)),
+            (Column::Token, entry.token),
+            (Column::Space, entry.space),
+            (Column::Mode, entry.mode),
+            (Column::Change, entry.change),
+        ];
+        Self {
+            at_ms: now_ms(),
+            kind: "intent",
+            call: id.clone(),
+            outcome: None,
+            texts: Self::together(&texts),
+            arguments_sha256: Some(sha256),
+            duration_ms: None,
+            revision: None,
+            revision_before: None,
+            unsealed,
+        }
+    }
+
+    /// Makes the outcome row of a call.
+    pub(in crate::vault) fn of_outcome(id: &AuditId, outcome: Outcome) -> Self {
+        Self {
+            at_ms: now_ms(),
+            kind: "outcome",
+            call: id.clone(),
+            outcome: Some(outcome.status),
+            texts: Texts::default(),
+            arguments_sha256: None,
+            duration_ms: Some(to_column(outcome.duration_ms)),
+            revision: outcome.revision.map(to_column),
+            revision_before: outcome.revision_before.map(to_column),
+            unsealed: None,
+        }
+    }
+
+    fn together(texts: &[(Column, Option<&str>)]) -> Texts {
+        let bytes = texts.iter().map(|(_, text)| text.map_or(0, str::len)).sum();
+        let mut together = Texts {
+            all: String::with_capacity(bytes),
+            ..Texts::default()
+        };
+        for (column, text) in texts {
+            if let Some(text) = text {
+                together.put(*column, text);
+            }
+        }
+        together
+    }
+
+    /// Returns the values for the columns of [`HASHED`].
+    fn values<'r>(&'r self, seq: i64, exact: Option<&'r str>) -> [ValueRef<'r>; HASHED.len()] {
+        let text = |column| self.texts.get(column);
+        let number = |number: Option<i64>| number.map_or(ValueRef::Null, ValueRef::Integer);
+        let sha256 = self.arguments_sha256.as_ref();
+        [
+            ValueRef::Integer(seq),
+            ValueRef::Integer(to_column(self.at_ms)),
+            ValueRef::from(self.call.as_str()),
+            ValueRef::from(self.kind),
+            text(Column::Agent),
+            text(Column::Session),
+            text(Column::Request),
+            text(Column::Address),
+            text(Column::Tool),
+            text(Column::Risk),
+            text(Column::Arguments),
+            sha256.map_or(ValueRef::Null, |bytes| ValueRef::Blob(bytes)),
+            text(Column::Target),
+            text(Column::Decision),
+            self.outcome.map_or(ValueRef::Null, ValueRef::from),
+            number(self.duration_ms),
+            number(self.revision),
+            text(Column::Token),
+            text(Column::Space),
+            text(Column::Mode),
+            text(Column::Change),
+            number(self.revision_before),
+            exact.map_or(ValueRef::Null, ValueRef::from),
+        ]
+    }
+}
+
+/// The arguments of a call as stored in the audit.
+struct Kept {
+    /// The arguments without secrets, as text.
+    shown: Cow<'static, str>,
+    /// The hash of the exact arguments.
+    sha256: [u8; 32],
+    /// The exact arguments, if redaction changed the text.
+    unsealed: Option<Box<Unsealed>>,
+}
+
+fn kept(arguments: &Value) -> Kept {
+    let none = arguments.as_object().is_some_and(Map::is_empty);
+    let came = if none {
+        Cow::Borrowed("{}")
+    } else {
+        Cow::Owned(arguments.to_string())
+    };
+    let mut sha256 = [0; 32];
+    sha256.copy_from_slice(digest(&SHA256, came.as_bytes()).as_ref());
+    let shown = if none {
+        came.clone()
+    } else {
+        Cow::Owned(redact(arguments).to_string())
+    };
+    let unsealed = (shown != came).then(|| {
+        Box::new(Unsealed {
+            text: came.into_owned().into_boxed_str(),
+            sha256,
+        })
+    });
+    Kept {
+        shown,
+        sha256,
+        unsealed,
+    }
+}
+
+/// The columns of [`HASHED`] in their order, then the two hashes and the format.
+const INSERT: &str = "INSERT INTO audit (seq, at_ms, call, kind, agent, session, request, address, tool, risk,
+        arguments, arguments_sha256, target, decision, outcome, duration_ms, revision, token, space, mode,
+        change, revision_before, exact, previous_sha256, sha256, format)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+/// Appends a row, and seals the exact arguments if the row does not show them. Either both are written or neither.
+pub(in crate::vault) fn append(
+    connection: &Connection,
+    tail: &Tail,
+    record: &Record,
+) -> Result<(), rusqlite::Error> {
+    let Some(unsealed) = &record.unsealed else {
+        return insert(connection, tail, record, None);
+    };
+    let run = |statement: &str| -> rusqlite::Result<()> {
+        connection.prepare_cached(statement)?.execute([]).map(drop)
+    };
+    run("SAVEPOINT exact")?;
+    let added = exact::keep(connection, record.call.as_str(), unsealed)
+        .and_then(|exact| insert(connection, tail, record, Some(&exact)));
+    if added.is_err() {
+        // If SQLite rolled back the whole transaction, the savepoint is gone and this fails. Only the first error
+        // counts.
+        let _ = run("ROLLBACK TO exact");
+        let _ = run("RELEASE exact");
+        return added;
+    }
+    run("RELEASE exact")
+}
+
+fn insert(
+    connection: &Connection,
+    tail: &Tail,
+    record: &Record,
+    exact: Option<&str>,
+) -> Result<(), rusqlite::Error> {
+    let (seq, previous) = tail.end(connection)?;
+    let values = record.values(seq, exact);
+    let sha256 = chain::hash(FORMAT, &previous, values);
+    let rest = [
+        ValueRef::Blob(&previous),
+        ValueRef::Blob(&sha256),
+        ValueRef::Integer(FORMAT),
+    ];
+    let values = values.into_iter().chain(rest).map(ToSqlOutput::Borrowed);
+    connection
+        .prepare_cached(INSERT)?
+        .execute(params_from_iter(values))?;
+    tail.grew(seq, sha256);
+    Ok(())
+}

@@ -1,0 +1,484 @@
+//! The audit: records the intent before a call runs and the outcome after it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rusqlite::Connection;
+
+use super::chain;
+#[cfg(test)]
+use super::chain::Chain;
+use super::chain_tail::ChainHead;
+use super::entry::{AuditId, Entry, Outcome};
+use super::row::{Record, append};
+use super::row_job::Row;
+use crate::vault::error::VaultError;
+use crate::vault::job::Durability;
+#[cfg(test)]
+use crate::vault::open;
+use crate::vault::shared::Shared;
+use crate::vault::writer::Unplaced;
+
+/// The row of `meta` with the number of the last audit row before this run of the server.
+pub(in crate::vault) const RUN_AFTER: &str = "audit_run_after";
+
+/// When the intent counts as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promise {
+    /// When it is on the disk and survives a power cut. For calls that change something.
+    Committed,
+    /// When it is in the queue. For calls that only read.
+    Queued,
+}
+
+/// Access to the table.
+pub struct Audit<'a> {
+    shared: &'a Shared,
+}
+
+impl<'a> Audit<'a> {
+    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+        Self { shared }
+    }
+
+    pub(in crate::vault) fn shared(&self) -> &'a Shared {
+        self.shared
+    }
+
+    /// Marks the start of a run of the server. A call without an outcome at this point was interrupted by the end
+    /// of the previous run.
+    pub async fn begin_run(&self) -> Result<(), VaultError> {
+        let work = |connection: &Connection| {
+            let (next, _) = chain::end(connection)?;
+            let note = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
+            connection.execute(note, (RUN_AFTER, (next - 1).to_string()))?;
+            Ok(next - 1)
+        };
+        let doing = "record the first row of this run in the audit";
+        let writer = &self.shared.writer;
+        let last = writer
+            .write(doing, Durability::Process, work, |_| ())
+            .await?;
+        self.shared.audit_run_after.store(last, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Records the intent of a call. The call must not run before this returns.
+    pub async fn intent(&self, entry: Entry<'_>, promise: Promise) -> Result<AuditId, VaultError> {
+        let id = AuditId::new(self.shared.ids.next());
+        let record = Record::of_intent(&id, &entry);
+        let writer = &self.shared.writer;
+        match promise {
+            Promise::Committed => {
+                let (doing, durability) = ("write to the audit", Durability::Power);
+                let tail = Arc::clone(&self.shared.trail.tail);
+                let work = move |connection: &Connection| append(connection, &tail, &record);
+                // Boxed, as is the wait for a slot below. Otherwise the future of a read-only call would reserve
+                // space for it.
+                Box::pin(writer.write(doing, durability, work, |()| ())).await?;
+            }
+            Promise::Queued => match writer.leave_now(Row::new(&self.shared.trail, record)) {
+                Ok(()) => {}
+                Err(Unplaced::Later(row)) => Box::pin(writer.leave(*row)).await?,
+                Err(Unplaced::Stopped(error)) => return Err(error),
+            },
+        }
+        Ok(id)
+    }
+
+    /// Queues the outcome of a call. It never waits, so it can also run in `drop`. The number of concurrent calls
+    /// bounds the number of queued outcomes.
+    pub fn outcome(&self, id: &AuditId, outcome: Outcome) -> Result<(), VaultError> {
+        let record = Record::of_outcome(id, outcome);
+        let row = Row::new(&self.shared.trail, record);
+        self.shared.writer.leave_row_uncounted(row)
+    }
+
+    /// Returns a function that returns the head of the audit. It also works after the vault is closed. It returns
+    /// `None` until this process has written a row that survives a power cut.
+    pub fn head_source(&self) -> impl Fn() -> Option<ChainHead> + Send + Sync + 'static {
+        let tail = Arc::clone(&self.shared.trail.tail);
+        move || tail.durable()
+    }
+
+    /// Verifies each row, like [`super::reader::AuditReader::verify`].
+    #[cfg(test)]
+    pub fn verify(&self) -> Result<Chain, VaultError> {
+        let path = &self.shared.trail.path;
+        let connection = open::reading(path)?;
+        chain::verify(&connection)
+            .map_err(|cause| VaultError::from_sqlite(path, "read the audit", &cause))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use ring::digest::{SHA256, digest};
+    use rusqlite::params_from_iter;
+    use rusqlite::types::{Value, ValueRef};
+
+    use super::super::chain::Fault;
+    use super::super::columns::{FORMAT, HASHED};
+    use super::super::table::*;
+    use crate::vault::migration::STEPS;
+    use crate::vault::store::Vault;
+    use gatewren_base::sys::Scratch;
+
+    const UNLOCK: &str = "DROP TRIGGER audit_is_never_changed;
+        DROP TRIGGER audit_is_trimmed_behind_a_checkpoint;";
+
+    fn entry(arguments: &serde_json::Value) -> Entry<'_> {
+        Entry {
+            agent: "agent_1",
+            token: Some("0123abcd"),
+            space: None,
+            session: None,
+            request: Some("r1"),
+            address: "192.0.2.1",
+            tool: "container_start",
+            risk: "write",
+            arguments,
+            target: Some("web"),
+            mode: Some("allow"),
+            decision: "allow",
+            change: None,
+        }
+    }
+
+    fn ok() -> Outcome {
+        Outcome {
+            status: "ok",
+            duration_ms: 12,
+            revision_before: Some(5),
+            revision: Some(7),
+        }
+    }
+
+    /// A vault with three calls (six rows), and a second connection to its file.
+    async fn six_rows(scratch: &Scratch) -> (Vault, Connection) {
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        for n in 0..3 {
+            let arguments = json!({ "container": "web", "n": n });
+            let promise = if n == 1 {
+                Promise::Queued
+            } else {
+                Promise::Committed
+            };
+            let id = vault
+                .audit()
+                .intent(entry(&arguments), promise)
+                .await
+                .unwrap();
+            vault.audit().outcome(&id, ok()).unwrap();
+        }
+        vault.probe().await.unwrap();
+        (vault, Connection::open(path).unwrap())
+    }
+
+    /// Runs `sql` on the file of six rows, and returns the result of the verification.
+    async fn after(sql: &str) -> Chain {
+        let scratch = Scratch::new();
+        let (vault, other) = six_rows(&scratch).await;
+        assert_eq!(vault.audit().verify().unwrap(), intact(6));
+        other.execute_batch(UNLOCK).unwrap();
+        other.execute_batch(sql).unwrap();
+        vault.audit().verify().unwrap()
+    }
+
+    fn intact(rows: u64) -> Chain {
+        Chain::Intact { rows, trimmed: 0 }
+    }
+
+    fn broken(seq: u64, fault: Fault) -> Chain {
+        Chain::Broken { seq, fault }
+    }
+
+    #[tokio::test]
+    async fn a_call_is_two_rows_that_belong_together() {
+        let scratch = Scratch::new();
+        let (_vault, other) = six_rows(&scratch).await;
+        let row = "SELECT i.tool, i.arguments, o.outcome, o.duration_ms, o.revision
+            FROM audit i JOIN audit o USING (call) WHERE i.kind = 'intent' AND o.kind = 'outcome'
+            ORDER BY i.seq LIMIT 1";
+        let row: (String, String, String, i64, i64) =
+            other.query_row(row, [], |row| row.try_into()).unwrap();
+        let arguments = "{\"container\":\"web\",\"n\":0}";
+        assert_eq!(
+            row,
+            (
+                "container_start".into(),
+                arguments.into(),
+                "ok".into(),
+                12,
+                7
+            )
+        );
+    }
+
+    #[tokio::test]
+    async fn no_secret_is_written_but_the_hash_is_of_what_came() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        let arguments = json!({ "command": "login --password hunter2", "token": "s3cr3t" });
+        vault
+            .audit()
+            .intent(entry(&arguments), Promise::Committed)
+            .await
+            .unwrap();
+        let other = Connection::open(&path).unwrap();
+        let row = "SELECT arguments, arguments_sha256 FROM audit";
+        let (text, sha256): (String, Vec<u8>) =
+            other.query_row(row, [], |row| row.try_into()).unwrap();
+        assert_eq!(
+            text,
+            "{\"command\":\"login --password [redacted]\",\"token\":\"[redacted]\"}"
+        );
+        let expected = digest(&SHA256, arguments.to_string().as_bytes());
+        assert_eq!(sha256, expected.as_ref());
+        drop(vault);
+        for file in ["vault.db", "vault.db-wal"] {
+            let bytes = std::fs::read(scratch.join(file)).unwrap_or_default();
+            assert!(!bytes.windows(7).any(|w| w == b"hunter2"), "{file}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_triggers_refuse_changes() {
+        let scratch = Scratch::new();
+        let (_vault, other) = six_rows(&scratch).await;
+        let replaced = "INSERT OR REPLACE INTO audit SELECT * FROM audit WHERE seq = 2";
+        for sql in ["UPDATE audit SET tool = 'x'", "DELETE FROM audit", replaced] {
+            let error = other.execute(sql, []).unwrap_err().to_string();
+            let refused = error.contains("only ever added to");
+            let nobody_may = error.contains("no such function: gatewren_is_trimming");
+            assert!(refused || nobody_may, "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_altered_row_is_found() {
+        for column in HASHED
+            .iter()
+            .filter(|column| !["seq", "kind"].contains(column))
+        {
+            let value = if column.ends_with("_ms") || column.starts_with("revision") {
+                "coalesce(VALUE, 0) + 1"
+            } else if column.ends_with("sha256") {
+                "x'00'"
+            } else {
+                "coalesce(VALUE, '') || 'x'"
+            };
+            let value = value.replace("VALUE", column);
+            let chain = after(&format!(
+                "UPDATE audit SET {column} = {value} WHERE seq = 3"
+            ))
+            .await;
+            assert_eq!(chain, broken(3, Fault::Altered), "{column}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_missing_row_is_found_wherever_it_was() {
+        for seq in 1..=6 {
+            let chain = after(&format!("DELETE FROM audit WHERE seq = {seq}")).await;
+            assert_eq!(chain, broken(seq, Fault::Missing));
+        }
+        assert_eq!(after("DELETE FROM audit").await, broken(1, Fault::Missing));
+        let renumbered =
+            "DELETE FROM audit WHERE seq = 2; UPDATE audit SET seq = seq - 1 WHERE seq > 2";
+        assert_eq!(after(renumbered).await, broken(2, Fault::Altered));
+    }
+
+    #[tokio::test]
+    async fn reordered_rows_are_found() {
+        let swapped =
+            "UPDATE audit SET seq = 100 WHERE seq = 3; UPDATE audit SET seq = 3 WHERE seq = 4;
+            UPDATE audit SET seq = 4 WHERE seq = 100";
+        assert_eq!(after(swapped).await, broken(3, Fault::Altered));
+    }
+
+    #[tokio::test]
+    async fn a_row_that_was_made_to_fit_is_out_of_place() {
+        let scratch = Scratch::new();
+        let (vault, other) = six_rows(&scratch).await;
+        other.execute_batch(UNLOCK).unwrap();
+        let columns = HASHED.join(", ");
+        let row = format!("SELECT {columns}, previous_sha256 FROM audit WHERE seq = 3");
+        let (mut values, previous): (Vec<Value>, [u8; 32]) = other
+            .query_row(&row, [], |row| {
+                let values = (0..HASHED.len())
+                    .map(|at| row.get(at))
+                    .collect::<Result<_, _>>()?;
+                Ok((values, row.get(HASHED.len())?))
+            })
+            .unwrap();
+        values[8] = Value::Text("harmless_tool".to_owned());
+        let sha256 = chain::hash(FORMAT, &previous, values.iter().map(ValueRef::from));
+        other
+            .execute(
+                "UPDATE audit SET tool = 'harmless_tool', sha256 = ?1 WHERE seq = 3",
+                [sha256],
+            )
+            .unwrap();
+        assert_eq!(vault.audit().verify().unwrap(), broken(4, Fault::Misplaced));
+    }
+
+    #[tokio::test]
+    async fn a_row_taken_from_the_end_stays_missing_when_others_follow() {
+        let scratch = Scratch::new();
+        let (vault, other) = six_rows(&scratch).await;
+        other.execute_batch(UNLOCK).unwrap();
+        other
+            .execute("DELETE FROM audit WHERE seq = 6", [])
+            .unwrap();
+        let arguments = json!({});
+        vault
+            .audit()
+            .intent(entry(&arguments), Promise::Committed)
+            .await
+            .unwrap();
+        assert_eq!(vault.audit().verify().unwrap(), broken(6, Fault::Missing));
+    }
+
+    #[tokio::test]
+    async fn rows_of_the_first_format_stay_good() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let old = open::writing(&path, &STEPS[..3]).unwrap();
+        let mut previous = chain::BEGINNING;
+        for seq in 1..=2 {
+            let mut values = vec![Value::Null; 17];
+            values[0] = seq.into();
+            values[1] = 1_700_000_000_000_i64.into();
+            values[2] = "call".to_owned().into();
+            let kind = if seq == 1 { "intent" } else { "outcome" };
+            values[3] = kind.to_owned().into();
+            let sha256 = chain::hash(1, &previous, values.iter().map(ValueRef::from));
+            values.extend([previous.to_vec().into(), sha256.to_vec().into()]);
+            let marks = ["?"; 19].join(", ");
+            let insert = format!("INSERT INTO audit VALUES ({marks})");
+            old.execute(&insert, params_from_iter(values)).unwrap();
+            previous = sha256;
+        }
+        drop(old);
+        let vault = Vault::open(&path).unwrap();
+        let arguments = json!({});
+        let promise = Promise::Committed;
+        let id = vault.audit().intent(entry(&arguments), promise).await;
+        vault.audit().outcome(&id.unwrap(), ok()).unwrap();
+        vault.probe().await.unwrap();
+        assert_eq!(vault.audit().verify().unwrap(), intact(4));
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch(UNLOCK).unwrap();
+        for sql in [
+            "UPDATE audit SET space = 'media' WHERE seq = 2",
+            "UPDATE audit SET format = 2, space = NULL WHERE seq = 2",
+            "UPDATE audit SET format = 3 WHERE seq = 2",
+        ] {
+            other.execute_batch(sql).unwrap();
+            assert_eq!(vault.audit().verify().unwrap(), broken(2, Fault::Altered));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_chain_goes_on_over_a_restart() {
+        let scratch = Scratch::new();
+        let (vault, _) = six_rows(&scratch).await;
+        drop(vault);
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let arguments = json!({});
+        vault
+            .audit()
+            .intent(entry(&arguments), Promise::Committed)
+            .await
+            .unwrap();
+        let chain = vault.audit().verify().unwrap();
+        assert_eq!(chain, intact(7));
+    }
+
+    #[tokio::test]
+    async fn many_calls_at_once_make_one_chain() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let calls = (0..200).map(|n| {
+            let vault = vault.clone();
+            tokio::spawn(async move {
+                let arguments = json!({ "n": n });
+                let promise = if n % 2 == 0 {
+                    Promise::Committed
+                } else {
+                    Promise::Queued
+                };
+                let id = vault
+                    .audit()
+                    .intent(entry(&arguments), promise)
+                    .await
+                    .unwrap();
+                vault.audit().outcome(&id, ok()).unwrap();
+            })
+        });
+        for call in calls.collect::<Vec<_>>() {
+            call.await.unwrap();
+        }
+        vault.probe().await.unwrap();
+        assert_eq!(vault.audit().verify().unwrap(), intact(400));
+    }
+
+    #[tokio::test]
+    async fn two_processes_that_write_in_turn_make_one_chain() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let (ours, theirs) = (Vault::open(&path).unwrap(), Vault::open(&path).unwrap());
+        for vault in [&ours, &theirs, &theirs, &ours, &ours, &theirs] {
+            let arguments = json!({});
+            let promise = Promise::Committed;
+            let id = vault.audit().intent(entry(&arguments), promise).await;
+            vault.audit().outcome(&id.unwrap(), ok()).unwrap();
+            vault.probe().await.unwrap();
+        }
+        assert_eq!(ours.audit().verify().unwrap(), intact(12));
+    }
+
+    /// Writes the outcomes of three calls in one group, in which `spoil` makes some writes fail.
+    async fn in_one_group(spoil: &'static str) -> (Vault, Scratch) {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let writer = &vault.shared.writer;
+        let held = writer.leave_uncounted("wait", move |_| {
+            wait.recv().unwrap();
+            Ok(())
+        });
+        held.unwrap();
+        let outcome = |id: u8| {
+            let id = AuditId::new([id; 32]);
+            vault.audit().outcome(&id, ok()).unwrap();
+        };
+        outcome(b'1');
+        let spoiled = writer.leave_uncounted("spoil", |connection| connection.execute_batch(spoil));
+        spoiled.unwrap();
+        outcome(b'1');
+        outcome(b'2');
+        go.send(()).unwrap();
+        vault.probe().await.ok();
+        outcome(b'3');
+        vault.probe().await.unwrap();
+        (vault, scratch)
+    }
+
+    #[tokio::test]
+    async fn a_row_that_is_refused_leaves_no_gap() {
+        let (vault, _scratch) = in_one_group("SELECT 1").await;
+        assert_eq!(vault.audit().verify().unwrap(), intact(3));
+    }
+
+    #[tokio::test]
+    async fn a_group_that_is_undone_leaves_no_gap() {
+        let (vault, _scratch) = in_one_group("ROLLBACK").await;
+        assert_eq!(vault.audit().verify().unwrap(), intact(1));
+    }
+}

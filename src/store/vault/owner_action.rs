@@ -1,0 +1,75 @@
+//! Actions of the owner in the audit: recorded like calls, before the action and after it.
+
+use serde_json::Value;
+
+use super::audit::entry::{AuditId, Entry, Outcome};
+use super::audit::table::{Audit, Promise};
+use super::error::VaultError;
+use gatewren_base::config::Risk;
+use gatewren_base::sys::now_ms;
+
+/// The decision in rows of owner actions. No other rows have it.
+const OWNER: &str = "owner";
+
+/// An action of a person, not of an agent.
+#[derive(Debug, Clone)]
+pub struct Deed<'a> {
+    /// Who does it, such as `local:root` for a user on the host.
+    pub by: &'a str,
+    /// The origin: an address, or `local`.
+    pub from: &'a str,
+    /// The action, such as `agent revoke`.
+    pub what: &'a str,
+    /// The arguments. Secrets are redacted.
+    pub arguments: &'a Value,
+    /// The target, such as an agent's id.
+    pub target: Option<&'a str>,
+    /// The change of the inbox that it decides on.
+    pub change: Option<&'a str>,
+}
+
+/// An action whose intent is recorded. If it is dropped, the audit shows the action without an outcome, like an
+/// interrupted call.
+#[derive(Debug)]
+#[must_use]
+pub struct Undertaking {
+    id: AuditId,
+    began_ms: u64,
+}
+
+impl Audit<'_> {
+    /// Records the intent. The action must not run before this returns.
+    pub async fn undertake(&self, deed: Deed<'_>) -> Result<Undertaking, VaultError> {
+        let entry = Entry {
+            agent: deed.by,
+            token: None,
+            space: None,
+            session: None,
+            request: None,
+            address: deed.from,
+            tool: deed.what,
+            risk: Risk::Persist.as_str(),
+            arguments: deed.arguments,
+            target: deed.target,
+            mode: None,
+            decision: OWNER,
+            change: deed.change,
+        };
+        Ok(Undertaking {
+            id: self.intent(entry, Promise::Committed).await?,
+            began_ms: now_ms(),
+        })
+    }
+
+    /// Records the outcome in one word.
+    pub fn done(&self, undertaking: Undertaking, status: &'static str) -> Result<(), VaultError> {
+        let Undertaking { id, began_ms } = undertaking;
+        let outcome = Outcome {
+            status,
+            duration_ms: now_ms().saturating_sub(began_ms),
+            revision_before: None,
+            revision: None,
+        };
+        self.outcome(&id, outcome)
+    }
+}

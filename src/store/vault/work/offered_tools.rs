@@ -1,0 +1,95 @@
+//! The tools that the server offered at its last start: the names that policies can refer to.
+
+use rusqlite::{Connection, OptionalExtension as _};
+use serde::{Deserialize, Serialize};
+
+use crate::vault::error::VaultError;
+use crate::vault::job::Durability;
+use crate::vault::shared::Shared;
+use gatewren_base::config::{HelperClass, Risk};
+
+/// The key in the table `meta`.
+const KEY: &str = "offered_tools";
+
+/// The properties of an offered tool that policies depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferedTool {
+    /// Its name.
+    pub name: String,
+    /// The toolset that it belongs to.
+    pub toolset: String,
+    /// Its risk class.
+    pub risk: Risk,
+    /// Whether only agents with access to the host have it.
+    pub needs_host: bool,
+    /// Whether only agents with access to the host and all containers have it.
+    pub needs_everything: bool,
+    /// The key of `helper.toml` that disables the tool for all agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<HelperClass>,
+}
+
+/// Access to the list.
+pub struct Offer<'a>(&'a Shared);
+
+impl<'a> Offer<'a> {
+    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+        Self(shared)
+    }
+
+    /// Stores these tools instead of the earlier ones.
+    pub async fn keep(&self, tools: &[OfferedTool]) -> Result<(), VaultError> {
+        let doing = "store the list of tools";
+        let text = serde_json::to_string(tools).map_err(|cause| VaultError::Refused {
+            doing,
+            cause: cause.to_string(),
+        })?;
+        let work = move |connection: &Connection| {
+            connection
+                .execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", (KEY, text))
+                .map(drop)
+        };
+        let writer = &self.0.writer;
+        writer
+            .write(doing, Durability::Process, work, |()| ())
+            .await
+    }
+
+    /// Returns the tools. Empty before the first start, or if a newer version has written a format that is unknown
+    /// here.
+    pub fn tools(&self) -> Result<Vec<OfferedTool>, VaultError> {
+        let text = self.0.read("read the list of tools", |connection| {
+            let query = "SELECT value FROM meta WHERE key = ?1";
+            connection
+                .query_row(query, [KEY], |row| row.get::<_, String>(0))
+                .optional()
+        })?;
+        let tools = text.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(tools.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::offered_tools::*;
+    use crate::vault::store::Vault;
+    use gatewren_base::sys::Scratch;
+
+    #[tokio::test]
+    async fn the_last_start_counts() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        assert_eq!(vault.offer().tools().unwrap(), []);
+        let tool = |name: &str| OfferedTool {
+            name: name.to_owned(),
+            toolset: "server".to_owned(),
+            risk: Risk::Read,
+            needs_host: true,
+            needs_everything: false,
+            off: None,
+        };
+        vault.offer().keep(&[tool("a"), tool("b")]).await.unwrap();
+        vault.offer().keep(&[tool("c")]).await.unwrap();
+        assert_eq!(vault.offer().tools().unwrap(), [tool("c")]);
+    }
+}

@@ -1,0 +1,191 @@
+//! Operations on one container other than start and stop.
+
+use serde::{Deserialize, Serialize};
+
+use super::container_paths::InsidePath;
+use super::host_setting::HostName;
+use super::name::ContainerName;
+use super::snapshot_name::SnapshotName;
+
+/// An operation on a container: a change or a query.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Deed {
+    /// Freeze all its processes.
+    Freeze {},
+    /// Resume its processes.
+    Unfreeze {},
+    /// Set whether it starts at boot.
+    Autostart {
+        /// Whether it starts at boot.
+        on: bool,
+    },
+    /// Change its definition; the previous version is kept next to it.
+    Configure {
+        /// The changes.
+        changes: Changes,
+    },
+    /// Print its snapshots, a JSON object ([`SnapshotFacts`]) a line.
+    Snapshots {},
+    /// Take a snapshot of a stopped container, and print the snapshot's name.
+    Snapshot {
+        /// The purpose of the snapshot.
+        #[serde(default)]
+        comment: Option<String>,
+    },
+    /// Restore a stopped container from a snapshot.
+    Restore {
+        /// The snapshot.
+        snapshot: SnapshotName,
+    },
+    /// Delete a snapshot.
+    Forget {
+        /// The snapshot.
+        snapshot: SnapshotName,
+    },
+    /// Copy a stopped container.
+    Clone {
+        /// The copy's name.
+        to: ContainerName,
+    },
+    /// Delete the container and all its data.
+    Destroy {
+        /// Whether a running container is stopped first.
+        force: bool,
+        /// Whether its snapshots are deleted too; if not, a container with snapshots is kept.
+        snapshots: bool,
+    },
+    /// Print a part of one of its log files: a line of JSON ([`Excerpt`]), then the bytes.
+    Log {
+        /// The log.
+        log: LogFile,
+        /// Where the part begins, in bytes; when absent, the last `bytes` bytes of the file are printed.
+        #[serde(default)]
+        offset: Option<u64>,
+        /// The maximum size of the part in bytes.
+        bytes: u32,
+    },
+    /// Print the entries of a directory in it, a JSON object ([`InsideEntry`](super::container_paths::InsideEntry)) a line,
+    /// sorted by name.
+    ListFiles {
+        /// The directory.
+        path: InsidePath,
+        /// Print only names that sort after this one.
+        #[serde(default)]
+        after: Option<String>,
+        /// The maximum number of entries.
+        limit: u32,
+    },
+    /// Print a part of a file in it: a line of JSON ([`Excerpt`]), then the bytes.
+    ReadFile {
+        /// The file.
+        path: InsidePath,
+        /// Where the part begins, in bytes.
+        offset: u64,
+        /// The maximum size of the part in bytes.
+        bytes: u32,
+    },
+    /// Write a file in it atomically.
+    WriteFile {
+        /// The file.
+        path: InsidePath,
+        /// The new content, in base64.
+        content: String,
+        /// The permissions of a new file, or the new permissions of an existing one.
+        #[serde(default)]
+        mode: Option<u32>,
+    },
+}
+
+/// Changes to a container's definition; absent values stay as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Changes {
+    /// The container's host name.
+    pub hostname: Option<HostName>,
+    /// The memory limit in bytes; 0 removes it.
+    pub memory_limit_bytes: Option<u64>,
+    /// The CPU limit in percent of one CPU; 0 removes it.
+    pub cpu_limit_percent: Option<u32>,
+    /// The limit of processes; 0 removes it.
+    pub processes_limit: Option<u32>,
+    /// Seconds to wait after its start before the next container is started at boot; 0 for none.
+    pub start_delay_s: Option<u32>,
+    /// Its priority in the start order at boot, the highest first; 0 for none.
+    pub start_order: Option<u32>,
+}
+
+/// A log file on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFile {
+    /// The container's console output, if its definition enables that log.
+    Console,
+    /// LXC's own log of the container, mostly about its starts.
+    Lxc,
+}
+
+/// The position of a part of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excerpt {
+    /// The size of the whole file in bytes.
+    pub size_bytes: u64,
+    /// Where the part begins, in bytes.
+    pub offset: u64,
+}
+
+/// A snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotFacts {
+    /// The snapshot's name.
+    pub name: SnapshotName,
+    /// When it was made, as LXC writes it: `2026:11:22 15:51:20`, in the host's time zone; absent for one that was
+    /// never finished.
+    #[serde(default)]
+    pub made: Option<String>,
+    /// The purpose of the snapshot.
+    #[serde(default)]
+    pub comment: Option<String>,
+}
+
+impl Deed {
+    /// The operation's name in the log.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Freeze {} => "container_freeze",
+            Self::Unfreeze {} => "container_unfreeze",
+            Self::Autostart { .. } => "container_autostart",
+            Self::Configure { .. } => "container_configure",
+            Self::Snapshots {} => "container_snapshots",
+            Self::Snapshot { .. } => "container_snapshot",
+            Self::Restore { .. } => "container_restore",
+            Self::Forget { .. } => "container_forget",
+            Self::Clone { .. } => "container_clone",
+            Self::Destroy { .. } => "container_destroy",
+            Self::Log { .. } => "container_log",
+            Self::ListFiles { .. } => "container_list_files",
+            Self::ReadFile { .. } => "container_read_file",
+            Self::WriteFile { .. } => "container_write_file",
+        }
+    }
+
+    /// Whether the operation is read-only.
+    pub fn only_looks(&self) -> bool {
+        matches!(
+            self,
+            Self::Snapshots {} | Self::Log { .. } | Self::ListFiles { .. } | Self::ReadFile { .. }
+        )
+    }
+
+    /// Whether the operation copies or deletes whole file systems, which takes long.
+    pub fn is_long(&self) -> bool {
+        matches!(
+            self,
+            Self::Snapshot { .. }
+                | Self::Restore { .. }
+                | Self::Forget { .. }
+                | Self::Clone { .. }
+                | Self::Destroy { .. }
+        )
+    }
+}

@@ -1,0 +1,77 @@
+//! The protocol between the front and the helper: operations one way, frames the other.
+#![forbid(unsafe_code)]
+
+mod audit_head;
+mod backup;
+mod backup_facts;
+mod command;
+mod container_action;
+mod container_paths;
+mod device;
+mod firmware;
+mod frame;
+mod host_files;
+mod host_setting;
+mod host_view;
+mod job;
+mod limits;
+mod log_query;
+mod name;
+mod name_servers;
+mod operation;
+mod operation_facts;
+mod outcome;
+mod owner_message;
+mod probe;
+mod processes;
+mod reaper_messages;
+mod repair;
+mod snapshot_name;
+mod ssh_keys;
+mod tunnels;
+mod unit_change;
+mod unit_name;
+mod update;
+mod vitals;
+mod wifi;
+
+pub use audit_head::AuditHead;
+pub use backup::{BackupDeed, BackupId, Subject, TargetName};
+pub use backup_facts::{
+    ArchiveFormat, Backup, BackupList, BackupTarget, TargetKind, UnseenTarget, Verified,
+};
+pub use command::{Command, Program};
+pub use container_action::{Changes, Deed, Excerpt, LogFile, SnapshotFacts};
+pub use container_paths::{InsideEntry, InsideKind, InsidePath};
+pub use device::{DiskName, TunnelName};
+pub use firmware::{FIRMWARE_MARK, FirmwareDeed, FirmwareId};
+pub use frame::{Decoder, Frame, Stream};
+pub use gatewren_base::sys::Requester;
+pub use host_files::{
+    FileEntry, FileFacts, FileKind, FileList, FileMatch, FileMatches, FileWritten, HostFileList,
+    HostFileRead, HostFileSearch, HostFileWrite,
+};
+pub use host_setting::{HostName, HostSetting, Keyboard, SettingWord};
+pub use host_view::HostView;
+pub use job::{Job, JobId, JobPiece};
+pub use limits::Limits;
+pub use log_query::{BootName, LogCursor, LogOrder, LogPattern, LogPriority, LogQuery};
+pub use name::ContainerName;
+pub use name_servers::NameServers;
+pub use operation::{HostDiskUsage, Operation, PowerPlan, Request};
+pub use outcome::{Ending, KillReason, RefusalCode};
+pub use owner_message::{
+    Letter, SUBJECT_BYTES as LETTER_SUBJECT_BYTES, TEXT_BYTES as LETTER_TEXT_BYTES,
+};
+pub use probe::{Answered, HostProbe, Probe, Probed};
+pub use processes::{ProcessOrder, ProcessSeen, Processes};
+pub use reaper_messages::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
+pub use repair::{HostRepair, RepairOutcome, Repaired};
+pub use snapshot_name::SnapshotName;
+pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange, SshKeyDeed};
+pub use tunnels::{Tunnel, TunnelPeer};
+pub use unit_change::UnitChange;
+pub use unit_name::UnitName;
+pub use update::{PackageName, UpdateOrder, UpdateScope};
+pub use vitals::{Listener, Transport, Usage, Vitals};
+pub use wifi::{CountryCode, Ssid, WifiDeed, WifiInterface, WifiNetwork, WifiStatus};
