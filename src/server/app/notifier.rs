@@ -64,7 +64,11 @@ pub fn send_notifications(
     sending(notifier, bell, changed)
 }
 
-async fn sending(mut notifier: Herald, mut bell: watch::Receiver<u64>, mut changed: Live<Settings>) {
+async fn sending(
+    mut notifier: Herald,
+    mut bell: watch::Receiver<u64>,
+    mut changed: Live<Settings>,
+) {
     loop {
         bell.mark_unchanged();
         changed.mark_unchanged();
