@@ -238,6 +238,18 @@ package_inputs() {
         | sort -z | xargs -0 sha256sum | sha256sum)
 }
 
+# about KEY: prints what packaging/about.toml sets for the key, or nothing. A line break in a value could add fields to
+# the files that it is written to.
+about() {
+    python3 -c '
+import sys, tomllib
+value = tomllib.load(open(sys.argv[1], "rb")).get(sys.argv[2], "")
+if not isinstance(value, str) or not value.isprintable():
+    sys.exit(f"{sys.argv[1]}: {sys.argv[2]} must be a string of one line")
+print(value)
+' "$root/packaging/about.toml" "$1"
+}
+
 # need_deb: puts the path of the amd64 package into $GATEWREN_DEB, unless the caller named one; built by
 # packaging/build (minutes, and as root the first time) when it is not there or the sources are others by now.
 need_deb() {
