@@ -64,7 +64,7 @@ enum Commands {
     Mdns(mdns::Args),
     /// List the owner's notification channels, and test them.
     Notify(notify::Args),
-    /// Manage the token with which Prometheus reads the metrics.
+    /// Manage the token that Prometheus uses to read the metrics.
     Metrics(metrics::Args),
     /// Show in the terminal which calls run, wait and have ended.
     Top(top::Args),

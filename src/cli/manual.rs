@@ -1,6 +1,6 @@
-//! The parts of the manual that are generated from tables: every command and option in gatewren(1), every key in
-//! the pages of the settings files, every tool and resource in gatewren-tools(7). `UPDATE_GOLDEN=1` rewrites
-//! these parts.
+//! The parts of the manual that are generated from tables: the list of commands in gatewren(1), every command with
+//! its options in the page of its group, every key in the pages of the settings files, every tool and resource in
+//! gatewren-tools(7). `UPDATE_GOLDEN=1` rewrites these parts.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,13 +22,59 @@ const WIDTH: usize = 78;
 /// Commands that no package has.
 const NOT_INSTALLED: [&str; 2] = ["everything", "help"];
 
+/// A page of section 1.
+struct Page {
+    /// Its name, without the section.
+    name: &'static str,
+    /// The commands that it describes, in the order of the page.
+    commands: &'static [&'static str],
+}
+
+/// The pages of the commands, in the order of the list in gatewren(1).
+#[rustfmt::skip]
+const PAGES: &[Page] = &[
+    Page {
+        name: "gatewren-serve",
+        commands: &["try", "init", "serve", "helper", "check", "status", "doctor", "describe", "completions"],
+    },
+    Page { name: "gatewren-agent", commands: &["agent", "pair", "owner"] },
+    Page { name: "gatewren-client", commands: &["client-config", "bridge", "mdns"] },
+    Page { name: "gatewren-inbox", commands: &["inbox"] },
+    Page { name: "gatewren-job", commands: &["job"] },
+    Page { name: "gatewren-audit", commands: &["audit", "top"] },
+    Page { name: "gatewren-notify", commands: &["notify", "metrics"] },
+    Page { name: "gatewren-cert", commands: &["cert"] },
+    Page { name: "gatewren-state", commands: &["state"] },
+];
+
+#[test]
+fn every_command_is_in_one_page() {
+    let listed: Vec<&str> = PAGES
+        .iter()
+        .flat_map(|page| page.commands)
+        .copied()
+        .collect();
+    let root = program();
+    for command in root.get_subcommands() {
+        let name = command.get_name();
+        let count = listed.iter().filter(|listed| **listed == name).count();
+        let expected = usize::from(!NOT_INSTALLED.contains(&name));
+        assert_eq!(
+            count, expected,
+            "the number of pages in PAGES with `{name}`"
+        );
+    }
+}
+
 #[test]
 fn every_command_is_in_the_manual() {
-    let mut root = Cli::command();
-    root.build();
-    let commands = root.get_subcommands();
-    let installed = commands.filter(|command| !NOT_INSTALLED.contains(&command.get_name()));
-    stands_in("gatewren.1", &installed.map(section).collect::<String>());
+    let root = program();
+    stands_in("gatewren.1", &overview(&root));
+    for page in PAGES {
+        let commands = page.commands.iter().map(|name| subcommand(&root, name));
+        let sections: String = commands.map(section).collect();
+        stands_in(&format!("{}.1", page.name), &sections);
+    }
 }
 
 #[test]
@@ -40,6 +86,34 @@ fn every_setting_is_in_the_manual() {
 #[test]
 fn every_tool_is_in_the_manual() {
     stands_in("gatewren-tools.7", &tools());
+}
+
+/// The program's table of commands, with the options that all commands share.
+fn program() -> Command {
+    let mut root = Cli::command();
+    root.build();
+    root
+}
+
+fn subcommand<'a>(root: &'a Command, name: &str) -> &'a Command {
+    let found = root.find_subcommand(name);
+    found.unwrap_or_else(|| panic!("PAGES has `{name}`, which is not a command"))
+}
+
+/// The pages, each with its commands and their first sentences.
+fn overview(root: &Command) -> String {
+    list(PAGES.iter().map(|page| {
+        let commands = page.commands.iter().map(|name| {
+            let words = subcommand(root, name).get_about();
+            let words = words.map(ToString::to_string).unwrap_or_default();
+            format!(".It Ic {}\n{}", escaped(name), prose(&words))
+        });
+        let commands: String = commands.collect();
+        format!(
+            ".It Xr {} 1\n.Bl -tag -width client-config -compact\n{commands}.El\n",
+            page.name
+        )
+    }))
 }
 
 /// The tools by toolset, then the resources.

@@ -11,7 +11,7 @@ fn pages() -> Vec<String> {
     let files = fs::read_dir(folder).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     let names: Vec<String> = names.collect();
-    assert!(names.len() >= 7, "{names:?}");
+    assert!(names.len() >= 18, "{names:?}");
     names
 }
 
