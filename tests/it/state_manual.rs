@@ -92,7 +92,7 @@ fn the_examples_in_the_man_page_write_what_they_say() {
 
 #[test]
 fn the_man_page_names_every_command_and_every_part_of_the_document() {
-    page().names_every_command("state");
+    Manual::named("gatewren-state.1").names_every_command("state");
     let source = page().source;
     let server = server().start();
     let read = || server.client().call("state_get", json!({})).send().data();
