@@ -3,17 +3,17 @@
 use hyper::header::HeaderMap;
 use serde_json::Value;
 
-use super::output::Output;
-use super::peek::Peek;
-use super::request_error::{Standing, Trouble};
-use super::server::{Answer, Server};
-use gatewren_wire::protocol::{Id, RpcError};
+use super::output::ClientOutput;
+use super::peek::PeekedMessage;
+use super::request_error::{DeliveryStatus, UpstreamError};
+use super::server::{UpstreamResponse, UpstreamServer};
+use gatewren_wire::protocol::{RequestId, RpcError};
 
 /// How many characters of a non-protocol response go into an error.
 const MAX_SAID: usize = 300;
 
 /// How forwarding a response ended.
-pub enum Carried {
+pub enum ForwardOutcome {
     /// The client has the response. Holds the message itself if it was requested.
     Answered(Option<Vec<u8>>),
     /// The response did not arrive.
@@ -21,22 +21,22 @@ pub enum Carried {
         /// The id of the last event, after which the stream can be resumed.
         last: Option<String>,
         /// The reason.
-        why: Trouble,
+        why: UpstreamError,
     },
 }
 
 /// Where a response goes.
 #[derive(Clone, Copy)]
-pub struct Way<'a> {
+pub struct ResponseRoute<'a> {
     /// The server.
-    pub server: &'a Server,
+    pub server: &'a UpstreamServer,
     /// The client; `None` for requests of the bridge itself.
-    pub output: Option<&'a Output>,
+    pub output: Option<&'a ClientOutput>,
     /// Whether the response is also returned to the caller.
     pub keeps: bool,
 }
 
-impl Way<'_> {
+impl ResponseRoute<'_> {
     async fn say(&self, message: Vec<u8>) {
         if let Some(output) = self.output {
             output.say(message).await;
@@ -44,8 +44,8 @@ impl Way<'_> {
     }
 
     /// Forwards all messages up to the response to this request.
-    pub async fn carry(self, answer: Answer, id: &Id) -> Carried {
-        let cut = |why| Carried::Cut { last: None, why };
+    pub async fn carry(self, answer: UpstreamResponse, id: &RequestId) -> ForwardOutcome {
+        let cut = |why| ForwardOutcome::Cut { last: None, why };
         if answer.is_stream() {
             return self.carry_events(answer, id).await;
         }
@@ -54,22 +54,22 @@ impl Way<'_> {
             Ok(body) => body,
             Err(why) => return cut(why),
         };
-        if Peek::at(&body).is_some_and(|peek| peek.answers(id)) {
+        if PeekedMessage::at(&body).is_some_and(|peek| peek.answers(id)) {
             let kept = self.keeps.then(|| body.to_vec());
             self.say(body.to_vec()).await;
-            return Carried::Answered(kept);
+            return ForwardOutcome::Answered(kept);
         }
         if status.is_success() {
             let words = "the server's response does not match this request";
-            return cut(Trouble::new(Standing::Unknown, words));
+            return cut(UpstreamError::new(DeliveryStatus::Unknown, words));
         }
-        cut(Trouble::new(
-            Standing::Never,
+        cut(UpstreamError::new(
+            DeliveryStatus::Never,
             said(&headers, status.as_str(), &body),
         ))
     }
 
-    async fn carry_events(self, answer: Answer, id: &Id) -> Carried {
+    async fn carry_events(self, answer: UpstreamResponse, id: &RequestId) -> ForwardOutcome {
         let (mut events, _wire) = answer.events();
         let mut last = None;
         loop {
@@ -77,20 +77,20 @@ impl Way<'_> {
                 Ok(Some(event)) => event,
                 Ok(None) => {
                     let words = "the server ended the stream before the response";
-                    let why = Trouble::new(Standing::Unknown, words);
-                    return Carried::Cut { last, why };
+                    let why = UpstreamError::new(DeliveryStatus::Unknown, words);
+                    return ForwardOutcome::Cut { last, why };
                 }
-                Err(why) => return Carried::Cut { last, why },
+                Err(why) => return ForwardOutcome::Cut { last, why },
             };
             last = event.id.or(last);
             if event.data.is_empty() {
                 continue;
             }
-            let answers = Peek::at(&event.data).is_some_and(|peek| peek.answers(id));
+            let answers = PeekedMessage::at(&event.data).is_some_and(|peek| peek.answers(id));
             let kept = (answers && self.keeps).then(|| event.data.clone());
             self.say(event.data).await;
             if answers {
-                return Carried::Answered(kept);
+                return ForwardOutcome::Answered(kept);
             }
         }
     }
@@ -114,8 +114,8 @@ pub fn said(headers: &HeaderMap, status: &str, body: &[u8]) -> String {
 }
 
 /// Returns the error that the client gets for a request without a response.
-pub fn words(trouble: &Trouble, repeatable: bool) -> RpcError {
-    let unknown = trouble.standing == Standing::Unknown && !repeatable;
+pub fn words(trouble: &UpstreamError, repeatable: bool) -> RpcError {
+    let unknown = trouble.standing == DeliveryStatus::Unknown && !repeatable;
     let hint = if unknown {
         "; it is unknown whether the request was carried out: check before you repeat it"
     } else {

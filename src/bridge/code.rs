@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use gatewren_base::sys::{Secret, from_letters, meant_letters, to_letters};
-use gatewren_gate::http::{Pin, PinStart};
+use gatewren_gate::http::{Pin, PinPrefix};
 
 /// Letters of the secret: 60 bits.
 const SECRET: usize = 12;
@@ -24,7 +24,7 @@ pub struct PairingCode {
     /// The secret that the server exchanges for a token.
     pub secret: Secret,
     /// The start of the server's pin.
-    pub pin: PinStart,
+    pub pin: PinPrefix,
     letters: String,
 }
 
@@ -40,7 +40,7 @@ pub struct Invitation {
 impl PairingCode {
     /// Returns the code for a secret and a server's pin.
     pub fn new(secret: &Secret, pin: &Pin) -> Option<Self> {
-        let start = pin.bytes().get(..PinStart::SHORT).unwrap_or_default();
+        let start = pin.bytes().get(..PinPrefix::SHORT).unwrap_or_default();
         format!("{}{}", secret.expose(), to_letters(start))
             .parse()
             .ok()
@@ -61,9 +61,9 @@ impl PairingCode {
 
 /// The text is no code, or names no server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoCode;
+pub struct InvalidPairingCode;
 
-impl fmt::Display for NoCode {
+impl fmt::Display for InvalidPairingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "use CODE@HOST or CODE@HOST:PORT, with a code of 28 letters and digits, as `gatewren pair` prints it",
@@ -71,35 +71,35 @@ impl fmt::Display for NoCode {
     }
 }
 
-impl std::error::Error for NoCode {}
+impl std::error::Error for InvalidPairingCode {}
 
 impl FromStr for PairingCode {
-    type Err = NoCode;
+    type Err = InvalidPairingCode;
 
-    fn from_str(typed: &str) -> Result<Self, NoCode> {
+    fn from_str(typed: &str) -> Result<Self, InvalidPairingCode> {
         let letters: String = meant_letters(typed).take(SECRET + PIN + 1).collect();
         if letters.len() != SECRET + PIN {
-            return Err(NoCode);
+            return Err(InvalidPairingCode);
         }
-        let (secret, pin) = letters.split_at_checked(SECRET).ok_or(NoCode)?;
-        let pin = from_letters(pin).and_then(|start| PinStart::of(&start));
+        let (secret, pin) = letters.split_at_checked(SECRET).ok_or(InvalidPairingCode)?;
+        let pin = from_letters(pin).and_then(|start| PinPrefix::of(&start));
         Ok(Self {
             // The server rejects a mistyped secret.
             secret: Secret::new(secret),
-            pin: pin.ok_or(NoCode)?,
+            pin: pin.ok_or(InvalidPairingCode)?,
             letters,
         })
     }
 }
 
 impl FromStr for Invitation {
-    type Err = NoCode;
+    type Err = InvalidPairingCode;
 
-    fn from_str(text: &str) -> Result<Self, NoCode> {
-        let (code, host) = text.trim().rsplit_once('@').ok_or(NoCode)?;
+    fn from_str(text: &str) -> Result<Self, InvalidPairingCode> {
+        let (code, host) = text.trim().rsplit_once('@').ok_or(InvalidPairingCode)?;
         Ok(Self {
             code: code.parse()?,
-            host: with_port(host).ok_or(NoCode)?,
+            host: with_port(host).ok_or(InvalidPairingCode)?,
         })
     }
 }

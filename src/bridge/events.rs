@@ -6,7 +6,7 @@ use std::time::Duration;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
-use super::request_error::{Standing, Trouble};
+use super::request_error::{DeliveryStatus, UpstreamError};
 
 /// The largest message that is forwarded to the client; a larger one ends its stream.
 pub const MAX_MESSAGE: usize = 32 << 20;
@@ -16,7 +16,7 @@ const SILENT: Duration = Duration::from_mins(1);
 
 /// An event.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// Its id, if any.
     pub id: Option<String>,
     /// The server's reconnection delay.
@@ -26,12 +26,12 @@ pub struct Event {
 }
 
 /// A response body that is a stream of events.
-pub struct Events {
+pub struct SseReader {
     body: Incoming,
     reader: Reader,
 }
 
-impl Events {
+impl SseReader {
     /// Returns the events of a body.
     pub fn of(body: Incoming) -> Self {
         let reader = Reader::default();
@@ -39,8 +39,8 @@ impl Events {
     }
 
     /// Returns the next event; `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<Event>, Trouble> {
-        let broke = |words: String| Trouble::new(Standing::Unknown, words);
+    pub async fn next(&mut self) -> Result<Option<SseEvent>, UpstreamError> {
+        let broke = |words: String| UpstreamError::new(DeliveryStatus::Unknown, words);
         loop {
             if let Some(event) = self.reader.whole.pop_front() {
                 return Ok(Some(event));
@@ -68,8 +68,8 @@ impl Events {
 #[derive(Default)]
 struct Reader {
     line: Vec<u8>,
-    begun: Event,
-    whole: VecDeque<Event>,
+    begun: SseEvent,
+    whole: VecDeque<SseEvent>,
 }
 
 impl Reader {
@@ -98,7 +98,7 @@ impl Reader {
     fn end_line(&mut self, line: &[u8]) {
         if line.is_empty() {
             let event = std::mem::take(&mut self.begun);
-            if event != Event::default() {
+            if event != SseEvent::default() {
                 self.whole.push_back(event);
             }
             return;
@@ -135,7 +135,7 @@ mod tests {
         for piece in pieces {
             assert!(reader.read(piece.as_bytes()));
         }
-        let shown = |event: Event| {
+        let shown = |event: SseEvent| {
             let data = String::from_utf8(event.data).unwrap();
             let retry = event.retry.map(|retry| retry.as_millis());
             (event.id, retry.map(|ms| u64::try_from(ms).unwrap()), data)

@@ -8,7 +8,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use gatewren_wire::protocol::{Request, Tool, header_parameters};
+use gatewren_wire::protocol::{RpcRequest, ToolDefinition, header_parameters};
 
 /// The header with the protocol version of a request.
 pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -19,10 +19,10 @@ const MAX_MARKED: usize = 1024;
 
 /// The arguments that tools want repeated as `Mcp-Param-*`, by the tool's name. Most tools mark
 /// none.
-pub type Marked = HashMap<String, Vec<(String, Vec<String>)>>;
+pub type ParamHeaders = HashMap<String, Vec<(String, Vec<String>)>>;
 
 /// Returns the headers of a request.
-pub fn of(request: &Request, version: &str, marked: &Marked) -> HeaderMap {
+pub fn of(request: &RpcRequest, version: &str, marked: &ParamHeaders) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(VERSION, value(version));
     let method = HeaderName::from_static("mcp-method");
@@ -45,12 +45,12 @@ pub fn of(request: &Request, version: &str, marked: &Marked) -> HeaderMap {
     headers
 }
 
-fn repeat(headers: &mut HeaderMap, request: &Request, marks: &[(String, Vec<String>)]) {
+fn repeat(headers: &mut HeaderMap, request: &RpcRequest, marks: &[(String, Vec<String>)]) {
     let none = Map::new();
     let arguments = request.params.get("arguments").and_then(Value::as_object);
     for (suffix, path) in marks {
         let name = format!("mcp-param-{}", suffix.to_ascii_lowercase());
-        let text = match Tool::argument(arguments.unwrap_or(&none), path) {
+        let text = match ToolDefinition::argument(arguments.unwrap_or(&none), path) {
             Some(Value::String(text)) => text.clone(),
             Some(other @ (Value::Bool(_) | Value::Number(_))) => other.to_string(),
             _ => continue,
@@ -74,7 +74,7 @@ fn value(text: &str) -> HeaderValue {
 }
 
 /// Remembers which arguments a list of tools marks.
-pub fn learn(marked: &mut Marked, result: &str) {
+pub fn learn(marked: &mut ParamHeaders, result: &str) {
     #[derive(Deserialize)]
     struct List {
         tools: Vec<Listed>,
@@ -106,12 +106,13 @@ pub fn learn(marked: &mut Marked, result: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gatewren_wire::protocol::{Body, Message, decode_header_value, read};
+    use gatewren_wire::protocol::{RpcBody, RpcMessage, decode_header_value, read};
     use serde_json::json;
 
-    fn headers(method: &str, params: &Value, marked: &Marked) -> Vec<(String, String)> {
+    fn headers(method: &str, params: &Value, marked: &ParamHeaders) -> Vec<(String, String)> {
         let text = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let Ok(Body::Single(Message::Request(request))) = read(text.to_string().as_bytes()) else {
+        let Ok(RpcBody::Single(RpcMessage::Request(request))) = read(text.to_string().as_bytes())
+        else {
             panic!("no request");
         };
         let headers = of(&request, "2026-07-28", marked);
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_header_says_what_the_body_says() {
-        let none = Marked::new();
+        let none = ParamHeaders::new();
         let names = |method: &str, params: Value| {
             let found = headers(method, &params, &none).into_iter();
             let found = found.filter(|(name, _)| name == "mcp-name");
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn marked_arguments_are_repeated() {
-        let mut marked = Marked::new();
+        let mut marked = ParamHeaders::new();
         let schema = json!({"type": "object", "properties": {
             "region": {"type": "string", "x-mcp-header": "Region"},
             "n": {"type": "integer", "x-mcp-header": "N"}}});

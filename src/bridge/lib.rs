@@ -21,4 +21,4 @@ mod stream;
 pub use code::{Invitation, PairingCode, with_port};
 pub use pairing::{paired, usual_file};
 pub use run::run;
-pub use server::Server;
+pub use server::UpstreamServer;

@@ -8,10 +8,10 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::task::AbortHandle;
 
-use super::headers::{Marked, VERSION};
-use super::output::Output;
-use super::server::{Asking, Server};
-use gatewren_wire::protocol::{Id, Level};
+use super::headers::{ParamHeaders, VERSION};
+use super::output::ClientOutput;
+use super::server::{UpstreamRequest, UpstreamServer};
+use gatewren_wire::protocol::{LogSeverity, RequestId};
 
 /// How many resource subscriptions are renewed in a new session; the client must renew others
 /// itself.
@@ -21,24 +21,24 @@ pub const MAX_URIS: usize = 256;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// The shared state of the bridge.
-pub struct Link {
+pub struct BridgeState {
     /// The server.
-    pub server: Server,
+    pub server: UpstreamServer,
     /// The client.
-    pub output: Output,
+    pub output: ClientOutput,
     /// Held while the session is renewed: one task renews it, the others wait.
     pub renewing: tokio::sync::Mutex<()>,
-    session: Mutex<Session>,
+    session: Mutex<BridgeSession>,
     /// Messages of the client that a new session must receive as well.
-    kept: Mutex<Kept>,
+    kept: Mutex<SessionSetup>,
     /// Requests that the client may cancel.
-    under_way: Mutex<HashMap<Id, UnderWay>>,
+    under_way: Mutex<HashMap<RequestId, ForwardedRequest>>,
     /// Arguments that tools want repeated in headers.
-    pub marked: Mutex<Marked>,
+    pub marked: Mutex<ParamHeaders>,
 }
 
 /// A request that the client may cancel.
-pub struct UnderWay {
+pub struct ForwardedRequest {
     /// Whether it is stateless: closing its stream tells the server that it was cancelled.
     pub alone: bool,
     /// The task that forwards it.
@@ -47,7 +47,7 @@ pub struct UnderWay {
 
 /// The session with the server.
 #[derive(Debug, Clone, Default)]
-pub struct Session {
+pub struct BridgeSession {
     /// The number of sessions so far.
     pub number: u64,
     /// The session id; `None` before the session begins, and if the server keeps no sessions.
@@ -58,18 +58,18 @@ pub struct Session {
 
 /// What a new session must be sent again.
 #[derive(Debug, Clone, Default)]
-pub struct Kept {
+pub struct SessionSetup {
     /// The client's `initialize` request and its id.
-    pub hello: Option<(Id, Bytes)>,
+    pub hello: Option<(RequestId, Bytes)>,
     /// The minimum level of log messages that the client set.
-    pub level: Option<Level>,
+    pub level: Option<LogSeverity>,
     /// The resources that the client has subscribed to.
     pub uris: BTreeSet<String>,
 }
 
-impl Link {
+impl BridgeState {
     /// Returns the state of a bridge between a server and a client.
-    pub fn new(server: Server, output: Output) -> Self {
+    pub fn new(server: UpstreamServer, output: ClientOutput) -> Self {
         Self {
             server,
             output,
@@ -82,7 +82,7 @@ impl Link {
     }
 
     /// Returns the current session.
-    pub fn session(&self) -> Session {
+    pub fn session(&self) -> BridgeSession {
         lock(&self.session).clone()
     }
 
@@ -99,29 +99,29 @@ impl Link {
     }
 
     /// Returns the client's messages that a new session needs.
-    pub fn kept(&self) -> MutexGuard<'_, Kept> {
+    pub fn kept(&self) -> MutexGuard<'_, SessionSetup> {
         lock(&self.kept)
     }
 
     /// Registers a request.
-    pub fn began(&self, id: Id, request: UnderWay) {
+    pub fn began(&self, id: RequestId, request: ForwardedRequest) {
         lock(&self.under_way).insert(id, request);
     }
 
     /// Removes a request.
-    pub fn ended(&self, id: &Id) -> Option<UnderWay> {
+    pub fn ended(&self, id: &RequestId) -> Option<ForwardedRequest> {
         lock(&self.under_way).remove(id)
     }
 
     /// Whether a request with this id is in flight.
-    pub fn has(&self, id: &Id) -> bool {
+    pub fn has(&self, id: &RequestId) -> bool {
         lock(&self.under_way).contains_key(id)
     }
 }
 
-impl Session {
+impl BridgeSession {
     /// Returns an HTTP request in this session.
-    pub fn asking(&self, method: Method, body: Bytes, repeatable: bool) -> Asking {
+    pub fn asking(&self, method: Method, body: Bytes, repeatable: bool) -> UpstreamRequest {
         let mut headers = HeaderMap::new();
         if let Some(id) = &self.id {
             headers.insert(SESSION, id.clone());
@@ -130,7 +130,7 @@ impl Session {
         if let Some(Ok(version)) = version {
             headers.insert(VERSION, version);
         }
-        Asking {
+        UpstreamRequest {
             method,
             headers,
             body,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::answer::{said, words};
-use super::link::Link;
-use super::peek::Peek;
-use super::request_error::{Standing, Trouble};
-use super::server::{Answer, Asking, FIRST_PAUSE};
+use super::link::BridgeState;
+use super::peek::PeekedMessage;
+use super::request_error::{DeliveryStatus, UpstreamError};
+use super::server::{FIRST_PAUSE, UpstreamRequest, UpstreamResponse};
 use super::stream::LONGEST;
-use gatewren_wire::protocol::{Id, Request};
+use gatewren_wire::protocol::{RequestId, RpcRequest};
 
 /// The notification that states what a subscription covers.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -20,13 +20,13 @@ enum End {
     /// It may be reopened.
     Open,
     /// The server rejected it.
-    Refused(Trouble),
+    Refused(UpstreamError),
     /// The server responded with an error.
     Answered,
 }
 
 /// Listens until the client cancels it or the server rejects it.
-pub async fn listen(link: Arc<Link>, request: Request, asking: Asking) {
+pub async fn listen(link: Arc<BridgeState>, request: RpcRequest, asking: UpstreamRequest) {
     let mut pause = FIRST_PAUSE;
     let mut acknowledged = false;
     loop {
@@ -42,7 +42,7 @@ pub async fn listen(link: Arc<Link>, request: Request, asking: Asking) {
                 hear(&link, &request.id, answer, &mut acknowledged).await
             }
             Ok(answer) => refused(&link, &request.id, answer).await,
-            Err(trouble) if acknowledged && trouble.standing != Standing::Never => End::Open,
+            Err(trouble) if acknowledged && trouble.standing != DeliveryStatus::Never => End::Open,
             Err(trouble) => End::Refused(trouble),
         };
         match end {
@@ -61,10 +61,15 @@ pub async fn listen(link: Arc<Link>, request: Request, asking: Asking) {
 /// Forwards messages. A second acknowledgement is not forwarded: the client is notified of what may
 /// have changed instead. The response that a stopping server sends is not forwarded either: the
 /// subscription is reopened.
-async fn hear(link: &Link, id: &Id, answer: Answer, acknowledged: &mut bool) -> End {
+async fn hear(
+    link: &BridgeState,
+    id: &RequestId,
+    answer: UpstreamResponse,
+    acknowledged: &mut bool,
+) -> End {
     let (mut events, _wire) = answer.events();
     while let Ok(Some(event)) = events.next().await {
-        let Some(peek) = Peek::at(&event.data) else {
+        let Some(peek) = PeekedMessage::at(&event.data) else {
             continue;
         };
         if peek.answers(id) {
@@ -87,7 +92,7 @@ async fn hear(link: &Link, id: &Id, answer: Answer, acknowledged: &mut bool) -> 
 }
 
 /// Notifies the client: what it subscribed to may have changed while the stream was closed.
-async fn tell(link: &Link, id: &Id, granted: Value) {
+async fn tell(link: &BridgeState, id: &RequestId, granted: Value) {
     let granted = granted.get("notifications").cloned().unwrap_or_default();
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
     for list in ["tools", "prompts", "resources"] {
@@ -108,12 +113,12 @@ async fn tell(link: &Link, id: &Id, granted: Value) {
     }
 }
 
-async fn refused(link: &Link, id: &Id, answer: Answer) -> End {
+async fn refused(link: &BridgeState, id: &RequestId, answer: UpstreamResponse) -> End {
     let (status, headers) = (answer.status, answer.headers.clone());
     let Ok(body) = link.server.whole(answer).await else {
         return End::Open;
     };
-    if Peek::at(&body).is_some_and(|peek| peek.answers(id)) {
+    if PeekedMessage::at(&body).is_some_and(|peek| peek.answers(id)) {
         link.output.say(body.to_vec()).await;
         return End::Answered;
     }
@@ -121,5 +126,5 @@ async fn refused(link: &Link, id: &Id, answer: Answer) -> End {
         return End::Open;
     }
     let words = said(&headers, status.as_str(), &body);
-    End::Refused(Trouble::new(Standing::Never, words))
+    End::Refused(UpstreamError::new(DeliveryStatus::Never, words))
 }

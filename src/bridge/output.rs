@@ -4,16 +4,16 @@ use serde_json::Value;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
-use gatewren_wire::protocol::{Id, Response, RpcError, code};
+use gatewren_wire::protocol::{RequestId, RpcError, RpcResponse, code};
 
 /// Queue length for a slow reader. When the queue is full, the server's streams are not read.
 const QUEUED: usize = 16;
 
 /// A queue of messages for the client.
 #[derive(Clone)]
-pub struct Output(mpsc::Sender<Vec<u8>>);
+pub struct ClientOutput(mpsc::Sender<Vec<u8>>);
 
-impl Output {
+impl ClientOutput {
     /// Returns an output and the receiver of its lines.
     pub fn new() -> (Self, mpsc::Receiver<Vec<u8>>) {
         let (sender, lines) = mpsc::channel(QUEUED);
@@ -39,14 +39,14 @@ impl Output {
     }
 
     /// Rejects a request with an internal error.
-    pub async fn fail(&self, id: &Id, words: &str) {
+    pub async fn fail(&self, id: &RequestId, words: &str) {
         let error = RpcError::new(code::INTERNAL, words.to_owned());
         self.reject(Some(id), &error).await;
     }
 
     /// Rejects a message that cannot be forwarded.
-    pub async fn reject(&self, id: Option<&Id>, error: &RpcError) {
-        self.say(Response::write::<()>(id, Err(error))).await;
+    pub async fn reject(&self, id: Option<&RequestId>, error: &RpcError) {
+        self.say(RpcResponse::write::<()>(id, Err(error))).await;
     }
 
     /// Waits until the client no longer reads.

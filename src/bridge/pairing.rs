@@ -17,7 +17,7 @@ use serde_json::json;
 use super::answer::said;
 use super::code::Invitation;
 use gatewren_base::sys::{Secret, files};
-use gatewren_gate::http::{Known, Pin, Remote};
+use gatewren_gate::http::{Pin, RemoteServer, ServerVerification};
 
 /// The largest token file, and the largest response to a code.
 const MAX_BYTES: usize = 16 << 10;
@@ -26,7 +26,7 @@ const MAX_BYTES: usize = 16 << 10;
 const WITHIN: Duration = Duration::from_secs(20);
 
 /// The result of a pairing: where the server is, and the credentials for it.
-pub struct Paired {
+pub struct PairedServer {
     /// The URL of the MCP endpoint.
     pub url: String,
     /// The pin that authenticates the server.
@@ -68,12 +68,12 @@ pub fn usual_file(invitation: &Invitation) -> Result<PathBuf, String> {
 }
 
 /// Returns the token for this code: the stored one, or a new one from the server.
-pub async fn paired(invitation: &Invitation, file: &Path) -> Result<Paired, String> {
+pub async fn paired(invitation: &Invitation, file: &Path) -> Result<PairedServer, String> {
     let code_sha256 = hash(invitation.code.letters());
     let kept = kept(file)?;
     if let Some(kept) = kept.filter(|kept| kept.code_sha256 == code_sha256) {
         let pin = kept.pin.parse();
-        return Ok(Paired {
+        return Ok(PairedServer {
             pin: pin.map_err(|e| format!("{} is damaged: {e}", file.display()))?,
             url: kept.url,
             token: Secret::new(kept.token),
@@ -99,7 +99,7 @@ pub async fn paired(invitation: &Invitation, file: &Path) -> Result<Paired, Stri
     };
     let text = serde_json::to_vec(&kept).map_err(|e| e.to_string())?;
     files::write_private(file, &text).map_err(|e| e.to_string())?;
-    Ok(Paired {
+    Ok(PairedServer {
         url: kept.url,
         pin,
         token: Secret::new(kept.token),
@@ -129,8 +129,8 @@ fn kept(file: &Path) -> Result<Option<Kept>, String> {
 /// Sends the code to the server only after the TLS handshake has proved the server's key.
 async fn redeemed(invitation: &Invitation) -> Result<Answer, String> {
     let address = format!("https://{}/pair", invitation.host);
-    let known = Known::ByPin(invitation.code.pin);
-    let remote = Remote::new(&address, known).map_err(|e| e.to_string())?;
+    let known = ServerVerification::ByPin(invitation.code.pin);
+    let remote = RemoteServer::new(&address, known).map_err(|e| e.to_string())?;
     let mut wire = remote.connect().await.map_err(|e| e.to_string())?;
     let body = json!({ "code": invitation.code.secret.expose() });
     let mut request = Request::new(Full::new(Bytes::from(body.to_string())));

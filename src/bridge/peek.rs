@@ -3,14 +3,14 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use gatewren_wire::protocol::Id;
+use gatewren_wire::protocol::RequestId;
 
 /// The parsed parts.
 #[derive(Deserialize)]
-pub struct Peek<'a> {
+pub struct PeekedMessage<'a> {
     /// The id, if it is valid.
     #[serde(default)]
-    pub id: Option<Id>,
+    pub id: Option<RequestId>,
     /// The method, if it is not a response.
     #[serde(default)]
     pub method: Option<String>,
@@ -25,14 +25,14 @@ pub struct Peek<'a> {
     pub error: Option<&'a RawValue>,
 }
 
-impl<'a> Peek<'a> {
+impl<'a> PeekedMessage<'a> {
     /// Parses a message; `None` if it is not such an object.
     pub fn at(message: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(message).ok()
     }
 
     /// Whether it is the response to this request.
-    pub fn answers(&self, id: &Id) -> bool {
+    pub fn answers(&self, id: &RequestId) -> bool {
         self.method.is_none()
             && (self.result.is_some() || self.error.is_some())
             && self.id.as_ref() == Some(id)

@@ -5,11 +5,11 @@ use hyper::{HeaderMap, Method};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{Carried, Way, said};
-use super::link::{Kept, Link, Session};
-use super::peek::Peek;
-use super::request_error::{Standing, Trouble};
-use gatewren_wire::protocol::Id;
+use super::answer::{ForwardOutcome, ResponseRoute, said};
+use super::link::{BridgeSession, BridgeState, SessionSetup};
+use super::peek::PeekedMessage;
+use super::request_error::{DeliveryStatus, UpstreamError};
+use gatewren_wire::protocol::RequestId;
 
 /// The parts of the `initialize` result that the bridge needs.
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ struct Hello {
 }
 
 /// Replaces the session with this number by a new one, unless another task has already done so.
-pub async fn renew(link: &Link, number: u64) -> Result<(), Trouble> {
+pub async fn renew(link: &BridgeState, number: u64) -> Result<(), UpstreamError> {
     let _one = link.renewing.lock().await;
     let old = link.session();
     if old.number != number {
@@ -30,13 +30,13 @@ pub async fn renew(link: &Link, number: u64) -> Result<(), Trouble> {
     let kept = link.kept().clone();
     let Some((id, hello)) = kept.hello.clone() else {
         let words = "the server does not know this session, and the client did not initialize one";
-        return Err(Trouble::new(Standing::Never, words));
+        return Err(UpstreamError::new(DeliveryStatus::Never, words));
     };
     tracing::info!("the server has ended the session; starting a new one");
     let (headers, answer) = greet(link, &id, hello).await?;
     let agreed = agreed(&answer).ok_or_else(|| {
         let words = "the server did not start a new session; restart the client";
-        Trouble::new(Standing::Never, words)
+        UpstreamError::new(DeliveryStatus::Never, words)
     })?;
     if old
         .version
@@ -44,7 +44,7 @@ pub async fn renew(link: &Link, number: u64) -> Result<(), Trouble> {
         .is_some_and(|old| old != agreed.version)
     {
         let words = "the server now uses another MCP version; restart the client";
-        return Err(Trouble::new(Standing::Never, words));
+        return Err(UpstreamError::new(DeliveryStatus::Never, words));
     }
     link.begin_session(&headers);
     link.agree(agreed.version);
@@ -54,23 +54,27 @@ pub async fn renew(link: &Link, number: u64) -> Result<(), Trouble> {
 }
 
 /// Repeats the client's `initialize`. Returns the headers and the response.
-async fn greet(link: &Link, id: &Id, hello: Bytes) -> Result<(HeaderMap, Vec<u8>), Trouble> {
-    let asking = Session::default().asking(Method::POST, hello, true);
+async fn greet(
+    link: &BridgeState,
+    id: &RequestId,
+    hello: Bytes,
+) -> Result<(HeaderMap, Vec<u8>), UpstreamError> {
+    let asking = BridgeSession::default().asking(Method::POST, hello, true);
     let answer = link.server.ask(&asking).await?;
     let headers = answer.headers.clone();
-    let way = Way {
+    let way = ResponseRoute {
         server: &link.server,
         output: None,
         keeps: true,
     };
     match way.carry(answer, id).await {
-        Carried::Answered(answer) => Ok((headers, answer.unwrap_or_default())),
-        Carried::Cut { why, .. } => Err(why),
+        ForwardOutcome::Answered(answer) => Ok((headers, answer.unwrap_or_default())),
+        ForwardOutcome::Cut { why, .. } => Err(why),
     }
 }
 
 fn agreed(answer: &[u8]) -> Option<Hello> {
-    let result = Peek::at(answer)?.result?;
+    let result = PeekedMessage::at(answer)?.result?;
     serde_json::from_str(result.get()).ok()
 }
 
@@ -80,7 +84,7 @@ pub fn version_in(answer: &[u8]) -> Option<String> {
 }
 
 /// Repeats the client's log level and subscriptions in the new session.
-async fn tell_server(link: &Link, kept: &Kept) -> Result<(), Trouble> {
+async fn tell_server(link: &BridgeState, kept: &SessionSetup) -> Result<(), UpstreamError> {
     let mut messages = vec![json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })];
     let mut ask = |method: &str, params: Value| {
         let id = format!("gatewren-bridge-{}", messages.len());
@@ -108,7 +112,7 @@ async fn tell_server(link: &Link, kept: &Kept) -> Result<(), Trouble> {
 }
 
 /// Notifies the client of what may have changed while there was no session.
-async fn tell_client(link: &Link, kept: &Kept, capabilities: &Value) {
+async fn tell_client(link: &BridgeState, kept: &SessionSetup, capabilities: &Value) {
     for list in ["tools", "prompts", "resources"] {
         let tells = capabilities.pointer(&format!("/{list}/listChanged"));
         if tells == Some(&Value::Bool(true)) {

@@ -1,19 +1,19 @@
 //! Why a request has no response, and whether the server may have received it.
 
-use gatewren_gate::http::WireError;
+use gatewren_gate::http::RemoteConnectionError;
 
 /// Why there is no response.
 #[derive(Debug, Clone)]
-pub struct Trouble {
+pub struct UpstreamError {
     /// What went wrong and what to do.
     pub words: String,
     /// Whether a retry can help.
-    pub standing: Standing,
+    pub standing: DeliveryStatus,
 }
 
 /// Whether the server received the request, and whether a retry can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum DeliveryStatus {
     /// The server did not receive it, and may be reachable again soon.
     Away,
     /// The server may have received the request and carried it out.
@@ -22,9 +22,9 @@ pub enum Standing {
     Never,
 }
 
-impl Trouble {
+impl UpstreamError {
     /// Returns an error of this kind.
-    pub fn new(standing: Standing, words: impl Into<String>) -> Self {
+    pub fn new(standing: DeliveryStatus, words: impl Into<String>) -> Self {
         let words = words.into();
         Self { words, standing }
     }
@@ -32,19 +32,21 @@ impl Trouble {
     /// Whether a retry is useful and safe.
     pub fn may_pass(&self, repeatable: bool) -> bool {
         match self.standing {
-            Standing::Away => true,
-            Standing::Unknown => repeatable,
-            Standing::Never => false,
+            DeliveryStatus::Away => true,
+            DeliveryStatus::Unknown => repeatable,
+            DeliveryStatus::Never => false,
         }
     }
 }
 
-impl From<WireError> for Trouble {
-    fn from(cause: WireError) -> Self {
+impl From<RemoteConnectionError> for UpstreamError {
+    fn from(cause: RemoteConnectionError) -> Self {
         let standing = match &cause {
-            WireError::Away(_) => Standing::Away,
-            WireError::Broken(_) => Standing::Unknown,
-            WireError::Stranger(_) | WireError::Address(_) => Standing::Never,
+            RemoteConnectionError::Away(_) => DeliveryStatus::Away,
+            RemoteConnectionError::Broken(_) => DeliveryStatus::Unknown,
+            RemoteConnectionError::Stranger(_) | RemoteConnectionError::Address(_) => {
+                DeliveryStatus::Never
+            }
         };
         Self::new(standing, cause.to_string())
     }

@@ -10,13 +10,13 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::link::{Link, UnderWay};
-use super::output::{Output, write_all};
-use super::server::Server;
+use super::link::{BridgeState, ForwardedRequest};
+use super::output::{ClientOutput, write_all};
+use super::server::UpstreamServer;
 use super::{listen, stateful, stateless, stream};
-use gatewren_base::sys::{Lines, TooLong};
+use gatewren_base::sys::{LineReader, LineTooLong};
 use gatewren_wire::protocol::{
-    Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, read,
+    IncomingNotification, RequestId, RequestMeta, RpcBody, RpcError, RpcMessage, RpcRequest, read,
 };
 
 /// The longest message of the client; a longer one is answered with an error.
@@ -34,20 +34,20 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// The timeout for ending the session, and for writing the last lines.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-type Line = Result<Vec<u8>, TooLong>;
+type Line = Result<Vec<u8>, LineTooLong>;
 
 /// Serves one client until it closes its side.
 pub async fn run(
-    server: Server,
+    server: UpstreamServer,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) {
-    let (said, lines) = Output::new();
+    let (said, lines) = ClientOutput::new();
     let writing = tokio::spawn(write_all(output, lines));
     let (sender, mut arrivals) = mpsc::channel(QUEUED);
     let reading = tokio::spawn(read_all(input, sender));
     let mut bridge = Bridge {
-        link: Arc::new(Link::new(server, said.clone())),
+        link: Arc::new(BridgeState::new(server, said.clone())),
         requests: JoinSet::new(),
         streams: JoinSet::new(),
         listens: false,
@@ -70,7 +70,7 @@ pub async fn run(
 }
 
 async fn read_all(input: impl AsyncRead + Unpin, sender: mpsc::Sender<Line>) {
-    let mut lines = Lines::new(BufReader::new(input), LONGEST);
+    let mut lines = LineReader::new(BufReader::new(input), LONGEST);
     loop {
         let line = match lines.next().await {
             Ok(Some(Ok(line))) if line.trim_ascii().is_empty() => continue,
@@ -86,7 +86,7 @@ async fn read_all(input: impl AsyncRead + Unpin, sender: mpsc::Sender<Line>) {
 
 /// Forwards the client's messages.
 struct Bridge {
-    link: Arc<Link>,
+    link: Arc<BridgeState>,
     /// Requests that the client waits for.
     requests: JoinSet<()>,
     /// Long-lived streams.
@@ -103,10 +103,10 @@ impl Bridge {
         };
         let line = Bytes::from(line);
         match read(&line) {
-            Ok(Body::Single(Message::Request(request))) => self.request(request, line).await,
-            Ok(Body::Single(Message::Notification(note))) => self.note(&note, line).await,
-            Ok(Body::Single(Message::Response(_))) => self.post(line),
-            Ok(Body::Batch(_)) => {
+            Ok(RpcBody::Single(RpcMessage::Request(request))) => self.request(request, line).await,
+            Ok(RpcBody::Single(RpcMessage::Notification(note))) => self.note(&note, line).await,
+            Ok(RpcBody::Single(RpcMessage::Response(_))) => self.post(line),
+            Ok(RpcBody::Batch(_)) => {
                 let words = "batches are not supported; send one message a line";
                 self.reject(None, RpcError::invalid_request(words)).await;
             }
@@ -114,11 +114,11 @@ impl Bridge {
         }
     }
 
-    async fn reject(&self, id: Option<&Id>, error: RpcError) {
+    async fn reject(&self, id: Option<&RequestId>, error: RpcError) {
         self.link.output.reject(id, &error).await;
     }
 
-    async fn request(&mut self, request: Request, body: Bytes) {
+    async fn request(&mut self, request: RpcRequest, body: Bytes) {
         let id = request.id.clone();
         let link = self.link.clone();
         if self.requests.len() + self.streams.len() >= MAX_UNDER_WAY {
@@ -158,7 +158,7 @@ impl Bridge {
         };
         if may_end {
             let alone = version.is_some();
-            link.began(id, UnderWay { alone, carrier });
+            link.began(id, ForwardedRequest { alone, carrier });
         }
     }
 
@@ -166,11 +166,11 @@ impl Bridge {
         match &*note.method {
             "notifications/cancelled" => {
                 let id = note.params.get("requestId").cloned();
-                let id: Option<Id> = id.and_then(|id| serde_json::from_value(id).ok());
+                let id: Option<RequestId> = id.and_then(|id| serde_json::from_value(id).ok());
                 match id.and_then(|id| self.link.ended(&id)) {
                     // Closing its stream tells the server that it was cancelled.
-                    Some(UnderWay { alone, carrier }) if alone => carrier.abort(),
-                    Some(UnderWay { carrier, .. }) => {
+                    Some(ForwardedRequest { alone, carrier }) if alone => carrier.abort(),
+                    Some(ForwardedRequest { carrier, .. }) => {
                         // The server gets the notification. The client gets nothing more for this
                         // request, not even an error about the ended stream.
                         carrier.abort();

@@ -10,10 +10,10 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue,
 use hyper::{Method, Request, StatusCode};
 use tokio::time::Instant;
 
-use super::events::{Events, MAX_MESSAGE};
-use super::request_error::{Standing, Trouble};
+use super::events::{MAX_MESSAGE, SseReader};
+use super::request_error::{DeliveryStatus, UpstreamError};
 use gatewren_base::sys::Secret;
-use gatewren_gate::http::{Remote, Wire};
+use gatewren_gate::http::{RemoteConnection, RemoteServer};
 
 /// The maximum number of idle connections; a further one is closed.
 const MAX_FREE: usize = 4;
@@ -28,17 +28,17 @@ pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// The server and the token to access it.
-pub struct Server {
-    remote: Remote,
+pub struct UpstreamServer {
+    remote: RemoteServer,
     bearer: HeaderValue,
     /// How long a request waits while the server is unreachable before it is answered with an
     /// error.
     patience: Duration,
-    free: Mutex<Vec<(Instant, Wire)>>,
+    free: Mutex<Vec<(Instant, RemoteConnection)>>,
 }
 
 /// An HTTP request.
-pub struct Asking {
+pub struct UpstreamRequest {
     /// POST, GET or DELETE.
     pub method: Method,
     /// Headers of this request.
@@ -50,21 +50,29 @@ pub struct Asking {
 }
 
 /// The server's response.
-pub struct Answer {
+pub struct UpstreamResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
     body: Incoming,
-    wire: Wire,
+    wire: RemoteConnection,
 }
 
-impl Server {
+impl UpstreamServer {
     /// Returns the server, accessed with this token.
-    pub fn new(remote: Remote, token: &Secret, patience: Duration) -> Result<Self, Trouble> {
+    pub fn new(
+        remote: RemoteServer,
+        token: &Secret,
+        patience: Duration,
+    ) -> Result<Self, UpstreamError> {
         let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
-        let mut bearer = bearer
-            .map_err(|_| Trouble::new(Standing::Never, "the token contains invalid characters"))?;
+        let mut bearer = bearer.map_err(|_| {
+            UpstreamError::new(
+                DeliveryStatus::Never,
+                "the token contains invalid characters",
+            )
+        })?;
         bearer.set_sensitive(true);
         Ok(Self {
             remote,
@@ -75,7 +83,7 @@ impl Server {
     }
 
     /// Sends a request and retries as long as that is useful and safe.
-    pub async fn ask(&self, asking: &Asking) -> Result<Answer, Trouble> {
+    pub async fn ask(&self, asking: &UpstreamRequest) -> Result<UpstreamResponse, UpstreamError> {
         let until = Instant::now() + self.patience;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -100,7 +108,7 @@ impl Server {
     }
 
     /// Sends a request once.
-    pub async fn once(&self, asking: &Asking) -> Result<Answer, Trouble> {
+    pub async fn once(&self, asking: &UpstreamRequest) -> Result<UpstreamResponse, UpstreamError> {
         let mut wire = match self.take_free() {
             Some(wire) => wire,
             None => self.remote.connect().await?,
@@ -121,7 +129,7 @@ impl Server {
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         self.remote.address(&mut request);
         let (head, body) = wire.ask(request).await?.into_parts();
-        Ok(Answer {
+        Ok(UpstreamResponse {
             status: head.status,
             headers: head.headers,
             body,
@@ -130,11 +138,11 @@ impl Server {
     }
 
     /// Returns the whole body of a response; its connection becomes idle.
-    pub async fn whole(&self, answer: Answer) -> Result<Bytes, Trouble> {
+    pub async fn whole(&self, answer: UpstreamResponse) -> Result<Bytes, UpstreamError> {
         let body = Limited::new(answer.body, MAX_MESSAGE).collect().await;
         let body = body.map_err(|cause| {
             let words = format!("the server's response is incomplete or too large: {cause}");
-            Trouble::new(Standing::Unknown, words)
+            UpstreamError::new(DeliveryStatus::Unknown, words)
         })?;
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if free.len() < MAX_FREE {
@@ -143,7 +151,7 @@ impl Server {
         Ok(body.to_bytes())
     }
 
-    fn take_free(&self) -> Option<Wire> {
+    fn take_free(&self) -> Option<RemoteConnection> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((since, wire)) = free.pop() {
             if since.elapsed() < FREE_FOR && wire.is_free() {
@@ -154,7 +162,7 @@ impl Server {
     }
 }
 
-impl Answer {
+impl UpstreamResponse {
     /// Whether it is a stream of events.
     pub fn is_stream(&self) -> bool {
         let media = self.headers.get(CONTENT_TYPE);
@@ -163,8 +171,8 @@ impl Answer {
     }
 
     /// Returns its events; the connection ends with them.
-    pub fn events(self) -> (Events, Wire) {
-        (Events::of(self.body), self.wire)
+    pub fn events(self) -> (SseReader, RemoteConnection) {
+        (SseReader::of(self.body), self.wire)
     }
 
     /// Returns the server's `Retry-After` for this request.

@@ -8,12 +8,12 @@ use hyper::{Method, StatusCode};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::answer::{Carried, Way, is_repeatable, said, words};
-use super::link::{Link, MAX_URIS, Session};
+use super::answer::{ForwardOutcome, ResponseRoute, is_repeatable, said, words};
+use super::link::{BridgeSession, BridgeState, MAX_URIS};
 use super::renew::{renew, version_in};
-use super::request_error::{Standing, Trouble};
-use super::server::{Answer, FIRST_PAUSE};
-use gatewren_wire::protocol::{Level, Request};
+use super::request_error::{DeliveryStatus, UpstreamError};
+use super::server::{FIRST_PAUSE, UpstreamResponse};
+use gatewren_wire::protocol::{LogSeverity, RpcRequest};
 
 /// The header that names the last event when a stream is resumed.
 pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -22,7 +22,7 @@ pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const MAX_RESUMED: u32 = 8;
 
 /// Forwards a request and its response.
-pub async fn carry(link: Arc<Link>, request: Request, body: Bytes) {
+pub async fn carry(link: Arc<BridgeState>, request: RpcRequest, body: Bytes) {
     let repeatable = is_repeatable(&request.method);
     if let Err(trouble) = carried(&link, &request, &body, repeatable).await {
         let error = words(&trouble, repeatable);
@@ -31,17 +31,17 @@ pub async fn carry(link: Arc<Link>, request: Request, body: Bytes) {
 }
 
 async fn carried(
-    link: &Link,
-    request: &Request,
+    link: &BridgeState,
+    request: &RpcRequest,
     body: &Bytes,
     repeatable: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), UpstreamError> {
     let begins = request.method == "initialize";
     let mut tries = 0;
     loop {
         tries += 1;
         let session = if begins {
-            Session::default()
+            BridgeSession::default()
         } else {
             link.session()
         };
@@ -78,13 +78,13 @@ async fn carried(
 
 /// Delivers the response, over several connections if needed.
 async fn brought(
-    link: &Link,
-    session: &Session,
-    request: &Request,
-    answer: Answer,
-) -> Result<Option<Vec<u8>>, Trouble> {
+    link: &BridgeState,
+    session: &BridgeSession,
+    request: &RpcRequest,
+    answer: UpstreamResponse,
+) -> Result<Option<Vec<u8>>, UpstreamError> {
     let begins = request.method == "initialize";
-    let way = Way {
+    let way = ResponseRoute {
         server: &link.server,
         output: (!begins).then_some(&link.output),
         keeps: begins,
@@ -94,8 +94,8 @@ async fn brought(
     let mut resumed = 0;
     loop {
         let (last, why) = match way.carry(answer, &request.id).await {
-            Carried::Answered(kept) => return Ok(kept),
-            Carried::Cut { last, why } => (last, why),
+            ForwardOutcome::Answered(kept) => return Ok(kept),
+            ForwardOutcome::Cut { last, why } => (last, why),
         };
         if last.is_some() && last != seen {
             resumed = 0;
@@ -115,13 +115,13 @@ async fn brought(
         if !answer.is_stream() {
             // The server no longer has the stream, and with it the call. The call was started; its
             // result is unknown.
-            return Err(Trouble::new(Standing::Unknown, why.words));
+            return Err(UpstreamError::new(DeliveryStatus::Unknown, why.words));
         }
     }
 }
 
 /// Remembers what a new session must be sent again.
-fn keep(link: &Link, request: &Request) {
+fn keep(link: &BridgeState, request: &RpcRequest) {
     let text = |name: &str| request.params.get(name).and_then(Value::as_str);
     let mut kept = link.kept();
     match &*request.method {
@@ -134,7 +134,8 @@ fn keep(link: &Link, request: &Request) {
         }
         "logging/setLevel" => {
             let level = request.params.get("level").cloned();
-            let level: Option<Level> = level.and_then(|level| serde_json::from_value(level).ok());
+            let level: Option<LogSeverity> =
+                level.and_then(|level| serde_json::from_value(level).ok());
             kept.level = level.or(kept.level);
         }
         _ => {}
@@ -143,7 +144,7 @@ fn keep(link: &Link, request: &Request) {
 
 /// Forwards a message that needs no response: a notification, or the client's response to the
 /// server.
-pub async fn carry_note(link: &Link, body: Bytes) {
+pub async fn carry_note(link: &BridgeState, body: Bytes) {
     let begun = Instant::now();
     for _ in 0..2 {
         let session = link.session();

@@ -5,16 +5,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::Method;
 
-use super::answer::{Carried, Way, is_repeatable, words};
+use super::answer::{ForwardOutcome, ResponseRoute, is_repeatable, words};
 use super::headers::{learn, of as headers_of};
-use super::link::{Link, lock};
-use super::peek::Peek;
-use super::server::Asking;
-use gatewren_wire::protocol::Request;
+use super::link::{BridgeState, lock};
+use super::peek::PeekedMessage;
+use super::server::UpstreamRequest;
+use gatewren_wire::protocol::RpcRequest;
 
 /// Returns the HTTP request for a message.
-pub fn asking(link: &Link, request: &Request, version: &str, body: Bytes) -> Asking {
-    Asking {
+pub fn asking(
+    link: &BridgeState,
+    request: &RpcRequest,
+    version: &str,
+    body: Bytes,
+) -> UpstreamRequest {
+    UpstreamRequest {
         method: Method::POST,
         headers: headers_of(request, version, &lock(&link.marked)),
         body,
@@ -24,9 +29,9 @@ pub fn asking(link: &Link, request: &Request, version: &str, body: Bytes) -> Ask
 
 /// Forwards a request and its response. A repeatable request is retried once when its response
 /// breaks off.
-pub async fn carry(link: Arc<Link>, request: Request, asking: Asking) {
+pub async fn carry(link: Arc<BridgeState>, request: RpcRequest, asking: UpstreamRequest) {
     let lists = request.method == "tools/list";
-    let way = Way {
+    let way = ResponseRoute {
         server: &link.server,
         output: Some(&link.output),
         keeps: lists,
@@ -39,15 +44,17 @@ pub async fn carry(link: Arc<Link>, request: Request, asking: Asking) {
             Err(trouble) => break trouble,
         };
         match way.carry(answer, &request.id).await {
-            Carried::Answered(kept) => {
-                let result = kept.as_deref().and_then(Peek::at);
+            ForwardOutcome::Answered(kept) => {
+                let result = kept.as_deref().and_then(PeekedMessage::at);
                 if let Some(result) = result.and_then(|peek| peek.result) {
                     learn(&mut lock(&link.marked), result.get());
                 }
                 return;
             }
-            Carried::Cut { why, .. } if tries > 1 || !why.may_pass(asking.repeatable) => break why,
-            Carried::Cut { .. } => {}
+            ForwardOutcome::Cut { why, .. } if tries > 1 || !why.may_pass(asking.repeatable) => {
+                break why;
+            }
+            ForwardOutcome::Cut { .. } => {}
         }
     };
     let error = words(&trouble, asking.repeatable);

@@ -7,17 +7,17 @@ use bytes::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Method, StatusCode};
 
-use super::link::Link;
+use super::link::BridgeState;
 use super::renew::renew;
-use super::request_error::Standing;
-use super::server::{Answer, FIRST_PAUSE};
+use super::request_error::DeliveryStatus;
+use super::server::{FIRST_PAUSE, UpstreamResponse};
 use super::stateful::LAST_EVENT;
 
 /// The longest pause between two attempts.
 pub const LONGEST: Duration = Duration::from_secs(30);
 
 /// Listens until the client disconnects. Returns early if the server offers no such stream.
-pub async fn listen(link: Arc<Link>) {
+pub async fn listen(link: Arc<BridgeState>) {
     let mut pause = FIRST_PAUSE;
     let mut last: Option<HeaderValue> = None;
     loop {
@@ -34,7 +34,7 @@ pub async fn listen(link: Arc<Link>) {
                 last = None;
                 if let Err(trouble) = renew(&link, session.number).await {
                     tracing::warn!(why = trouble.words, "starting a new session failed");
-                    if trouble.standing == Standing::Never {
+                    if trouble.standing == DeliveryStatus::Never {
                         return;
                     }
                 }
@@ -55,7 +55,11 @@ pub async fn listen(link: Arc<Link>) {
 }
 
 /// Forwards events to the client. Returns the pause before the stream is reopened.
-async fn hear(link: &Link, answer: Answer, last: &mut Option<HeaderValue>) -> Duration {
+async fn hear(
+    link: &BridgeState,
+    answer: UpstreamResponse,
+    last: &mut Option<HeaderValue>,
+) -> Duration {
     let mut pause = FIRST_PAUSE;
     let (mut events, _wire) = answer.events();
     while let Ok(Some(event)) = events.next().await {

@@ -9,8 +9,8 @@ use super::console::runtime;
 use gatewren_base::config::LogLevel;
 use gatewren_base::sys::{Secret, read_secret};
 use gatewren_base::telemetry;
-use gatewren_bridge::{Invitation, Server, paired, usual_file};
-use gatewren_gate::http::{Known, Pin, Remote};
+use gatewren_bridge::{Invitation, UpstreamServer, paired, usual_file};
+use gatewren_gate::http::{Pin, RemoteServer, ServerVerification};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +28,7 @@ installed, and nothing is sent to another server. Otherwise it trusts the certif
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct BridgeArgs {
     /// The one-time code of `gatewren pair`, and the server that issued it
     #[arg(long, value_name = "CODE@HOST", conflicts_with_all = ["url", "pin", "token_file"], required_unless_present = "url")]
     pair: Option<Invitation>,
@@ -59,7 +59,7 @@ pub struct Args {
 }
 
 /// Relays messages until the client closes its side.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &BridgeArgs) -> ExitCode {
     telemetry::init(args.log);
     let runtime = match runtime::small() {
         Ok(runtime) => runtime,
@@ -73,13 +73,13 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-async fn carry(args: &Args) -> Result<(), String> {
+async fn carry(args: &BridgeArgs) -> Result<(), String> {
     let server = server(args).await?;
     gatewren_bridge::run(server, tokio::io::stdin(), tokio::io::stdout()).await;
     Ok(())
 }
 
-async fn server(args: &Args) -> Result<Server, String> {
+async fn server(args: &BridgeArgs) -> Result<UpstreamServer, String> {
     let (url, known, token) = match (&args.pair, &args.url) {
         (Some(invitation), _) => {
             let file = match &args.file {
@@ -87,23 +87,27 @@ async fn server(args: &Args) -> Result<Server, String> {
                 None => usual_file(invitation)?,
             };
             let paired = paired(invitation, &file).await?;
-            (paired.url, Known::ByPin(paired.pin.into()), paired.token)
+            (
+                paired.url,
+                ServerVerification::ByPin(paired.pin.into()),
+                paired.token,
+            )
         }
         (None, Some(url)) => {
-            let known = args
-                .pin
-                .map_or(Known::ByMachine, |pin| Known::ByPin(pin.into()));
+            let known = args.pin.map_or(ServerVerification::ByMachine, |pin| {
+                ServerVerification::ByPin(pin.into())
+            });
             (url.clone(), known, token(args)?)
         }
         (None, None) => return Err("name the server with --pair or --url".to_owned()),
     };
-    let remote = Remote::new(&url, known).map_err(|e| format!("--url {url}: {e}"))?;
+    let remote = RemoteServer::new(&url, known).map_err(|e| format!("--url {url}: {e}"))?;
     let patience = Duration::from_secs(args.wait);
-    Server::new(remote, &token, patience).map_err(|trouble| trouble.words)
+    UpstreamServer::new(remote, &token, patience).map_err(|trouble| trouble.words)
 }
 
 /// Reads the token; never from the command line, which every user of the machine can read.
-fn token(args: &Args) -> Result<Secret, String> {
+fn token(args: &BridgeArgs) -> Result<Secret, String> {
     if let Some(file) = &args.token_file {
         return read_secret(file).map_err(|e| e.to_string());
     }

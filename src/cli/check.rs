@@ -7,14 +7,14 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::check_host::Findings;
-use gatewren_base::config::{Problem, Resolved, SETTINGS_FILE, Settings};
+use gatewren_base::config::{Problem, ResolvedSetting, SETTINGS_FILE, Settings};
 
 /// Exit code: the server would not start. 1 means that the check could not print its findings.
 const BAD_SETTINGS: u8 = 2;
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CheckArgs {
     /// The settings file; conf.d beside it is read too
     #[arg(long, value_name = "FILE", default_value = SETTINGS_FILE)]
     config: PathBuf,
@@ -34,7 +34,7 @@ pub struct Args {
 
 /// Exits with 0 if everything is valid, also with warnings, and with 2 if something must be fixed. Writes
 /// nothing.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &CheckArgs) -> ExitCode {
     let (found, settings) = look(args);
     let written = if args.json {
         writeln!(io::stdout(), "{}", as_json(&found, &settings))
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn look(args: &Args) -> (Findings, Vec<Resolved>) {
+fn look(args: &CheckArgs) -> (Findings, Vec<ResolvedSetting>) {
     let (mut found, resolved) = match Settings::resolve(&args.config) {
         Ok((settings, resolved)) => (Findings::of(&settings, &args.config), resolved),
         Err(error) => {
@@ -64,7 +64,7 @@ fn look(args: &Args) -> (Findings, Vec<Resolved>) {
     (found, resolved)
 }
 
-fn say(found: &Findings, resolved: Option<&[Resolved]>) -> io::Result<()> {
+fn say(found: &Findings, resolved: Option<&[ResolvedSetting]>) -> io::Result<()> {
     for problem in &found.problems {
         writeln!(io::stderr(), "{problem}")?;
     }
@@ -84,7 +84,7 @@ fn say(found: &Findings, resolved: Option<&[Resolved]>) -> io::Result<()> {
     Ok(())
 }
 
-fn as_json(found: &Findings, resolved: &[Resolved]) -> Value {
+fn as_json(found: &Findings, resolved: &[ResolvedSetting]) -> Value {
     let listed = |problems: &[Problem]| -> Vec<Value> {
         let listed = problems.iter().map(|problem| {
             json!({ "file": problem.file, "line": problem.line, "message": problem.message })

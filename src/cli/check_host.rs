@@ -8,7 +8,7 @@ use gatewren_base::config::{
     HELPER_POLICY_FILE, HelperPolicy, Problem, SETTINGS_FILE, Settings, TlsMode,
 };
 use gatewren_base::sys::{files, is_root, now_ms, own_uid, rfc3339};
-use gatewren_gate::http::Tls;
+use gatewren_gate::http::TlsServer;
 use gatewren_server::app::certificate;
 
 /// The files of a state directory that the service must be able to write.
@@ -57,7 +57,7 @@ impl Findings {
             if beyond {
                 return Ok(None);
             }
-            Tls::examine(&source).map_err(|error| error.to_string())
+            TlsServer::examine(&source).map_err(|error| error.to_string())
         });
         match examined {
             Err(words) => self.problem(config, words),

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use super::console::output::fail;
 use super::console::runtime;
 use super::console::table::table;
-use super::console::target::Place;
+use super::console::target::InstanceArgs;
 use super::owner_action::hand;
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_base::sys::Secret;
 use gatewren_gate::auth::is_token;
-use gatewren_gate::http::Facts;
+use gatewren_gate::http::CertificateFacts;
 use gatewren_gate::owner_actions::{
-    AUTHORITY_FILE, Snippet, Way, client_words, find_active_agent, reached_at, rotate, sanitize,
-    snippets, standing,
+    AUTHORITY_FILE, Snippet, SnippetConnection, client_words, find_active_agent, reached_at,
+    rotate, sanitize, snippets, standing,
 };
 use gatewren_store::vault::Agent;
 
@@ -44,7 +44,7 @@ const OF_TRY: &str = "127.0.0.1:8443";
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ClientConfigArgs {
     /// The client; without it, all clients are listed
     #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(client_words()))]
     client: Option<String>,
@@ -70,7 +70,7 @@ pub struct Args {
     authority: Option<String>,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print one JSON object instead
     #[arg(long)]
@@ -78,7 +78,7 @@ pub struct Args {
 }
 
 /// Runs the command; exits with 1 if it failed.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &ClientConfigArgs) -> ExitCode {
     match act(args) {
         Ok(Told { words, text }) => {
             // Errors are ignored: the configuration on standard output does not depend on standard error.
@@ -100,7 +100,7 @@ struct Told {
     text: String,
 }
 
-fn act(args: &Args) -> Result<Told, String> {
+fn act(args: &ClientConfigArgs) -> Result<Told, String> {
     // The order matters: root's own files are read before root privileges are dropped.
     let settings = args.place.settings_as_served()?;
     let given = args.token_file.as_deref().map(token).transpose()?;
@@ -122,7 +122,7 @@ fn act(args: &Args) -> Result<Told, String> {
     };
     let (agent, minted) = known(args, &settings)?;
     let token = minted.as_ref().or(given.as_ref());
-    let way = Way {
+    let way = SnippetConnection {
         url: &url,
         token: token.map(Secret::expose),
         authority: authority.file.as_deref(),
@@ -139,7 +139,7 @@ fn act(args: &Args) -> Result<Told, String> {
 }
 
 fn listed(json: bool) -> Told {
-    let way = Way {
+    let way = SnippetConnection {
         url: "",
         token: None,
         authority: None,
@@ -168,7 +168,10 @@ fn listed(json: bool) -> Told {
 }
 
 /// The agent that was named, and its new token if one was requested.
-fn known(args: &Args, settings: &Settings) -> Result<(Option<Agent>, Option<Secret>), String> {
+fn known(
+    args: &ClientConfigArgs,
+    settings: &Settings,
+) -> Result<(Option<Agent>, Option<Secret>), String> {
     let Some(asked) = &args.agent else {
         return Ok((None, None));
     };
@@ -239,7 +242,7 @@ struct Authority {
 }
 
 impl Authority {
-    fn of(args: &Args, settings: &Settings) -> Self {
+    fn of(args: &ClientConfigArgs, settings: &Settings) -> Self {
         let own = settings.tls.mode == TlsMode::Own;
         let usual = || own.then(|| AUTHORITY_FILE.to_owned());
         let pem = || fs::read(args.place.file("tls/ca.pem").ok()?).ok();
@@ -248,7 +251,7 @@ impl Authority {
             fingerprint: own
                 .then(pem)
                 .flatten()
-                .and_then(|pem| Some(Facts::in_pem(&pem)?.fingerprint())),
+                .and_then(|pem| Some(CertificateFacts::in_pem(&pem)?.fingerprint())),
         }
     }
 
@@ -267,7 +270,12 @@ impl Authority {
     }
 }
 
-fn as_json(snippet: &Snippet, way: &Way<'_>, authority: &Authority, host: &str) -> Told {
+fn as_json(
+    snippet: &Snippet,
+    way: &SnippetConnection<'_>,
+    authority: &Authority,
+    host: &str,
+) -> Told {
     let trusted = authority.file.as_ref().map(|file| {
         json!({ "file": file, "fetch": authority.fetch(host), "sha256": authority.fingerprint })
     });
@@ -284,7 +292,7 @@ fn as_json(snippet: &Snippet, way: &Way<'_>, authority: &Authority, host: &str) 
 
 fn in_words(
     snippet: Snippet,
-    (args, has_token): (&Args, bool),
+    (args, has_token): (&ClientConfigArgs, bool),
     authority: &Authority,
     host: &str,
 ) -> Told {

@@ -10,7 +10,7 @@ use gatewren_wire::registry::Catalog;
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct DescribeArgs {
     /// `settings` for gatewren.toml and `helper` for helper.toml, as files; `tools` and `resources` for
     /// everything that gatewren can offer on any host
     what: What,
@@ -33,11 +33,11 @@ enum What {
 }
 
 /// Prints the reference.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &DescribeArgs) -> ExitCode {
     conclude(text(args).map(|text| text.trim_end().to_owned()))
 }
 
-fn text(args: &Args) -> Result<String, String> {
+fn text(args: &DescribeArgs) -> Result<String, String> {
     let offered = || tables().map_err(|error| error.to_string());
     let json = |value: serde_json::Value| format!("{value:#}");
     match (args.what, args.json) {

@@ -27,71 +27,71 @@ enum Commands {
     /// Start with embedded defaults and print how to connect.
     ///
     /// Creates a local certificate and a first agent.
-    Try(try_out::Args),
+    Try(try_out::TryArgs),
     /// Set up this host: its names, its port, its certificate and a first agent.
     ///
     /// Asks for everything that no option sets. Current values are kept, and running it again changes nothing. Run it
     /// as root.
-    Init(init::Args),
+    Init(init::InitArgs),
     /// Run the server with the settings; systemd starts this.
-    Serve(serve::Args),
+    Serve(serve::ServeArgs),
     /// Serve the reference fixtures for testing MCP clients.
     ///
     /// There is one tool, prompt or resource for each feature of the protocol. The fixtures do not access the host and
     /// change nothing.
     #[cfg(feature = "everything")]
-    Everything(everything::Args),
+    Everything(everything::EverythingArgs),
     /// Create, list, change and revoke AI agents and their tokens.
-    Agent(agent::Args),
+    Agent(agent::AgentArgs),
     /// Print a one-time code that a client exchanges for its own token.
     ///
     /// The code is printed as text and as a QR code.
-    Pair(pair::Args),
+    Pair(pair::PairArgs),
     /// Connect an MCP client on standard input and output to a gatewren on another machine.
     ///
     /// Needs no settings, no state directory and no privileges. While the server is unreachable, requests wait. If the
     /// server no longer knows the session, a new one is started. A tool call is never sent twice.
-    Bridge(bridge::Args),
+    Bridge(bridge::BridgeArgs),
     /// Print the configuration that a client needs to connect to this server.
-    ClientConfig(client_config::Args),
+    ClientConfig(client_config::ClientConfigArgs),
     /// Set the owner's password, and list and end sessions.
-    Owner(owner::Args),
+    Owner(owner::OwnerArgs),
     /// Decide on what agents propose, and allow things for a limited time.
-    Inbox(inbox::Args),
+    Inbox(inbox::InboxArgs),
     /// List, follow and cancel background jobs.
-    Job(job::Args),
+    Job(job::JobArgs),
     /// Announce the server on the local network, with the pin of its certificate.
-    Mdns(mdns::Args),
+    Mdns(mdns::MdnsArgs),
     /// List the owner's notification channels, and test them.
-    Notify(notify::Args),
+    Notify(notify::NotifyArgs),
     /// Manage the token that Prometheus uses to read the metrics.
-    Metrics(metrics::Args),
+    Metrics(metrics::MetricsArgs),
     /// Show in the terminal which calls run, wait and have ended.
-    Top(top::Args),
+    Top(top::TopArgs),
     /// Read and verify the audit of all calls.
-    Audit(audit::Args),
+    Audit(audit::AuditArgs),
     /// Show, renew, trust and replace the server's certificate.
-    Cert(cert::Args),
+    Cert(cert::CertArgs),
     /// Check the settings and whether this host fits them, and report what to fix.
-    Check(check::Args),
+    Check(check::CheckArgs),
     /// Show whether the server runs, who uses it, and pending changes.
     ///
     /// Exits with 0 if it answers and with 3 if it does not. Only root and the server's own user can see agents, inbox
     /// and calls.
-    Status(status::Args),
+    Status(status::StatusArgs),
     /// Check everything that can be wrong, and suggest fixes.
     ///
     /// Exits with 0 if all is well, with 1 if something needs attention, with 2 if something does not work. Run it as
     /// root: checks that need root are skipped otherwise.
-    Doctor(doctor::Args),
+    Doctor(doctor::DoctorArgs),
     /// Print the reference: settings with their defaults, or the tools and resources for clients.
-    Describe(describe::Args),
+    Describe(describe::DescribeArgs),
     /// Read, change and follow the document that describes the host.
-    State(state::Args),
+    State(state::StateArgs),
     /// Print the completions for a shell.
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
     /// Run commands for the front, as root.
-    Helper(helper::Args),
+    Helper(helper::HelperArgs),
 }
 
 /// Runs the program.

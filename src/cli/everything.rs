@@ -13,11 +13,11 @@ use gatewren_base::config::LogLevel;
 use gatewren_base::sys::{Secret, files, random_bytes};
 use gatewren_base::telemetry;
 use gatewren_gate::http::bind;
-use gatewren_server::app::{FixturePlan, Fixtures, run_fixtures, run_fixtures_stdio};
+use gatewren_server::app::{FixturePlan, FixtureServer, run_fixtures, run_fixtures_stdio};
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct EverythingArgs {
     /// How clients connect
     #[arg(value_enum, default_value = "streamableHttp")]
     transport: Transport,
@@ -62,7 +62,7 @@ enum Transport {
 const BAD_USAGE: u8 = 2;
 
 /// Serves until SIGTERM or Ctrl-C.
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: EverythingArgs) -> ExitCode {
     telemetry::init(args.log);
     if let Err(words) = check(&args) {
         return fail(words, ExitCode::from(BAD_USAGE));
@@ -84,7 +84,7 @@ fn fail(words: &str, code: ExitCode) -> ExitCode {
     code
 }
 
-fn check(args: &Args) -> Result<(), &'static str> {
+fn check(args: &EverythingArgs) -> Result<(), &'static str> {
     if args.transport == Transport::Stdio {
         return check_stdio(args);
     }
@@ -105,7 +105,7 @@ fn check(args: &Args) -> Result<(), &'static str> {
 
 /// Standard output carries only messages, and the client is the process that started us, so it is not
 /// authenticated.
-fn check_stdio(args: &Args) -> Result<(), &'static str> {
+fn check_stdio(args: &EverythingArgs) -> Result<(), &'static str> {
     if args.json || args.tls || args.token.is_some() {
         return Err(
             "stdio does not accept --json, --tls and --token: the process that starts it is the client",
@@ -121,11 +121,11 @@ async fn serve_stdio() -> Result<ExitCode, String> {
         tls: None,
         token: None,
     };
-    let fixtures = Fixtures::build(plan).map_err(|e| e.to_string())?;
+    let fixtures = FixtureServer::build(plan).map_err(|e| e.to_string())?;
     Ok(run_fixtures_stdio(fixtures).await)
 }
 
-async fn serve(args: Args) -> Result<ExitCode, String> {
+async fn serve(args: EverythingArgs) -> Result<ExitCode, String> {
     // Its own socket, never an inherited one: that could be open to other machines.
     let socket = bind(args.listen).await.map_err(|e| e.to_string())?;
     let bound = socket.local_addr().unwrap_or(args.listen);
@@ -137,8 +137,8 @@ async fn serve(args: Args) -> Result<ExitCode, String> {
         tls: path.clone(),
         token: args.token.map(|token| Secret::new(token.trim())),
     };
-    let fixtures = Fixtures::build(plan).map_err(|e| e.to_string())?;
-    let announce = |fixtures: &Fixtures| print(&fixtures.url, path.as_deref(), args.json);
+    let fixtures = FixtureServer::build(plan).map_err(|e| e.to_string())?;
+    let announce = |fixtures: &FixtureServer| print(&fixtures.url, path.as_deref(), args.json);
     Ok(run_fixtures(fixtures, vec![socket], announce).await)
 }
 

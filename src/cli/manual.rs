@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::{Arg, Command, CommandFactory as _};
 
 use super::entry::Cli;
-use super::reference::{self, Member};
+use super::reference::{self, ReferenceField};
 use gatewren_base::config::{helper_sample, settings_sample};
 use gatewren_server::app::tables;
 
@@ -147,15 +147,15 @@ fn tools() -> String {
 }
 
 /// The top-level members of a result; `gatewren describe tools` has the nested ones too.
-fn outer(members: Vec<Member>) -> Vec<Member> {
-    let inner = |member: &Member| member.name.contains(['.', '[']);
+fn outer(members: Vec<ReferenceField>) -> Vec<ReferenceField> {
+    let inner = |member: &ReferenceField| member.name.contains(['.', '[']);
     members
         .into_iter()
         .filter(|member| !inner(member))
         .collect()
 }
 
-fn member(member: &Member) -> String {
+fn member(member: &ReferenceField) -> String {
     let words = if member.words.is_empty() {
         String::new()
     } else {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::console::output::conclude;
 use super::console::runtime;
-use super::console::target::Place;
+use super::console::target::InstanceArgs;
 use super::owner_action::hand;
 use gatewren_base::config::TlsMode;
 use gatewren_gate::owner_actions::{end_metrics_token, reached_at, renew_metrics_token};
@@ -25,12 +25,12 @@ with the policy admin and no space limit read them with their own token.";
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct MetricsArgs {
     #[command(subcommand)]
     what: What,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -48,11 +48,11 @@ enum What {
 }
 
 /// Runs the command; exits with 1 if it failed.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &MetricsArgs) -> ExitCode {
     conclude(act(args))
 }
 
-fn act(args: &Args) -> Result<String, String> {
+fn act(args: &MetricsArgs) -> Result<String, String> {
     // The order matters: root's own files are read before root privileges are dropped.
     let settings = args.place.settings()?;
     let vault = args.place.vault()?;

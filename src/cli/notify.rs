@@ -9,27 +9,29 @@ use serde_json::{Value, json};
 
 use super::console::output::{conclude, fail};
 use super::console::runtime;
-use super::console::target::Place;
+use super::console::target::InstanceArgs;
 use super::job::helper_of;
 use gatewren_base::config::{Channel, ChannelKind, Settings};
 use gatewren_base::sys::{Requester, rfc3339};
 use gatewren_gate::http::is_local;
 use gatewren_gate::owner_actions::{reached_at, sanitize};
 use gatewren_host::backends::Mail;
-use gatewren_host::helper_client::Helper;
-use gatewren_server::notify::{Entry, Message, Outbox, Priority, Source, deliver};
+use gatewren_host::helper_client::HelperClient;
+use gatewren_server::notify::{
+    MessageSource, OwnerMessage, Priority, QueuedNotification, RetryQueue, deliver,
+};
 
 /// Exit code: a channel did not accept the message.
 const NOT_DELIVERED: u8 = 4;
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct NotifyArgs {
     #[command(subcommand)]
     what: What,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -52,7 +54,7 @@ enum What {
 }
 
 /// Runs the command; it needs no running server.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &NotifyArgs) -> ExitCode {
     // Before root acts as the service, which must be able to read the token files.
     let settings = match args.place.settings() {
         Ok(settings) => settings,
@@ -76,9 +78,9 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn list(place: &Place, settings: &Settings, json: bool) -> Result<String, String> {
+fn list(place: &InstanceArgs, settings: &Settings, json: bool) -> Result<String, String> {
     let vault = place.file("vault.db")?;
-    let outbox = Outbox::load(&vault.with_file_name(Outbox::FILE))?.unwrap_or_default();
+    let outbox = RetryQueue::load(&vault.with_file_name(RetryQueue::FILE))?.unwrap_or_default();
     if json {
         let channels = settings.notify.iter().map(|(name, channel)| {
             json!({
@@ -88,7 +90,7 @@ fn list(place: &Place, settings: &Settings, json: bool) -> Result<String, String
                 "agents": channel.agents,
             })
         });
-        let entries = |all: &std::collections::VecDeque<Entry>| -> Vec<Value> {
+        let entries = |all: &std::collections::VecDeque<QueuedNotification>| -> Vec<Value> {
             all.iter().map(as_json).collect()
         };
         let channels: Vec<Value> = channels.collect();
@@ -111,7 +113,7 @@ fn line((name, channel): (&String, &Channel)) -> String {
     format!("{name}: {}; gets {}{agents}", channel.kind, on.join(", "))
 }
 
-fn said(how: &str, entry: &Entry) -> String {
+fn said(how: &str, entry: &QueuedNotification) -> String {
     sanitize(&format!(
         "{how}: {} to {}, {}; tried {} times: {}",
         rfc3339(entry.at_ms),
@@ -122,7 +124,7 @@ fn said(how: &str, entry: &Entry) -> String {
     ))
 }
 
-fn as_json(entry: &Entry) -> Value {
+fn as_json(entry: &QueuedNotification) -> Value {
     json!({
         "channel": entry.channel,
         "at": rfc3339(entry.at_ms),
@@ -137,7 +139,7 @@ fn as_json(entry: &Entry) -> Value {
 
 /// Mail is sent through the helper; the other channels do not need it.
 fn way_of_letters(
-    place: &Place,
+    place: &InstanceArgs,
     settings: &Settings,
     vault: &Path,
 ) -> Result<(Mail, Option<File>), String> {
@@ -147,7 +149,7 @@ fn way_of_letters(
     } else {
         (settings.helper.socket.clone(), None)
     };
-    let helper = Helper::connect_to(socket).on_behalf_of(Requester::Owner);
+    let helper = HelperClient::connect_to(socket).on_behalf_of(Requester::Owner);
     Ok((Mail::new(helper), open))
 }
 
@@ -163,8 +165,8 @@ async fn test(mail: &Mail, settings: &Settings, (channel, json): (Option<&str>, 
             None => "there are no channels; add [notify.NAME] to gatewren.toml".to_owned(),
         });
     }
-    let mut message = Message::new(
-        Source::Us("test"),
+    let mut message = OwnerMessage::new(
+        MessageSource::Us("test"),
         "gatewren can reach you".to_owned(),
         "This is a test that was sent by hand on the host.".to_owned(),
         Priority::Normal,

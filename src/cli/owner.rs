@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 
 use super::console::output::conclude;
 use super::console::runtime;
-use super::console::target::Place;
+use super::console::target::InstanceArgs;
 use super::owner_action::hand;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{Secret, is_asked, read_hidden, rfc3339};
 use gatewren_gate::auth::make_code;
 use gatewren_gate::owner_actions;
 use gatewren_gate::owner_actions::{
-    Deed, KeyPlan, reached_at, sealed_calls, set_password, sign_out_everywhere,
+    KeyPlan, OwnerCommand, reached_at, sealed_calls, set_password, sign_out_everywhere,
 };
 use gatewren_store::vault::{Agent, Login, Vault};
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct OwnerArgs {
     #[command(subcommand)]
     what: What,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -59,11 +59,11 @@ enum What {
 }
 
 /// Runs the command; exits with 1 if it failed.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &OwnerArgs) -> ExitCode {
     conclude(act(args))
 }
 
-fn act(args: &Args) -> Result<String, String> {
+fn act(args: &OwnerArgs) -> Result<String, String> {
     let vault = args.place.vault()?;
     let runtime = runtime::build().map_err(words)?;
     match &args.what {
@@ -87,14 +87,14 @@ fn act(args: &Args) -> Result<String, String> {
 }
 
 /// Creates a code for the first password; fails if a password is set, because the owner can sign in with it.
-async fn set_up(args: &Args, vault: &Vault) -> Result<String, String> {
+async fn set_up(args: &OwnerArgs, vault: &Vault) -> Result<String, String> {
     if vault.owner().password().map_err(words)?.is_some() {
         return Err(
             "the password is already set; sign in with it, or set another one with gatewren owner set-password"
                 .to_owned(),
         );
     }
-    let deed = Deed {
+    let deed = OwnerCommand {
         command: "owner setup",
         what: json!({}),
         target: None,

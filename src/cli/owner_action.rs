@@ -1,11 +1,11 @@
 //! The owner on the command line: a user who may open the vault is the owner, named after the user behind `sudo`.
 
 use gatewren_base::sys::own_uid;
-use gatewren_gate::owner_actions::Hand;
+use gatewren_gate::owner_actions::OwnerActor;
 
 /// The owner as the actor of a command.
-pub fn hand() -> Hand {
-    Hand {
+pub fn hand() -> OwnerActor {
+    OwnerActor {
         by: owner(),
         from: "local".to_owned(),
     }

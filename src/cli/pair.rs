@@ -6,15 +6,15 @@ use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};
 use serde_json::json;
 
-use super::agent::Wanted;
+use super::agent::NewAgentArgs;
 use super::console::output::conclude;
 use super::console::runtime;
-use super::console::target::Place;
+use super::console::target::InstanceArgs;
 use super::owner_action::hand;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{host_name, rfc3339};
 use gatewren_bridge::{PairingCode, with_port};
-use gatewren_gate::http::{Pin, Tls};
+use gatewren_gate::http::{Pin, TlsServer};
 use gatewren_gate::owner_actions::{pair, sanitize, valid_until};
 use gatewren_server::app::certificate;
 
@@ -30,9 +30,9 @@ beginning of the pin of this server's key: the client sends the secret only to t
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct PairArgs {
     #[command(flatten)]
-    agent: Wanted,
+    agent: NewAgentArgs,
 
     /// The name or address by which the client reaches this host, with its port if it differs from the settings
     /// [default: the first of the names]
@@ -40,7 +40,7 @@ pub struct Args {
     host: Option<String>,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print JSON
     #[arg(long)]
@@ -48,16 +48,16 @@ pub struct Args {
 }
 
 /// Runs the command; exits with 1 if it failed.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &PairArgs) -> ExitCode {
     conclude(act(args))
 }
 
-fn act(args: &Args) -> Result<String, String> {
+fn act(args: &PairArgs) -> Result<String, String> {
     // The order matters: root's own files are read before root privileges are dropped.
     let mut settings = args.place.settings_as_served()?;
     settings.state_dir = args.place.directory(&settings);
     let pin = certificate(&settings).map_err(|e| e.to_string())?;
-    let pin = Tls::pin_of(&pin).map_err(|e| e.to_string())?;
+    let pin = TlsServer::pin_of(&pin).map_err(|e| e.to_string())?;
     let host = host(args.host.as_deref(), &settings)?;
     let vault = args.place.vault()?;
     let tools = vault.offer().tools().map_err(|e| e.to_string())?;

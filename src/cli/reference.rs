@@ -11,7 +11,7 @@ use gatewren_wire::registry::{Catalog, Tool, Viewer};
 const WIDTH: usize = 78;
 
 /// A value that a tool takes or returns.
-pub struct Member {
+pub struct ReferenceField {
     /// Its name; inside lists and objects a path, such as `disks[].name`.
     pub name: String,
     /// Its type, its bounds, and whether it is required.
@@ -35,14 +35,14 @@ pub fn toolsets(catalog: &Catalog) -> Vec<(&'static str, Vec<&Tool>)> {
 }
 
 /// The arguments of a tool.
-pub fn arguments(tool: &Tool) -> Vec<Member> {
+pub fn arguments(tool: &Tool) -> Vec<ReferenceField> {
     let mut found = Vec::new();
     members(&tool.definition().input_schema, "", true, &mut found);
     found
 }
 
 /// The members of a tool's result, if its schema is fixed.
-pub fn answer(tool: &Tool) -> Vec<Member> {
+pub fn answer(tool: &Tool) -> Vec<ReferenceField> {
     let mut found = Vec::new();
     if let Some(schema) = &tool.described().output_schema {
         members(schema, "", false, &mut found);
@@ -150,7 +150,7 @@ pub fn resources_text(catalog: &Catalog) -> String {
     text
 }
 
-fn members(schema: &Value, place: &str, taken: bool, found: &mut Vec<Member>) {
+fn members(schema: &Value, place: &str, taken: bool, found: &mut Vec<ReferenceField>) {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return;
     };
@@ -165,7 +165,7 @@ fn members(schema: &Value, place: &str, taken: bool, found: &mut Vec<Member>) {
                 .iter()
                 .any(|n| place.to_owned() + n.as_str().unwrap_or("") == name)
         });
-        found.push(Member {
+        found.push(ReferenceField {
             kind: kind(inner, taken, must),
             words: inner
                 .get("description")

@@ -5,24 +5,24 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::console::listener::{Door, in_url};
+use super::console::listener::{LocalServer, in_url};
 use super::console::output::{conclude, fail};
 use super::console::runtime;
-use super::console::target::Place;
+use super::console::target::InstanceArgs;
 use super::units::{UnitState, systemd_runs};
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{now_ms, rfc3339};
 use gatewren_gate::owner_actions::{expires_soon, sanitize, standing};
-use gatewren_store::vault::{Agent, AuditReader, AuditWanted, Vault};
+use gatewren_store::vault::{Agent, AuditReader, CallFilter, Vault};
 
 /// Exit code: the server does not answer; the same as of `systemctl status`.
 const NOT_SERVING: u8 = 3;
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct StatusArgs {
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// The server's address, if it differs from the settings or systemd's socket
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -51,7 +51,7 @@ struct Kept {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &StatusArgs) -> ExitCode {
     let settings = match args.place.settings() {
         Ok(settings) => settings,
         Err(words) => return fail(&words),
@@ -76,9 +76,9 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-async fn look(args: &Args, settings: &Settings) -> Status {
+async fn look(args: &StatusArgs, settings: &Settings) -> Status {
     let of_systemd = !args.place.is_a_directory();
-    let door = Door::of(settings, args.address, of_systemd).await;
+    let door = LocalServer::of(settings, args.address, of_systemd).await;
     let at = door.near.ip();
     let unit = if of_systemd && systemd_runs() {
         UnitState::of("gatewren.service").await
@@ -95,7 +95,7 @@ async fn look(args: &Args, settings: &Settings) -> Status {
     }
 }
 
-fn kept(place: &Place, settings: &Settings) -> Result<Kept, String> {
+fn kept(place: &InstanceArgs, settings: &Settings) -> Result<Kept, String> {
     let file = place.file("vault.db")?;
     let vault = Vault::open(&file).map_err(words)?;
     let agents = vault.agents().list().map_err(words)?;
@@ -107,9 +107,9 @@ fn kept(place: &Place, settings: &Settings) -> Result<Kept, String> {
             (agent, comes_in)
         });
     let newest = AuditReader::open(&file).and_then(|audit| {
-        audit.calls(&AuditWanted {
+        audit.calls(&CallFilter {
             limit: 1,
-            ..AuditWanted::default()
+            ..CallFilter::default()
         })
     });
     let newest = newest.map_err(words)?.into_iter().next().map(|call| {

@@ -14,12 +14,12 @@ use gatewren_base::sys::{Secret, files};
 use gatewren_base::telemetry;
 use gatewren_gate::auth::{Agents, bootstrap, make_code};
 use gatewren_server::app::{
-    HelperPlan, House, Plan, build, open_sockets, run as run_house, run_stdio,
+    HelperPlan, Server, ServerPlan, build, open_sockets, run as run_house, run_stdio,
 };
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct TryArgs {
     /// The address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8443")]
     listen: SocketAddr,
@@ -57,7 +57,7 @@ const MAX_DIRECTORIES: usize = 16;
 const MAX_TOKEN_FILE: usize = 256;
 
 /// Serves until Ctrl-C.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &TryArgs) -> ExitCode {
     telemetry::init(args.log);
     let outcome = match runtime::build() {
         Ok(runtime) if args.stdio => {
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> ExitCode {
     outcome.unwrap_or_else(|words| fail(&words))
 }
 
-async fn serve(args: &Args) -> Result<ExitCode, String> {
+async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
     let directory = directory(args)?;
     let sockets = open_sockets(&[args.listen])
         .await
@@ -101,7 +101,7 @@ async fn serve(args: &Args) -> Result<ExitCode, String> {
 
 /// Serves the one client that started us. Clients start such commands several times, for each of their windows
 /// and at once, and expect each to work. So a directory that is in use is skipped, unless it was named.
-async fn serve_stdio(args: &Args) -> Result<ExitCode, String> {
+async fn serve_stdio(args: &TryArgs) -> Result<ExitCode, String> {
     let first = directory(args)?;
     let mut number = 1;
     let house = loop {
@@ -138,14 +138,14 @@ fn numbered(first: &Path, number: usize) -> PathBuf {
     name.into()
 }
 
-fn plan(args: &Args, directory: &Path) -> Plan {
+fn plan(args: &TryArgs, directory: &Path) -> ServerPlan {
     let mut settings = Settings {
         state_dir: directory.to_owned(),
         ..Settings::default()
     };
     settings.lxc.lxcpath.clone_from(&args.lxcpath);
     settings.log.level = args.log;
-    Plan {
+    ServerPlan {
         settings,
         file: None,
         helper: HelperPlan::Child {
@@ -156,7 +156,7 @@ fn plan(args: &Args, directory: &Path) -> Plan {
     }
 }
 
-fn directory(args: &Args) -> Result<PathBuf, String> {
+fn directory(args: &TryArgs) -> Result<PathBuf, String> {
     if let Some(directory) = &args.dir {
         return std::path::absolute(directory)
             .map_err(|e| format!("--dir {}: {e}", directory.display()));
@@ -184,7 +184,7 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
 }
 
 /// The token of this directory's agent: the one of the last run, if it is still valid.
-async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret, String> {
+async fn token(house: &Server, directory: &Path, policy: Preset) -> Result<Secret, String> {
     let file = directory.join(format!("token-{policy}"));
     let agents =
         Agents::new(house.vault.clone(), house.in_force.live()).map_err(|e| e.to_string())?;
@@ -202,7 +202,7 @@ async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret
 }
 
 /// Creates a code for setting the owner's password, if none is set.
-pub async fn owner_code(house: &House) -> Result<Option<Secret>, String> {
+pub async fn owner_code(house: &Server) -> Result<Option<Secret>, String> {
     if house
         .vault
         .owner()

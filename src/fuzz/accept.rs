@@ -3,12 +3,12 @@
 use hyper::header::ACCEPT;
 
 use super::input::headers;
-use gatewren_server::transport::Accepts;
+use gatewren_server::transport::AcceptedForms;
 
 /// Input: header lines.
 pub fn says_what_a_client_takes(data: &[u8]) {
     let headers = headers(data);
-    let accepts = Accepts::read(&headers);
+    let accepts = AcceptedForms::read(&headers);
     let lines: Vec<&str> = headers
         .get_all(ACCEPT)
         .iter()

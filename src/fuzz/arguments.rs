@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::input::{parts, text};
-use gatewren_host::backends::{Bounds, Lxc, Shell};
-use gatewren_host::helper_client::Helper;
+use gatewren_host::backends::{HelperCapabilities, Lxc, Shell};
+use gatewren_host::helper_client::HelperClient;
 use gatewren_server::toolsets;
 use gatewren_wire::registry::Tool;
 
 /// Tools that need no state to be listed; none of them is run.
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-    let nobody = || Helper::connect_to(PathBuf::from("/nonexistent/helper.sock"));
+    let nobody = || HelperClient::connect_to(PathBuf::from("/nonexistent/helper.sock"));
     let (_, stop) = watch::channel(false);
     let lxc = toolsets::containers(Arc::new(Lxc::new(nobody())));
     let shell = toolsets::shell(Arc::new(Shell::new(nobody(), stop)));
-    let mut tools = toolsets::access(Arc::new(Bounds::unknown())).into_tools();
+    let mut tools = toolsets::access(Arc::new(HelperCapabilities::unknown())).into_tools();
     tools.extend(lxc.into_tools());
     tools.extend(shell.into_tools());
     tools

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use gatewren_wire::operations::{Decoder, Frame, Request};
+use gatewren_wire::operations::{Decoder, Frame, HelperRequest};
 
 /// First byte: how the rest is split; the rest: bytes from the socket.
 pub fn come_out_as_they_went_in(data: &[u8]) {
@@ -64,7 +64,7 @@ fn request(bytes: &[u8], pieces: &[&[u8]]) {
 }
 
 /// Asserts that every member of a request's JSON is read: the sender relies on a member that is ignored.
-fn says_nothing_else(bytes: &[u8], request: &Request) {
+fn says_nothing_else(bytes: &[u8], request: &HelperRequest) {
     let read = serde_json::to_value(request).unwrap_or_default();
     let payload = bytes.get(5..).unwrap_or_default();
     let mut values = serde_json::Deserializer::from_slice(payload).into_iter::<Value>();
@@ -84,7 +84,7 @@ fn is_within(sent: &Value, read: &Value) {
     }
 }
 
-fn first_request(pieces: &[&[u8]]) -> Option<Request> {
+fn first_request(pieces: &[&[u8]]) -> Option<HelperRequest> {
     let mut decoder = Decoder::default();
     for piece in pieces {
         decoder.push(piece);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::header_values::{decoded_by_the_book, encoded, says};
 use super::input::{headers, parts};
 use gatewren_server::transport::check_headers;
-use gatewren_wire::protocol::{Body, Message, Request, code, read};
+use gatewren_wire::protocol::{RpcBody, RpcMessage, RpcRequest, code, read};
 
 /// The marks in the called tool's schema: header name, and path of the argument.
 static MARKED: LazyLock<Vec<(String, Vec<String>)>> = LazyLock::new(|| {
@@ -20,7 +20,7 @@ static MARKED: LazyLock<Vec<(String, Vec<String>)>> = LazyLock::new(|| {
 /// First part: header lines; second part: a request.
 pub fn agree_with_the_body(data: &[u8]) {
     let [head, body] = parts(data);
-    let Ok(Body::Single(Message::Request(request))) = read(body) else {
+    let Ok(RpcBody::Single(RpcMessage::Request(request))) = read(body) else {
         return;
     };
     let given = headers(head);
@@ -45,7 +45,7 @@ pub fn agree_with_the_body(data: &[u8]) {
 }
 
 /// The parameter that `Mcp-Name` repeats, by method.
-fn named_by(request: &Request) -> Option<&'static str> {
+fn named_by(request: &RpcRequest) -> Option<&'static str> {
     match &*request.method {
         "tools/call" | "prompts/get" => Some("name"),
         "resources/read" => Some("uri"),
@@ -54,12 +54,12 @@ fn named_by(request: &Request) -> Option<&'static str> {
     }
 }
 
-fn parameter<'a>(request: &'a Request, field: &str) -> Option<&'a str> {
+fn parameter<'a>(request: &'a RpcRequest, field: &str) -> Option<&'a str> {
     request.params.get(field).and_then(Value::as_str)
 }
 
 /// The arguments that are present and repeated, with the names of their headers.
-fn repeated(request: &Request) -> Vec<(String, &Value)> {
+fn repeated(request: &RpcRequest) -> Vec<(String, &Value)> {
     let arguments = request.params.get("arguments").filter(|a| a.is_object());
     let (Some(arguments), "tools/call") = (arguments, &*request.method) else {
         return Vec::new();
@@ -73,7 +73,7 @@ fn repeated(request: &Request) -> Vec<(String, &Value)> {
 }
 
 /// Whether each required header is present once and matches the body.
-fn agrees(headers: &HeaderMap, request: &Request) -> bool {
+fn agrees(headers: &HeaderMap, request: &RpcRequest) -> bool {
     let decoded = |name: &str| match one(headers, name) {
         Ok(Some(raw)) => decoded_by_the_book(raw).map(Some).ok_or(Unreadable),
         Ok(None) => Ok(None),
@@ -108,7 +108,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Unread
 }
 
 /// The headers that a conforming client sends; `None` for a method that no header can represent.
-fn written_by_a_client(request: &Request) -> Option<HeaderMap> {
+fn written_by_a_client(request: &RpcRequest) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     let method = &*request.method;
     if encoded(method) != method {

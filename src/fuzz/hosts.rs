@@ -9,12 +9,12 @@ use hyper::header::{HOST, HeaderMap, ORIGIN};
 use hyper::http::request::Parts;
 
 use super::input::{headers, parts, text};
-use gatewren_gate::guard::Hosts;
+use gatewren_gate::guard::AllowedHosts;
 
 const NAMES: [&str; 2] = ["localhost", "box.lan"];
 const LISTED: &str = "https://inspector.example";
 
-static OURS: LazyLock<Hosts> = LazyLock::new(|| Hosts {
+static OURS: LazyLock<AllowedHosts> = LazyLock::new(|| AllowedHosts {
     names: NAMES.map(str::to_owned).into(),
     addresses: vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
     origins: vec![LISTED.to_owned()],

@@ -2,15 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use gatewren_wire::protocol::{Body, Id, Message, Response, RpcError, code, key, read};
+use gatewren_wire::protocol::{
+    RequestId, RpcBody, RpcError, RpcMessage, RpcResponse, code, key, read,
+};
 
 /// A body is parsed exactly as JSON-RPC 2.0 and MCP specify, and no other body is accepted.
 pub fn reads_messages(data: &[u8]) {
     // A different parser: it accepts duplicate keys (the last one wins) and deeper nesting.
     let seen = serde_json::from_slice::<Value>(data).ok();
     match (read(data), seen) {
-        (Ok(Body::Single(message)), Some(value)) => stands_there(&message, &value),
-        (Ok(Body::Batch(messages)), Some(Value::Array(items))) => {
+        (Ok(RpcBody::Single(message)), Some(value)) => stands_there(&message, &value),
+        (Ok(RpcBody::Batch(messages)), Some(Value::Array(items))) => {
             assert_eq!(messages.len(), items.len(), "a batch keeps every message");
             for (message, value) in messages.iter().zip(&items) {
                 stands_there(message, value);
@@ -22,14 +24,14 @@ pub fn reads_messages(data: &[u8]) {
 }
 
 /// Asserts that a message equals its JSON, and that its serialization parses to the same message.
-fn stands_there(message: &Message, value: &Value) {
+fn stands_there(message: &RpcMessage, value: &Value) {
     assert!(is_message(value), "{value} was read as {message:?}");
     let written = match message {
-        Message::Request(request) => request.to_value(),
-        Message::Notification(note) => {
+        RpcMessage::Request(request) => request.to_value(),
+        RpcMessage::Notification(note) => {
             json!({ "jsonrpc": "2.0", "method": note.method, "params": note.params })
         }
-        Message::Response(response) => {
+        RpcMessage::Response(response) => {
             let (name, outcome) = match &response.outcome {
                 Ok(result) => ("result", result),
                 Err(error) => ("error", error),
@@ -52,10 +54,11 @@ fn stands_there(message: &Message, value: &Value) {
     let again = read(written.to_string().as_bytes());
     assert_eq!(
         again.as_ref(),
-        Ok(&Body::Single(message.clone())),
+        Ok(&RpcBody::Single(message.clone())),
         "what we write"
     );
-    if let (Message::Request(request), Some(Value::Object(result))) = (message, value.get("params"))
+    if let (RpcMessage::Request(request), Some(Value::Object(result))) =
+        (message, value.get("params"))
     {
         is_answered(&request.id, result);
     }
@@ -86,11 +89,11 @@ fn says_the_same(written: Option<&Value>, params: &Value) {
 }
 
 /// Asserts that a response is one message with the request's id, of the same type.
-fn is_answered(id: &Id, result: &Map<String, Value>) {
+fn is_answered(id: &RequestId, result: &Map<String, Value>) {
     let error = RpcError::invalid_params("x").with_data(json!(result));
     for outcome in [Ok(result), Err(&error)] {
-        let bytes = Response::write(Some(id), outcome);
-        let Ok(Body::Single(Message::Response(answer))) = read(&bytes) else {
+        let bytes = RpcResponse::write(Some(id), outcome);
+        let Ok(RpcBody::Single(RpcMessage::Response(answer))) = read(&bytes) else {
             panic!(
                 "an answer is not a response: {}",
                 String::from_utf8_lossy(&bytes)
@@ -105,7 +108,7 @@ fn is_answered(id: &Id, result: &Map<String, Value>) {
 }
 
 /// Asserts that a rejection has the code of the standard, and the id of a request that waits for a response.
-fn is_rightly_refused(id: Option<&Id>, error: &RpcError, seen: Option<&Value>) {
+fn is_rightly_refused(id: Option<&RequestId>, error: &RpcError, seen: Option<&Value>) {
     let Some(value) = seen else {
         assert_eq!((id, error.code), (None, code::PARSE), "this is not JSON");
         return;

@@ -30,4 +30,4 @@ mod targets;
 mod templates;
 mod traces;
 
-pub use targets::{TARGETS, Target};
+pub use targets::{FuzzTarget, TARGETS};

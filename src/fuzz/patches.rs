@@ -4,7 +4,7 @@
 use serde_json::{Map, Number, Value};
 
 use super::input::{parts, text};
-use gatewren_store::state::{Operation, Patch, Pointer, diff, put};
+use gatewren_store::state::{Patch, PatchOperation, Pointer, diff, put};
 
 /// First part: a document; second part: a patch.
 pub fn change_whole_or_nothing(data: &[u8]) {
@@ -60,7 +60,7 @@ fn written_there(old: &Value, value: &Value, place: &Pointer) {
         let inserted = patch
             .operations()
             .iter()
-            .any(|o| matches!(o, Operation::Add { .. }));
+            .any(|o| matches!(o, PatchOperation::Add { .. }));
         let stands = place.get(&changed) == Some(value);
         assert!(stands || inserted && place.get(old).is_none(), "{place}");
     } else {
@@ -111,16 +111,16 @@ fn by_the_book(document: &Value, patch: &Patch) -> Option<Value> {
     for operation in patch.operations() {
         let at = operation.path().to_string();
         match operation {
-            Operation::Test { value, .. } => {
+            PatchOperation::Test { value, .. } => {
                 let there = document.pointer(&at)?;
                 same(there, value).then_some(())?;
             }
-            Operation::Replace { value, .. } => {
+            PatchOperation::Replace { value, .. } => {
                 fits(operation.path(), value)?;
                 *document.pointer_mut(&at)? = value.clone();
             }
-            Operation::Remove { path } => drop(take(&mut document, path)?),
-            Operation::Add { path, value } => {
+            PatchOperation::Remove { path } => drop(take(&mut document, path)?),
+            PatchOperation::Add { path, value } => {
                 fits(path, value)?;
                 place(&mut document, path, value.clone())?;
             }

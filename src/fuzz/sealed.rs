@@ -5,8 +5,8 @@ use ring::hmac;
 use serde_json::{Map, Value, json};
 
 use super::input::{parts, text};
-use gatewren_server::dispatch::{Sealer, digest_of};
-use gatewren_server::transport::Claims;
+use gatewren_server::dispatch::{StateSigner, digest_of};
+use gatewren_server::transport::SessionClaims;
 use gatewren_wire::protocol::{ClientCapabilities, Version};
 
 const KEY: [u8; 32] = [7; 32];
@@ -21,7 +21,7 @@ pub fn request_state(data: &[u8]) {
     let asked = object(asked);
     let digest = digest_of("tools/call", &asked.clone().into());
     is_of_the_salient_alone(&asked, &object(otherwise), &digest);
-    let sealer = Sealer::new(&KEY);
+    let sealer = StateSigner::new(&KEY);
     if let Some(forged) = text(forged) {
         assert!(sealer.open(forged, who, &digest).is_err(), "{forged:?}");
     }
@@ -33,7 +33,11 @@ pub fn request_state(data: &[u8]) {
     assert!(other == who || sealer.open(&carried, other, &digest).is_err());
     let elsewhere = digest_of("prompts/get", &asked.into());
     assert!(sealer.open(&carried, who, &elsewhere).is_err());
-    assert!(Sealer::new(&[8; 32]).open(&carried, who, &digest).is_err());
+    assert!(
+        StateSigner::new(&[8; 32])
+            .open(&carried, who, &digest)
+            .is_err()
+    );
     for altered in alterations(&carried, forged) {
         assert!(sealer.open(&altered, who, &digest).is_err(), "{altered:?}");
     }
@@ -65,17 +69,17 @@ pub fn session_ids(data: &[u8]) {
     let agent: String = agent.chars().take(64).collect();
     let key = hmac::Key::new(hmac::HMAC_SHA256, &KEY);
     if let Some(forged) = text(forged) {
-        assert!(Claims::verify(forged, &key).is_none(), "{forged:?}");
+        assert!(SessionClaims::verify(forged, &key).is_none(), "{forged:?}");
     }
     for version in [
         Version::V2025_03_26,
         Version::V2025_06_18,
         Version::V2025_11_25,
     ] {
-        let claims = Claims::new(&agent, version, &object(declared));
+        let claims = SessionClaims::new(&agent, version, &object(declared));
         let id = claims.sign(&key);
         assert!(id.bytes().all(|b| b.is_ascii_graphic()), "{id:?}");
-        let Some(read) = Claims::verify(&id, &key) else {
+        let Some(read) = SessionClaims::verify(&id, &key) else {
             panic!("{id:?} is not read again");
         };
         assert_eq!(read, claims);
@@ -90,10 +94,13 @@ pub fn session_ids(data: &[u8]) {
             "a session can be asked for what its client declared and its revision has"
         );
         for altered in alterations(&id, forged) {
-            assert!(Claims::verify(&altered, &key).is_none(), "{altered:?}");
+            assert!(
+                SessionClaims::verify(&altered, &key).is_none(),
+                "{altered:?}"
+            );
         }
         let foreign = hmac::Key::new(hmac::HMAC_SHA256, &[8; 32]);
-        assert!(Claims::verify(&id, &foreign).is_none());
+        assert!(SessionClaims::verify(&id, &foreign).is_none());
     }
 }
 

@@ -1,7 +1,7 @@
 //! URI templates (RFC 6570, `{name}` and `{+name}`): the values of a match expand to the same URI.
 
 use super::input::{parts, text};
-use gatewren_wire::protocol::Template;
+use gatewren_wire::protocol::UriTemplate;
 
 /// First part: a template; second part: a URI; third part: a value.
 pub fn find_what_was_put_in(data: &[u8]) {
@@ -12,7 +12,7 @@ pub fn find_what_was_put_in(data: &[u8]) {
     let Some(pieces) = pieces(template) else {
         return;
     };
-    let parsed = Template::parse(template);
+    let parsed = UriTemplate::parse(template);
     if let Some(found) = parsed.matches(uri) {
         is_a_way_to_make(&pieces, uri, &found);
     }

@@ -14,5 +14,5 @@ pub use context::helper_context::sweep;
 pub use lxc::jailed::{JAIL_NAME, jail};
 pub use processes::accounts::uid_of;
 pub use processes::reaper::reap;
-pub use service::serve::{Lifeline, ReadPolicy, Settings, serve};
+pub use service::serve::{HelperOptions, Lifeline, ReadPolicy, serve};
 pub use systemd::unit_client::{UNIT_CLIENT_NAME, ask_units};

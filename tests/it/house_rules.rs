@@ -352,3 +352,30 @@ fn danger_lives_in_sys() {
         }
     }
 }
+
+#[test]
+fn a_public_type_has_its_name_for_itself() {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for source in sources() {
+        for line in source.code.lines() {
+            let words: Vec<&str> = line
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .collect();
+            let kind = words
+                .iter()
+                .position(|word| ["struct", "enum", "trait", "type", "union"].contains(word));
+            if line.starts_with("pub")
+                && let Some(name) = kind.and_then(|at| words.get(at + 1))
+            {
+                let path = source.path.display().to_string();
+                found.entry((*name).to_owned()).or_default().push(path);
+            }
+        }
+    }
+    assert!(found.len() > 1000, "only {} types", found.len());
+    found.retain(|_, paths| paths.len() > 1);
+    assert!(
+        found.is_empty(),
+        "these names are those of several types: {found:#?}"
+    );
+}

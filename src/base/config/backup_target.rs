@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::shape::List;
 
 /// The list of backup targets.
-pub(super) const PLACES: List<BackupPlace> = List {
+pub(super) const PLACES: List<BackupTargetSettings> = List {
     entry: |text| text.parse().ok(),
     like: "a name and a place, such as \"local: /srv/backup\", \"usb: disk LABEL=backup\", \"nas: smb //host/share \
            credentials=/root/file\", or \"safe: restic /srv/restic password=/root/file\"",
@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 1024;
 
 /// A backup target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackupPlace {
+pub struct BackupTargetSettings {
     /// The name that clients use.
     pub name: String,
     /// Where the backups are stored.
@@ -52,38 +52,38 @@ pub enum BackupStore {
 
 /// The error for a text that is not a backup target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidPlace;
+pub struct InvalidBackupTarget;
 
-impl FromStr for BackupPlace {
-    type Err = InvalidPlace;
+impl FromStr for BackupTargetSettings {
+    type Err = InvalidBackupTarget;
 
     /// Parses `NAME: /DIRECTORY`, `NAME: disk SOURCE`, `NAME: smb //HOST/SHARE credentials=FILE` or `NAME: restic
     /// REPOSITORY password=FILE [credentials=FILE]`.
-    fn from_str(text: &str) -> Result<Self, InvalidPlace> {
-        let (name, rest) = text.split_once(':').ok_or(InvalidPlace)?;
+    fn from_str(text: &str) -> Result<Self, InvalidBackupTarget> {
+        let (name, rest) = text.split_once(':').ok_or(InvalidBackupTarget)?;
         // No part may contain characters that a shell or mount(8) interprets.
         let plain = |c: char| c.is_ascii_graphic() && !"\"'\\$`,;|&<>".contains(c);
         let good = text.len() <= MAX_BYTES && is_name(name);
         let words: Vec<&str> = rest.split_whitespace().collect();
         if !good || !words.iter().all(|word| word.chars().all(plain)) {
-            return Err(InvalidPlace);
+            return Err(InvalidBackupTarget);
         }
         let store = match words.as_slice() {
-            [path] => BackupStore::Directory(straight(path).ok_or(InvalidPlace)?),
-            ["disk", source] => BackupStore::Disk(disk(source).ok_or(InvalidPlace)?),
+            [path] => BackupStore::Directory(straight(path).ok_or(InvalidBackupTarget)?),
+            ["disk", source] => BackupStore::Disk(disk(source).ok_or(InvalidBackupTarget)?),
             ["smb", share, file] if is_share(share) => BackupStore::Share {
                 share: (*share).to_owned(),
-                credentials: named(file, "credentials=").ok_or(InvalidPlace)?,
+                credentials: named(file, "credentials=").ok_or(InvalidBackupTarget)?,
             },
             ["restic", repository, password, rest @ ..] if rest.len() <= 1 => BackupStore::Restic {
-                repository: of_restic(repository).ok_or(InvalidPlace)?,
-                password: named(password, "password=").ok_or(InvalidPlace)?,
+                repository: of_restic(repository).ok_or(InvalidBackupTarget)?,
+                password: named(password, "password=").ok_or(InvalidBackupTarget)?,
                 credentials: match rest.first() {
-                    Some(file) => Some(named(file, "credentials=").ok_or(InvalidPlace)?),
+                    Some(file) => Some(named(file, "credentials=").ok_or(InvalidBackupTarget)?),
                     None => None,
                 },
             },
-            _ => return Err(InvalidPlace),
+            _ => return Err(InvalidBackupTarget),
         };
         let name = name.to_owned();
         Ok(Self { name, store })
@@ -137,7 +137,7 @@ fn named(word: &str, key: &str) -> Option<String> {
     straight(word.strip_prefix(key)?)
 }
 
-impl fmt::Display for BackupPlace {
+impl fmt::Display for BackupTargetSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, store } = self;
         match store {
@@ -177,10 +177,10 @@ mod tests {
             "far: restic sftp://me@nas:2222//srv password=/root/restic",
             "far: restic rest:https://nas:8000/box password=/root/restic credentials=/root/rest",
         ] {
-            let place: BackupPlace = good.parse().unwrap();
+            let place: BackupTargetSettings = good.parse().unwrap();
             assert_eq!(place.to_string(), good);
         }
-        let bent: BackupPlace = "a:  /srv//backup/ ".parse().unwrap();
+        let bent: BackupTargetSettings = "a:  /srv//backup/ ".parse().unwrap();
         assert_eq!(bent.store, BackupStore::Directory("/srv/backup".to_owned()));
         for bad in [
             "",
@@ -213,7 +213,11 @@ mod tests {
             "a: /b$(id)",
             "a: /b\n/c\"",
         ] {
-            assert_eq!(bad.parse::<BackupPlace>(), Err(InvalidPlace), "{bad:?}");
+            assert_eq!(
+                bad.parse::<BackupTargetSettings>(),
+                Err(InvalidBackupTarget),
+                "{bad:?}"
+            );
         }
     }
 }

@@ -7,7 +7,7 @@ use super::settings::Settings;
 
 /// The result of reading the settings again.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct SettingsReload {
     /// The settings to apply now. Keys that need a restart keep their old values.
     pub settings: Settings,
     /// The keys whose values take effect, such as `limits.drain`, and the spaces and channels that changed.
@@ -18,7 +18,7 @@ pub struct Change {
 
 impl Settings {
     /// Compares `self`, which is in effect, with the settings that were read.
-    pub fn changed_to(&self, read: Self) -> Change {
+    pub fn changed_to(&self, read: Self) -> SettingsReload {
         let differing = |key: &&Key<Self>| (key.write)(self) != (key.write)(&read);
         let (waiting, changed): (Vec<_>, Vec<_>) = SETTINGS
             .iter()
@@ -32,7 +32,7 @@ impl Settings {
         for key in waiting {
             (key.copy)(&mut settings, self);
         }
-        Change {
+        SettingsReload {
             settings,
             changed,
             waiting: waiting_names,

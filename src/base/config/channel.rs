@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::error::UnknownWord;
 use super::shape::{List, Shape};
-use super::watched_path::Watched;
+use super::watched_path::WatchedPath;
 
 /// The maximum length of an address. A longer one is rejected.
 const MAX_URL_BYTES: usize = 1024;
@@ -34,7 +34,7 @@ pub struct Channel {
     /// The occasions on which a notification is sent without a call.
     pub on: Vec<Occasion>,
     /// The parts of the state whose changes are sent.
-    pub watch: Vec<Watched>,
+    pub watch: Vec<WatchedPath>,
     /// Whether agents may send to it with `notify_send`.
     pub agents: bool,
 }
@@ -130,9 +130,9 @@ fn host_of(rest: &str) -> &str {
 }
 
 /// A URL to send to.
-pub(super) struct Address;
+pub(super) struct ChannelUrl;
 
-impl Shape<String> for Address {
+impl Shape<String> for ChannelUrl {
     fn read(&self, value: &DeValue<'_>) -> Result<String, String> {
         let text = value.as_str().filter(|text| is_address(text));
         text.map(str::to_owned).ok_or_else(|| {
@@ -178,7 +178,7 @@ impl Shape<String> for Topic {
 }
 
 /// The list of parts of the state to watch.
-pub(super) const WATCHED: List<Watched> = List {
+pub(super) const WATCHED: List<WatchedPath> = List {
     entry: |text| text.parse().ok(),
     like: "a path in the state, such as \"/public/packageData/*/statusInfo\", where * matches any one member",
     may_be_empty: true,

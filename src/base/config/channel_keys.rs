@@ -1,10 +1,10 @@
 //! `[notify.NAME]`: reads the notification channels from the settings.
 
-use super::channel::{Address, Channel, OCCASIONS, Topic, WATCHED};
+use super::channel::{Channel, ChannelUrl, OCCASIONS, Topic, WATCHED};
 use super::error::Problem;
 use super::key::{Key, key};
 use super::named::{MAX_NAME_BYTES, is_name};
-use super::reading::{Family, Named, shown};
+use super::reading::{NamedSection, SectionFamily, shown};
 use super::settings::Settings;
 use super::shape::{AbsolutePath, Flag, Shape as _, Word};
 
@@ -12,7 +12,7 @@ use super::shape::{AbsolutePath, Flag, Shape as _, Word};
 const MAX_CHANNELS: usize = 8;
 
 /// The family of sections for the reader of the settings.
-pub(super) const FAMILY: Family<Settings> = Family {
+pub(super) const FAMILY: SectionFamily<Settings> = SectionFamily {
     section: "notify",
     read,
 };
@@ -53,7 +53,7 @@ agents = false";
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key<Channel>] = &[
     key!("notify.*", "kind",       kind,       Word,         "The protocol."),
-    key!("notify.*", "url",        url,        Address,      "The URL."),
+    key!("notify.*", "url",        url,        ChannelUrl,      "The URL."),
     key!("notify.*", "topic",      topic,      Topic,        "The topic of ntfy."),
     key!("notify.*", "token_file", token_file, AbsolutePath, "The file with the token."),
     key!("notify.*", "on",         on,         OCCASIONS,    "The notifications to send."),
@@ -61,7 +61,7 @@ pub(super) const KEYS: &[Key<Channel>] = &[
     key!("notify.*", "agents",     agents,     Flag,         "Whether agents may send messages."),
 ];
 
-fn read(settings: &mut Settings, section: &Named<'_>) -> Vec<Problem> {
+fn read(settings: &mut Settings, section: &NamedSection<'_>) -> Vec<Problem> {
     let name = section.name();
     if !is_name(name) {
         let name = shown(name);

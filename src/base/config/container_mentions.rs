@@ -42,13 +42,13 @@ const HEX_DIGITS: usize = 10;
 
 /// The containers that a text mentions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Traces {
+pub struct ContainerMentions {
     names: Vec<String>,
     /// Whether it mentions any container, named or not.
     of_some: bool,
 }
 
-impl Traces {
+impl ContainerMentions {
     /// Finds the marks in a text.
     pub fn in_text(text: &str) -> Self {
         let mut traces = Self::default();
@@ -215,9 +215,12 @@ mod tests {
                 &["vault"],
             ),
         ] {
-            assert_eq!(Traces::in_text(text).names, names, "{text}");
-            assert!(!Traces::show(text, |name| name == "web"), "{text}");
-            assert!(Traces::show(text, |_| true), "{text}");
+            assert_eq!(ContainerMentions::in_text(text).names, names, "{text}");
+            assert!(
+                !ContainerMentions::show(text, |name| name == "web"),
+                "{text}"
+            );
+            assert!(ContainerMentions::show(text, |_| true), "{text}");
         }
         for text in [
             "",
@@ -229,8 +232,8 @@ mod tests {
             "/system.slice/ssh.service",
             "relxc-web_",
         ] {
-            assert!(Traces::in_text(text).is_none(), "{text}");
-            assert!(Traces::show(text, |_| false), "{text}");
+            assert!(ContainerMentions::in_text(text).is_none(), "{text}");
+            assert!(ContainerMentions::show(text, |_| false), "{text}");
         }
     }
 
@@ -247,7 +250,7 @@ mod tests {
             "lxc.payload.",
             "[lxc monitor]",
         ] {
-            assert!(!Traces::show(text, |_| true), "{text}");
+            assert!(!ContainerMentions::show(text, |_| true), "{text}");
         }
     }
 
@@ -255,7 +258,7 @@ mod tests {
     fn each_field_of_a_line_is_looked_at() {
         let shows = |fields: &Value| {
             let line = fields.as_object().unwrap();
-            Traces::show_line(line, "0d47", |name| name == "web")
+            ContainerMentions::show_line(line, "0d47", |name| name == "web")
         };
         assert!(shows(
             &json!({ "MESSAGE": "the vault is open", "_PID": "1", "_MACHINE_ID": "0d47" })

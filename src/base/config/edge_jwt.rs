@@ -13,7 +13,7 @@ pub struct EdgeJwt {
     /// The header's name in lower case; empty if there is no such proxy.
     pub header: String,
     /// Where to get the provider's keys.
-    pub jwks: Option<KeysAt>,
+    pub jwks: Option<KeyLocation>,
     /// The required audience of the token.
     pub audience: String,
     /// The required issuer of the token.
@@ -24,7 +24,7 @@ pub struct EdgeJwt {
 
 /// The location of the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeysAt {
+pub enum KeyLocation {
     /// A file.
     File(PathBuf),
     /// A URL: `https://`, or on this host.
@@ -86,9 +86,9 @@ impl Shape<String> for HeaderName {
 }
 
 /// A text of one line.
-pub(super) struct Text;
+pub(super) struct OneLineText;
 
-impl Shape<String> for Text {
+impl Shape<String> for OneLineText {
     fn read(&self, value: &DeValue<'_>) -> Result<String, String> {
         let text = value
             .as_str()
@@ -103,19 +103,19 @@ impl Shape<String> for Text {
 }
 
 /// A file, a URL, or nothing.
-pub(super) struct Keys;
+pub(super) struct KeyLocationShape;
 
-impl Shape<Option<KeysAt>> for Keys {
-    fn read(&self, value: &DeValue<'_>) -> Result<Option<KeysAt>, String> {
+impl Shape<Option<KeyLocation>> for KeyLocationShape {
+    fn read(&self, value: &DeValue<'_>) -> Result<Option<KeyLocation>, String> {
         let text = value.as_str();
         if text == Some("") {
             return Ok(None);
         }
         let place = text.and_then(|text| {
             if Path::new(text).is_absolute() {
-                Some(KeysAt::File(text.into()))
+                Some(KeyLocation::File(text.into()))
             } else {
-                is_address(text).then(|| KeysAt::Url(text.to_owned()))
+                is_address(text).then(|| KeyLocation::Url(text.to_owned()))
             }
         });
         place.map(Some).ok_or_else(|| {
@@ -125,11 +125,11 @@ impl Shape<Option<KeysAt>> for Keys {
         })
     }
 
-    fn write(&self, value: &Option<KeysAt>) -> String {
+    fn write(&self, value: &Option<KeyLocation>) -> String {
         let text = match value {
             None => String::new(),
-            Some(KeysAt::File(path)) => path.to_string_lossy().into_owned(),
-            Some(KeysAt::Url(url)) => url.clone(),
+            Some(KeyLocation::File(path)) => path.to_string_lossy().into_owned(),
+            Some(KeyLocation::Url(url)) => url.clone(),
         };
         toml::Value::from(text).to_string()
     }
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn keys_are_a_file_or_at_an_address_that_cannot_be_listened_to() {
-        assert_eq!(read(&Keys, ""), Some(None));
-        let file = KeysAt::File("/etc/keys.json".into());
-        assert_eq!(read(&Keys, "/etc/keys.json"), Some(Some(file)));
+        assert_eq!(read(&KeyLocationShape, ""), Some(None));
+        let file = KeyLocation::File("/etc/keys.json".into());
+        assert_eq!(read(&KeyLocationShape, "/etc/keys.json"), Some(Some(file)));
         for good in [
             "https://idp.example/keys?x=1",
             "http://127.0.0.1:91/keys",
@@ -176,7 +176,10 @@ mod tests {
             "http://[::1]/",
             "http://localhost/keys",
         ] {
-            assert_eq!(read(&Keys, good), Some(Some(KeysAt::Url(good.to_owned()))));
+            assert_eq!(
+                read(&KeyLocationShape, good),
+                Some(Some(KeyLocation::Url(good.to_owned())))
+            );
         }
         for bad in [
             "keys.json",
@@ -188,7 +191,7 @@ mod tests {
             "https://a b/",
             "ftp://localhost/",
         ] {
-            assert_eq!(read(&Keys, bad), None, "{bad}");
+            assert_eq!(read(&KeyLocationShape, bad), None, "{bad}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::glob::Glob;
 use super::shape::List;
-use super::template::Template;
+use super::template::ContainerTemplate;
 
 /// Names of containers.
 pub const GLOBS: List<Glob> = List {
@@ -12,7 +12,7 @@ pub const GLOBS: List<Glob> = List {
 };
 
 /// Templates for new containers.
-pub const TEMPLATES: List<Template> = List {
+pub const TEMPLATES: List<ContainerTemplate> = List {
     entry: |text| text.parse().ok(),
     like: "an LXC template, such as \"busybox\" or \"debian: download -d debian -r trixie -a amd64\"",
     may_be_empty: true,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::backup_target::{BackupPlace, PLACES};
+use super::backup_target::{BackupTargetSettings, PLACES};
 use super::error::{ConfigError, UnknownWord};
 use super::glob::Glob;
 use super::helper_class::HelperClass;
@@ -13,16 +13,16 @@ use super::key::{Key, key};
 use super::reading;
 use super::recipient::{RECIPIENTS, Recipient};
 use super::shape::{Flag, Shape as _, Word};
-use super::template::Template;
+use super::template::ContainerTemplate;
 use super::trust::doubt;
-use super::wifi_network::{NETWORKS, WifiNetwork};
+use super::wifi_network::{NETWORKS, WifiCredentials};
 
 /// The default path of `gatewren helper`.
 pub const HELPER_POLICY_FILE: &str = "/etc/gatewren/helper.toml";
 
 /// Whether commands may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shell {
+pub enum ShellPolicy {
     /// Not allowed.
     Off,
     /// Any command may run, as root.
@@ -40,7 +40,7 @@ pub enum Switch {
 
 /// The allowed operations on package updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Updates {
+pub enum UpdatesPolicy {
     /// None.
     Off,
     /// Listing them.
@@ -54,9 +54,9 @@ pub enum Updates {
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the file")]
 pub struct HelperPolicy {
     /// Commands on the host.
-    pub host_shell: Shell,
+    pub host_shell: ShellPolicy,
     /// Commands in containers.
-    pub container_shell: Shell,
+    pub container_shell: ShellPolicy,
     /// The containers that agents may see and change.
     pub containers: Vec<Glob>,
     /// Whether more of the host may be read than an unprivileged user can.
@@ -70,11 +70,11 @@ pub struct HelperPolicy {
     /// Whether files in containers may be listed, read and written.
     pub container_files: Switch,
     /// The templates for new containers.
-    pub templates: Vec<Template>,
+    pub templates: Vec<ContainerTemplate>,
     /// Restarting the host and shutting it down.
     pub power: Switch,
     /// Package updates.
-    pub updates: Updates,
+    pub updates: UpdatesPolicy,
     /// Whether the host's journal may be read.
     pub host_logs: bool,
     /// Changing the host's systemd units.
@@ -86,7 +86,7 @@ pub struct HelperPolicy {
     /// Changing the host's network.
     pub network: Switch,
     /// The wireless networks whose passwords may be used.
-    pub wifi_networks: Vec<WifiNetwork>,
+    pub wifi_networks: Vec<WifiCredentials>,
     /// Whether the host's disks may be checked and repaired.
     pub storage: Switch,
     /// The users, or files, whose SSH keys may be listed and changed.
@@ -96,7 +96,7 @@ pub struct HelperPolicy {
     /// Making and restoring backups.
     pub backup: Switch,
     /// The backup targets.
-    pub backup_targets: Vec<BackupPlace>,
+    pub backup_targets: Vec<BackupTargetSettings>,
     /// The directories in which clients may add backup targets.
     pub backup_roots: Vec<String>,
     /// The directories of the host that may be backed up.
@@ -137,12 +137,12 @@ impl HelperPolicy {
     /// Returns a policy without limits. It is for a trial, on a host without an installation.
     pub fn everything() -> Self {
         Self {
-            host_shell: Shell::Full,
+            host_shell: ShellPolicy::Full,
             lxc_manage: Switch::On,
             container_files: Switch::On,
-            templates: Template::of_lxc("busybox").into_iter().collect(),
+            templates: ContainerTemplate::of_lxc("busybox").into_iter().collect(),
             power: Switch::On,
-            updates: Updates::Apply,
+            updates: UpdatesPolicy::Apply,
             units: Switch::On,
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
@@ -160,16 +160,16 @@ impl HelperPolicy {
     /// Returns whether the operations of a class are allowed.
     pub fn allows(&self, class: HelperClass) -> bool {
         match class {
-            HelperClass::HostShell => self.host_shell == Shell::Full,
-            HelperClass::ContainerShell => self.container_shell == Shell::Full,
+            HelperClass::HostShell => self.host_shell == ShellPolicy::Full,
+            HelperClass::ContainerShell => self.container_shell == ShellPolicy::Full,
             HelperClass::HostReads => self.host_reads,
             HelperClass::LxcReads => self.lxc_reads,
             HelperClass::LxcWrites => self.lxc_writes,
             HelperClass::LxcManage => self.lxc_manage == Switch::On,
             HelperClass::ContainerFiles => self.container_files == Switch::On,
             HelperClass::Power => self.power == Switch::On,
-            HelperClass::Updates => self.updates != Updates::Off,
-            HelperClass::UpdatesApply => self.updates == Updates::Apply,
+            HelperClass::Updates => self.updates != UpdatesPolicy::Off,
+            HelperClass::UpdatesApply => self.updates == UpdatesPolicy::Apply,
             HelperClass::HostLogs => self.host_logs,
             HelperClass::Units => self.units == Switch::On,
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
@@ -292,7 +292,7 @@ impl HelperPolicy {
     /// Parses a policy from the text of its file.
     pub fn from_text(text: &str) -> Result<Self, ConfigError> {
         let mut policy = Self::default();
-        let file = reading::Text::new(Path::new(HELPER_POLICY_FILE), text);
+        let file = reading::SettingsText::new(Path::new(HELPER_POLICY_FILE), text);
         let problems = reading::apply(&file, Self::KEYS, &mut policy);
         ConfigError::of(problems).map(|()| policy)
     }
@@ -308,8 +308,8 @@ impl HelperPolicy {
 impl Default for HelperPolicy {
     fn default() -> Self {
         Self {
-            host_shell: Shell::Off,
-            container_shell: Shell::Full,
+            host_shell: ShellPolicy::Off,
+            container_shell: ShellPolicy::Full,
             containers: "*".parse().into_iter().collect(),
             host_reads: true,
             lxc_reads: true,
@@ -318,7 +318,7 @@ impl Default for HelperPolicy {
             container_files: Switch::Off,
             templates: Vec::new(),
             power: Switch::Off,
-            updates: Updates::ReadOnly,
+            updates: UpdatesPolicy::ReadOnly,
             host_logs: true,
             units: Switch::Off,
             host_file_reads: Vec::new(),
@@ -359,10 +359,10 @@ macro_rules! words {
     };
 }
 
-words!(Shell, "off" = Self::Off, "full" = Self::Full);
+words!(ShellPolicy, "off" = Self::Off, "full" = Self::Full);
 words!(Switch, "off" = Self::Off, "on" = Self::On);
 words!(
-    Updates,
+    UpdatesPolicy,
     "off" = Self::Off,
     "read-only" = Self::ReadOnly,
     "apply" = Self::Apply
@@ -391,7 +391,7 @@ mod tests {
         let empty = written(&scratch, "");
         let policy = HelperPolicy::load_for_trial(&empty);
         assert_eq!(policy, Ok(HelperPolicy::default()));
-        assert_eq!(HelperPolicy::default().host_shell, Shell::Off);
+        assert_eq!(HelperPolicy::default().host_shell, ShellPolicy::Off);
         let absent = HelperPolicy::load_for_trial(&scratch.join("absent"));
         assert!(absent.is_err(), "only the standard file may be missing");
     }
@@ -478,10 +478,13 @@ mod tests {
         let text = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = [\"web\", \"arr-*\"]\n\
                     lxc_reads = false\nlxc_writes = false\npower = \"on\"\nupdates = \"off\"\n";
         let policy = HelperPolicy::load(&written(&scratch, text)).unwrap();
-        assert_eq!(policy.host_shell, Shell::Off);
-        assert_eq!(policy.container_shell, Shell::Off);
+        assert_eq!(policy.host_shell, ShellPolicy::Off);
+        assert_eq!(policy.container_shell, ShellPolicy::Off);
         assert!(!policy.lxc_reads && !policy.lxc_writes);
-        assert_eq!((policy.power, policy.updates), (Switch::On, Updates::Off));
+        assert_eq!(
+            (policy.power, policy.updates),
+            (Switch::On, UpdatesPolicy::Off)
+        );
         assert!(policy.allows_container("web") && policy.allows_container("arr-sonarr"));
         assert!(!policy.allows_container("webs") && !policy.allows_container("vault"));
     }

@@ -6,19 +6,19 @@ use tokio::sync::watch;
 
 use super::settings::Settings;
 
-/// The owner of the current settings, of the front or another process. Every [`Live`] sees a replacement.
+/// The owner of the current settings, of the front or another process. Every [`LiveSettings`] sees a replacement.
 #[derive(Debug)]
-pub struct InForce<T = Settings>(watch::Sender<Arc<T>>);
+pub struct LiveSettingsSender<T = Settings>(watch::Sender<Arc<T>>);
 
-impl<T> InForce<T> {
+impl<T> LiveSettingsSender<T> {
     /// Starts with these settings.
     pub fn new(settings: T) -> Self {
         Self(watch::Sender::new(Arc::new(settings)))
     }
 
     /// Returns a view that follows replacements.
-    pub fn live(&self) -> Live<T> {
-        Live(self.0.subscribe())
+    pub fn live(&self) -> LiveSettings<T> {
+        LiveSettings(self.0.subscribe())
     }
 
     /// Returns the current settings.
@@ -34,15 +34,15 @@ impl<T> InForce<T> {
 
 /// A view of the current settings, read for each request. Cloning costs as much as cloning an `Arc`.
 #[derive(Debug)]
-pub struct Live<T = Settings>(watch::Receiver<Arc<T>>);
+pub struct LiveSettings<T = Settings>(watch::Receiver<Arc<T>>);
 
-impl<T> Clone for Live<T> {
+impl<T> Clone for LiveSettings<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Live<T> {
+impl<T> LiveSettings<T> {
     /// Passes the current settings to `look`, without a copy.
     pub fn read<V>(&self, look: impl FnOnce(&T) -> V) -> V {
         look(&self.0.borrow())
@@ -63,7 +63,7 @@ impl<T> Live<T> {
         self.0.mark_unchanged();
     }
 
-    /// Waits until the settings are replaced. Never returns if the `InForce` was dropped.
+    /// Waits until the settings are replaced. Never returns if the `LiveSettingsSender` was dropped.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -72,7 +72,7 @@ impl<T> Live<T> {
 }
 
 /// Settings that never change.
-impl<T> From<T> for Live<T> {
+impl<T> From<T> for LiveSettings<T> {
     fn from(settings: T) -> Self {
         Self(watch::Sender::new(Arc::new(settings)).subscribe())
     }
@@ -84,7 +84,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_follows_sees_what_took_the_place_and_hears_of_it() {
-        let in_force = InForce::new(Settings::default());
+        let in_force = LiveSettingsSender::new(Settings::default());
         let mut live = in_force.live();
         let before = live.now();
         assert!(live.is(&before) && !live.read(|s| s.access.http_sse));

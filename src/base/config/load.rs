@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::error::{ConfigError, Problem};
-use super::reading::{self, Text};
+use super::reading::{self, SettingsText};
 use super::reference::{FAMILIES, SETTINGS};
-use super::resolved::{Resolved, resolved};
+use super::resolved::{ResolvedSetting, resolved};
 use super::settings::{Settings, TlsMode};
 use super::space::Space;
 #[cfg(feature = "testing")]
@@ -24,13 +24,13 @@ impl Settings {
     }
 
     /// Like `load`, and also returns where each key was set.
-    pub fn resolve(path: &Path) -> Result<(Self, Vec<Resolved>), ConfigError> {
+    pub fn resolve(path: &Path) -> Result<(Self, Vec<ResolvedSetting>), ConfigError> {
         let (settings, files) = Self::read(path)?;
         let resolved = resolved(&settings, &files);
         Ok((settings, resolved))
     }
 
-    fn read(path: &Path) -> Result<(Self, Vec<Text>), ConfigError> {
+    fn read(path: &Path) -> Result<(Self, Vec<SettingsText>), ConfigError> {
         let mut settings = Self::default();
         let mut read = Vec::new();
         let mut problems = Vec::new();
@@ -98,7 +98,7 @@ impl Settings {
     /// Parses settings from the text of one file.
     pub fn from_text(text: &str) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
-        let file = Text::new(Path::new(SETTINGS_FILE), text);
+        let file = SettingsText::new(Path::new(SETTINGS_FILE), text);
         let mut problems = reading::apply_with(&file, SETTINGS, FAMILIES, &mut settings);
         if problems.is_empty() {
             let rules = settings.broken_rules().into_iter();

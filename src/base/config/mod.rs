@@ -39,29 +39,31 @@ mod watched_path;
 mod wifi_network;
 
 pub use backup_target::BackupStore;
-pub use change::Change;
+pub use change::SettingsReload;
 pub use channel::{Channel, ChannelKind, Occasion};
-pub use container_mentions::{TRACED_FIELDS, Traces};
+pub use container_mentions::{ContainerMentions, TRACED_FIELDS};
 pub use dialect::Dialect;
 pub use did_you_mean::nearest;
-pub use edge_jwt::{EdgeJwt, KeysAt};
+pub use edge_jwt::{EdgeJwt, KeyLocation};
 pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob, fits};
 pub use helper_class::HelperClass;
 #[cfg(any(test, feature = "testing"))]
-pub use helper_policy::Updates;
+pub use helper_policy::UpdatesPolicy;
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy};
 pub use level::LogLevel;
-pub use live_settings::{InForce, Live};
+pub use live_settings::{LiveSettings, LiveSettingsSender};
 pub use load::SETTINGS_FILE;
 pub use mode::Mode;
-pub use network::{Network, ip_prefix};
+pub use network::{IpNetwork, ip_prefix};
 pub use policy::{Overrides, Policy};
 pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};
-pub use resolved::Resolved;
+pub use resolved::ResolvedSetting;
 pub use risk::Risk;
-pub use settings::{Inbox, Limits, Settings, StateLog, Tasks, TlsMode};
+pub use settings::{
+    InboxSettings, LimitSettings, Settings, StateLogSettings, TaskSettings, TlsMode,
+};
 pub use space::{Reach, Space, Spaces, WHOLE_BOX};
-pub use template::Template;
-pub use watched_path::Watched;
+pub use template::ContainerTemplate;
+pub use watched_path::WatchedPath;

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 /// A range of addresses with a common prefix (RFC 4632). A single address is a range too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Network {
+pub struct IpNetwork {
     first: IpAddr,
     bits: u8,
 }
 
-impl Network {
+impl IpNetwork {
     /// Returns whether an address is in the range. An IPv4-mapped IPv6 address is treated as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address.to_canonical(), self.bits) == Some(self.first)
@@ -47,9 +47,9 @@ fn masked(address: IpAddr, bits: u8) -> Option<IpAddr> {
 
 /// The error for a text that is not a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidNetwork(String);
+pub struct InvalidIpNetwork(String);
 
-impl fmt::Display for InvalidNetwork {
+impl fmt::Display for InvalidIpNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(text) = self;
         write!(
@@ -60,13 +60,13 @@ impl fmt::Display for InvalidNetwork {
     }
 }
 
-impl std::error::Error for InvalidNetwork {}
+impl std::error::Error for InvalidIpNetwork {}
 
-impl FromStr for Network {
-    type Err = InvalidNetwork;
+impl FromStr for IpNetwork {
+    type Err = InvalidIpNetwork;
 
-    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
-        let invalid = || InvalidNetwork(text.chars().take(64).collect());
+    fn from_str(text: &str) -> Result<Self, InvalidIpNetwork> {
+        let invalid = || InvalidIpNetwork(text.chars().take(64).collect());
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse::<u8>().map_err(|_| invalid())?)),
             None => (text, None),
@@ -82,21 +82,21 @@ impl FromStr for Network {
     }
 }
 
-impl TryFrom<String> for Network {
-    type Error = InvalidNetwork;
+impl TryFrom<String> for IpNetwork {
+    type Error = InvalidIpNetwork;
 
-    fn try_from(text: String) -> Result<Self, InvalidNetwork> {
+    fn try_from(text: String) -> Result<Self, InvalidIpNetwork> {
         text.parse()
     }
 }
 
-impl From<Network> for String {
-    fn from(network: Network) -> Self {
+impl From<IpNetwork> for String {
+    fn from(network: IpNetwork) -> Self {
         network.to_string()
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for IpNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.first, self.bits)
     }
@@ -117,13 +117,13 @@ mod tests {
             ("fd00::/8", "fe80::1", false),
         ];
         for (range, address, expected) in table {
-            let network: Network = range.parse().unwrap();
+            let network: IpNetwork = range.parse().unwrap();
             assert_eq!(
                 network.contains(address.parse().unwrap()),
                 expected,
                 "{range} {address}"
             );
-            let again: Network = network.to_string().parse().unwrap();
+            let again: IpNetwork = network.to_string().parse().unwrap();
             assert_eq!(again, network);
         }
     }
@@ -148,7 +148,7 @@ mod tests {
             "10.0.0.0/-1",
             "1.2.3/8",
         ] {
-            assert!(bad.parse::<Network>().is_err(), "{bad}");
+            assert!(bad.parse::<IpNetwork>().is_err(), "{bad}");
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::glob::Glob;
 use super::mode::Mode;
-use super::network::Network;
+use super::network::IpNetwork;
 use super::preset::Preset;
 use super::risk::Risk;
 
@@ -44,7 +44,7 @@ pub struct Overrides {
     pub concurrent_calls: Option<u32>,
     /// The addresses that the agent may connect from; any address if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub networks: Option<Vec<Network>>,
+    pub networks: Option<Vec<IpNetwork>>,
 }
 
 impl Overrides {

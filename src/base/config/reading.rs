@@ -21,13 +21,16 @@ const MAX_FRAGMENTS: usize = 64;
 const MAX_SHOWN_CHARS: usize = 60;
 
 /// The text of a file.
-pub(super) struct Text {
+pub(super) struct SettingsText {
     path: PathBuf,
     text: String,
 }
 
 /// Reads a file and each `conf.d/*.toml` in its directory, in order of precedence.
-pub(super) fn with_fragments(path: &Path, may_be_missing: bool) -> Result<Vec<Text>, Vec<Problem>> {
+pub(super) fn with_fragments(
+    path: &Path,
+    may_be_missing: bool,
+) -> Result<Vec<SettingsText>, Vec<Problem>> {
     let mut files = Vec::new();
     let mut problems = Vec::new();
     match alone(path, may_be_missing) {
@@ -54,9 +57,9 @@ pub(super) fn with_fragments(path: &Path, may_be_missing: bool) -> Result<Vec<Te
 }
 
 /// Reads one file. Returns `None` if it is missing and may be missing.
-pub(super) fn alone(path: &Path, may_be_missing: bool) -> Result<Option<Text>, Problem> {
+pub(super) fn alone(path: &Path, may_be_missing: bool) -> Result<Option<SettingsText>, Problem> {
     match read(path) {
-        Ok(text) => Ok(Some(Text {
+        Ok(text) => Ok(Some(SettingsText {
             path: path.to_owned(),
             text,
         })),
@@ -66,22 +69,22 @@ pub(super) fn alone(path: &Path, may_be_missing: bool) -> Result<Option<Text>, P
 }
 
 /// A family of sections with names that the owner chooses, such as `[spaces.media]`.
-pub(super) struct Family<S> {
+pub(super) struct SectionFamily<S> {
     /// The part before the dot.
     pub section: &'static str,
     /// Reads one section. Returns the errors.
-    pub read: fn(&mut S, &Named<'_>) -> Vec<Problem>,
+    pub read: fn(&mut S, &NamedSection<'_>) -> Vec<Problem>,
 }
 
 /// One section of a family, as found in a file.
-pub(super) struct Named<'a> {
-    file: &'a Text,
+pub(super) struct NamedSection<'a> {
+    file: &'a SettingsText,
     section: &'static str,
     name: &'a Spanned<std::borrow::Cow<'a, str>>,
     table: &'a DeTable<'a>,
 }
 
-impl Named<'_> {
+impl NamedSection<'_> {
     /// Returns the name, which is the part after the dot.
     pub fn name(&self) -> &str {
         self.name.get_ref()
@@ -105,15 +108,15 @@ impl Named<'_> {
 }
 
 /// Stores each value of a file in its field. Returns the errors.
-pub(super) fn apply<S>(file: &Text, keys: &[Key<S>], settings: &mut S) -> Vec<Problem> {
+pub(super) fn apply<S>(file: &SettingsText, keys: &[Key<S>], settings: &mut S) -> Vec<Problem> {
     apply_with(file, keys, &[], settings)
 }
 
 /// Like `apply`, with families of sections.
 pub(super) fn apply_with<S>(
-    file: &Text,
+    file: &SettingsText,
     keys: &[Key<S>],
-    families: &[Family<S>],
+    families: &[SectionFamily<S>],
     settings: &mut S,
 ) -> Vec<Problem> {
     let document = match DeTable::parse(&file.text) {
@@ -153,7 +156,7 @@ pub(super) fn apply_with<S>(
 }
 
 /// Returns the place of each key of a file: the section as written in brackets, the name and the line.
-pub(super) fn places(file: &Text) -> Vec<(String, String, usize)> {
+pub(super) fn places(file: &SettingsText) -> Vec<(String, String, usize)> {
     let Ok(document) = DeTable::parse(&file.text) else {
         return Vec::new();
     };
@@ -163,7 +166,7 @@ pub(super) fn places(file: &Text) -> Vec<(String, String, usize)> {
 }
 
 fn collect(
-    file: &Text,
+    file: &SettingsText,
     section: &str,
     table: &DeTable<'_>,
     places: &mut Vec<(String, String, usize)>,
@@ -189,7 +192,7 @@ fn collect(
     }
 }
 
-impl<S> Family<S> {
+impl<S> SectionFamily<S> {
     fn misplaced(&self) -> String {
         let section = self.section;
         format!(
@@ -199,8 +202,8 @@ impl<S> Family<S> {
 }
 
 fn named<S>(
-    file: &Text,
-    family: &Family<S>,
+    file: &SettingsText,
+    family: &SectionFamily<S>,
     members: &DeTable<'_>,
     settings: &mut S,
 ) -> Vec<Problem> {
@@ -210,7 +213,7 @@ fn named<S>(
         match value.get_ref() {
             DeValue::Table(table) => problems.extend((family.read)(
                 settings,
-                &Named {
+                &NamedSection {
                     file,
                     section,
                     name,
@@ -231,7 +234,7 @@ type Entry<'a> = (
 
 /// Stores one value. `section` is the text in brackets, including a name that the owner chose.
 fn place<S>(
-    file: &Text,
+    file: &SettingsText,
     keys: &[Key<S>],
     section: &str,
     (name, value): Entry<'_>,
@@ -255,7 +258,7 @@ fn place<S>(
     })
 }
 
-impl Text {
+impl SettingsText {
     #[cfg(feature = "testing")]
     pub(super) fn new(path: &Path, text: &str) -> Self {
         Self {
@@ -288,7 +291,7 @@ fn is_section<S>(keys: &[Key<S>], name: &str) -> bool {
     !name.is_empty() && keys.iter().any(|key| key.section == name)
 }
 
-fn unknown_section<S>(keys: &[Key<S>], families: &[Family<S>], name: &str) -> String {
+fn unknown_section<S>(keys: &[Key<S>], families: &[SectionFamily<S>], name: &str) -> String {
     let name = &*shown(name);
     if keys
         .iter()

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::edge_jwt::{HeaderName, Keys, Text};
+use super::edge_jwt::{HeaderName, KeyLocationShape, OneLineText};
 use super::helper_policy::HelperPolicy;
 use super::key::{Key, commented, key, sample};
-use super::reading::Family;
+use super::reading::SectionFamily;
 use super::settings::Settings;
 use super::shape::{
     AbsolutePath, Count, Flag, HOSTS, NETWORKS, ORIGINS, SOCKETS, Shape as _, Size, Time, UNITS,
@@ -79,11 +79,11 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "A proxy with an identity provider in front of gatewren adds a signed token (JWT) to each request, in\n\
          this header, such as Cf-Access-Jwt-Assertion. If set, requests without a valid one are rejected; the\n\
          agent's token is required as well. Set all four keys or none."),
-    key!("edge_jwt", "jwks", edge_jwt.jwks, Keys,
+    key!("edge_jwt", "jwks", edge_jwt.jwks, KeyLocationShape,
         "The provider's public keys (JWKS): an absolute path, or https://. RS256 and ES256 are supported."),
-    key!("edge_jwt", "audience", edge_jwt.audience, Text,
+    key!("edge_jwt", "audience", edge_jwt.audience, OneLineText,
         "Required audience of the token (aud)."),
-    key!("edge_jwt", "issuer", edge_jwt.issuer, Text,
+    key!("edge_jwt", "issuer", edge_jwt.issuer, OneLineText,
         "Required issuer of the token (iss)."),
     key!("edge_jwt", "refresh", edge_jwt.refresh, Time(SECOND..=DAY),
         "Interval of fetching the keys. A token with an unknown key triggers an earlier fetch, at most ten times\n\
@@ -197,7 +197,7 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
 ];
 
 /// The families of sections with names that the owner chooses.
-pub(super) const FAMILIES: &[Family<Settings>] = &[channel_keys::FAMILY, space_keys::FAMILY];
+pub(super) const FAMILIES: &[SectionFamily<Settings>] = &[channel_keys::FAMILY, space_keys::FAMILY];
 
 /// Returns the front's sample, which is `etc/gatewren.toml`.
 pub fn settings_sample() -> String {

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::reading::{Text, places};
+use super::reading::{SettingsText, places};
 use super::reference::SETTINGS;
 use super::settings::Settings;
 use super::{channel_keys, named, space_keys};
 
 /// A key with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedSetting {
     /// Its path, such as `limits.drain`.
     pub key: String,
     /// The value as TOML.
@@ -22,7 +22,7 @@ pub struct Resolved {
 }
 
 /// Returns all keys of the settings in the order of the reference, then those of each space and channel.
-pub(super) fn resolved(settings: &Settings, files: &[Text]) -> Vec<Resolved> {
+pub(super) fn resolved(settings: &Settings, files: &[SettingsText]) -> Vec<ResolvedSetting> {
     let mut set = HashMap::new();
     for file in files {
         // A later value replaces an earlier one.
@@ -34,7 +34,7 @@ pub(super) fn resolved(settings: &Settings, files: &[Text]) -> Vec<Resolved> {
     }
     let place =
         |section: &str, name: &str| set.get(&(section.to_owned(), name.to_owned())).cloned();
-    let own = SETTINGS.iter().map(|key| Resolved {
+    let own = SETTINGS.iter().map(|key| ResolvedSetting {
         key: key.path_in(key.section),
         value: (key.write)(settings),
         place: place(key.section, key.name),
@@ -43,7 +43,7 @@ pub(super) fn resolved(settings: &Settings, files: &[Text]) -> Vec<Resolved> {
     let spaces = named::values("spaces", space_keys::KEYS, &settings.spaces);
     let channels = named::values("notify", channel_keys::KEYS, &settings.notify);
     let named = spaces.into_iter().chain(channels);
-    let named = named.map(|(section, name, value, needs_restart)| Resolved {
+    let named = named.map(|(section, name, value, needs_restart)| ResolvedSetting {
         key: format!("{section}.{name}"),
         value,
         place: place(&section, name),

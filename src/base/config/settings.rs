@@ -12,7 +12,7 @@ use super::edge_jwt::EdgeJwt;
 use super::error::UnknownWord;
 use super::glob::Glob;
 use super::level::LogLevel;
-use super::network::Network;
+use super::network::IpNetwork;
 use super::space::Spaces;
 
 /// All settings of `gatewren serve`.
@@ -25,11 +25,11 @@ pub struct Settings {
     /// The directory of the databases and the certificates.
     pub state_dir: PathBuf,
     /// `[tls]`
-    pub tls: Tls,
+    pub tls: TlsSettings,
     /// `[access]`
-    pub access: Access,
+    pub access: AccessSettings,
     /// `[oauth]`
-    pub oauth: OAuth,
+    pub oauth: OAuthSettings,
     /// `[spaces.NAME]`
     pub spaces: Spaces,
     /// `[notify.NAME]`
@@ -37,32 +37,32 @@ pub struct Settings {
     /// `[edge_jwt]`
     pub edge_jwt: EdgeJwt,
     /// `[limits]`
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// `[tools]`
-    pub tools: Tools,
+    pub tools: ToolSettings,
     /// `[tasks]`
-    pub tasks: Tasks,
+    pub tasks: TaskSettings,
     /// `[inbox]`
-    pub inbox: Inbox,
+    pub inbox: InboxSettings,
     /// `[state]`
-    pub state: StateLog,
+    pub state: StateLogSettings,
     /// `[audit]`
-    pub audit: Audit,
+    pub audit: AuditSettings,
     /// `[metrics]`
-    pub metrics: Metrics,
+    pub metrics: MetricsSettings,
     /// `[lxc]`
-    pub lxc: Lxc,
+    pub lxc: LxcSettings,
     /// `[observer]`
-    pub observer: Observer,
+    pub observer: ObserverSettings,
     /// `[helper]`
-    pub helper: Helper,
+    pub helper: HelperSettings,
     /// `[log]`
-    pub log: Log,
+    pub log: LogSettings,
 }
 
 /// The presentation of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tools {
+pub struct ToolSettings {
     /// The names under which they are listed.
     pub dialect: Dialect,
 }
@@ -78,7 +78,7 @@ pub enum TlsMode {
 
 /// The certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tls {
+pub struct TlsSettings {
     /// Its source.
     pub mode: TlsMode,
     /// The chain as PEM, leaf first. Set if and only if the mode is `Files`.
@@ -89,7 +89,7 @@ pub struct Tls {
 
 /// Access to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Access {
+pub struct AccessSettings {
     /// Whether the owner's cookie is valid at `/mcp`.
     pub owner_on_mcp: bool,
     /// `Host` values to allow in addition to the host's names and addresses; lower case.
@@ -110,7 +110,7 @@ pub struct Access {
 
 /// OAuth for programs without a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OAuth {
+pub struct OAuthSettings {
     /// Whether it is enabled.
     pub enabled: bool,
     /// Whether client metadata documents may also be fetched from the local network.
@@ -119,7 +119,7 @@ pub struct OAuth {
 
 /// Limits and timeouts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct LimitSettings {
     /// Open connections.
     pub max_connections: u32,
     /// Open unauthenticated connections from one address; IPv6 addresses count by /64.
@@ -127,7 +127,7 @@ pub struct Limits {
     /// The same limit for each loopback address and each trusted proxy.
     pub unauthenticated_per_proxy: u32,
     /// Addresses that many clients share.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<IpNetwork>,
     /// The time from accepting a connection to the end of its TLS handshake.
     pub handshake_timeout: Duration,
     /// The time from the handshake, or the previous response, to the last header of a request.
@@ -166,7 +166,7 @@ pub struct Limits {
     pub agent_messages: u32,
 }
 
-impl Limits {
+impl LimitSettings {
     /// Returns whether many clients share an address: it is loopback, or a trusted proxy.
     pub fn is_shared(&self, address: IpAddr) -> bool {
         let trusted = &self.trusted_proxies;
@@ -176,7 +176,7 @@ impl Limits {
 
 /// Calls that continue as a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tasks {
+pub struct TaskSettings {
     /// How long a call runs before it becomes a task, if it may become one.
     pub after: Duration,
     /// How long a task is kept after its creation.
@@ -189,7 +189,7 @@ pub struct Tasks {
 
 /// Changes that agents propose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inbox {
+pub struct InboxSettings {
     /// How long after its proposal a change expires if it has not started.
     pub expires: Duration,
     /// Open changes of one agent.
@@ -200,7 +200,7 @@ pub struct Inbox {
 
 /// The log of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StateLog {
+pub struct StateLogSettings {
     /// Revisions younger than this are kept.
     pub keep: Duration,
     /// The maximum number of revisions to keep.
@@ -209,7 +209,7 @@ pub struct StateLog {
 
 /// The record of calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Audit {
+pub struct AuditSettings {
     /// Calls younger than this are kept.
     pub keep: Duration,
     /// The maximum number of rows to keep.
@@ -218,35 +218,35 @@ pub struct Audit {
 
 /// The counters at `/metrics`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Metrics {
+pub struct MetricsSettings {
     /// Whether clients on this host can read them without a token.
     pub loopback: bool,
 }
 
 /// The containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lxc {
+pub struct LxcSettings {
     /// Their directory; `None` to use LXC's own setting.
     pub lxcpath: Option<PathBuf>,
 }
 
 /// The contents of the state document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Observer {
+pub struct ObserverSettings {
     /// Units to include in addition to the failed and enabled ones.
     pub units: Vec<Glob>,
 }
 
 /// The root helper.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Helper {
+pub struct HelperSettings {
     /// The socket that it listens on.
     pub socket: PathBuf,
 }
 
 /// The log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Log {
+pub struct LogSettings {
     /// The minimum severity of logged messages.
     pub level: LogLevel,
 }
@@ -257,39 +257,39 @@ impl Default for Settings {
             listen: vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8443))],
             names: Vec::new(),
             state_dir: PathBuf::from("/var/lib/gatewren"),
-            tls: Tls {
+            tls: TlsSettings {
                 mode: TlsMode::Own,
                 cert: None,
                 key: None,
             },
-            access: Access::default(),
-            oauth: OAuth {
+            access: AccessSettings::default(),
+            oauth: OAuthSettings {
                 enabled: true,
                 local_clients: false,
             },
             spaces: Spaces::new(),
             notify: Channels::new(),
             edge_jwt: EdgeJwt::default(),
-            limits: Limits::default(),
-            tools: Tools::default(),
-            tasks: Tasks::default(),
-            inbox: Inbox::default(),
-            state: StateLog::default(),
-            audit: Audit::default(),
-            metrics: Metrics::default(),
-            lxc: Lxc::default(),
-            observer: Observer::default(),
-            helper: Helper {
+            limits: LimitSettings::default(),
+            tools: ToolSettings::default(),
+            tasks: TaskSettings::default(),
+            inbox: InboxSettings::default(),
+            state: StateLogSettings::default(),
+            audit: AuditSettings::default(),
+            metrics: MetricsSettings::default(),
+            lxc: LxcSettings::default(),
+            observer: ObserverSettings::default(),
+            helper: HelperSettings {
                 socket: PathBuf::from("/run/gatewren/helper.sock"),
             },
-            log: Log {
+            log: LogSettings {
                 level: LogLevel::Info,
             },
         }
     }
 }
 
-impl Default for Access {
+impl Default for AccessSettings {
     fn default() -> Self {
         Self {
             owner_on_mcp: false,
@@ -304,7 +304,7 @@ impl Default for Access {
     }
 }
 
-impl Default for StateLog {
+impl Default for StateLogSettings {
     fn default() -> Self {
         Self {
             keep: Duration::from_hours(30 * 24),
@@ -313,7 +313,7 @@ impl Default for StateLog {
     }
 }
 
-impl Default for Audit {
+impl Default for AuditSettings {
     fn default() -> Self {
         Self {
             keep: Duration::from_hours(365 * 24),
@@ -322,7 +322,7 @@ impl Default for Audit {
     }
 }
 
-impl Default for Inbox {
+impl Default for InboxSettings {
     fn default() -> Self {
         Self {
             expires: Duration::from_hours(24),
@@ -332,7 +332,7 @@ impl Default for Inbox {
     }
 }
 
-impl Default for Tasks {
+impl Default for TaskSettings {
     fn default() -> Self {
         Self {
             after: Duration::from_secs(45),
@@ -343,7 +343,7 @@ impl Default for Tasks {
     }
 }
 
-impl Default for Limits {
+impl Default for LimitSettings {
     fn default() -> Self {
         Self {
             max_connections: 4096,

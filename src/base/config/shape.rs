@@ -11,7 +11,7 @@ use toml::de::DeValue;
 
 use super::error::UnknownWord;
 use super::glob::Glob;
-use super::network::Network;
+use super::network::IpNetwork;
 
 /// The maximum number of entries in a list. A longer one is rejected.
 const MAX_ENTRIES: usize = 64;
@@ -233,7 +233,7 @@ pub(super) const HOSTS: List<String> = List {
 };
 
 /// Addresses and address ranges.
-pub(super) const NETWORKS: List<Network> = List {
+pub(super) const NETWORKS: List<IpNetwork> = List {
     entry: |text| text.parse().ok(),
     like: "an address or a range of addresses, such as \"192.168.1.2\" or \"172.17.0.0/16\"",
     may_be_empty: true,

@@ -4,7 +4,7 @@ use super::error::Problem;
 use super::glob::Glob;
 use super::key::{Key, key};
 use super::named::{MAX_NAME_BYTES, is_name};
-use super::reading::{Family, Named, shown};
+use super::reading::{NamedSection, SectionFamily, shown};
 use super::settings::Settings;
 use super::shape::{Flag, List, Shape as _};
 use super::space::Space;
@@ -13,7 +13,7 @@ use super::space::Space;
 const MAX_SPACES: usize = 64;
 
 /// The family of sections for the reader of the settings.
-pub(super) const FAMILY: Family<Settings> = Family {
+pub(super) const FAMILY: SectionFamily<Settings> = SectionFamily {
     section: "spaces",
     read,
 };
@@ -41,7 +41,7 @@ pub(super) const KEYS: &[Key<Space>] = &[
     key!("spaces.*", "host",       host,       Flag,       "Whether the host is in it."),
 ];
 
-fn read(settings: &mut Settings, section: &Named<'_>) -> Vec<Problem> {
+fn read(settings: &mut Settings, section: &NamedSection<'_>) -> Vec<Problem> {
     let name = section.name();
     if !is_name(name) {
         let name = shown(name);

@@ -8,13 +8,13 @@ const MAX_BYTES: usize = 512;
 
 /// An LXC template under a name that the owner chose, with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct ContainerTemplate {
     name: String,
     program: String,
     options: Vec<String>,
 }
 
-impl Template {
+impl ContainerTemplate {
     /// Returns an LXC template under its own name.
     pub fn of_lxc(name: &str) -> Option<Self> {
         name.parse().ok()
@@ -38,13 +38,13 @@ impl Template {
 
 /// The error for a text that is not a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidTemplate;
+pub struct InvalidContainerTemplate;
 
-impl FromStr for Template {
-    type Err = InvalidTemplate;
+impl FromStr for ContainerTemplate {
+    type Err = InvalidContainerTemplate;
 
     /// Parses `NAME`, or `NAME: TEMPLATE OPTION...`.
-    fn from_str(text: &str) -> Result<Self, InvalidTemplate> {
+    fn from_str(text: &str) -> Result<Self, InvalidContainerTemplate> {
         let (name, rest) = match text.split_once(':') {
             Some((name, rest)) => (name.trim(), rest),
             None => (text, text),
@@ -52,7 +52,7 @@ impl FromStr for Template {
         // Rejects characters with a special meaning in the quotes of the file or in a shell.
         let plain = |c: char| c.is_ascii_graphic() && !"\"'\\$`".contains(c);
         let mut words = rest.split_whitespace().map(str::to_owned);
-        let program = words.next().ok_or(InvalidTemplate)?;
+        let program = words.next().ok_or(InvalidContainerTemplate)?;
         let options: Vec<String> = words.collect();
         let good = text.len() <= MAX_BYTES
             && is_name(name)
@@ -64,7 +64,7 @@ impl FromStr for Template {
             program,
             options,
         };
-        good.then_some(template).ok_or(InvalidTemplate)
+        good.then_some(template).ok_or(InvalidContainerTemplate)
     }
 }
 
@@ -75,7 +75,7 @@ fn is_name(text: &str) -> bool {
     begins_well && text.len() <= 64 && text.bytes().all(plain)
 }
 
-impl fmt::Display for Template {
+impl fmt::Display for ContainerTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         if self.name != self.program || !self.options.is_empty() {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_template_is_a_name_and_what_it_stands_for() {
-        let read = |text: &str| text.parse::<Template>();
+        let read = |text: &str| text.parse::<ContainerTemplate>();
         let plain = read("busybox").unwrap();
         assert_eq!((plain.name(), plain.program()), ("busybox", "busybox"));
         let debian = read("debian: download -d debian -r trixie").unwrap();
@@ -115,7 +115,7 @@ mod tests {
             "a: b $(id)",
             "a\nb",
         ] {
-            assert_eq!(read(bad), Err(InvalidTemplate), "{bad:?}");
+            assert_eq!(read(bad), Err(InvalidContainerTemplate), "{bad:?}");
         }
     }
 }

@@ -14,9 +14,9 @@ const BEGINNING: &str = "/public/";
 
 /// A pointer such as `/public/packageData/*/statusInfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Watched(String);
+pub struct WatchedPath(String);
 
-impl Watched {
+impl WatchedPath {
     /// Returns its segments from the top down, unescaped (RFC 6901, 4). A segment `*` matches any member.
     pub fn segments(&self) -> impl Iterator<Item = String> {
         let segments = self.0.split('/').skip(1);
@@ -24,7 +24,7 @@ impl Watched {
     }
 }
 
-impl fmt::Display for Watched {
+impl fmt::Display for WatchedPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -32,12 +32,12 @@ impl fmt::Display for Watched {
 
 /// The error for a text that is not such a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidWatched;
+pub struct InvalidWatchedPath;
 
-impl FromStr for Watched {
-    type Err = InvalidWatched;
+impl FromStr for WatchedPath {
+    type Err = InvalidWatchedPath;
 
-    fn from_str(text: &str) -> Result<Self, InvalidWatched> {
+    fn from_str(text: &str) -> Result<Self, InvalidWatchedPath> {
         let is_plain = text
             .bytes()
             .all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\'));
@@ -46,7 +46,7 @@ impl FromStr for Watched {
         let fits = text.len() <= MAX_BYTES && segments <= MAX_SEGMENTS;
         (text.starts_with(BEGINNING) && is_plain && is_whole && fits)
             .then(|| Self(text.to_owned()))
-            .ok_or(InvalidWatched)
+            .ok_or(InvalidWatchedPath)
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn only_places_that_clients_may_see_are_watched() {
-        let good: Watched = "/public/packageData/*/a~1b".parse().unwrap();
+        let good: WatchedPath = "/public/packageData/*/a~1b".parse().unwrap();
         let segments: Vec<String> = good.segments().collect();
         assert_eq!(segments, ["public", "packageData", "*", "a/b"]);
         let long = format!("/public/{}", "x".repeat(MAX_BYTES));
@@ -72,7 +72,7 @@ mod tests {
             &long,
             &deep,
         ] {
-            assert_eq!(bad.parse::<Watched>(), Err(InvalidWatched), "{bad}");
+            assert_eq!(bad.parse::<WatchedPath>(), Err(InvalidWatchedPath), "{bad}");
         }
     }
 }

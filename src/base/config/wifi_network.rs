@@ -7,7 +7,7 @@ use super::backup_target::straight;
 use super::shape::List;
 
 /// The list of networks.
-pub(super) const NETWORKS: List<WifiNetwork> = List {
+pub(super) const NETWORKS: List<WifiCredentials> = List {
     entry: |text| text.parse().ok(),
     like: "the name of a wireless network and the file with its password, such as \"Home: /root/wifi-home\"",
     may_be_empty: true,
@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 1024;
 
 /// A wireless network.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WifiNetwork {
+pub struct WifiCredentials {
     /// The name. The password is used for no other network.
     pub ssid: String,
     /// The file that contains the password in one line.
@@ -30,27 +30,27 @@ pub struct WifiNetwork {
 
 /// The error for a text that is not a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidNetwork;
+pub struct InvalidWifiCredentials;
 
-impl FromStr for WifiNetwork {
-    type Err = InvalidNetwork;
+impl FromStr for WifiCredentials {
+    type Err = InvalidWifiCredentials;
 
     /// Parses `NAME: /FILE`. The last `: ` separates them, because a name may contain colons.
-    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
-        let (ssid, file) = text.rsplit_once(": ").ok_or(InvalidNetwork)?;
+    fn from_str(text: &str) -> Result<Self, InvalidWifiCredentials> {
+        let (ssid, file) = text.rsplit_once(": ").ok_or(InvalidWifiCredentials)?;
         // The entry is in quotes in the owner's file.
         let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
         let named = (1..=SSID_BYTES).contains(&ssid.len());
         if text.len() > MAX_BYTES || !named || !text.chars().all(plain) {
-            return Err(InvalidNetwork);
+            return Err(InvalidWifiCredentials);
         }
-        let file = straight(file.trim()).ok_or(InvalidNetwork)?;
+        let file = straight(file.trim()).ok_or(InvalidWifiCredentials)?;
         let ssid = ssid.to_owned();
         Ok(Self { ssid, file })
     }
 }
 
-impl fmt::Display for WifiNetwork {
+impl fmt::Display for WifiCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.ssid, self.file)
     }
@@ -67,7 +67,7 @@ mod tests {
             "a: b: /root/my wifi",
             "Caf\u{e9} #2: /x",
         ] {
-            let network: WifiNetwork = good.parse().unwrap();
+            let network: WifiCredentials = good.parse().unwrap();
             assert_eq!(network.to_string(), good);
         }
         let long = format!("{}: /x", "a".repeat(33));
@@ -83,7 +83,11 @@ mod tests {
             "a\nb: /x",
             &long,
         ] {
-            assert_eq!(bad.parse::<WifiNetwork>(), Err(InvalidNetwork), "{bad:?}");
+            assert_eq!(
+                bad.parse::<WifiCredentials>(),
+                Err(InvalidWifiCredentials),
+                "{bad:?}"
+            );
         }
     }
 }

@@ -7,7 +7,7 @@ use nix::sys::socket::{getsockopt, sockopt};
 
 /// A socket that was passed to this process.
 #[derive(Debug)]
-pub struct HandedOver {
+pub struct InheritedSocket {
     /// Its name in the unit (`FileDescriptorName=`); by default the name of the unit.
     pub name: String,
     /// The socket.
@@ -17,7 +17,7 @@ pub struct HandedOver {
 /// Returns the sockets that were passed to this process; empty if there are none.
 ///
 /// Call it once: it takes ownership of them.
-pub fn inherited_sockets() -> Vec<HandedOver> {
+pub fn inherited_sockets() -> Vec<InheritedSocket> {
     let Ok(numbers) = sd_notify::listen_fds() else {
         return Vec::new();
     };
@@ -30,7 +30,7 @@ pub fn inherited_sockets() -> Vec<HandedOver> {
         )]
         // SAFETY: LISTEN_PID names this process, so the number is open and nothing here owns it yet.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        HandedOver {
+        InheritedSocket {
             name: names.next().unwrap_or("unknown").to_owned(),
             socket,
         }

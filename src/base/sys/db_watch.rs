@@ -13,34 +13,34 @@ use nix::sys::time::TimeSpec;
 
 /// The waiting end; it belongs to one thread.
 #[derive(Debug)]
-pub struct Waiter {
+pub struct FileWaiter {
     calls: UnixStream,
     file: Option<Inotify>,
 }
 
 /// The calling end; any thread may hold it.
 #[derive(Debug)]
-pub struct Waker {
+pub struct FileWaker {
     calls: UnixStream,
 }
 
 /// What ended a wait; both are `false` after a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Woken {
+pub struct FileWaitResult {
     /// The watched file was written.
     pub written: bool,
-    /// [`Waker::wake`] was called, or the waker was dropped.
+    /// [`FileWaker::wake`] was called, or the waker was dropped.
     pub called: bool,
 }
 
-impl Waiter {
+impl FileWaiter {
     /// Creates a waiter and its waker; no file is watched yet.
-    pub fn new() -> io::Result<(Self, Waker)> {
+    pub fn new() -> io::Result<(Self, FileWaker)> {
         let (calls, caller) = UnixStream::pair()?;
         calls.set_nonblocking(true)?;
         caller.set_nonblocking(true)?;
         let waiter = Self { calls, file: None };
-        Ok((waiter, Waker { calls: caller }))
+        Ok((waiter, FileWaker { calls: caller }))
     }
 
     /// Watches `file` for writes from now on (inotify(7)); it must exist.
@@ -59,7 +59,7 @@ impl Waiter {
     }
 
     /// Waits until something happens or `at_most` has passed; several writes or calls count as one.
-    pub fn wait(&self, at_most: Duration) -> io::Result<Woken> {
+    pub fn wait(&self, at_most: Duration) -> io::Result<FileWaitResult> {
         let mut fds = vec![PollFd::new(self.calls.as_fd(), PollFlags::POLLIN)];
         if let Some(file) = &self.file {
             fds.push(PollFd::new(file.as_fd(), PollFlags::POLLIN));
@@ -69,7 +69,7 @@ impl Waiter {
             Err(errno) => return Err(errno.into()),
         }
         let ready = |fd: Option<&PollFd<'_>>| fd.and_then(PollFd::any).unwrap_or(false);
-        let woken = Woken {
+        let woken = FileWaitResult {
             called: ready(fds.first()),
             written: ready(fds.get(1)),
         };
@@ -87,7 +87,7 @@ impl Waiter {
             Err(Errno::EINTR) => false,
             Err(errno) => return Err(errno.into()),
         };
-        self.forget(Woken {
+        self.forget(FileWaitResult {
             called,
             written: false,
         });
@@ -95,7 +95,7 @@ impl Waiter {
     }
 
     /// Drains the signalled events from the kernel's queues, so that the next wait blocks.
-    fn forget(&self, woken: Woken) {
+    fn forget(&self, woken: FileWaitResult) {
         if woken.called {
             let mut calls = [0; 64];
             while (&self.calls).read(&mut calls).is_ok_and(|n| n > 0) {}
@@ -108,7 +108,7 @@ impl Waiter {
     }
 }
 
-impl Waker {
+impl FileWaker {
     /// Ends the current wait, or the next one.
     pub fn wake(&self) {
         // A full socket means that enough calls are pending already.
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_call_ends_the_wait_and_is_forgotten() {
-        let (waiter, waker) = Waiter::new().unwrap();
+        let (waiter, waker) = FileWaiter::new().unwrap();
         for _ in 0..100_000 {
             waker.wake();
         }
@@ -136,7 +136,7 @@ mod tests {
         let start = Instant::now();
         assert_eq!(
             waiter.wait(Duration::from_millis(5)).unwrap(),
-            Woken::default()
+            FileWaitResult::default()
         );
         assert!(start.elapsed() >= Duration::from_millis(5));
     }
@@ -146,7 +146,7 @@ mod tests {
         let scratch = Scratch::new();
         let file = scratch.join("file");
         fs::write(&file, "a").unwrap();
-        let (mut waiter, _waker) = Waiter::new().unwrap();
+        let (mut waiter, _waker) = FileWaiter::new().unwrap();
         waiter.watch(&file).unwrap();
         assert!(!waiter.wait(Duration::ZERO).unwrap().written);
         fs::write(&file, "b").unwrap();
@@ -159,7 +159,7 @@ mod tests {
         let scratch = Scratch::new();
         let file = scratch.join("file");
         fs::write(&file, "a").unwrap();
-        let (mut waiter, waker) = Waiter::new().unwrap();
+        let (mut waiter, waker) = FileWaiter::new().unwrap();
         waiter.watch(&file).unwrap();
         fs::write(&file, "b").unwrap();
         assert!(!waiter.rest(Duration::from_millis(1)).unwrap());
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_waker_that_is_gone_ends_the_wait() {
-        let (waiter, waker) = Waiter::new().unwrap();
+        let (waiter, waker) = FileWaiter::new().unwrap();
         drop(waker);
         assert!(waiter.wait(LONG).unwrap().called);
         assert!(waiter.rest(LONG).unwrap());

@@ -8,12 +8,12 @@ use std::path::Path;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::names::Names;
+use super::names::NameWatch;
 use super::netlink::Netlink;
 
 /// One source of hints.
 #[derive(Debug)]
-pub struct Hints {
+pub struct KernelEvents {
     source: AsyncFd<Source>,
     /// The readiness to wait for.
     interest: Interest,
@@ -22,12 +22,12 @@ pub struct Hints {
 #[derive(Debug)]
 enum Source {
     Netlink(Netlink),
-    Names(Names),
+    Names(NameWatch),
     /// A file of `/proc` that becomes ready, with priority, once after each change (poll(2)).
     Changing(File),
 }
 
-impl Hints {
+impl KernelEvents {
     /// Watches network interfaces, addresses and routes of this network namespace.
     ///
     /// Like the other constructors, it needs a tokio runtime.
@@ -43,7 +43,7 @@ impl Hints {
 
     /// Watches names in directories; a directory that cannot be watched is left out.
     pub fn names(places: &[(&Path, &[&str])]) -> io::Result<Self> {
-        let mut names = Names::new()?;
+        let mut names = NameWatch::new()?;
         for (directory, wanted) in places {
             // Not every system has all of them.
             let _ = names.watch(directory, wanted);
@@ -160,7 +160,7 @@ mod tests {
 
     /// Each of the changes must cause a hint.
     #[tokio::main(flavor = "current_thread")]
-    async fn heard(open: impl Fn() -> io::Result<Hints>, changes: &[&dyn Fn()]) {
+    async fn heard(open: impl Fn() -> io::Result<KernelEvents>, changes: &[&dyn Fn()]) {
         let hints = open().unwrap();
         for (number, change) in changes.iter().enumerate() {
             change();
@@ -188,7 +188,7 @@ mod tests {
             ];
             let steps = steps.map(|line| move || drop(ip(line)));
             let steps: Vec<&dyn Fn()> = steps.iter().map(|step| step as &dyn Fn()).collect();
-            heard(Hints::network, &steps);
+            heard(KernelEvents::network, &steps);
         });
     }
 
@@ -205,7 +205,7 @@ mod tests {
                 fs::write(scratch.join("batch"), batch).unwrap();
                 run("ip", &["-batch", scratch.join("batch").to_str().unwrap()]);
             };
-            heard(Hints::network, &[&storm]);
+            heard(KernelEvents::network, &[&storm]);
         });
     }
 
@@ -217,7 +217,7 @@ mod tests {
             let mount = || drop(run("mount", &["-t", "tmpfs", "none", place]));
             let change = || drop(run("mount", &["-o", "remount,ro", place]));
             let unmount = || drop(run("umount", &[place]));
-            let open = || Hints::changes_of(Path::new("/proc/thread-self/mountinfo"));
+            let open = || KernelEvents::changes_of(Path::new("/proc/thread-self/mountinfo"));
             heard(open, &[&mount, &change, &unmount]);
         });
     }
@@ -226,7 +226,7 @@ mod tests {
     fn the_host_name_is_heard_of() {
         apart(|| {
             let rename = || sethostname("renamed").unwrap();
-            let open = || Hints::changes_of(Path::new("/proc/sys/kernel/hostname"));
+            let open = || KernelEvents::changes_of(Path::new("/proc/sys/kernel/hostname"));
             heard(open, &[&rename, &|| sethostname("again").unwrap()]);
         });
     }
@@ -250,14 +250,14 @@ mod tests {
             }
             let device = String::from_utf8(attach.stdout).unwrap().trim().to_owned();
             let detach = || drop(run("losetup", &["-d", &device]));
-            heard(Hints::block_devices, &[&detach]);
+            heard(KernelEvents::block_devices, &[&detach]);
         });
     }
 
     #[tokio::test]
     async fn a_hint_comes_once_and_can_be_forgotten() {
         let scratch = Scratch::new();
-        let hints = Hints::names(&[
+        let hints = KernelEvents::names(&[
             (scratch.path(), &["flag"]),
             (&scratch.join("none"), &["flag"]),
         ]);
@@ -274,10 +274,10 @@ mod tests {
 
     #[tokio::test]
     async fn every_source_can_be_opened_without_rights() {
-        Hints::network().unwrap();
-        Hints::block_devices().unwrap();
-        Hints::changes_of(Path::new("/proc/self/mountinfo")).unwrap();
-        Hints::changes_of(Path::new("/proc/sys/kernel/hostname")).unwrap();
-        assert!(Hints::changes_of(Path::new("/no/such/file")).is_err());
+        KernelEvents::network().unwrap();
+        KernelEvents::block_devices().unwrap();
+        KernelEvents::changes_of(Path::new("/proc/self/mountinfo")).unwrap();
+        KernelEvents::changes_of(Path::new("/proc/sys/kernel/hostname")).unwrap();
+        assert!(KernelEvents::changes_of(Path::new("/no/such/file")).is_err());
     }
 }

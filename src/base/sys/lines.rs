@@ -5,23 +5,23 @@ use std::io;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 /// A reader of lines.
-pub struct Lines<R> {
+pub struct LineReader<R> {
     input: BufReader<R>,
     longest: usize,
 }
 
 /// A line exceeded the limit and was discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooLong;
+pub struct LineTooLong;
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads lines of at most `longest` bytes.
     pub fn new(input: BufReader<R>, longest: usize) -> Self {
         Self { input, longest }
     }
 
     /// Returns the next line, without its line feed. A line that is too long is discarded. `None` at the end.
-    pub async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, TooLong>>> {
+    pub async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, LineTooLong>>> {
         let mut line = Vec::new();
         let mut length = 0_usize;
         loop {
@@ -41,7 +41,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             if at_end || whole.is_some() {
                 let fits = length <= self.longest;
-                return Ok(Some(fits.then_some(line).ok_or(TooLong)));
+                return Ok(Some(fits.then_some(line).ok_or(LineTooLong)));
             }
         }
     }

@@ -31,13 +31,13 @@ impl DirectoryLock {
 
 /// The process that holds a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     pid: Pid,
     /// The address where it listens, as bound; `None` if it serves only the process that started it.
     pub address: Option<SocketAddr>,
 }
 
-impl Holder {
+impl LockHolder {
     /// Returns the holder of a directory from its own note; `None` if no such process runs.
     pub fn of(directory: &Path) -> Option<Self> {
         let note = files::read_bounded(&directory.join("lock"), MAX_NOTE).ok()?;
@@ -94,18 +94,18 @@ mod tests {
     #[test]
     fn who_holds_it_can_be_found_and_nobody_else_is() {
         let scratch = Scratch::new();
-        assert_eq!(Holder::of(scratch.path()), None);
+        assert_eq!(LockHolder::of(scratch.path()), None);
         let held = lock_directory(scratch.path()).unwrap();
-        assert_eq!(Holder::of(scratch.path()), None, "it has not said so");
+        assert_eq!(LockHolder::of(scratch.path()), None, "it has not said so");
         let address = "127.0.0.1:8443".parse().unwrap();
         held.note(Some(address)).unwrap();
-        let found = Holder::of(scratch.path()).unwrap();
+        let found = LockHolder::of(scratch.path()).unwrap();
         assert_eq!((found.pid, found.address), (getpid(), Some(address)));
         held.note(None).unwrap();
-        assert_eq!(Holder::of(scratch.path()).unwrap().address, None);
+        assert_eq!(LockHolder::of(scratch.path()).unwrap().address, None);
         for other in ["", "1", "0 127.0.0.1:1", "x", "-1", "4194305"] {
             std::fs::write(scratch.join("lock"), other).unwrap();
-            assert_eq!(Holder::of(scratch.path()), None, "{other}");
+            assert_eq!(LockHolder::of(scratch.path()), None, "{other}");
         }
     }
 }

@@ -50,7 +50,7 @@ mod subreaper;
 mod swap;
 mod terminal;
 
-pub use activation::{HandedOver, accepts_over_ip, inherited_sockets, started_by_systemd};
+pub use activation::{InheritedSocket, accepts_over_ip, inherited_sockets, started_by_systemd};
 pub use audit_session::{AuditSession, audit_session};
 pub use cgroup::{
     Cgroup, LIMITING_CONTROLLERS, cgroup_paths, cgroup2_mount, freezer_state, hold,
@@ -62,7 +62,7 @@ pub use container_root::InsideRoot;
 pub use crockford32::{from_letters, meant_letters, random_letters, to_letters};
 pub use datagram::send_datagram;
 pub use db_backup::keep_copy;
-pub use db_watch::{Waiter, Waker};
+pub use db_watch::{FileWaiter, FileWaker};
 pub use descriptors::{adopt_socket, launch_pipes, pipe};
 pub use disk_space::{DiskSpace, disk_space};
 pub use drop_privileges::{act_as_owner_of, as_owner_of};
@@ -73,9 +73,9 @@ pub use files::FileError;
 pub use folder_watch::{FolderEvent, FolderWatch};
 pub use host_name::host_name;
 pub use jail::{Jail, JailCommand, run_in_jail};
-pub use kernel_events::Hints;
-pub use lines::{Lines, TooLong};
-pub use lock::{DirectoryLock, Holder, lock_directory};
+pub use kernel_events::KernelEvents;
+pub use lines::{LineReader, LineTooLong};
+pub use lock::{DirectoryLock, LockHolder, lock_directory};
 pub use mount_table::{mount_places, unescape_mount};
 pub use neighbors::{FoundNeighbor, neighbors};
 pub use network::{FoundAddress, end_when_gone, end_when_stalled, interface_addresses};
@@ -86,18 +86,18 @@ pub use page_release::{hold_few_program_pages, refuse_huge_pages};
 pub use probe::{ask_name_server, echo, knock};
 pub use proc_dir::hold_proc;
 pub use process_table::{
-    Process, all_processes, children, descendants, descendants_among, has_in_environment, is_root,
-    kill_exactly, own_pid, own_uid, pid_namespace, process, process_name, terminate,
+    ProcessStat, all_processes, children, descendants, descendants_among, has_in_environment,
+    is_root, kill_exactly, own_pid, own_uid, pid_namespace, process, process_name, terminate,
 };
 pub use random::{RandomError, random_bytes};
 pub use requester::{Requester, current_requester, on_behalf_of};
-pub use returned_memory::Pages;
+pub use returned_memory::MappedPages;
 pub use sanitize::{is_hostile, is_unseen, neutralise};
 pub use secret::Secret;
 pub use secret_file::read_secret;
 pub use socket_owners::socket_programs;
-pub use spawn::{Identity, Spawn, SpawnError, Stage, WithParent};
-pub use subreaper::{Keeper, Wake, adopt_orphans, reap, reap_any};
+pub use spawn::{OnParentExit, ProcessCredentials, Spawn, SpawnError, SpawnStage};
+pub use subreaper::{Subreaper, SubreaperEvent, adopt_orphans, reap, reap_any};
 pub use swap::swap;
 pub use terminal::{is_asked, read_hidden, terminal_size};
 

@@ -10,12 +10,12 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 
 /// The watched names.
 #[derive(Debug)]
-pub struct Names {
+pub struct NameWatch {
     inotify: Inotify,
     watched: Vec<(WatchDescriptor, Vec<OsString>)>,
 }
 
-impl Names {
+impl NameWatch {
     /// Creates a watch of no names. Fails if the user's inotify instances are used up.
     pub fn new() -> io::Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
@@ -66,7 +66,7 @@ impl Names {
     }
 }
 
-impl AsRawFd for Names {
+impl AsRawFd for NameWatch {
     fn as_raw_fd(&self) -> RawFd {
         self.inotify.as_fd().as_raw_fd()
     }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn only_watched_names_count() {
         let scratch = Scratch::new();
-        let mut names = Names::new().unwrap();
+        let mut names = NameWatch::new().unwrap();
         names.watch(scratch.path(), &["a", "b"]).unwrap();
         assert!(!names.take().unwrap());
         fs::write(scratch.join("other"), "x").unwrap();

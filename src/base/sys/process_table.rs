@@ -25,7 +25,7 @@ const IS_ENDING: u64 = 4;
 
 /// One line of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessStat {
     /// Its process id.
     pub pid: i32,
     /// Its parent's process id.
@@ -38,7 +38,7 @@ pub struct Process {
     pub is_ending: bool,
 }
 
-impl Process {
+impl ProcessStat {
     /// Returns whether a signal or a tracer has stopped it.
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't')
@@ -46,26 +46,26 @@ impl Process {
 }
 
 /// Returns one process; `None` if there is none with this pid.
-pub fn process(pid: i32) -> Option<Process> {
+pub fn process(pid: i32) -> Option<ProcessStat> {
     let stat = read_proc(&format!("{pid}/stat"), MAX_STAT_BYTES).ok()?;
     parse(pid, &String::from_utf8_lossy(&stat))
 }
 
 /// Returns all processes, in the order of their pids.
-pub fn all_processes() -> impl Iterator<Item = Process> {
+pub fn all_processes() -> impl Iterator<Item = ProcessStat> {
     let numbers: Vec<i32> = process_numbers().collect();
     numbers.into_iter().filter_map(process)
 }
 
 /// Returns every process below `ancestor`, without `ancestor` itself.
-pub fn descendants(ancestor: i32) -> Vec<Process> {
-    let all: Vec<Process> = all_processes().collect();
+pub fn descendants(ancestor: i32) -> Vec<ProcessStat> {
+    let all: Vec<ProcessStat> = all_processes().collect();
     descendants_among(&all, &[ancestor])
 }
 
 /// Returns those of `processes` that are below one of `ancestors`, without the ancestors.
-pub fn descendants_among(processes: &[Process], ancestors: &[i32]) -> Vec<Process> {
-    let mut families: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
+pub fn descendants_among(processes: &[ProcessStat], ancestors: &[i32]) -> Vec<ProcessStat> {
+    let mut families: BTreeMap<i32, Vec<ProcessStat>> = BTreeMap::new();
     for process in processes {
         families.entry(process.parent).or_default().push(*process);
     }
@@ -123,7 +123,7 @@ pub fn terminate(pid: i32, hard: bool) {
 ///
 /// # Errors
 /// `PermissionDenied` when this process may not kill it.
-pub fn kill_exactly(process_to_kill: &Process) -> io::Result<()> {
+pub fn kill_exactly(process_to_kill: &ProcessStat) -> io::Result<()> {
     let pid = process_to_kill.pid;
     let opened = open_process(pid);
     let is_the_same = || process(pid).is_some_and(|now| now.started == process_to_kill.started);
@@ -195,7 +195,7 @@ pub fn pid_namespace(pid: i32) -> Option<PathBuf> {
 
 /// Parses a line of `stat`. The name in brackets may contain anything, including brackets and spaces: parsing is
 /// safe only after the last `)`.
-fn parse(pid: i32, stat: &str) -> Option<Process> {
+fn parse(pid: i32, stat: &str) -> Option<ProcessStat> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next()?.chars().next()?;
@@ -203,7 +203,7 @@ fn parse(pid: i32, stat: &str) -> Option<Process> {
     // The 9th and the 22nd field of the line; the name is the 2nd.
     let flags: u64 = fields.nth(4)?.parse().ok()?;
     let started = fields.nth(12)?.parse().ok()?;
-    Some(Process {
+    Some(ProcessStat {
         pid,
         parent,
         state,
@@ -270,7 +270,7 @@ mod tests {
             sleep(Duration::from_millis(1));
         }
         assert!(!has_in_environment(started.pid, "GATEWREN_TEST_CALL=a"));
-        let another = Process {
+        let another = ProcessStat {
             started: started.started + 1,
             ..started
         };

@@ -8,12 +8,12 @@ use nix::libc;
 
 /// Values in separately mapped pages, for large data that is rarely needed.
 #[derive(Debug)]
-pub struct Pages<T: Copy> {
+pub struct MappedPages<T: Copy> {
     start: NonNull<T>,
     length: usize,
 }
 
-impl<T: Copy> Pages<T> {
+impl<T: Copy> MappedPages<T> {
     /// Allocates `length` copies of this value; `None` if there is no memory.
     pub fn filled(length: usize, value: T) -> Option<Self> {
         let bytes = bytes_of::<T>(length)?;
@@ -55,7 +55,7 @@ fn bytes_of<T>(length: usize) -> Option<NonZeroUsize> {
     (align_of::<T>() <= LEAST_PAGE).then_some(bytes)
 }
 
-impl<T: Copy> AsMut<[T]> for Pages<T> {
+impl<T: Copy> AsMut<[T]> for MappedPages<T> {
     fn as_mut(&mut self) -> &mut [T] {
         #[expect(unsafe_code, reason = "it is a slice of mapped memory")]
         // SAFETY: all of it was written in `filled`, and is borrowed as `self` is.
@@ -65,7 +65,7 @@ impl<T: Copy> AsMut<[T]> for Pages<T> {
     }
 }
 
-impl<T: Copy> Drop for Pages<T> {
+impl<T: Copy> Drop for MappedPages<T> {
     fn drop(&mut self) {
         let bytes = self.length * size_of::<T>();
         #[expect(unsafe_code, reason = "nothing else unmaps memory")]
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn they_hold_what_is_written() {
-        let mut pages = Pages::filled(10_000, Wide([7; 16])).unwrap();
+        let mut pages = MappedPages::filled(10_000, Wide([7; 16])).unwrap();
         let all = pages.as_mut();
         assert_eq!(all.len(), 10_000);
         assert!(all.iter().all(|one| *one == Wide([7; 16])));
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_had_is_none() {
-        assert!(Pages::filled(0, 0_u8).is_none());
-        assert!(Pages::filled(usize::MAX, 0_u64).is_none());
-        assert!(Pages::filled(usize::MAX / 2, 0_u8).is_none());
+        assert!(MappedPages::filled(0, 0_u8).is_none());
+        assert!(MappedPages::filled(usize::MAX, 0_u64).is_none());
+        assert!(MappedPages::filled(usize::MAX / 2, 0_u8).is_none());
     }
 }

@@ -32,7 +32,7 @@ pub struct Spawn<'a> {
     /// The descriptors that become 0, 1, 2 and so on, at most eight; no other is open in the program.
     pub fds: Vec<BorrowedFd<'a>>,
     /// The user to run as; the parent's user when absent.
-    pub identity: Option<Identity>,
+    pub identity: Option<ProcessCredentials>,
     /// The working directory: the first that can be entered, as the new user.
     pub directories: Vec<CString>,
     /// An open cgroup v2 directory to start in.
@@ -40,14 +40,14 @@ pub struct Spawn<'a> {
     /// Open `cgroup.procs` files of version 1 groups to enter in addition.
     pub memberships: Vec<BorrowedFd<'a>>,
     /// What happens to it when the *thread* that spawns it ends.
-    pub with_parent: WithParent,
+    pub with_parent: OnParentExit,
     /// The audit session of it and its descendants.
     pub audit_session: AuditSession,
 }
 
 /// What happens to a child when its parent's thread ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WithParent {
+pub enum OnParentExit {
     /// It continues.
     #[default]
     Lives,
@@ -57,7 +57,7 @@ pub enum WithParent {
 
 /// A user and all its groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct ProcessCredentials {
     /// User.
     pub uid: u32,
     /// Primary group.
@@ -68,7 +68,7 @@ pub struct Identity {
 
 /// The step at which starting a program failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum SpawnStage {
     /// No new process could be created.
     Fork,
     /// The new process could not enter its cgroup.
@@ -87,7 +87,7 @@ pub enum Stage {
 #[derive(Debug)]
 pub struct SpawnError {
     /// The step that failed.
-    pub stage: Stage,
+    pub stage: SpawnStage,
     /// The kernel's error.
     pub cause: io::Error,
 }
@@ -95,12 +95,12 @@ pub struct SpawnError {
 impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let step = match self.stage {
-            Stage::Fork => "new process",
-            Stage::Cgroup => "enter the cgroup",
-            Stage::Descriptors => "place the descriptors",
-            Stage::Identity => "become the user",
-            Stage::Directory => "enter the directory",
-            Stage::Program => "execute the program",
+            SpawnStage::Fork => "new process",
+            SpawnStage::Cgroup => "enter the cgroup",
+            SpawnStage::Descriptors => "place the descriptors",
+            SpawnStage::Identity => "become the user",
+            SpawnStage::Directory => "enter the directory",
+            SpawnStage::Program => "execute the program",
         };
         write!(f, "{step}: {}", self.cause)
     }
@@ -111,12 +111,12 @@ impl std::error::Error for SpawnError {}
 impl Spawn<'_> {
     /// Starts it. Returns when the program itself runs (after `execve`), or the error of the step that failed.
     ///
-    /// The program gets a new session, umask 022 and default signals. With `WithParent::Dies` it gets SIGKILL when
+    /// The program gets a new session, umask 022 and default signals. With `OnParentExit::Dies` it gets SIGKILL when
     /// its parent's thread ends. All data for the child is prepared before the fork: between fork and exec only
     /// system calls are allowed, because another thread may have held the allocator's lock.
     pub fn spawn(&self) -> Result<Child, SpawnError> {
         let fork_failed = |cause: io::Error| SpawnError {
-            stage: Stage::Fork,
+            stage: SpawnStage::Fork,
             cause,
         };
         let (trouble, report) = pipe().map_err(fork_failed)?;
@@ -145,11 +145,11 @@ fn trouble_of(mut pipe: File) -> Option<SpawnError> {
     pipe.read_exact(&mut bytes).ok()?;
     let [stage, a, b, c, d] = bytes;
     let stage = match stage {
-        1 => Stage::Cgroup,
-        2 => Stage::Descriptors,
-        3 => Stage::Identity,
-        4 => Stage::Directory,
-        _ => Stage::Program,
+        1 => SpawnStage::Cgroup,
+        2 => SpawnStage::Descriptors,
+        3 => SpawnStage::Identity,
+        4 => SpawnStage::Directory,
+        _ => SpawnStage::Program,
     };
     let cause = io::Error::from_raw_os_error(i32::from_ne_bytes([a, b, c, d]));
     Some(SpawnError { stage, cause })
@@ -337,8 +337,8 @@ impl<'a> Plan<'a> {
     /// Runs after the change of user, which would reset it.
     fn tie_to_parent(&self) -> Result<(), Errno> {
         match self.spawn.with_parent {
-            WithParent::Lives => return Ok(()),
-            WithParent::Dies => set_pdeathsig(Signal::SIGKILL)?,
+            OnParentExit::Lives => return Ok(()),
+            OnParentExit::Dies => set_pdeathsig(Signal::SIGKILL)?,
         }
         // The parent may have died before the signal was set.
         if unistd::getppid() == self.parent {

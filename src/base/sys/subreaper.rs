@@ -38,9 +38,9 @@ fn wait_for(pid: Pid) -> io::Result<Option<(i32, Exit)>> {
     }
 }
 
-/// Why a [`Keeper`] woke up.
+/// Why a [`Subreaper`] woke up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wake {
+pub enum SubreaperEvent {
     /// A child ended.
     Child,
     /// A signal requested termination, or the parent died.
@@ -51,11 +51,11 @@ pub enum Wake {
 
 /// The signals of a reaper, as events instead of interruptions.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Subreaper {
     signals: SignalFd,
 }
 
-impl Keeper {
+impl Subreaper {
     /// Makes this process the keeper of its descendants: it adopts orphans and gets SIGTERM when its parent dies.
     /// No signal that can be blocked kills it any more.
     pub fn begin() -> io::Result<Self> {
@@ -70,7 +70,7 @@ impl Keeper {
     }
 
     /// Waits until something happens. Data in `pipe` is not read.
-    pub fn wait(&self, pipe: BorrowedFd<'_>) -> io::Result<Wake> {
+    pub fn wait(&self, pipe: BorrowedFd<'_>) -> io::Result<SubreaperEvent> {
         loop {
             let mut fds = [
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
@@ -83,7 +83,7 @@ impl Keeper {
             if let [_, closed] = &fds
                 && closed.any().unwrap_or(true)
             {
-                return Ok(Wake::Closed);
+                return Ok(SubreaperEvent::Closed);
             }
             if let Some(wake) = self.signal()? {
                 return Ok(wake);
@@ -91,14 +91,14 @@ impl Keeper {
         }
     }
 
-    fn signal(&self) -> io::Result<Option<Wake>> {
+    fn signal(&self) -> io::Result<Option<SubreaperEvent>> {
         let Some(info) = self.signals.read_signal()? else {
             return Ok(None);
         };
         Ok(match i32::try_from(info.ssi_signo).map(Signal::try_from) {
-            Ok(Ok(Signal::SIGCHLD)) => Some(Wake::Child),
+            Ok(Ok(Signal::SIGCHLD)) => Some(SubreaperEvent::Child),
             Ok(Ok(Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT)) => {
-                Some(Wake::Stop)
+                Some(SubreaperEvent::Stop)
             }
             _ => None,
         })

@@ -26,7 +26,7 @@ const BOUNDS: [(Duration, &str); 7] = [
 
 /// Calls that have ended. Counting one takes a short lock; it allocates only for a new series.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Mutex<Counts>);
+pub(super) struct CallCounters(Mutex<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -84,7 +84,7 @@ impl Counts {
     }
 }
 
-impl Calls {
+impl CallCounters {
     pub(super) fn count(&self, tool: &str, agent: &str, outcome: &'static str, lasted: Duration) {
         let mut counts = self.lock();
         if counts.add(tool, agent, outcome, lasted) {
@@ -152,7 +152,7 @@ fn render_times(page: &mut Exposition, tool: &str, times: &Times) {
 mod tests {
     use super::*;
 
-    fn page(calls: &Calls) -> String {
+    fn page(calls: &CallCounters) -> String {
         let mut page = Exposition::default();
         calls.render(&mut page);
         page.into_text()
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_call_is_counted_and_its_time_is_in_every_bucket_above_it() {
-        let calls = Calls::default();
+        let calls = CallCounters::default();
         for ms in [3, 300, 500_000] {
             calls.count("unit_status", "agent_1", "ok", Duration::from_millis(ms));
         }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn names_that_somebody_makes_up_do_not_fill_the_memory() {
-        let calls = Calls::default();
+        let calls = CallCounters::default();
         for n in 0..10_000 {
             calls.count(&format!("tool_{n}"), "agent_1", "unknown", Duration::ZERO);
             calls.count("whoami", &format!("agent_{n}"), "ok", Duration::ZERO);

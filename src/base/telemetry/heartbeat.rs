@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 /// The parts that must keep running. Each part records its own beat; the watchdog never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beat {
+pub enum HeartbeatPart {
     /// The loop that accepts connections has completed a round.
     AcceptLoop,
     /// The store has answered a read.
@@ -16,7 +16,7 @@ pub enum Beat {
     Probe,
 }
 
-impl Beat {
+impl HeartbeatPart {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::AcceptLoop, Self::Store, Self::Probe];
 
@@ -34,8 +34,8 @@ impl Beat {
 #[derive(Debug)]
 pub struct Heartbeat {
     begin: Instant,
-    /// For each of [`Beat::ALL`], microseconds since `begin`, plus one; zero means never.
-    last: [AtomicU64; Beat::ALL.len()],
+    /// For each of [`HeartbeatPart::ALL`], microseconds since `begin`, plus one; zero means never.
+    last: [AtomicU64; HeartbeatPart::ALL.len()],
     questions: watch::Sender<()>,
 }
 
@@ -60,17 +60,17 @@ impl Heartbeat {
     }
 
     /// Records that this part is alive now.
-    pub fn beat(&self, beat: Beat) {
+    pub fn beat(&self, beat: HeartbeatPart) {
         if let Some(last) = self.last.get(beat as usize) {
             last.fetch_max(self.micros(Instant::now()) + 1, Ordering::Relaxed);
         }
     }
 
     /// Returns the parts that have not been alive since then.
-    pub fn missing_since(&self, then: Instant) -> impl Iterator<Item = Beat> + '_ {
+    pub fn missing_since(&self, then: Instant) -> impl Iterator<Item = HeartbeatPart> + '_ {
         let then = self.micros(then);
         let alive = move |at: &AtomicU64| at.load(Ordering::Relaxed) > then;
-        let parts = Beat::ALL.into_iter().zip(&self.last);
+        let parts = HeartbeatPart::ALL.into_iter().zip(&self.last);
         parts
             .filter(move |(_, at)| !alive(at))
             .map(|(beat, _)| beat)
@@ -99,20 +99,20 @@ mod tests {
         let heart = Heartbeat::new();
         let start = Instant::now();
         let missing = |then| heart.missing_since(then).collect::<Vec<_>>();
-        assert_eq!(missing(start), Beat::ALL);
-        heart.beat(Beat::AcceptLoop);
-        heart.beat(Beat::Probe);
-        assert_eq!(missing(start), [Beat::Store]);
+        assert_eq!(missing(start), HeartbeatPart::ALL);
+        heart.beat(HeartbeatPart::AcceptLoop);
+        heart.beat(HeartbeatPart::Probe);
+        assert_eq!(missing(start), [HeartbeatPart::Store]);
         assert!(heart.missing_since(start).next().is_some());
-        heart.beat(Beat::Store);
+        heart.beat(HeartbeatPart::Store);
         assert!(heart.missing_since(start).next().is_none());
         let later = Instant::now() + Duration::from_secs(1);
-        assert_eq!(missing(later), Beat::ALL);
+        assert_eq!(missing(later), HeartbeatPart::ALL);
     }
 
     #[test]
     fn a_beat_has_the_place_of_its_own_name() {
-        for (index, beat) in Beat::ALL.into_iter().enumerate() {
+        for (index, beat) in HeartbeatPart::ALL.into_iter().enumerate() {
             assert_eq!(beat as usize, index, "{}", beat.as_str());
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::calls::Calls;
+use super::calls::CallCounters;
 use super::exposition::Exposition;
 
 /// The reasons of failed authentication, which are also counted together. The names are those of the guard.
@@ -31,7 +31,7 @@ pub struct Metrics {
     tasks_running: Arc<AtomicU64>,
     /// By reason; the reasons are our own constants.
     refusals: Mutex<BTreeMap<&'static str, u64>>,
-    calls: Calls,
+    calls: CallCounters,
 }
 
 /// Something that is open; dropping it counts it as closed.

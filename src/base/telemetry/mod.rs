@@ -14,9 +14,9 @@ mod secret_names;
 mod secret_shapes;
 
 pub use exposition::Exposition;
-pub use heartbeat::{Beat, Heartbeat};
+pub use heartbeat::{Heartbeat, HeartbeatPart};
 pub use log::{init, set_level};
 pub use metrics::Metrics;
-pub use notify::Notify;
+pub use notify::SdNotify;
 pub use redact::redact;
 pub use redact_text::redact_text;

@@ -12,12 +12,12 @@ use crate::sys::send_datagram;
 ///
 /// A notification that cannot be sent is logged and otherwise has no effect.
 #[derive(Debug)]
-pub struct Notify {
+pub struct SdNotify {
     socket: Option<OsString>,
     watchdog: Option<Duration>,
 }
 
-impl Notify {
+impl SdNotify {
     /// Reads the service manager's settings from the environment.
     pub fn from_env() -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Notify {
         self.send(&[NotifyState::Ready]);
     }
 
-    /// Reports that it is reloading its settings; [`Notify::ready`] reports the end.
+    /// Reports that it is reloading its settings; [`SdNotify::ready`] reports the end.
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.send(&[NotifyState::Reloading, now]),
@@ -113,7 +113,7 @@ mod tests {
         socket
             .set_read_timeout(Some(Duration::from_mins(2)))
             .unwrap();
-        let notify = Notify::to(path.as_os_str());
+        let notify = SdNotify::to(path.as_os_str());
         notify.ready();
         assert_eq!(next(&socket), "READY=1\n");
         notify.status("two\nlines");
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn without_a_service_manager_nothing_happens() {
-        let notify = Notify {
+        let notify = SdNotify {
             socket: None,
             watchdog: Some(Duration::from_secs(30)),
         };
@@ -140,6 +140,6 @@ mod tests {
 
     #[test]
     fn one_that_is_gone_does_no_harm() {
-        Notify::to(OsStr::new("/nonexistent/notify")).ready();
+        SdNotify::to(OsStr::new("/nonexistent/notify")).ready();
     }
 }

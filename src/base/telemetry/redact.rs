@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::redact_text::{Announced, redact_after, redact_text};
+use super::redact_text::{SecretAnnouncement, redact_after, redact_text};
 use super::secret_names::is_secret_name;
 use super::secret_shapes::GONE;
 
@@ -26,7 +26,7 @@ fn within(value: &Value, depth: usize) -> Value {
         Value::Array(_) | Value::Object(_) if depth == 0 => "[too deep]".into(),
         Value::Array(list) => {
             // The list may be the words of a command: one may announce that the next is a secret.
-            let mut announced = Announced::default();
+            let mut announced = SecretAnnouncement::default();
             let kept = list.iter().take(MAX_ENTRIES);
             let mut kept: Vec<Value> = kept
                 .map(|entry| match entry {

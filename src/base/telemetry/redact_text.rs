@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::secret_names::{Value, is_scheme, is_secret_line, is_secret_name, options_of};
+use super::secret_names::{OptionValueKind, is_scheme, is_secret_line, is_secret_name, options_of};
 use super::secret_shapes::{GONE, without_private_keys, without_shapes};
 
 /// How far the end of a quotation is searched; one that does not end within this limit is secret up to it.
@@ -10,14 +10,14 @@ const MAX_QUOTED_BYTES: usize = 4096;
 
 /// What the preceding words announce about the next one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Announced {
-    next: Option<Value>,
+pub struct SecretAnnouncement {
+    next: Option<OptionValueKind>,
     /// The preceding word is the name of a secret; an equals sign or a colon may follow.
     named: bool,
     /// The preceding words are a header, such as `Cookie`: every value to the end of its line is secret.
     line: bool,
     /// The options of the program that the current command runs.
-    options: &'static [(&'static str, Value)],
+    options: &'static [(&'static str, OptionValueKind)],
 }
 
 /// Returns a text without recognisable secrets: private keys in PEM, known token formats and passwords in URLs.
@@ -27,15 +27,19 @@ pub struct Announced {
 /// A command in the place of a secret is not redacted, and neither is anything after a semicolon: otherwise a
 /// caller could hide a command by marking it as a password.
 pub fn redact_text(text: &str) -> Cow<'_, str> {
-    redact_words(text, &mut Announced::default(), false)
+    redact_words(text, &mut SecretAnnouncement::default(), false)
 }
 
 /// Like `redact_text`, for one word of a list, which the preceding words may have announced.
-pub fn redact_after<'t>(text: &'t str, announced: &mut Announced) -> Cow<'t, str> {
+pub fn redact_after<'t>(text: &'t str, announced: &mut SecretAnnouncement) -> Cow<'t, str> {
     redact_words(text, announced, true)
 }
 
-fn redact_words<'t>(text: &'t str, announced: &mut Announced, is_word: bool) -> Cow<'t, str> {
+fn redact_words<'t>(
+    text: &'t str,
+    announced: &mut SecretAnnouncement,
+    is_word: bool,
+) -> Cow<'t, str> {
     let without_keys = without_private_keys(text);
     let mut scan = Scan {
         rest: &without_keys,
@@ -61,7 +65,7 @@ fn redact_words<'t>(text: &'t str, announced: &mut Announced, is_word: bool) -> 
 struct Scan<'t> {
     rest: &'t str,
     out: String,
-    announced: Announced,
+    announced: SecretAnnouncement,
 }
 
 impl<'t> Scan<'t> {
@@ -88,7 +92,7 @@ impl<'t> Scan<'t> {
         }
         if self.announced.named && word.starts_with(['=', ':']) {
             self.take_into(1);
-            self.announced.next = Some(Value::Secret);
+            self.announced.next = Some(OptionValueKind::Secret);
             self.announced.named = false;
             return;
         }
@@ -125,19 +129,21 @@ impl<'t> Scan<'t> {
             Some(quote) if found.separator == ':' || blank == 0 => {
                 self.take_into(blank);
                 let length = closing(self.rest, quote);
-                self.value(Value::Secret, length);
+                self.value(OptionValueKind::Secret, length);
             }
             _ if self.rest.is_empty() || self.rest.starts_with(char::is_whitespace) => {
                 // `PASSWORD= command` sets it to the empty string.
-                self.announced.next = (found.separator == ':').then_some(Value::Secret);
+                self.announced.next = (found.separator == ':').then_some(OptionValueKind::Secret);
             }
-            _ if found.separator == '=' => self.value(Value::Secret, shell_length(self.rest)),
-            _ => self.value(Value::Secret, value_length(self.rest)),
+            _ if found.separator == '=' => {
+                self.value(OptionValueKind::Secret, shell_length(self.rest));
+            }
+            _ => self.value(OptionValueKind::Secret, value_length(self.rest)),
         }
     }
 
     /// Writes the replacement for a value of this length.
-    fn value(&mut self, value: Value, length: usize) {
+    fn value(&mut self, value: OptionValueKind, length: usize) {
         self.announced.next = None;
         self.announced.named = false;
         if let Some(opened) = command_in(self.rest.get(..length).unwrap_or_default()) {
@@ -145,7 +151,7 @@ impl<'t> Scan<'t> {
         }
         let taken = self.take(length);
         match value {
-            Value::Behind(between) => match taken.split_once(between) {
+            OptionValueKind::Behind(between) => match taken.split_once(between) {
                 Some((user, _)) => {
                     self.out.push_str(&without_shapes(user));
                     self.out.push(between);
@@ -153,18 +159,18 @@ impl<'t> Scan<'t> {
                 }
                 None => self.out.push_str(&without_shapes(taken)),
             },
-            Value::Secret => {
+            OptionValueKind::Secret => {
                 self.out.push_str(GONE);
                 // `Basic`, followed by the secret.
                 if is_scheme(bare(taken)) {
-                    self.announced.next = Some(Value::Secret);
+                    self.announced.next = Some(OptionValueKind::Secret);
                 }
             }
         }
     }
 
     /// Returns what a word announces about the next one.
-    fn announces(&self, word: &str) -> Option<Value> {
+    fn announces(&self, word: &str) -> Option<OptionValueKind> {
         let known = self
             .announced
             .options
@@ -175,11 +181,11 @@ impl<'t> Scan<'t> {
         }
         let option = word.starts_with('-') && is_secret_name(word);
         let bearer = bare(word).eq_ignore_ascii_case("bearer");
-        (option || bearer).then_some(Value::Secret)
+        (option || bearer).then_some(OptionValueKind::Secret)
     }
 
     /// Finds an option of the program with its value in the same word; returns the length of the option.
-    fn attached(&self, word: &str) -> Option<(usize, Value)> {
+    fn attached(&self, word: &str) -> Option<(usize, OptionValueKind)> {
         let mut known = self.announced.options.iter();
         known.find_map(|(name, value)| {
             let short = name.len() == 2 && word.len() > 2 && word.starts_with(name);

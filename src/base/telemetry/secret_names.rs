@@ -88,7 +88,7 @@ pub fn is_scheme(word: &str) -> bool {
 
 /// The kind of value that a program's option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value {
+pub enum OptionValueKind {
     /// A secret.
     Secret,
     /// A user name, this character, and the secret.
@@ -96,17 +96,20 @@ pub enum Value {
 }
 
 /// A program with its options that take a secret but do not have the name of one.
-type Options = (&'static [&'static str], &'static [(&'static str, Value)]);
+type Options = (
+    &'static [&'static str],
+    &'static [(&'static str, OptionValueKind)],
+);
 
 /// Programs that are common on a home server.
 const PROGRAMS: &[Options] = &[
     (
         &["curl"],
         &[
-            ("-u", Value::Behind(':')),
-            ("--user", Value::Behind(':')),
-            ("-U", Value::Behind(':')),
-            ("--proxy-user", Value::Behind(':')),
+            ("-u", OptionValueKind::Behind(':')),
+            ("--user", OptionValueKind::Behind(':')),
+            ("-U", OptionValueKind::Behind(':')),
+            ("--proxy-user", OptionValueKind::Behind(':')),
         ],
     ),
     (
@@ -119,23 +122,29 @@ const PROGRAMS: &[Options] = &[
             "mariadb-admin",
         ],
         // Always in one word: a separate `-p` asks at the terminal.
-        &[("-p", Value::Secret)],
+        &[("-p", OptionValueKind::Secret)],
     ),
-    (&["sshpass", "7z", "7za"], &[("-p", Value::Secret)]),
+    (
+        &["sshpass", "7z", "7za"],
+        &[("-p", OptionValueKind::Secret)],
+    ),
     // `docker login`: for `docker run`, `-p` is a port.
-    (&["login"], &[("-p", Value::Secret)]),
-    (&["zip", "unzip"], &[("-P", Value::Secret)]),
-    (&["redis-cli"], &[("-a", Value::Secret)]),
+    (&["login"], &[("-p", OptionValueKind::Secret)]),
+    (&["zip", "unzip"], &[("-P", OptionValueKind::Secret)]),
+    (&["redis-cli"], &[("-a", OptionValueKind::Secret)]),
     (
         &["ldapsearch", "ldapmodify", "ldapadd"],
-        &[("-w", Value::Secret)],
+        &[("-w", OptionValueKind::Secret)],
     ),
-    (&["smbclient", "rpcclient"], &[("-U", Value::Behind('%'))]),
-    (&["useradd", "usermod"], &[("-p", Value::Secret)]),
+    (
+        &["smbclient", "rpcclient"],
+        &[("-U", OptionValueKind::Behind('%'))],
+    ),
+    (&["useradd", "usermod"], &[("-p", OptionValueKind::Secret)]),
 ];
 
 /// Returns the options of the program that a word names, with or without its path.
-pub fn options_of(word: &str) -> Option<&'static [(&'static str, Value)]> {
+pub fn options_of(word: &str) -> Option<&'static [(&'static str, OptionValueKind)]> {
     let name = word.rsplit('/').next().unwrap_or(word);
     let known = PROGRAMS.iter().find(|(names, _)| names.contains(&name));
     known.map(|(_, options)| *options)

@@ -3,17 +3,17 @@
 use serde_json::json;
 
 use super::super::owner_action::hand;
-use super::{house::House, wanted::Wanted};
+use super::{house::CliContext, wanted::NewAgentArgs};
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::{admit, sanitize, valid_until};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct AgentAddArgs {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: NewAgentArgs,
 }
 
-pub async fn run(house: &House, args: &Args) -> Result<String, String> {
+pub async fn run(house: &CliContext, args: &AgentAddArgs) -> Result<String, String> {
     let admission = args.wanted.admission(&house.spaces, &house.tools)?;
     let (agent, token) = admit((&house.vault, &hand()), admission).await?;
     let token = token.expose();

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::super::owner_action::hand;
-use super::{house::House, limits::Options};
+use super::{house::CliContext, limits::PolicyOverrideArgs};
 use gatewren_base::config::{Overrides, Preset};
 use gatewren_gate::auth::policy_of;
 use gatewren_gate::owner_actions::{
@@ -13,7 +13,7 @@ use gatewren_gate::owner_actions::{
 use gatewren_store::vault::Agent;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct AgentEditArgs {
     /// The agent's name, or its id as `list` shows it
     #[arg(value_name = "AGENT")]
     agent: String,
@@ -39,7 +39,7 @@ pub struct Args {
     no_expiry: bool,
 
     #[command(flatten)]
-    options: Options,
+    options: PolicyOverrideArgs,
 
     /// Remove an override of the preset, before the other options apply; repeat it for more
     #[arg(long, value_name = "WHAT", value_enum)]
@@ -82,7 +82,7 @@ impl Clear {
     }
 }
 
-pub async fn run(house: &House, args: &Args) -> Result<String, String> {
+pub async fn run(house: &CliContext, args: &AgentEditArgs) -> Result<String, String> {
     let before = find_active_agent(&house.vault, &args.agent)?;
     let after = changed(house, args, &before)?;
     let changes = edit((&house.vault, &hand()), &before, &after).await?;
@@ -107,7 +107,7 @@ fn plain_lines(text: &str) -> String {
     text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
 }
 
-fn changed(house: &House, args: &Args, before: &Agent) -> Result<Agent, String> {
+fn changed(house: &CliContext, args: &AgentEditArgs, before: &Agent) -> Result<Agent, String> {
     // Unreadable overrides make every call fail. With `--clear all`, the options given now replace them.
     let mut overrides = match policy_of(before) {
         Ok(policy) => policy.overrides,

@@ -6,8 +6,8 @@ use clap::Subcommand;
 
 use super::super::console::output::conclude;
 use super::super::console::runtime;
-use super::super::console::target::Place;
-use super::{add, edit, house::House, list, revoke, rotate, show};
+use super::super::console::target::InstanceArgs;
+use super::{add, edit, house::CliContext, list, revoke, rotate, show};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,12 +38,12 @@ is open with it ends. The audit records each change.";
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct AgentArgs {
     #[command(subcommand)]
     what: What,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -53,37 +53,37 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Create an agent and print its token once
-    Add(add::Args),
+    Add(add::AgentAddArgs),
     /// List the agents
     List,
     /// Show what an agent may do
-    Show(Which),
+    Show(AgentNameArgs),
     /// Change what an agent may do, from its next call on
-    Edit(edit::Args),
+    Edit(edit::AgentEditArgs),
     /// Revoke an agent's token and end everything that it has open
-    Revoke(Which),
+    Revoke(AgentNameArgs),
     /// Give an agent a new token, printed once, and revoke the old one at once
-    Rotate(Which),
+    Rotate(AgentNameArgs),
 }
 
 /// One agent.
 #[derive(Debug, clap::Args)]
-pub struct Which {
+pub struct AgentNameArgs {
     /// The agent's name, or its id as `list` shows it
     #[arg(value_name = "AGENT")]
     pub agent: String,
 }
 
 /// Runs the command; exits with 1 if it failed.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &AgentArgs) -> ExitCode {
     conclude(act(args))
 }
 
-fn act(args: &Args) -> Result<String, String> {
+fn act(args: &AgentArgs) -> Result<String, String> {
     // The order matters: root's own files are read before root privileges are dropped.
     let spaces = args.place.settings()?.spaces;
     let vault = args.place.vault()?;
-    let house = House {
+    let house = CliContext {
         spaces,
         tools: vault.offer().tools().map_err(|e| e.to_string())?,
         vault,

@@ -4,7 +4,7 @@ use gatewren_base::config::Spaces;
 use gatewren_store::vault::{OfferedTool, Vault};
 
 /// The agents, and the names that their policies can refer to.
-pub struct House {
+pub struct CliContext {
     /// The vault with the agents.
     pub vault: Vault,
     /// The spaces of the settings.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use gatewren_base::config::{Glob, Mode, Network, Overrides, Risk, nearest};
+use gatewren_base::config::{Glob, IpNetwork, Mode, Overrides, Risk, nearest};
 use gatewren_gate::owner_actions::sanitize;
 use gatewren_gate::policy::ALL_TOOLSETS;
 use gatewren_store::vault::OfferedTool;
@@ -17,7 +17,7 @@ const MAX_CALLS: i64 = 1_000_000;
 /// The options. A list replaces the old list; a mode sets one tool or class and leaves the others.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Overrides of the preset")]
-pub struct Options {
+pub struct PolicyOverrideArgs {
     /// Allow only the tools of this toolset, and list all of them; repeat it for more toolsets, `all` for every
     /// one
     #[arg(long = "toolset", value_name = "NAME")]
@@ -37,7 +37,7 @@ pub struct Options {
 
     /// Accept calls only from these addresses, such as 192.168.1.0/24; repeat it for more
     #[arg(long = "network", value_name = "CIDR")]
-    networks: Vec<Network>,
+    networks: Vec<IpNetwork>,
 
     /// The maximum number of calls a minute
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
@@ -74,7 +74,7 @@ impl<T: FromStr<Err: ToString>> FromStr for Said<T> {
     }
 }
 
-impl Options {
+impl PolicyOverrideArgs {
     /// Applies the options to `overrides`. `known` are the tools of the server, empty if unknown.
     pub fn apply(&self, overrides: &mut Overrides, known: &[OfferedTool]) -> Result<(), String> {
         self.check(known)?;
@@ -159,10 +159,10 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        options: Options,
+        options: PolicyOverrideArgs,
     }
 
-    fn options(words: &[&str]) -> Options {
+    fn options(words: &[&str]) -> PolicyOverrideArgs {
         let words = [&["agent"], words].concat();
         Line::try_parse_from(words).unwrap().options
     }

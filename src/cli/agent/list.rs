@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::super::console::table::table;
-use super::house::House;
+use super::house::CliContext;
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::{sanitize, standing};
 use gatewren_store::vault::Agent;
 
-pub fn run(house: &House) -> Result<String, String> {
+pub fn run(house: &CliContext) -> Result<String, String> {
     let agents = house.vault.agents().list().map_err(|e| e.to_string())?;
     if house.json {
         let rows = agents.iter().map(|agent| row(house, agent));
@@ -27,7 +27,7 @@ pub fn run(house: &House) -> Result<String, String> {
 }
 
 /// An agent as JSON, without the details of its policy.
-pub fn row(house: &House, agent: &Agent) -> Value {
+pub fn row(house: &CliContext, agent: &Agent) -> Value {
     let overrides: Value = serde_json::from_str(&agent.overrides).unwrap_or_default();
     json!({
         "id": agent.id, "name": agent.name, "policy": agent.preset.as_str(), "overrides": overrides,
@@ -37,7 +37,7 @@ pub fn row(house: &House, agent: &Agent) -> Value {
     })
 }
 
-fn cells(house: &House, agent: &Agent) -> [String; 6] {
+fn cells(house: &CliContext, agent: &Agent) -> [String; 6] {
     let used = agent
         .last_used_ms
         .map_or_else(|| "never".to_owned(), rfc3339);

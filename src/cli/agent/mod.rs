@@ -11,5 +11,5 @@ mod rotate;
 mod show;
 mod wanted;
 
-pub use entry::{Args, run};
-pub use wanted::Wanted;
+pub use entry::{AgentArgs, run};
+pub use wanted::NewAgentArgs;

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::super::owner_action::hand;
-use super::house::House;
+use super::house::CliContext;
 use gatewren_gate::owner_actions::{find_active_agent, revoke, sanitize};
 
-pub async fn run(house: &House, asked: &str) -> Result<String, String> {
+pub async fn run(house: &CliContext, asked: &str) -> Result<String, String> {
     let agent = find_active_agent(&house.vault, asked)?;
     let revoked = revoke((&house.vault, &hand()), &agent).await?;
     let (name, id) = (sanitize(&agent.name), agent.id);

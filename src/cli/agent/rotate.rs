@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::super::owner_action::hand;
-use super::house::House;
+use super::house::CliContext;
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::{find_active_agent, rotate, sanitize, valid_until};
 
-pub async fn run(house: &House, asked: &str) -> Result<String, String> {
+pub async fn run(house: &CliContext, asked: &str) -> Result<String, String> {
     let agent = find_active_agent(&house.vault, asked)?;
     let token = rotate((&house.vault, &hand()), &agent).await?;
     let (name, id, token) = (sanitize(&agent.name), agent.id, token.expose());

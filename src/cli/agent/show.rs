@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{house::House, list};
+use super::{house::CliContext, list};
 use gatewren_base::config::{Glob, Mode, Policy, Risk, Space, WHOLE_BOX};
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::auth::{AuthError, policy_of};
-use gatewren_gate::owner_actions::{Outlook, find_agent, sanitize, standing};
+use gatewren_gate::owner_actions::{PolicyPreview, find_agent, sanitize, standing};
 use gatewren_gate::policy::class;
 use gatewren_store::vault::Agent;
 
@@ -21,10 +21,11 @@ fn words(mode: Mode) -> &'static str {
     }
 }
 
-pub fn run(house: &House, asked: &str) -> Result<String, String> {
+pub fn run(house: &CliContext, asked: &str) -> Result<String, String> {
     let agent = find_agent(&house.vault, asked)?;
     let policy = policy_of(&agent);
-    let outlook = policy.map(|policy| Outlook::of(&agent, policy, &house.spaces, &house.tools));
+    let outlook =
+        policy.map(|policy| PolicyPreview::of(&agent, policy, &house.spaces, &house.tools));
     Ok(if house.json {
         as_json(house, &agent, outlook.as_ref().ok())
     } else {
@@ -32,10 +33,10 @@ pub fn run(house: &House, asked: &str) -> Result<String, String> {
     })
 }
 
-fn as_json(house: &House, agent: &Agent, outlook: Option<&Outlook>) -> String {
+fn as_json(house: &CliContext, agent: &Agent, outlook: Option<&PolicyPreview>) -> String {
     let mut shown = list::row(house, agent);
     if let (Some(outlook), Some(shown)) = (outlook, shown.as_object_mut()) {
-        let Outlook {
+        let PolicyPreview {
             policy, tools, off, ..
         } = outlook;
         let said = |risk: Risk| (risk.to_string(), json!(class(policy, risk)));
@@ -51,7 +52,11 @@ fn as_json(house: &House, agent: &Agent, outlook: Option<&Outlook>) -> String {
     shown.to_string()
 }
 
-fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>) -> String {
+fn in_words(
+    house: &CliContext,
+    agent: &Agent,
+    outlook: Result<&PolicyPreview, &AuthError>,
+) -> String {
     let mut lines = vec![format!("{} ({})", sanitize(&agent.name), agent.id)];
     let mut say = |what: &str, words: &str| lines.push(format!("  {what:<10}{words}"));
     match standing(agent, &house.spaces).refused {
@@ -59,7 +64,7 @@ fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>)
         None => say("token", &token(agent)),
     }
     say("space", &space(house, agent));
-    if let Ok(Outlook {
+    if let Ok(PolicyPreview {
         policy,
         tools,
         off,
@@ -117,7 +122,7 @@ fn token(agent: &Agent) -> String {
     format!("{until}, {used}")
 }
 
-fn space(house: &House, agent: &Agent) -> String {
+fn space(house: &CliContext, agent: &Agent) -> String {
     let name = agent.space.as_deref().unwrap_or("-");
     match house.spaces.get(name) {
         _ if name == WHOLE_BOX => "the host and all containers".to_owned(),

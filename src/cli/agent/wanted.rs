@@ -1,14 +1,14 @@
 //! The options for a new agent: its name, its policy, and when its token expires.
 
-use super::limits::Options;
+use super::limits::PolicyOverrideArgs;
 use gatewren_base::config::{Overrides, Policy, Preset, Spaces};
-use gatewren_gate::auth::Admission;
+use gatewren_gate::auth::AgentSpec;
 use gatewren_gate::owner_actions::{DEFAULT_EXPIRY, Expiry, chosen_space, fit_name};
 use gatewren_store::vault::OfferedTool;
 
 /// The agent to create.
 #[derive(Debug, clap::Args)]
-pub struct Wanted {
+pub struct NewAgentArgs {
     /// The name of the agent
     name: String,
 
@@ -26,15 +26,15 @@ pub struct Wanted {
     expires: Expiry,
 
     #[command(flatten)]
-    options: Options,
+    options: PolicyOverrideArgs,
 }
 
-impl Wanted {
+impl NewAgentArgs {
     /// Returns the admission for the vault.
-    pub fn admission(&self, spaces: &Spaces, tools: &[OfferedTool]) -> Result<Admission, String> {
+    pub fn admission(&self, spaces: &Spaces, tools: &[OfferedTool]) -> Result<AgentSpec, String> {
         let mut overrides = Overrides::default();
         self.options.apply(&mut overrides, tools)?;
-        Ok(Admission {
+        Ok(AgentSpec {
             name: fit_name(&self.name)?,
             policy: Policy {
                 preset: self.policy,

@@ -23,7 +23,7 @@ const SHA256: &str = "GATEWREN_AUDIT_SHA256";
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Anchors to compare the audit with.
-pub enum Gathered {
+pub enum GatheredAnchors {
     /// Anchors from the helper's log.
     Anchors(Anchors),
     /// None; the text gives the reason and the remedy.
@@ -31,16 +31,16 @@ pub enum Gathered {
 }
 
 /// Reads the lines of a file that `journalctl -o json` wrote.
-pub fn of_file(file: &Path) -> Result<Gathered, String> {
+pub fn of_file(file: &Path) -> Result<GatheredAnchors, String> {
     let opened = File::open(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let read = read(BufReader::new(opened)).map_err(|e| format!("{}: {e}", file.display()))?;
-    Ok(Gathered::Anchors(read))
+    Ok(GatheredAnchors::Anchors(read))
 }
 
 /// Reads the helper's own lines in the journal, as far back as it reaches. Only root is sure to see all of them.
-pub fn of_journal() -> Result<Gathered, String> {
+pub fn of_journal() -> Result<GatheredAnchors, String> {
     if !is_root() {
-        return Ok(Gathered::Nothing(
+        return Ok(GatheredAnchors::Nothing(
             "run this as root to compare the rows with the helper's journal",
         ));
     }
@@ -56,7 +56,7 @@ pub fn of_journal() -> Result<Gathered, String> {
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut child) = child else {
-        return Ok(Gathered::Nothing(
+        return Ok(GatheredAnchors::Nothing(
             "journalctl was not found; give an export of the helper's log with --anchors",
         ));
     };
@@ -69,11 +69,11 @@ pub fn of_journal() -> Result<Gathered, String> {
     let _ = child.wait();
     let anchors = anchors.map_err(|e| format!("cannot read the journal of {UNIT}: {e}"))?;
     if anchors.is_empty() {
-        return Ok(Gathered::Nothing(
+        return Ok(GatheredAnchors::Nothing(
             "the journal has no line from the helper that names an audit row",
         ));
     }
-    Ok(Gathered::Anchors(anchors))
+    Ok(GatheredAnchors::Anchors(anchors))
 }
 
 fn read(mut lines: impl BufRead) -> io::Result<Anchors> {

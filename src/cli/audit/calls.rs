@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 use super::print;
 use gatewren_base::sys::{read_hidden, rfc3339};
 use gatewren_gate::auth::open_owner_key;
-use gatewren_gate::owner_actions::{CallStatus, Moment};
-use gatewren_store::vault::{AuditCall, AuditReader, AuditWanted, Exact};
+use gatewren_gate::owner_actions::{CallStatus, HumanTimestamp};
+use gatewren_store::vault::{AuditCall, AuditReader, CallFilter, ExactArguments};
 
 /// Filters for the list of calls.
 #[derive(Debug, clap::Args)]
-pub struct Which {
+pub struct AuditListArgs {
     /// Only calls of this agent: its id or its name
     #[arg(long)]
     agent: Option<String>,
@@ -28,18 +28,18 @@ pub struct Which {
     outcome: Option<String>,
     /// Only calls from this time on: 2h or 7d ago, a date, or a time in RFC 3339
     #[arg(long, value_name = "MOMENT")]
-    since: Option<Moment>,
+    since: Option<HumanTimestamp>,
     /// Only calls before this time
     #[arg(long, value_name = "MOMENT")]
-    until: Option<Moment>,
+    until: Option<HumanTimestamp>,
     /// The maximum number of calls, the newest first
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
 }
 
 /// Returns the matching calls as a table, or as JSON with one object a line.
-pub fn list(audit: &AuditReader, which: &Which, json: bool) -> Result<String, String> {
-    let wanted = AuditWanted {
+pub fn list(audit: &AuditReader, which: &AuditListArgs, json: bool) -> Result<String, String> {
+    let wanted = CallFilter {
         agent: which.agent.clone(),
         tool: which.tool.clone(),
         target: which.target.clone(),
@@ -97,13 +97,13 @@ pub fn show(audit: &AuditReader, name: &str, exact: bool, json: bool) -> Result<
 /// sealed.
 fn open(audit: &AuditReader, call: &AuditCall) -> Result<String, String> {
     match &call.exact {
-        Exact::Shown => return Ok(call.arguments.clone().unwrap_or_default()),
-        Exact::None(why) => {
+        ExactArguments::Shown => return Ok(call.arguments.clone().unwrap_or_default()),
+        ExactArguments::None(why) => {
             return Err(format!(
                 "the exact arguments of this call are not kept: {why}"
             ));
         }
-        Exact::Sealed(_) => {}
+        ExactArguments::Sealed(_) => {}
     }
     let sealed = audit.sealed_arguments(call).map_err(|e| e.to_string())?;
     let sealed = sealed.ok_or("this call has no sealed arguments")?;

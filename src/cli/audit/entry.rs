@@ -6,19 +6,19 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::super::console::output::conclude;
-use super::super::console::target::Place;
-use super::anchors::{self, Gathered};
+use super::super::console::target::InstanceArgs;
+use super::anchors::{self, GatheredAnchors};
 use super::{calls, export, verify};
 use gatewren_store::vault::AuditReader;
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct AuditArgs {
     #[command(subcommand)]
     what: What,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print JSON: one object, or one a line where there may be many
     #[arg(long, global = true)]
@@ -28,7 +28,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// List calls, the newest first
-    List(calls::Which),
+    List(calls::AuditListArgs),
     /// Show everything that is known about one call
     Show {
         /// The call's number, the reference of its request, or its id in the audit
@@ -58,17 +58,17 @@ enum What {
 }
 
 /// Runs the command. It changes nothing and needs no running server.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &AuditArgs) -> ExitCode {
     // First, because opening the vault drops root privileges, which reading the journal needs.
     let gathered = match &args.what {
         What::Verify {
             anchors: Some(file),
         } => anchors::of_file(file),
-        What::Verify { .. } if !args.place.is_standard() => Ok(Gathered::Nothing(
+        What::Verify { .. } if !args.place.is_standard() => Ok(GatheredAnchors::Nothing(
             "give an export of the helper's log with --anchors",
         )),
         What::Verify { .. } => anchors::of_journal(),
-        _ => Ok(Gathered::Nothing("")),
+        _ => Ok(GatheredAnchors::Nothing("")),
     };
     let gathered = match gathered {
         Ok(gathered) => gathered,

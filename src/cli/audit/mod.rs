@@ -7,4 +7,4 @@ mod export;
 mod print;
 mod verify;
 
-pub use entry::{Args, run};
+pub use entry::{AuditArgs, run};

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::{CallStatus, sanitize};
-use gatewren_store::vault::{AuditCall, Exact};
+use gatewren_store::vault::{AuditCall, ExactArguments};
 
 /// The columns of the table and their widths; 80 characters with the spaces between them.
 const COLUMNS: [(&str, usize); 6] = [
@@ -106,7 +106,7 @@ pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
 /// Whether the exact arguments are stored, and how to show them.
 fn exact_words(call: &AuditCall) -> String {
     match call.exact {
-        Exact::Sealed(_) => format!(
+        ExactArguments::Sealed(_) => format!(
             "sealed; to open it, run: gatewren audit show {} --exact",
             call.seq
         ),

@@ -5,9 +5,12 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::super::console::output::{conclude, fail};
-use super::anchors::Gathered;
+use super::anchors::GatheredAnchors;
 use gatewren_base::sys::rfc3339;
-use gatewren_store::vault::{AuditReader, Chain, Compared, DiscrepancyKind, ExactStanding, Fault};
+use gatewren_store::vault::{
+    AnchorComparison, AuditReader, ChainFault, ChainVerification, DiscrepancyKind,
+    SealedArgumentsCount,
+};
 
 /// Exit code: a row is not as it was written. 1 means that the audit cannot be read, 2 a wrong command line.
 const BROKEN: u8 = 3;
@@ -17,14 +20,14 @@ const CONTRADICTED: u8 = 4;
 
 /// The results of all checks.
 struct Found {
-    chain: Chain,
-    exact: ExactStanding,
-    anchors: Result<Compared, &'static str>,
+    chain: ChainVerification,
+    exact: SealedArgumentsCount,
+    anchors: Result<AnchorComparison, &'static str>,
 }
 
 /// Exits with 0 if every row is as it was written, with 3 if one is not. Exits with 4 if the rows contradict the
 /// helper's log, with 1 if the audit cannot be read.
-pub fn run(audit: &AuditReader, gathered: &Gathered, json: bool) -> ExitCode {
+pub fn run(audit: &AuditReader, gathered: &GatheredAnchors, json: bool) -> ExitCode {
     let found = match look(audit, gathered) {
         Ok(found) => found,
         Err(error) => return fail(&error),
@@ -34,9 +37,9 @@ pub fn run(audit: &AuditReader, gathered: &Gathered, json: bool) -> ExitCode {
     } else {
         found.words()
     }));
-    if matches!(found.chain, Chain::Broken { .. }) || !found.exact.is_whole() {
+    if matches!(found.chain, ChainVerification::Broken { .. }) || !found.exact.is_whole() {
         ExitCode::from(BROKEN)
-    } else if matches!(&found.anchors, Ok(Compared { first: Some(_), .. })) {
+    } else if matches!(&found.anchors, Ok(AnchorComparison { first: Some(_), .. })) {
         ExitCode::from(CONTRADICTED)
     } else {
         told
@@ -45,14 +48,14 @@ pub fn run(audit: &AuditReader, gathered: &Gathered, json: bool) -> ExitCode {
 
 fn look(
     audit: &AuditReader,
-    gathered: &Gathered,
+    gathered: &GatheredAnchors,
 ) -> Result<Found, gatewren_store::vault::VaultError> {
     Ok(Found {
         chain: audit.verify()?,
         exact: audit.exact_standing()?,
         anchors: match gathered {
-            Gathered::Anchors(anchors) => Ok(audit.compare(anchors)?),
-            Gathered::Nothing(why) => Err(why),
+            GatheredAnchors::Anchors(anchors) => Ok(audit.compare(anchors)?),
+            GatheredAnchors::Nothing(why) => Err(why),
         },
     })
 }
@@ -68,10 +71,10 @@ impl Found {
             })
         });
         match &self.chain {
-            Chain::Intact { rows, trimmed } => json!({
+            ChainVerification::Intact { rows, trimmed } => json!({
                 "intact": true, "rows": rows, "trimmed": trimmed, "exact": self.exact, "anchors": anchors,
             }),
-            Chain::Broken { seq, fault } => json!({
+            ChainVerification::Broken { seq, fault } => json!({
                 "intact": false, "row": seq, "fault": fault.as_str(), "exact": self.exact, "anchors": anchors,
             }),
         }
@@ -90,8 +93,8 @@ impl Found {
     }
 }
 
-fn compared_words(compared: &Compared) -> String {
-    let Compared {
+fn compared_words(compared: &AnchorComparison) -> String {
+    let AnchorComparison {
         good,
         trimmed,
         first,
@@ -120,25 +123,25 @@ fn compared_words(compared: &Compared) -> String {
     )
 }
 
-fn chain_words(chain: &Chain) -> String {
+fn chain_words(chain: &ChainVerification) -> String {
     match chain {
-        Chain::Intact { rows, trimmed: 0 } => format!("all {rows} rows are intact"),
-        Chain::Intact { rows, trimmed } => {
+        ChainVerification::Intact { rows, trimmed: 0 } => format!("all {rows} rows are intact"),
+        ChainVerification::Intact { rows, trimmed } => {
             format!("all {rows} rows are intact, and continue the {trimmed} trimmed rows")
         }
-        Chain::Broken {
+        ChainVerification::Broken {
             seq,
-            fault: Fault::Checkpoint,
+            fault: ChainFault::Checkpoint,
         } => format!(
             "the record of the rows that were trimmed up to row {seq} was altered: their content is unknown"
         ),
-        Chain::Broken {
+        ChainVerification::Broken {
             seq,
-            fault: Fault::Exact,
+            fault: ChainFault::Exact,
         } => format!(
             "the sealed arguments of row {seq} are missing or were altered; see gatewren audit show {seq}"
         ),
-        Chain::Broken { seq, fault } => {
+        ChainVerification::Broken { seq, fault } => {
             let fault = fault.as_str();
             format!("row {seq} is {fault}: it and all later rows are unverified")
         }

@@ -5,17 +5,17 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::super::console::output::conclude;
-use super::super::console::target::Place;
-use super::{home::Home, install, renew, show, tailscale, trust};
+use super::super::console::target::InstanceArgs;
+use super::{home::CertContext, install, renew, show, tailscale, trust};
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CertArgs {
     #[command(subcommand)]
     what: What,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -32,28 +32,28 @@ enum What {
     /// No connection is closed. The authority stays the same, so clients still trust it.
     Renew,
     /// Explain how each system trusts this host's authority, write its certificate, or make this machine trust it
-    Trust(trust::Args),
+    Trust(trust::CertTrustArgs),
     /// Install a certificate of your own, here or as the hook of an ACME client, and make the running server use
     /// it
     ///
     /// The pair is checked, copied to where only the service can read it, and enabled by
     /// conf.d/cert-installed.toml beside the settings. No connection is closed. Installing the same pair again
     /// changes nothing.
-    Install(install::Args),
+    Install(install::CertInstallArgs),
     /// Install the certificate that Tailscale issues for this host's name in the tailnet
     ///
     /// Runs `tailscale cert`, which renews the certificate when it is due, so run this daily: systemctl enable
     /// --now gatewren-tailscale-cert.timer
-    Tailscale(tailscale::Args),
+    Tailscale(tailscale::CertTailscaleArgs),
 }
 
 /// Runs the command; exits with 1 if it failed.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &CertArgs) -> ExitCode {
     conclude(act(args))
 }
 
-fn act(args: &Args) -> Result<String, String> {
-    let home = Home::of(&args.place, args.json)?;
+fn act(args: &CertArgs) -> Result<String, String> {
+    let home = CertContext::of(&args.place, args.json)?;
     match &args.what {
         What::Show => show::run(&home),
         What::Renew => renew::run(&home),

@@ -13,13 +13,13 @@ use gatewren_base::sys::files;
 const NAME: &str = "conf.d/cert-installed.toml";
 
 /// The file, and the paths in it.
-pub struct Fragment {
+pub struct CertFragment {
     config: PathBuf,
     file: PathBuf,
     pair: PathBuf,
 }
 
-impl Fragment {
+impl CertFragment {
     /// Returns the file beside these settings, for this file with key and chain.
     pub fn beside(config: Option<&Path>, pair: &Path) -> Result<Self, String> {
         let config = config.ok_or(

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::console::target::Place;
+use super::super::console::target::InstanceArgs;
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_base::sys::{act_as_owner_of, as_owner_of, files, is_root};
-use gatewren_gate::http::{Facts, Subject, TlsSource};
+use gatewren_gate::http::{CertificateFacts, CertificateSubject, TlsSource};
 use gatewren_server::app::{box_addresses, box_names, certificate};
 
 /// A gatewren and its certificate.
-pub struct Home {
+pub struct CertContext {
     pub settings: Settings,
     pub source: TlsSource,
     /// The settings file; `None` for a directory of `try`.
@@ -17,9 +17,9 @@ pub struct Home {
     pub json: bool,
 }
 
-impl Home {
+impl CertContext {
     /// Returns the gatewren that the settings describe.
-    pub fn of(place: &Place, json: bool) -> Result<Self, String> {
+    pub fn of(place: &InstanceArgs, json: bool) -> Result<Self, String> {
         let settings = place.settings_there()?;
         Ok(Self {
             source: certificate(&settings).map_err(|e| e.to_string())?,
@@ -76,25 +76,25 @@ impl Home {
     }
 
     /// The facts of the certificate in its file.
-    pub fn facts(&self) -> Result<Facts, String> {
-        Facts::in_file(&self.source.certificate()).map_err(|e| e.to_string())
+    pub fn facts(&self) -> Result<CertificateFacts, String> {
+        CertificateFacts::in_file(&self.source.certificate()).map_err(|e| e.to_string())
     }
 
     /// The facts of our own authority's certificate; `None` if another authority signs.
-    pub fn authority(&self) -> Result<Option<Facts>, String> {
+    pub fn authority(&self) -> Result<Option<CertificateFacts>, String> {
         let file = self.source.ca();
-        let facts = file.map(|file| Facts::in_file(&file));
+        let facts = file.map(|file| CertificateFacts::in_file(&file));
         facts.transpose().map_err(|e| e.to_string())
     }
 
     /// The current names and addresses of this host.
-    pub fn subjects(&self) -> Vec<Subject> {
+    pub fn subjects(&self) -> Vec<CertificateSubject> {
         let settings = &self.settings;
         let names = box_names(&settings.names).into_iter();
         let allowed = settings.access.allowed_hosts.iter().cloned();
         let names = names.chain(allowed).filter_map(|name| name.parse().ok());
-        let addresses = box_addresses().into_iter().map(Subject::Address);
-        let mut subjects: Vec<Subject> = names.chain(addresses).collect();
+        let addresses = box_addresses().into_iter().map(CertificateSubject::Address);
+        let mut subjects: Vec<CertificateSubject> = names.chain(addresses).collect();
         subjects.sort();
         subjects.dedup();
         subjects

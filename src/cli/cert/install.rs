@@ -7,20 +7,22 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::super::mdns::follow_pin;
-use super::fragment::Fragment;
-use super::home::Home;
+use super::fragment::CertFragment;
+use super::home::CertContext;
 use super::hook;
-use super::server::{Shows, take};
+use super::server::{PresentedCertificate, take};
 use super::show::until;
 use gatewren_base::sys::{files, now_ms};
-use gatewren_gate::http::{Facts, Given, Subject, Subjects, Tls, TlsSource};
+use gatewren_gate::http::{
+    CertificateFacts, CertificateSubject, CertificateSubjects, OwnCertificate, TlsServer, TlsSource,
+};
 
 /// The file with key and chain, below `tls` in the state directory.
 const INSTALLED: &str = "installed.pem";
 
 /// What to install or to remove.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CertInstallArgs {
     /// The certificate with its chain, as PEM, the server's own certificate first
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -40,7 +42,7 @@ pub struct Args {
 }
 
 /// Installs a pair, or removes it.
-pub fn run(home: &Home, args: &Args) -> Result<String, String> {
+pub fn run(home: &CertContext, args: &CertInstallArgs) -> Result<String, String> {
     if args.remove {
         return remove(home);
     }
@@ -54,7 +56,7 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
             );
         }
     };
-    let given = Given::read(&cert, &key).map_err(|e| e.to_string())?;
+    let given = OwnCertificate::read(&cert, &key).map_err(|e| e.to_string())?;
     if args.hook
         && let Some(words) = of_somebody_else(home, &given.facts)?
     {
@@ -65,9 +67,9 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
 
 /// A hook may run for every certificate of a machine. If the installed certificate shares no name with the new
 /// one, the new one is for another program.
-fn of_somebody_else(home: &Home, new: &Facts) -> Result<Option<String>, String> {
+fn of_somebody_else(home: &CertContext, new: &CertificateFacts) -> Result<Option<String>, String> {
     let file = installed(home);
-    let now = home.as_service(|| Ok(Facts::in_file(&file).ok()))?;
+    let now = home.as_service(|| Ok(CertificateFacts::in_file(&file).ok()))?;
     let Some(now) = now else { return Ok(None) };
     let names = now.names();
     if new.names().iter().any(|name| names.contains(name)) {
@@ -81,16 +83,16 @@ fn of_somebody_else(home: &Home, new: &Facts) -> Result<Option<String>, String> 
     )))
 }
 
-fn installed(home: &Home) -> PathBuf {
+fn installed(home: &CertContext) -> PathBuf {
     home.directory().join("tls").join(INSTALLED)
 }
 
 /// Checks the pair, copies it to where the service can read it, enables it, and makes the running server use it.
-pub fn install(home: &Home, given: &Given) -> Result<String, String> {
+pub fn install(home: &CertContext, given: &OwnCertificate) -> Result<String, String> {
     let facts = &given.facts;
     is_of_now(facts)?;
     let file = installed(home);
-    let fragment = Fragment::beside(home.config.as_deref(), &file)?;
+    let fragment = CertFragment::beside(home.config.as_deref(), &file)?;
     // Before anything is written: the owner has to resolve a contradiction in the settings.
     fragment.may_be_written()?;
     let pem = given.pem();
@@ -102,8 +104,8 @@ pub fn install(home: &Home, given: &Given) -> Result<String, String> {
     Ok(told(home, facts, (copied || turned, &shows)))
 }
 
-fn in_file(file: &Path) -> Result<Facts, String> {
-    Facts::in_file(file).map_err(|e| e.to_string())
+fn in_file(file: &Path) -> Result<CertificateFacts, String> {
+    CertificateFacts::in_file(file).map_err(|e| e.to_string())
 }
 
 /// Returns whether the file was written; the same content again is not.
@@ -119,7 +121,7 @@ fn copy(file: &Path, pem: &[u8]) -> Result<bool, String> {
     Ok(true)
 }
 
-fn is_of_now(facts: &Facts) -> Result<(), String> {
+fn is_of_now(facts: &CertificateFacts) -> Result<(), String> {
     let now = i64::try_from(now_ms() / 1000).unwrap_or(i64::MAX);
     if facts.until() <= now {
         let until = until(facts);
@@ -136,7 +138,11 @@ fn is_of_now(facts: &Facts) -> Result<(), String> {
     Ok(())
 }
 
-fn told(home: &Home, facts: &Facts, (changed, shows): (bool, &Shows)) -> String {
+fn told(
+    home: &CertContext,
+    facts: &CertificateFacts,
+    (changed, shows): (bool, &PresentedCertificate),
+) -> String {
     let warning = warning(home, facts);
     if home.json {
         return json!({
@@ -165,10 +171,10 @@ fn told(home: &Home, facts: &Facts, (changed, shows): (bool, &Shows)) -> String 
 }
 
 /// Names that clients would fail to connect with.
-fn warning(home: &Home, facts: &Facts) -> Option<String> {
+fn warning(home: &CertContext, facts: &CertificateFacts) -> Option<String> {
     let names = home.subjects().into_iter();
-    let names: Vec<Subject> = names
-        .filter(|subject| matches!(subject, Subject::Name(_)))
+    let names: Vec<CertificateSubject> = names
+        .filter(|subject| matches!(subject, CertificateSubject::Name(_)))
         .collect();
     if names.iter().any(|name| facts.covers(name)) {
         return None;
@@ -195,13 +201,13 @@ fn warning(home: &Home, facts: &Facts) -> Option<String> {
 }
 
 /// Returns to our own authority. Clients that trusted it before still do.
-fn remove(home: &Home) -> Result<String, String> {
+fn remove(home: &CertContext) -> Result<String, String> {
     let file = installed(home);
-    let fragment = Fragment::beside(home.config.as_deref(), &file)?;
+    let fragment = CertFragment::beside(home.config.as_deref(), &file)?;
     let turned = fragment.remove()?;
     let own = TlsSource::Own {
         directory: home.directory().join("tls"),
-        subjects: Subjects::default(),
+        subjects: CertificateSubjects::default(),
     };
     let shows = home.as_service(|| {
         let shows = take(home.directory(), || in_file(&own.certificate()))?;
@@ -213,7 +219,7 @@ fn remove(home: &Home) -> Result<String, String> {
         }
     })?;
     // If no server has run yet, there is no authority, so there is no pin to announce.
-    if let Ok(pin) = home.as_service(|| Tls::pin_of(&own).map_err(|e| e.to_string())) {
+    if let Ok(pin) = home.as_service(|| TlsServer::pin_of(&own).map_err(|e| e.to_string())) {
         follow_pin(pin)?;
     }
     Ok(if home.json {

@@ -11,4 +11,4 @@ mod show;
 mod tailscale;
 mod trust;
 
-pub use entry::{Args, run};
+pub use entry::{CertArgs, run};

@@ -2,17 +2,17 @@
 
 use serde_json::json;
 
-use super::home::Home;
+use super::home::CertContext;
 use super::server::take;
 use super::show::until;
-use gatewren_gate::http::Tls;
+use gatewren_gate::http::TlsServer;
 
 /// Creates or reads the certificate, and makes the server use it.
-pub fn run(home: &Home) -> Result<String, String> {
+pub fn run(home: &CertContext) -> Result<String, String> {
     home.act_as_service()?;
-    Tls::renew(&home.source).map_err(|e| e.to_string())?;
+    TlsServer::renew(&home.source).map_err(|e| e.to_string())?;
     // Checks the owner's files too: the server is not asked to reload a certificate that it cannot serve.
-    Tls::examine(&home.source).map_err(|e| e.to_string())?;
+    TlsServer::examine(&home.source).map_err(|e| e.to_string())?;
     let shows = take(home.directory(), || home.facts())?;
     let facts = home.facts()?;
     if home.json {

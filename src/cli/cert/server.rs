@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use gatewren_base::sys::Holder;
-use gatewren_gate::http::{Facts, shown_at};
+use gatewren_base::sys::LockHolder;
+use gatewren_gate::http::{CertificateFacts, shown_at};
 
 /// How long the server may take to present the new certificate; then the command fails.
 const WITHIN: Duration = Duration::from_secs(15);
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The certificate that the running server presents.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Shows {
+pub enum PresentedCertificate {
     /// No running server was found.
     NotRunning,
     /// A server runs on standard input and output, without a certificate.
@@ -31,10 +31,10 @@ pub enum Shows {
     Unseen(SocketAddr, String),
 }
 
-impl Shows {
+impl PresentedCertificate {
     /// Connects to the server of a directory, and compares its certificate with the expected one.
-    pub fn at(directory: &Path, expected: &Facts) -> Self {
-        let Some(holder) = Holder::of(directory) else {
+    pub fn at(directory: &Path, expected: &CertificateFacts) -> Self {
+        let Some(holder) = LockHolder::of(directory) else {
             return Self::NotRunning;
         };
         let Some(bound) = holder.address else {
@@ -45,7 +45,7 @@ impl Shows {
             match shown_at(address) {
                 Ok(der) if der == expected.der() => return Self::This(address),
                 Ok(der) => {
-                    let facts = Facts::of(&der);
+                    let facts = CertificateFacts::of(&der);
                     let print = facts.map_or_else(String::new, |facts| facts.fingerprint());
                     return Self::Another(address, print);
                 }
@@ -87,9 +87,12 @@ impl Shows {
 
 /// Makes the running server, if there is one, reload, and waits until it presents the certificate that is then in
 /// the file.
-pub fn take(directory: &Path, facts: impl Fn() -> Result<Facts, String>) -> Result<Shows, String> {
-    let Some(holder) = Holder::of(directory) else {
-        return Ok(Shows::NotRunning);
+pub fn take(
+    directory: &Path,
+    facts: impl Fn() -> Result<CertificateFacts, String>,
+) -> Result<PresentedCertificate, String> {
+    let Some(holder) = LockHolder::of(directory) else {
+        return Ok(PresentedCertificate::NotRunning);
     };
     holder
         .ask_to_reload()
@@ -97,8 +100,8 @@ pub fn take(directory: &Path, facts: impl Fn() -> Result<Facts, String>) -> Resu
     let since = Instant::now();
     loop {
         thread::sleep(PAUSE);
-        let shows = facts().map(|facts| Shows::at(directory, &facts));
-        if let Ok(Shows::This(_) | Shows::Nobody) = shows {
+        let shows = facts().map(|facts| PresentedCertificate::at(directory, &facts));
+        if let Ok(PresentedCertificate::This(_) | PresentedCertificate::Nobody) = shows {
             return shows;
         }
         if since.elapsed() > WITHIN {

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::home::Home;
-use super::server::Shows;
+use super::home::CertContext;
+use super::server::PresentedCertificate;
 use gatewren_base::sys::{now_ms, rfc3339};
-use gatewren_gate::http::{Facts, Subject, Tls};
+use gatewren_gate::http::{CertificateFacts, CertificateSubject, TlsServer};
 
 const DAY: i64 = 24 * 60 * 60;
 
 /// Reads the files, and asks the running server for the certificate that it presents.
-pub fn run(home: &Home) -> Result<String, String> {
+pub fn run(home: &CertContext) -> Result<String, String> {
     home.act_as_service()?;
     let told = Told::of(home)?;
     Ok(if home.json {
@@ -21,32 +21,32 @@ pub fn run(home: &Home) -> Result<String, String> {
 }
 
 struct Told<'a> {
-    home: &'a Home,
-    facts: Facts,
-    authority: Option<Facts>,
+    home: &'a CertContext,
+    facts: CertificateFacts,
+    authority: Option<CertificateFacts>,
     pin: String,
-    shows: Shows,
+    shows: PresentedCertificate,
 }
 
 impl<'a> Told<'a> {
-    fn of(home: &'a Home) -> Result<Self, String> {
+    fn of(home: &'a CertContext) -> Result<Self, String> {
         let facts = home.facts()?;
         Ok(Self {
             authority: home.authority()?,
-            pin: Tls::pin_of(&home.source)
+            pin: TlsServer::pin_of(&home.source)
                 .map_err(|e| e.to_string())?
                 .to_string(),
-            shows: Shows::at(home.directory(), &facts),
+            shows: PresentedCertificate::at(home.directory(), &facts),
             facts,
             home,
         })
     }
 
     /// The host's names that the certificate does not cover, each with whether a new certificate would.
-    fn missing(&self) -> Vec<(Subject, bool)> {
+    fn missing(&self) -> Vec<(CertificateSubject, bool)> {
         let subjects = self.home.subjects().into_iter();
         let missing = subjects.filter(|subject| !self.facts.covers(subject));
-        let would = |subject: &Subject| match &self.authority {
+        let would = |subject: &CertificateSubject| match &self.authority {
             Some(authority) => authority.permits(subject),
             None => false,
         };
@@ -157,7 +157,7 @@ impl<'a> Told<'a> {
 }
 
 /// When the certificate expires, with the days that are left.
-pub fn until(facts: &Facts) -> String {
+pub fn until(facts: &CertificateFacts) -> String {
     let left = days_left(facts);
     let words = match left {
         i64::MIN..0 => "it has expired".to_owned(),
@@ -169,7 +169,7 @@ pub fn until(facts: &Facts) -> String {
 }
 
 /// Whole days until it expires; negative if it has expired.
-fn days_left(facts: &Facts) -> i64 {
+fn days_left(facts: &CertificateFacts) -> i64 {
     let now = i64::try_from(now_ms() / 1000).unwrap_or(i64::MAX);
     facts.until().saturating_sub(now).div_euclid(DAY)
 }

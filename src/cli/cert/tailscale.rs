@@ -6,23 +6,23 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::home::Home;
+use super::home::CertContext;
 use super::install::install;
-use gatewren_gate::http::Given;
+use gatewren_gate::http::OwnCertificate;
 
 /// The client of tailscaled, searched in PATH.
 const PROGRAM: &str = "tailscale";
 
 /// The options of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CertTailscaleArgs {
     /// The host's name in the tailnet [default: the one of `tailscale status`]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
 
 /// Gets the certificate from tailscaled, and installs it as one of the owner's.
-pub fn run(home: &Home, args: &Args) -> Result<String, String> {
+pub fn run(home: &CertContext, args: &CertTailscaleArgs) -> Result<String, String> {
     let name = match &args.name {
         Some(name) => name.clone(),
         None => own_name(&ask(&["status", "--json"])?)?,
@@ -30,7 +30,7 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
     // Both are printed to standard output: the key is stored only in the file that the service reads.
     let pair = ask(&["cert", "--cert-file=-", "--key-file=-", &name])?;
     let whose = Path::new("the output of tailscale cert");
-    let given = Given::of((&pair, whose), (&pair, whose)).map_err(|e| e.to_string())?;
+    let given = OwnCertificate::of((&pair, whose), (&pair, whose)).map_err(|e| e.to_string())?;
     install(home, &given)
 }
 

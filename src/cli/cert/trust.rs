@@ -9,11 +9,11 @@ use std::process::Command;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use super::home::Home;
+use super::home::CertContext;
 use super::show::until;
 use gatewren_base::sys::{files, host_name};
-use gatewren_gate::http::Facts;
-use gatewren_gate::owner_actions::{AUTHORITY_PEM, How, SYSTEMS, Trusting};
+use gatewren_gate::http::CertificateFacts;
+use gatewren_gate::owner_actions::{AUTHORITY_PEM, SYSTEMS, TrustGuide, TrustSteps};
 use gatewren_server::owner::profile;
 
 /// Where Debian reads local authorities from.
@@ -27,7 +27,7 @@ const ENTRY: &str = "gatewren.crt";
 
 /// The system to print instructions for, or the form of the certificate.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CertTrustArgs {
     /// Only this system: debian, fedora, macos, windows, node, python, codex, android, iphone or firefox
     #[arg(value_name = "SYSTEM", value_parser = SYSTEMS.map(|system| system.key))]
     system: Option<String>,
@@ -53,7 +53,7 @@ enum Form {
 }
 
 /// Prints the instructions, writes the certificate, or adds it to the store.
-pub fn run(home: &Home, args: &Args) -> Result<String, String> {
+pub fn run(home: &CertContext, args: &CertTrustArgs) -> Result<String, String> {
     if args.remove {
         return remove(home.json);
     }
@@ -64,8 +64,8 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
     if let Some(form) = args.form {
         return write(form, &facts);
     }
-    let of = |system: &&Trusting| args.system.as_ref().is_none_or(|key| key == system.key);
-    let systems: Vec<&Trusting> = SYSTEMS.iter().filter(of).collect();
+    let of = |system: &&TrustGuide| args.system.as_ref().is_none_or(|key| key == system.key);
+    let systems: Vec<&TrustGuide> = SYSTEMS.iter().filter(of).collect();
     Ok(if home.json {
         let systems = systems
             .iter()
@@ -81,7 +81,7 @@ pub fn run(home: &Home, args: &Args) -> Result<String, String> {
 }
 
 /// Reads our own authority's certificate, as the user of the service that owns it.
-fn authority(home: &Home) -> Result<(String, Facts), String> {
+fn authority(home: &CertContext) -> Result<(String, CertificateFacts), String> {
     let Some(file) = home.source.ca() else {
         return Err(format!(
             "the certificate is the owner's (tls.mode = \"files\"): clients must trust the authority that signed {}, \
@@ -89,18 +89,22 @@ fn authority(home: &Home) -> Result<(String, Facts), String> {
             home.source.certificate().display()
         ));
     };
-    let facts = home.as_service(|| Facts::in_file(&file).map_err(|e| e.to_string()))?;
+    let facts = home.as_service(|| CertificateFacts::in_file(&file).map_err(|e| e.to_string()))?;
     Ok((file.display().to_string(), facts))
 }
 
-fn told(system: &Trusting) -> Value {
+fn told(system: &TrustGuide) -> Value {
     match system.how {
-        How::Line(line) => json!({ "system": system.key, "name": system.name, "line": line }),
-        How::Words(words) => json!({ "system": system.key, "name": system.name, "words": words }),
+        TrustSteps::Line(line) => {
+            json!({ "system": system.key, "name": system.name, "line": line })
+        }
+        TrustSteps::Words(words) => {
+            json!({ "system": system.key, "name": system.name, "words": words })
+        }
     }
 }
 
-fn words(file: &str, facts: &Facts, systems: &[&Trusting]) -> String {
+fn words(file: &str, facts: &CertificateFacts, systems: &[&TrustGuide]) -> String {
     let host = host_name().unwrap_or_else(|| "BOX".to_owned());
     let mut text = format!(
         "The certificate authority of this host, {file}, is valid until {}.\nIt can sign only for names and \
@@ -113,15 +117,15 @@ fn words(file: &str, facts: &Facts, systems: &[&Trusting]) -> String {
     );
     for system in systems {
         let how = match system.how {
-            How::Line(line) => line,
-            How::Words(words) => words,
+            TrustSteps::Line(line) => line,
+            TrustSteps::Words(words) => words,
         };
         let _ = write!(text, "\n{}:\n  {how}\n", system.name);
     }
     text.trim_end().to_owned()
 }
 
-fn write(form: Form, facts: &Facts) -> Result<String, String> {
+fn write(form: Form, facts: &CertificateFacts) -> Result<String, String> {
     let mut output = io::stdout();
     let bytes = match form {
         Form::Pem => facts.pem().into_bytes(),
@@ -143,7 +147,7 @@ fn write(form: Form, facts: &Facts) -> Result<String, String> {
 }
 
 /// Adds the certificate to the store; does nothing if it is already there.
-fn install(json: bool, facts: &Facts) -> Result<String, String> {
+fn install(json: bool, facts: &CertificateFacts) -> Result<String, String> {
     is_debians()?;
     let entry = Path::new(STORE).join(ENTRY);
     let pem = facts.pem();

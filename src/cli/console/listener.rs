@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::units::{UnitState, systemd_runs};
 use gatewren_base::config::{Settings, TlsMode};
-use gatewren_base::sys::{Holder, Secret, host_name};
-use gatewren_gate::http::{Outward, OutwardError, Plain};
+use gatewren_base::sys::{LockHolder, Secret, host_name};
+use gatewren_gate::http::{OutboundError, OutboundRequest, PlainHttpScope};
 
 /// The maximum size of a response, in bytes.
 const MOST: usize = 1 << 20;
 
 /// How to reach the server.
-pub struct Door {
+pub struct LocalServer {
     /// Its port.
     pub port: u16,
     /// The address that a client on this host connects to.
@@ -29,7 +29,7 @@ pub struct Door {
     pub authority: Option<PathBuf>,
 }
 
-impl Door {
+impl LocalServer {
     /// Finds the listener: the given address, else the one of systemd's socket, else the one of the settings.
     pub async fn of(settings: &Settings, said: Option<SocketAddr>, of_systemd: bool) -> Self {
         let listens = match said {
@@ -55,11 +55,11 @@ impl Door {
     }
 
     /// Checks that the server answers at an address under a name, with a certificate that is valid for it.
-    pub async fn knock(&self, at: IpAddr, name: &str) -> Result<(), OutwardError> {
+    pub async fn knock(&self, at: IpAddr, name: &str) -> Result<(), OutboundError> {
         let address = format!("https://{name}:{}/health", self.port);
-        let asked = Outward {
+        let asked = OutboundRequest {
             address: &address,
-            plain: Plain::ThisBox,
+            plain: PlainHttpScope::ThisBox,
             only_public: false,
             method: Method::GET,
             headers: Vec::new(),
@@ -76,9 +76,9 @@ impl Door {
         let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
         let mut bearer = bearer.map_err(|_| "the token is not a valid header value".to_owned())?;
         bearer.set_sensitive(true);
-        let asked = Outward {
+        let asked = OutboundRequest {
             address: &address,
-            plain: Plain::ThisBox,
+            plain: PlainHttpScope::ThisBox,
             only_public: false,
             method: Method::POST,
             headers: vec![
@@ -140,7 +140,7 @@ async fn listens(settings: &Settings, of_systemd: bool) -> SocketAddr {
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8443));
     let set = settings.listen.first().copied().unwrap_or(any);
     // First what the running server has recorded itself, if this user may read it.
-    if let Some(address) = Holder::of(&settings.state_dir).and_then(|holder| holder.address) {
+    if let Some(address) = LockHolder::of(&settings.state_dir).and_then(|holder| holder.address) {
         return address;
     }
     if !of_systemd || !systemd_runs() {

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use gatewren_base::config::{SETTINGS_FILE, Settings};
-use gatewren_base::sys::{Holder, act_as_owner_of};
+use gatewren_base::sys::{LockHolder, act_as_owner_of};
 use gatewren_store::vault::Vault;
 
 /// Options that several commands have.
 #[derive(Debug, clap::Args)]
-pub struct Place {
+pub struct InstanceArgs {
     /// The settings file that names the state directory [default: /etc/gatewren/gatewren.toml]
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
@@ -18,7 +18,7 @@ pub struct Place {
     dir: Option<PathBuf>,
 }
 
-impl Place {
+impl InstanceArgs {
     /// Returns the path of a database in the state directory. It must exist, because only the server creates
     /// databases.
     ///
@@ -69,7 +69,7 @@ impl Place {
     /// The same, with the address that the running server listens on, which systemd or `try` may have chosen.
     pub fn settings_as_served(&self) -> Result<Settings, String> {
         let mut settings = self.settings()?;
-        let holder = Holder::of(&self.directory(&settings));
+        let holder = LockHolder::of(&self.directory(&settings));
         settings.listen = holder
             .and_then(|holder| holder.address)
             .map_or(settings.listen, |address| vec![address]);

@@ -128,7 +128,7 @@ fn owner(vault: &Vault) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
     use gatewren_base::config::Preset;
 
@@ -150,17 +150,20 @@ mod tests {
     #[test]
     fn tokens_that_nobody_uses_are_named() {
         let now = 200 * 86_400_000;
-        let states = |agents: &[Agent]| -> Vec<State> {
+        let states = |agents: &[Agent]| -> Vec<FindingState> {
             of_agents(agents, &Spaces::new(), now)
                 .iter()
                 .map(|one| one.state)
                 .collect()
         };
-        assert_eq!(states(&[]), [State::Warning]);
-        assert_eq!(states(&[agent("new", now - NEW_MS, None)]), [State::Good]);
+        assert_eq!(states(&[]), [FindingState::Warning]);
+        assert_eq!(
+            states(&[agent("new", now - NEW_MS, None)]),
+            [FindingState::Good]
+        );
         assert_eq!(
             states(&[agent("used", 0, Some(now - UNUSED_MS))]),
-            [State::Good]
+            [FindingState::Good]
         );
         let idle = [
             agent("never", now - NEW_MS - 1, None),

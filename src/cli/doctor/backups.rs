@@ -4,13 +4,13 @@ use super::finding::Finding;
 use gatewren_base::config::Reach;
 use gatewren_base::sys::{moment_ms, now_ms};
 use gatewren_host::backends::Backups;
-use gatewren_host::helper_client::Helper;
+use gatewren_host::helper_client::HelperClient;
 
 /// An older backup is reported.
 const OLD_MS: u64 = 8 * 86_400_000;
 
 /// Looks through this helper.
-pub async fn look(helper: &Helper) -> Finding {
+pub async fn look(helper: &HelperClient) -> Finding {
     const CHECK: &str = "backups";
     if !Backups::are_here() {
         let seen = "no program to create backups is installed: rsync with zstd and tar, or restic";

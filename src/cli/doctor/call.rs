@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::super::console::listener::{Door, in_url};
+use super::super::console::listener::{LocalServer, in_url};
 use super::super::owner_action::hand;
 use super::finding::Finding;
 use gatewren_base::config::{Mode, Overrides, Policy, Preset};
 use gatewren_base::sys::{Secret, now_ms};
-use gatewren_gate::auth::Admission;
+use gatewren_gate::auth::AgentSpec;
 use gatewren_gate::owner_actions::{admit, edit, rotate};
 use gatewren_store::vault::{Agent, Vault};
 
@@ -30,7 +30,7 @@ const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(400);
 
 /// Makes the call, then expires the token that it was made with.
-pub async fn look(door: &Door, vault: &Vault, at: IpAddr) -> Finding {
+pub async fn look(door: &LocalServer, vault: &Vault, at: IpAddr) -> Finding {
     const CHECK: &str = "call";
     let (agent, token) = match token(vault).await {
         Ok(made) => made,
@@ -66,7 +66,7 @@ pub async fn look(door: &Door, vault: &Vault, at: IpAddr) -> Finding {
     }
 }
 
-async fn called(door: &Door, at: IpAddr, token: &Secret) -> Result<(), String> {
+async fn called(door: &LocalServer, at: IpAddr, token: &Secret) -> Result<(), String> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -108,13 +108,13 @@ async fn token(vault: &Vault) -> Result<(Agent, Secret), String> {
         .ok_or_else(|| "its agent was removed".to_owned())
 }
 
-fn admission(until: Option<u64>) -> Admission {
+fn admission(until: Option<u64>) -> AgentSpec {
     let overrides = Overrides {
         toolsets: Some(Vec::new()),
         tools: [(TOOL.to_owned(), Mode::Allow)].into(),
         ..Overrides::default()
     };
-    Admission {
+    AgentSpec {
         name: NAME.to_owned(),
         policy: Policy {
             preset: Preset::Observe,

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_base::sys::{now_ms, rfc3339};
-use gatewren_gate::http::Facts;
+use gatewren_gate::http::CertificateFacts;
 use gatewren_server::app::{box_names, certificate};
 
 /// Our own authority renews 30 days before the end, so fewer days left means that renewal failed.
@@ -13,7 +13,7 @@ const OWN_DAYS: i64 = 29;
 const GIVEN_DAYS: i64 = 10;
 
 /// The names of this host that the certificate does not cover.
-fn uncovered(settings: &Settings, facts: &Facts) -> Option<String> {
+fn uncovered(settings: &Settings, facts: &CertificateFacts) -> Option<String> {
     let names = box_names(&settings.names).into_iter();
     let uncovered: Vec<String> = names
         .filter(|name| name.parse().is_ok_and(|subject| !facts.covers(&subject)))
@@ -27,7 +27,9 @@ pub fn look(settings: &Settings) -> Finding {
     let own = settings.tls.mode == TlsMode::Own;
     let facts = certificate(settings)
         .map_err(|e| e.to_string())
-        .and_then(|source| Facts::in_file(&source.certificate()).map_err(|e| e.to_string()));
+        .and_then(|source| {
+            CertificateFacts::in_file(&source.certificate()).map_err(|e| e.to_string())
+        });
     let facts = match facts {
         Ok(facts) => facts,
         Err(cause) => return Finding::skipped(CHECK, cause).with("run this as root"),

@@ -9,7 +9,7 @@ use super::finding::Finding;
 use gatewren_base::config::Reach;
 use gatewren_base::sys::random_bytes;
 use gatewren_host::backends::{BackendError, ContainerName, Lxc, Program, Shell, ShellCall};
-use gatewren_host::helper_client::Helper;
+use gatewren_host::helper_client::HelperClient;
 
 /// The reference in the helper's log.
 const REFERENCE: &str = "gatewren doctor";
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const STARTED: usize = 3;
 
 /// Checks through this helper.
-pub async fn look(helper: &Helper) -> Vec<Finding> {
+pub async fn look(helper: &HelperClient) -> Vec<Finding> {
     let lxc = Lxc::new(helper.clone()).seen_by(&Reach::everything(), REFERENCE);
     let containers = match lxc.all_vitals().await {
         Ok(containers) => containers,
@@ -51,7 +51,7 @@ fn refused(check: &'static str, cause: &BackendError) -> Finding {
 
 /// Starts processes in a container that sleep for a unique number of seconds, drops the call, and checks whether
 /// any of them is left.
-async fn kill_test(helper: &Helper, container: &ContainerName) -> Finding {
+async fn kill_test(helper: &HelperClient, container: &ContainerName) -> Finding {
     const CHECK: &str = "kill test";
     let Ok(random) = random_bytes::<4>() else {
         return Finding::skipped(CHECK, "the kernel returned no random number");

@@ -7,16 +7,16 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::super::check_host::Findings;
-use super::super::console::listener::Door;
+use super::super::console::listener::LocalServer;
 use super::super::console::output::fail;
 use super::super::console::runtime;
-use super::super::console::target::Place;
+use super::super::console::target::InstanceArgs;
 use super::super::job::helper_of;
-use super::finding::{Finding, State};
+use super::finding::{Finding, FindingState};
 use super::{agents, backups, call, certificate, container, machine, reach, service, stores};
 use gatewren_base::config::Settings;
 use gatewren_base::sys::Requester;
-use gatewren_host::helper_client::Helper;
+use gatewren_host::helper_client::HelperClient;
 
 /// Exit code: something needs attention.
 const WARNINGS: u8 = 1;
@@ -26,9 +26,9 @@ const PROBLEMS: u8 = 2;
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct DoctorArgs {
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// The server's address, if it differs from the settings or systemd's socket
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -44,7 +44,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &DoctorArgs) -> ExitCode {
     let runtime = match runtime::build() {
         Ok(runtime) => runtime,
         Err(cause) => return fail(&cause),
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> ExitCode {
     report.end()
 }
 
-async fn look(args: &Args, report: &mut Report) {
+async fn look(args: &DoctorArgs, report: &mut Report) {
     let settings = match args.place.settings() {
         Ok(settings) => settings,
         Err(words) => {
@@ -75,9 +75,9 @@ async fn look(args: &Args, report: &mut Report) {
     }
     report.say(certificate::look(&settings));
     report.say_all(machine::look(&settings));
-    let door = Door::of(&settings, args.address, !args.place.is_a_directory()).await;
+    let door = LocalServer::of(&settings, args.address, !args.place.is_a_directory()).await;
     let answers = reach::answers(&door).await;
-    let up = answers.state == State::Good;
+    let up = answers.state == FindingState::Good;
     report.say(answers);
     let mut way = None;
     if up {
@@ -88,7 +88,7 @@ async fn look(args: &Args, report: &mut Report) {
     kept(args, &settings, way, report).await;
 }
 
-fn of_settings(args: &Args, settings: &Settings, report: &mut Report) {
+fn of_settings(args: &DoctorArgs, settings: &Settings, report: &mut Report) {
     let found = Findings::of(settings, &args.place.file_of_settings());
     let remedy = "gatewren check";
     let is_well = found.problems.is_empty() && found.warnings.is_empty();
@@ -108,7 +108,12 @@ fn of_settings(args: &Args, settings: &Settings, report: &mut Report) {
 
 /// Checks that run as the server's user, which the helper accepts. They come last because root privileges are
 /// dropped for them.
-async fn kept(args: &Args, settings: &Settings, way: Option<(&Door, IpAddr)>, report: &mut Report) {
+async fn kept(
+    args: &DoctorArgs,
+    settings: &Settings,
+    way: Option<(&LocalServer, IpAddr)>,
+    report: &mut Report,
+) {
     let file = match args.place.file("vault.db") {
         Ok(file) => file,
         Err(words) => {
@@ -129,7 +134,7 @@ async fn kept(args: &Args, settings: &Settings, way: Option<(&Door, IpAddr)>, re
     report.say_all(agents::look(&vault, &settings.spaces));
     match helper_of(&args.place, settings, &file) {
         Ok((socket, _open)) => {
-            let helper = Helper::connect_to(socket).on_behalf_of(Requester::Owner);
+            let helper = HelperClient::connect_to(socket).on_behalf_of(Requester::Owner);
             if !args.no_self_test {
                 report.say_all(container::look(&helper).await);
             }
@@ -169,8 +174,8 @@ impl Report {
 
     fn end(self) -> ExitCode {
         let count = |state| self.found.iter().filter(|one| one.state == state).count();
-        let (problems, warnings) = (count(State::Problem), count(State::Warning));
-        let skipped = count(State::Skipped);
+        let (problems, warnings) = (count(FindingState::Problem), count(FindingState::Warning));
+        let skipped = count(FindingState::Skipped);
         let said = if self.json {
             let found: Vec<Value> = self.found.iter().map(Finding::json).collect();
             let ok = problems == 0 && warnings == 0;
@@ -179,7 +184,7 @@ impl Report {
         } else {
             format!(
                 "\n{problems} problems, {warnings} warnings, {skipped} skipped, {} ok",
-                count(State::Good)
+                count(FindingState::Good)
             )
         };
         let written = writeln!(io::stdout(), "{said}").is_ok();

@@ -6,7 +6,7 @@ use gatewren_gate::owner_actions::sanitize;
 
 /// The state of the checked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum FindingState {
     /// The check could not run, or does not apply.
     Skipped,
     /// It works.
@@ -23,7 +23,7 @@ pub struct Finding {
     /// The name of the check, as one word.
     pub check: &'static str,
     /// The state.
-    pub state: State,
+    pub state: FindingState,
     /// What the check saw.
     pub seen: String,
     /// What to do.
@@ -33,12 +33,12 @@ pub struct Finding {
 impl Finding {
     /// Creates a finding for something that works.
     pub fn good(check: &'static str, seen: impl Into<String>) -> Self {
-        Self::new(check, State::Good, seen)
+        Self::new(check, FindingState::Good, seen)
     }
 
     /// Creates a finding for a check that could not run or does not apply.
     pub fn skipped(check: &'static str, seen: impl Into<String>) -> Self {
-        Self::new(check, State::Skipped, seen)
+        Self::new(check, FindingState::Skipped, seen)
     }
 
     /// Creates a finding for something that works, but needs attention.
@@ -47,7 +47,7 @@ impl Finding {
         seen: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self::new(check, State::Warning, seen).with(remedy)
+        Self::new(check, FindingState::Warning, seen).with(remedy)
     }
 
     /// Creates a finding for something that does not work.
@@ -56,10 +56,10 @@ impl Finding {
         seen: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self::new(check, State::Problem, seen).with(remedy)
+        Self::new(check, FindingState::Problem, seen).with(remedy)
     }
 
-    fn new(check: &'static str, state: State, seen: impl Into<String>) -> Self {
+    fn new(check: &'static str, state: FindingState, seen: impl Into<String>) -> Self {
         Self {
             check,
             state,
@@ -95,7 +95,7 @@ impl Finding {
     }
 }
 
-impl State {
+impl FindingState {
     /// The name of the state, in text and in JSON.
     pub fn word(self) -> &'static str {
         match self {

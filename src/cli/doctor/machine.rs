@@ -221,7 +221,7 @@ fn quorum(members: &Path) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
     use gatewren_base::sys::Scratch;
 
@@ -231,13 +231,16 @@ mod tests {
         let file = scratch.join(".members");
         assert_eq!(quorum(&file), None);
         for (text, state) in [
-            (r#"{"nodename":"a","cluster":{"quorate":1}}"#, State::Good),
+            (
+                r#"{"nodename":"a","cluster":{"quorate":1}}"#,
+                FindingState::Good,
+            ),
             (
                 r#"{"nodename":"a","cluster":{"quorate":0}}"#,
-                State::Problem,
+                FindingState::Problem,
             ),
-            (r#"{"nodename":"a"}"#, State::Good),
-            ("nothing", State::Skipped),
+            (r#"{"nodename":"a"}"#, FindingState::Good),
+            ("nothing", FindingState::Skipped),
         ] {
             fs::write(&file, text).unwrap();
             assert_eq!(quorum(&file).unwrap().state, state, "{text}");
@@ -250,27 +253,27 @@ mod tests {
         let file = scratch.join("cgroup.controllers");
         let mount = file.parent().unwrap();
         fs::write(&file, "cpuset cpu io memory pids\n").unwrap();
-        assert_eq!(limits(Some(mount)).state, State::Good);
+        assert_eq!(limits(Some(mount)).state, FindingState::Good);
         fs::write(&file, "cpuset cpu io pids\n").unwrap();
         let found = limits(Some(mount));
-        assert_eq!(found.state, State::Warning);
+        assert_eq!(found.state, FindingState::Warning);
         assert!(found.seen.ends_with(": memory"), "{}", found.seen);
-        assert_eq!(limits(None).state, State::Skipped);
+        assert_eq!(limits(None).state, FindingState::Skipped);
     }
 
     #[test]
     fn a_kernel_without_audit_is_a_warning() {
         let scratch = Scratch::new();
         let file = scratch.join("sessionid");
-        assert_eq!(audit_sessions(&file).state, State::Warning);
+        assert_eq!(audit_sessions(&file).state, FindingState::Warning);
         fs::write(&file, "1").unwrap();
-        assert_eq!(audit_sessions(&file).state, State::Good);
+        assert_eq!(audit_sessions(&file).state, FindingState::Good);
     }
 
     #[test]
     fn space_is_measured_where_the_state_is() {
         let found = space(Path::new("/proc/self/no-such-place"));
-        assert_eq!(found.state, State::Skipped);
+        assert_eq!(found.state, FindingState::Skipped);
         assert!(space(Path::new("/")).seen.contains("MB free"));
     }
 }

@@ -12,4 +12,4 @@ mod reach;
 mod service;
 mod stores;
 
-pub use entry::{Args, run};
+pub use entry::{DoctorArgs, run};

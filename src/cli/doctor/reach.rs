@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::super::console::listener::{Door, in_url};
+use super::super::console::listener::{LocalServer, in_url};
 use super::finding::Finding;
 use gatewren_base::config::Settings;
 use gatewren_gate::http::is_local;
@@ -28,7 +28,7 @@ fn lan_addresses() -> Vec<IpAddr> {
 }
 
 /// Checks whether the server answers. If not, the other checks are skipped.
-pub async fn answers(door: &Door) -> Finding {
+pub async fn answers(door: &LocalServer) -> Finding {
     let at = door.near.ip();
     match door.knock(at, &in_url(at)).await {
         Ok(()) => Finding::good("answers", format!("it answers at {}", door.near)),
@@ -41,7 +41,7 @@ pub async fn answers(door: &Door) -> Finding {
 }
 
 /// Checks each address and each name; also returns the first local address that answered.
-pub async fn look(door: &Door, settings: &Settings) -> (Vec<Finding>, Option<IpAddr>) {
+pub async fn look(door: &LocalServer, settings: &Settings) -> (Vec<Finding>, Option<IpAddr>) {
     let (mut found, at) = if door.is_local {
         let seen = "it listens only on a loopback address, so no other machine can reach it";
         (vec![Finding::skipped("network", seen)], None)
@@ -52,7 +52,7 @@ pub async fn look(door: &Door, settings: &Settings) -> (Vec<Finding>, Option<IpA
     (found, at)
 }
 
-async fn network(door: &Door) -> (Vec<Finding>, Option<IpAddr>) {
+async fn network(door: &LocalServer) -> (Vec<Finding>, Option<IpAddr>) {
     let mut found = Vec::new();
     let addresses = lan_addresses();
     let mut well = Vec::new();
@@ -80,7 +80,7 @@ async fn network(door: &Door) -> (Vec<Finding>, Option<IpAddr>) {
 }
 
 /// A rejected name is missing in the list of hosts or in the certificate.
-async fn names(door: &Door, settings: &Settings) -> Vec<Finding> {
+async fn names(door: &LocalServer, settings: &Settings) -> Vec<Finding> {
     let (mut well, mut found) = (Vec::new(), Vec::new());
     for name in box_names(&settings.names).into_iter().take(MOST) {
         match door.knock(door.near.ip(), &name).await {

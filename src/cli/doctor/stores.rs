@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::finding::Finding;
 use gatewren_store::state::checkup;
-use gatewren_store::vault::{AuditReader, Chain};
+use gatewren_store::vault::{AuditReader, ChainVerification};
 
 /// Checks both, while the server runs.
 pub fn look(vault: &Path) -> Vec<Finding> {
@@ -35,10 +35,10 @@ fn state(file: &Path) -> Finding {
 fn audit(vault: &Path) -> Finding {
     let remedy = format!("gatewren audit verify --dir {}", shown_directory(vault));
     match AuditReader::open(vault).and_then(|audit| audit.verify()) {
-        Ok(Chain::Intact { rows, .. }) => {
+        Ok(ChainVerification::Intact { rows, .. }) => {
             Finding::good("audit", format!("all {rows} rows are intact"))
         }
-        Ok(Chain::Broken { seq, fault }) => {
+        Ok(ChainVerification::Broken { seq, fault }) => {
             let seen = format!(
                 "row {seq} is {}: it and all later rows are unverified",
                 fault.as_str()

@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use super::super::owner_action::hand;
 use super::ask::ask_yes;
-use super::desk::Desk;
+use super::desk::InboxContext;
 use gatewren_base::sys::{exact_line, rfc3339};
 use gatewren_gate::owner_actions;
 use gatewren_gate::owner_actions::{
-    GrantWish, Span, end_grant, granted_words, is_broad, known_tool,
+    GrantRequest, HumanDuration, end_grant, granted_words, is_broad, known_tool,
 };
 use gatewren_store::vault::{Grant as Given, GrantBound, hex};
 
 /// The grant to create.
 #[derive(Debug, clap::Args)]
-pub struct Grant {
+pub struct InboxGrantArgs {
     /// The agent: its id or its name
     agent: String,
     /// The tool, as `tools/list` names it
@@ -30,11 +30,15 @@ pub struct Grant {
     broad: bool,
     /// How long, such as 30m or 2h; at most 30d
     #[arg(long = "for", value_name = "TIME")]
-    span: Span,
+    span: HumanDuration,
 }
 
 /// Creates a grant.
-pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, String> {
+pub async fn grant(
+    desk: &InboxContext,
+    asked: &InboxGrantArgs,
+    json: bool,
+) -> Result<String, String> {
     let agent = desk.agent(&asked.agent)?;
     known_tool(&desk.vault, &asked.tool)?;
     let (tool, target) = (asked.tool.as_str(), asked.target.as_deref());
@@ -49,7 +53,7 @@ pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, Str
         let otherwise = "limit it with --target or --prefix, or add --broad to allow every call";
         ask_yes(&words, "Allow every call?", otherwise)?;
     }
-    let wish = GrantWish {
+    let wish = GrantRequest {
         agent: &agent,
         tool,
         target,
@@ -65,7 +69,7 @@ pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, Str
 }
 
 /// Lists the active grants.
-pub fn list(desk: &Desk, json: bool) -> Result<String, String> {
+pub fn list(desk: &InboxContext, json: bool) -> Result<String, String> {
     let grants = desk.vault.grants().holding().map_err(|e| e.to_string())?;
     if json {
         let rows = grants.iter().map(|grant| as_json(desk, grant));
@@ -79,7 +83,7 @@ pub fn list(desk: &Desk, json: bool) -> Result<String, String> {
 }
 
 /// Ends a grant.
-pub async fn end(desk: &Desk, id: &str, json: bool) -> Result<String, String> {
+pub async fn end(desk: &InboxContext, id: &str, json: bool) -> Result<String, String> {
     if !end_grant((&desk.vault, &hand()), id).await? {
         return Err(format!(
             "there is no active grant {id}; `gatewren inbox grants` lists them"
@@ -92,7 +96,7 @@ pub async fn end(desk: &Desk, id: &str, json: bool) -> Result<String, String> {
     })
 }
 
-fn as_json(desk: &Desk, grant: &Given) -> Value {
+fn as_json(desk: &InboxContext, grant: &Given) -> Value {
     json!({
         "id": grant.id,
         "agent": grant.agent,
@@ -114,7 +118,7 @@ fn as_json(desk: &Desk, grant: &Given) -> Value {
     })
 }
 
-fn line(desk: &Desk, grant: &Given) -> String {
+fn line(desk: &InboxContext, grant: &Given) -> String {
     exact_line(&format!(
         "{}  until {}: allows {} without asking: {} (by {})",
         grant.id,

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::super::console::output::{conclude, fail};
 use super::super::owner_action::hand;
 use super::ask::ask_yes;
-use super::desk::Desk;
+use super::desk::InboxContext;
 use super::{look, print};
 use gatewren_base::sys::now_ms;
 use gatewren_gate::auth::CommandPrefix;
 use gatewren_gate::owner_actions;
-use gatewren_gate::owner_actions::{Batch, GrantWish, Span, Verb, rule};
+use gatewren_gate::owner_actions::{ChangeBatch, GrantRequest, HumanDuration, OwnerDecision, rule};
 use gatewren_store::vault::{Change, ChangeStatus, GrantBound};
 
 /// Exit code: a change could no longer be decided on.
@@ -31,7 +31,7 @@ const NOTHING_WAITS: &str = "this agent has no pending changes";
 
 /// Selects changes.
 #[derive(Debug, clap::Args)]
-pub struct Which {
+pub struct ChangeSelectionArgs {
     /// The ids of the changes, or unique prefixes of them
     #[arg(
         value_name = "ID",
@@ -49,9 +49,9 @@ pub struct Which {
 
 /// What to approve, and how.
 #[derive(Debug, clap::Args)]
-pub struct Approve {
+pub struct InboxApproveArgs {
     #[command(flatten)]
-    which: Which,
+    which: ChangeSelectionArgs,
     /// With --all-of: the digest that `show --all-of` printed; nothing is approved if something has changed since
     /// then
     #[arg(long, value_name = "DIGEST", requires = "all_of")]
@@ -59,7 +59,7 @@ pub struct Approve {
     /// Allow the agent the same without asking for this long, such as 2h: the tool on the same target, or exactly
     /// this call if the tool has no target
     #[arg(long, value_name = "TIME")]
-    grant: Option<Span>,
+    grant: Option<HumanDuration>,
     /// With --grant: allow commands that begin with these words, such as "systemctl status"
     #[arg(long, value_name = "WORDS", requires = "grant")]
     prefix: Option<String>,
@@ -73,13 +73,18 @@ pub struct Approve {
 
 /// What to reject.
 #[derive(Debug, clap::Args)]
-pub struct Reject {
+pub struct InboxRejectArgs {
     #[command(flatten)]
-    which: Which,
+    which: ChangeSelectionArgs,
 }
 
 /// Approves changes.
-pub async fn approve(desk: &Desk, state: Option<&Path>, asked: &Approve, json: bool) -> ExitCode {
+pub async fn approve(
+    desk: &InboxContext,
+    state: Option<&Path>,
+    asked: &InboxApproveArgs,
+    json: bool,
+) -> ExitCode {
     match approved(desk, state, asked).await {
         Ok(decided) => report(desk, &decided, json, asked.wait),
         Err(words) => fail(&words),
@@ -87,9 +92,9 @@ pub async fn approve(desk: &Desk, state: Option<&Path>, asked: &Approve, json: b
 }
 
 async fn approved(
-    desk: &Desk,
+    desk: &InboxContext,
     state: Option<&Path>,
-    asked: &Approve,
+    asked: &InboxApproveArgs,
 ) -> Result<Vec<Decided>, String> {
     if let Some(prefix) = &asked.prefix {
         // Check the prefix before anything is decided.
@@ -100,7 +105,7 @@ async fn approved(
         Some(agent) => shown_first(desk, state, agent, asked.as_of.as_deref())?,
         None => desk.changes(&which.changes)?,
     };
-    let mut decided = decide(desk, changes, which.note.as_deref(), Verb::Approve).await?;
+    let mut decided = decide(desk, changes, which.note.as_deref(), OwnerDecision::Approve).await?;
     if let Some(span) = asked.grant {
         grants(desk, &mut decided, asked, span).await?;
     }
@@ -113,13 +118,13 @@ async fn approved(
 /// All pending changes of an agent, after the owner has seen them: now on the terminal, or before, identified by
 /// a digest.
 fn shown_first(
-    desk: &Desk,
+    desk: &InboxContext,
     state: Option<&Path>,
     agent: &str,
     as_of: Option<&str>,
 ) -> Result<Vec<Change>, String> {
     let id = desk.agent(agent)?;
-    let waiting = || Batch::all_of(&desk.vault, &id);
+    let waiting = || ChangeBatch::all_of(&desk.vault, &id);
     let shown = waiting()?;
     if shown.changes.is_empty() {
         return Err(NOTHING_WAITS.to_owned());
@@ -139,17 +144,17 @@ fn shown_first(
 }
 
 /// Rejects changes.
-pub async fn reject(desk: &Desk, asked: &Reject, json: bool) -> ExitCode {
+pub async fn reject(desk: &InboxContext, asked: &InboxRejectArgs, json: bool) -> ExitCode {
     let which = &asked.which;
     let changes = match &which.all_of {
         Some(agent) => desk
             .agent(agent)
-            .and_then(|id| Batch::all_of(&desk.vault, &id))
+            .and_then(|id| ChangeBatch::all_of(&desk.vault, &id))
             .map(|all| all.changes),
         None => desk.changes(&which.changes),
     };
     let decided = match changes {
-        Ok(changes) => decide(desk, changes, which.note.as_deref(), Verb::Reject).await,
+        Ok(changes) => decide(desk, changes, which.note.as_deref(), OwnerDecision::Reject).await,
         Err(words) => Err(words),
     };
     match decided {
@@ -169,10 +174,10 @@ struct Decided {
 }
 
 async fn decide(
-    desk: &Desk,
+    desk: &InboxContext,
     changes: Vec<Change>,
     note: Option<&str>,
-    verb: Verb,
+    verb: OwnerDecision,
 ) -> Result<Vec<Decided>, String> {
     if changes.is_empty() {
         return Err(NOTHING_WAITS.to_owned());
@@ -190,10 +195,10 @@ async fn decide(
 }
 
 async fn grants(
-    desk: &Desk,
+    desk: &InboxContext,
     decided: &mut [Decided],
-    asked: &Approve,
-    span: Span,
+    asked: &InboxApproveArgs,
+    span: HumanDuration,
 ) -> Result<(), String> {
     for one in decided.iter_mut().filter(|one| one.refused.is_none()) {
         let change = &one.change;
@@ -202,7 +207,7 @@ async fn grants(
             None if asked.broad || change.target.is_some() => GrantBound::Any,
             None => GrantBound::Arguments(change.arguments_sha256),
         };
-        let wish = GrantWish {
+        let wish = GrantRequest {
             agent: &change.agent,
             tool: &change.tool,
             target: change.target.as_deref(),
@@ -216,7 +221,7 @@ async fn grants(
 }
 
 /// Waits until each change has ended, or is pending again because its target has changed.
-async fn wait(desk: &Desk, decided: &mut [Decided]) -> Result<(), String> {
+async fn wait(desk: &InboxContext, decided: &mut [Decided]) -> Result<(), String> {
     let mut bell = desk.vault.changes().bell();
     for one in decided.iter_mut().filter(|one| one.refused.is_none()) {
         loop {
@@ -239,7 +244,7 @@ async fn wait(desk: &Desk, decided: &mut [Decided]) -> Result<(), String> {
     Ok(())
 }
 
-fn report(desk: &Desk, decided: &[Decided], json: bool, waited: bool) -> ExitCode {
+fn report(desk: &InboxContext, decided: &[Decided], json: bool, waited: bool) -> ExitCode {
     let said = conclude(Ok(if json {
         Value::Array(decided.iter().map(|one| as_json(desk, one)).collect()).to_string()
     } else {
@@ -256,7 +261,7 @@ fn report(desk: &Desk, decided: &[Decided], json: bool, waited: bool) -> ExitCod
     }
 }
 
-fn as_json(desk: &Desk, one: &Decided) -> Value {
+fn as_json(desk: &InboxContext, one: &Decided) -> Value {
     let mut value = print::common(desk, &one.change);
     if let Some(object) = value.as_object_mut() {
         object.insert("refused".into(), json!(one.refused));
@@ -265,7 +270,7 @@ fn as_json(desk: &Desk, one: &Decided) -> Value {
     value
 }
 
-fn words(desk: &Desk, one: &Decided) -> String {
+fn words(desk: &InboxContext, one: &Decided) -> String {
     if let Some(refused) = &one.refused {
         return format!("{} is unchanged: {refused}", one.change.id);
     }

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use gatewren_store::vault::{Agent, Change, Vault};
 
 /// The open vault and the agents in it.
-pub struct Desk {
+pub struct InboxContext {
     /// The vault.
     pub vault: Vault,
     agents: HashMap<String, Agent>,
 }
 
-impl Desk {
+impl InboxContext {
     /// Reads the agents of an open vault.
     pub fn new(vault: Vault) -> Result<Self, String> {
         let agents = vault.agents().list().map_err(|e| e.to_string())?;

@@ -6,17 +6,17 @@ use clap::Subcommand;
 
 use super::super::console::output::{conclude, fail};
 use super::super::console::runtime;
-use super::super::console::target::Place;
-use super::{allow, decide, desk::Desk, look};
+use super::super::console::target::InstanceArgs;
+use super::{allow, decide, desk::InboxContext, look};
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct InboxArgs {
     #[command(subcommand)]
     what: What,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -26,21 +26,21 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// List pending and running changes, the newest first
-    List(look::Which),
+    List(look::InboxListArgs),
     /// Show one change in full, with its exact arguments, or all pending changes of an agent
-    Show(look::WhichShown),
+    Show(look::InboxShowArgs),
     /// Approve changes: each runs once, exactly as proposed
     ///
     /// Exits with 0 if all were approved, with 3 if one could not be, with 1 if nothing could be done. A change
     /// cannot be approved if it was already decided on, has expired, or differs from the proposal. With --wait it
     /// exits with 4 if one was approved but not applied.
-    Approve(decide::Approve),
+    Approve(decide::InboxApproveArgs),
     /// Reject changes that have not started
     ///
     /// Exits with 0 if all were rejected, with 3 if one could not be, with 1 if nothing could be done.
-    Reject(decide::Reject),
+    Reject(decide::InboxRejectArgs),
     /// Allow an agent a tool for a limited time, without asking
-    Grant(allow::Grant),
+    Grant(allow::InboxGrantArgs),
     /// List the active grants
     Grants,
     /// End a grant before it expires
@@ -52,8 +52,8 @@ enum What {
 }
 
 /// Runs the command. No server has to run: it applies the decisions when it starts.
-pub fn run(args: &Args) -> ExitCode {
-    let opened = args.place.vault().and_then(Desk::new);
+pub fn run(args: &InboxArgs) -> ExitCode {
+    let opened = args.place.vault().and_then(InboxContext::new);
     let (desk, runtime) = match (opened, runtime::build()) {
         (Ok(desk), Ok(runtime)) => (desk, runtime),
         (Err(words), _) => return fail(&words),

@@ -5,14 +5,14 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::super::console::table::table;
-use super::desk::Desk;
+use super::desk::InboxContext;
 use super::print;
-use gatewren_gate::owner_actions::{Batch, movement};
+use gatewren_gate::owner_actions::{ChangeBatch, movement};
 use gatewren_store::vault::Change;
 
 /// Filters for the list of changes.
 #[derive(Debug, clap::Args)]
-pub struct Which {
+pub struct InboxListArgs {
     /// Include changes that have ended, while they are stored
     #[arg(long)]
     all: bool,
@@ -24,7 +24,7 @@ pub struct Which {
 /// Returns the changes with their exact arguments, each as a line or an object. Arguments that are too long for a
 /// line are left out. For one agent, ends with the digest for `approve --as-of` if the lines show all pending
 /// changes.
-pub fn list(desk: &Desk, which: &Which, json: bool) -> Result<String, String> {
+pub fn list(desk: &InboxContext, which: &InboxListArgs, json: bool) -> Result<String, String> {
     let changes = desk.vault.changes();
     let only_open = !which.all;
     let agent = which.agent.as_ref().map(|agent| desk.agent(agent));
@@ -34,7 +34,7 @@ pub fn list(desk: &Desk, which: &Which, json: bool) -> Result<String, String> {
         None => changes.list(only_open),
     };
     let found = found.map_err(|e| e.to_string())?;
-    let batch = agent.map(|agent| Batch::all_of(&desk.vault, &agent));
+    let batch = agent.map(|agent| ChangeBatch::all_of(&desk.vault, &agent));
     let batch = batch.transpose()?;
     if json {
         let as_of = batch.as_ref().map(|batch| batch.digest.as_str());
@@ -58,7 +58,7 @@ pub fn list(desk: &Desk, which: &Which, json: bool) -> Result<String, String> {
 }
 
 /// The line with the digest, with which all pending changes of an agent can be approved.
-fn as_of(batch: &Batch) -> String {
+fn as_of(batch: &ChangeBatch) -> String {
     let is_whole = |change: &Change| print::arguments_in_a_line(change).is_some();
     if batch.changes.iter().all(is_whole) {
         format!("as of     {}", batch.digest)
@@ -70,7 +70,7 @@ fn as_of(batch: &Batch) -> String {
 
 /// Selects the changes to show.
 #[derive(Debug, clap::Args)]
-pub struct WhichShown {
+pub struct InboxShowArgs {
     /// The id of the change, or a unique prefix of it
     #[arg(
         value_name = "ID",
@@ -86,13 +86,13 @@ pub struct WhichShown {
 /// Returns one change in full, or all pending changes of an agent with the digest for approving them. Arguments
 /// are never masked: otherwise an agent could hide a command in something that looks like a secret.
 pub fn show(
-    desk: &Desk,
+    desk: &InboxContext,
     state: Option<&Path>,
-    which: &WhichShown,
+    which: &InboxShowArgs,
     json: bool,
 ) -> Result<String, String> {
     if let Some(agent) = &which.all_of {
-        let batch = Batch::all_of(&desk.vault, &desk.agent(agent)?)?;
+        let batch = ChangeBatch::all_of(&desk.vault, &desk.agent(agent)?)?;
         return Ok(if json {
             let whole = |change| print::whole(desk, change, &movement(state, change));
             let changes: Vec<Value> = batch.changes.iter().map(whole).collect();
@@ -113,7 +113,7 @@ pub fn show(
 }
 
 /// All changes of a batch in full, and its digest.
-pub fn pages(desk: &Desk, state: Option<&Path>, batch: &Batch) -> String {
+pub fn pages(desk: &InboxContext, state: Option<&Path>, batch: &ChangeBatch) -> String {
     let page = |change| print::page(desk, change, &movement(state, change));
     let pages: Vec<String> = batch.changes.iter().map(page).collect();
     format!("{}\n\nas of     {}", pages.join("\n\n"), batch.digest)

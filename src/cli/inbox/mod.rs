@@ -10,5 +10,5 @@ mod print;
 #[cfg(test)]
 mod shown_whole;
 
-pub use desk::Desk;
-pub use entry::{Args, run};
+pub use desk::InboxContext;
+pub use entry::{InboxArgs, run};

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::desk::Desk;
+use super::desk::InboxContext;
 use gatewren_base::sys::{exact_line, exact_lines, rfc3339};
-use gatewren_gate::owner_actions::{Movement, ShownArgument, change_arguments, result_text};
+use gatewren_gate::owner_actions::{ShownArgument, Staleness, change_arguments, result_text};
 use gatewren_host::backends::neutralise;
 use gatewren_store::vault::{Change, ChangeStatus, hex};
 
@@ -28,7 +28,7 @@ pub const HEAD: [&str; 7] = [
 ];
 
 /// A change as a row.
-pub fn cells(desk: &Desk, change: &Change) -> [String; 7] {
+pub fn cells(desk: &InboxContext, change: &Change) -> [String; 7] {
     let moved = match (change.moved, change.status) {
         (Some(_), ChangeStatus::Pending) => " (its target has changed)",
         _ => "",
@@ -58,7 +58,7 @@ pub fn arguments_in_a_line(change: &Change) -> Option<String> {
 }
 
 /// A change in a list, as JSON; `as_of` is the digest of all pending changes of its agent.
-pub fn brief(desk: &Desk, change: &Change, as_of: Option<&str>) -> Value {
+pub fn brief(desk: &InboxContext, change: &Change, as_of: Option<&str>) -> Value {
     let mut value = common(desk, change);
     set(&mut value, "arguments", parsed(&change.arguments));
     if let Some(digest) = as_of {
@@ -68,7 +68,7 @@ pub fn brief(desk: &Desk, change: &Change, as_of: Option<&str>) -> Value {
 }
 
 /// A change in full, as JSON.
-pub fn whole(desk: &Desk, change: &Change, movement: &Movement) -> Value {
+pub fn whole(desk: &InboxContext, change: &Change, movement: &Staleness) -> Value {
     let mut value = common(desk, change);
     set(&mut value, "arguments", parsed(&change.arguments));
     set(
@@ -87,7 +87,7 @@ pub fn whole(desk: &Desk, change: &Change, movement: &Movement) -> Value {
 }
 
 /// A change in full, as text.
-pub fn page(desk: &Desk, change: &Change, movement: &Movement) -> String {
+pub fn page(desk: &InboxContext, change: &Change, movement: &Staleness) -> String {
     let mut rows = vec![
         row("change", &change.id),
         row("status", &standing(change)),
@@ -135,7 +135,7 @@ pub fn page(desk: &Desk, change: &Change, movement: &Movement) -> String {
 }
 
 /// The result of a change, in a sentence.
-pub fn said(desk: &Desk, change: &Change) -> String {
+pub fn said(desk: &InboxContext, change: &Change) -> String {
     let about = change
         .target
         .as_deref()
@@ -154,7 +154,7 @@ pub fn said(desk: &Desk, change: &Change) -> String {
 }
 
 /// The fields that both JSON forms have.
-pub fn common(desk: &Desk, change: &Change) -> Value {
+pub fn common(desk: &InboxContext, change: &Change) -> Value {
     let time = |ms: Option<u64>| ms.map(rfc3339);
     json!({
         "id": change.id,
@@ -203,17 +203,17 @@ fn standing(change: &Change) -> String {
     }
 }
 
-fn rests(change: &Change, movement: &Movement) -> String {
+fn rests(change: &Change, movement: &Staleness) -> String {
     let revision = change.revision;
     match movement {
-        Movement::RestsOnNothing => {
+        Staleness::RestsOnNothing => {
             format!("revision {revision}; this can affect anything, so no target is watched")
         }
-        Movement::None => format!("revision {revision}; its target has not changed since"),
-        Movement::At(at, by) => {
+        Staleness::None => format!("revision {revision}; its target has not changed since"),
+        Staleness::At(at, by) => {
             format!("revision {revision}; its target HAS CHANGED since, at revision {at} by {by}")
         }
-        Movement::Unknown => {
+        Staleness::Unknown => {
             format!("revision {revision}; whether its target has changed since is unknown")
         }
     }

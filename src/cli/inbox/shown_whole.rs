@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::desk::Desk;
+use super::desk::InboxContext;
 use super::print;
 use gatewren_base::config::Preset;
 use gatewren_base::sys::{Scratch, random_bytes};
 use gatewren_gate::auth::Principal;
-use gatewren_gate::owner_actions::Movement;
+use gatewren_gate::owner_actions::Staleness;
 use gatewren_gate::policy::question;
 use gatewren_server::app::tables;
 use gatewren_server::owner::argument_list;
@@ -77,19 +77,19 @@ fn change(tool: &Tool, arguments: &Map<String, Value>) -> Change {
 }
 
 /// What a person sees of a call: the question, the owner's page, and `inbox show`.
-fn shown(desk: &Desk, tool: &Tool, arguments: &Map<String, Value>) -> [String; 3] {
+fn shown(desk: &InboxContext, tool: &Tool, arguments: &Map<String, Value>) -> [String; 3] {
     let who = Principal::without_token("claude", Preset::Admin);
     let change = change(tool, arguments);
     let asked = question(&who, tool, arguments).unwrap().message;
     let page = argument_list(&change, &Value::Null).into_string();
-    let printed = print::page(desk, &change, &Movement::RestsOnNothing);
+    let printed = print::page(desk, &change, &Staleness::RestsOnNothing);
     [asked, page, printed]
 }
 
 #[test]
 fn two_different_values_of_any_argument_of_any_tool_are_shown_differently() {
     let scratch = Scratch::new();
-    let desk = Desk::new(Vault::open(&scratch.join("vault.db")).unwrap()).unwrap();
+    let desk = InboxContext::new(Vault::open(&scratch.join("vault.db")).unwrap()).unwrap();
     let mut pairs = pairs();
     pairs.extend((0..20).map(|_| (random_value(), random_value())));
     pairs.retain(|(one, other)| one != other);
@@ -117,7 +117,7 @@ fn two_different_values_of_any_argument_of_any_tool_are_shown_differently() {
 #[test]
 fn a_line_of_the_list_has_all_of_the_arguments_or_none() {
     let scratch = Scratch::new();
-    let desk = Desk::new(Vault::open(&scratch.join("vault.db")).unwrap()).unwrap();
+    let desk = InboxContext::new(Vault::open(&scratch.join("vault.db")).unwrap()).unwrap();
     let catalog = tables().unwrap();
     let tool = catalog.tool("system_shell").unwrap();
     let line = |command: &str| {

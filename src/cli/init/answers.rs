@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use toml::Value;
 
-use super::fragment::Wish;
+use super::fragment::WantedSetting;
 use gatewren_base::config::{Preset, Settings, TlsMode};
 use gatewren_server::app::box_names;
 
@@ -43,7 +43,7 @@ impl std::fmt::Display for Listen {
 
 /// The files of the owner's own certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
+pub struct CertificateFiles {
     /// The certificate chain.
     pub cert: PathBuf,
     /// Its private key.
@@ -52,29 +52,29 @@ pub struct Files {
 
 /// The wanted configuration. Absent values stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answers {
+pub struct InitAnswers {
     /// The names of the host.
     pub names: Vec<String>,
     /// Where to listen.
     pub listen: Option<Listen>,
     /// The owner's certificate, if it replaces our own.
-    pub files: Option<Files>,
+    pub files: Option<CertificateFiles>,
     /// Whether to go back to our own authority.
     pub own: bool,
     /// An agent to create.
     pub agent: Option<(String, Preset)>,
 }
 
-impl Answers {
+impl InitAnswers {
     /// The settings to write.
-    pub fn wishes(&self) -> Vec<Wish> {
+    pub fn wishes(&self) -> Vec<WantedSetting> {
         let text = |text: &str| Value::String(text.to_owned());
-        let mut wishes: Vec<Wish> = Vec::new();
+        let mut wishes: Vec<WantedSetting> = Vec::new();
         if !self.names.is_empty() {
             let names = self.names.iter().map(|name| text(name)).collect();
             wishes.push(("names", Value::Array(names)));
         }
-        if let Some(Files { cert, key }) = &self.files {
+        if let Some(CertificateFiles { cert, key }) = &self.files {
             wishes.extend([
                 ("tls.mode", text("files")),
                 ("tls.cert", text(&cert.to_string_lossy())),
@@ -131,7 +131,7 @@ impl Answers {
                         "",
                     )?
                     .into();
-                    self.files = Some(Files { cert, key });
+                    self.files = Some(CertificateFiles { cert, key });
                 }
                 other => return Err(format!("{other:?} is neither own nor files")),
             }
@@ -187,10 +187,10 @@ mod tests {
 
     #[test]
     fn nothing_is_wished_that_nobody_said() {
-        assert_eq!(Answers::default().wishes(), []);
-        let named = Answers {
+        assert_eq!(InitAnswers::default().wishes(), []);
+        let named = InitAnswers {
             names: vec!["box.lan".to_owned()],
-            ..Answers::default()
+            ..InitAnswers::default()
         };
         assert_eq!(named.wishes().len(), 1);
     }

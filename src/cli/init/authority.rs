@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 
 use gatewren_base::config::Settings;
 use gatewren_base::sys::as_owner_of;
-use gatewren_gate::http::{Facts, Subject};
+use gatewren_gate::http::{CertificateFacts, CertificateSubject};
 use gatewren_server::app::certificate;
 use gatewren_store::vault::Vault;
 
@@ -23,10 +23,10 @@ pub fn is_in_the_way(settings: &Settings) -> Result<bool, String> {
         if !ca.exists() {
             return Ok(false);
         }
-        let authority = Facts::in_file(&ca).map_err(|e| e.to_string())?;
+        let authority = CertificateFacts::in_file(&ca).map_err(|e| e.to_string())?;
         let mut names = settings.names.iter();
         let refused = names.find(|name| {
-            let subject = name.parse::<Subject>();
+            let subject = name.parse::<CertificateSubject>();
             subject.is_ok_and(|subject| !authority.permits(&subject))
         });
         match refused {

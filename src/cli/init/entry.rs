@@ -7,18 +7,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::super::console::listener::{Door, in_url};
+use super::super::console::listener::{LocalServer, in_url};
 use super::super::console::output::conclude;
 use super::super::console::runtime;
-use super::super::console::target::Place;
+use super::super::console::target::InstanceArgs;
 use super::super::owner_action::hand;
-use super::answers::{Answers, Files, Listen};
+use super::answers::{CertificateFiles, InitAnswers, Listen};
 use super::authority;
-use super::fragment::Fragment;
+use super::fragment::InitFragment;
 use super::service;
 use gatewren_base::config::{Policy, Preset, Settings, TlsMode};
 use gatewren_base::sys::{Secret, is_asked, rfc3339};
-use gatewren_gate::auth::Admission;
+use gatewren_gate::auth::AgentSpec;
 use gatewren_gate::owner_actions::{Expiry, admit, fit_name, sanitize, valid_until};
 use gatewren_store::vault::{Agent, Vault};
 
@@ -27,9 +27,9 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct InitArgs {
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Do not ask: values without an option stay as they are
     #[arg(long, short = 'y')]
@@ -87,23 +87,23 @@ struct Done {
 }
 
 /// Runs the command; exits with 1 if it failed.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &InitArgs) -> ExitCode {
     let done = runtime::build()
         .map_err(|e| e.to_string())
         .and_then(|runtime| runtime.block_on(set_up(args)));
     conclude(done.map(|done| if args.json { done.json() } else { done.words() }))
 }
 
-async fn set_up(args: &Args) -> Result<Done, String> {
+async fn set_up(args: &InitArgs) -> Result<Done, String> {
     let settings = args.place.settings()?;
     let managed =
         !args.place.is_a_directory() && args.place.is_standard() && service::is_installed().await;
-    let door = Door::of(&settings, None, managed).await;
+    let door = LocalServer::of(&settings, None, managed).await;
     let answers = answers(args, &settings, door.port)?;
     let mut done = Done::default();
     let wanted = wanted(args, &settings, &answers);
     let makes_way = authority::is_in_the_way(&wanted)?;
-    let fragment = Fragment::beside(&args.place.file_of_settings());
+    let fragment = InitFragment::beside(&args.place.file_of_settings());
     let mut wishes = answers.wishes();
     if let (Some(listen), false) = (answers.listen, managed) {
         wishes.push(("listen", listen_value(listen)));
@@ -131,7 +131,7 @@ async fn set_up(args: &Args) -> Result<Done, String> {
         }
     }
     let settings = args.place.settings()?;
-    let door = Door::of(&settings, None, managed).await;
+    let door = LocalServer::of(&settings, None, managed).await;
     (done.url, done.page) = (door.url(&settings, "/mcp"), door.url(&settings, "/owner"));
     wait_for(&door, managed).await?;
     if makes_way && !managed {
@@ -143,7 +143,7 @@ async fn set_up(args: &Args) -> Result<Done, String> {
 }
 
 /// The settings as they will be, as far as a certificate depends on them.
-fn wanted(args: &Args, settings: &Settings, answers: &Answers) -> Settings {
+fn wanted(args: &InitArgs, settings: &Settings, answers: &InitAnswers) -> Settings {
     let mut wanted = settings.clone();
     wanted.state_dir = args.place.directory(settings);
     if !answers.names.is_empty() {
@@ -154,7 +154,7 @@ fn wanted(args: &Args, settings: &Settings, answers: &Answers) -> Settings {
     } else if answers.own {
         wanted.tls.mode = TlsMode::Own;
     }
-    if let Some(Files { cert, key }) = &answers.files {
+    if let Some(CertificateFiles { cert, key }) = &answers.files {
         wanted.tls.cert = Some(cert.clone());
         wanted.tls.key = Some(key.clone());
     }
@@ -162,15 +162,15 @@ fn wanted(args: &Args, settings: &Settings, answers: &Answers) -> Settings {
 }
 
 /// The answers from the options and from the terminal.
-fn answers(args: &Args, settings: &Settings, port: u16) -> Result<Answers, String> {
-    let given = Answers {
+fn answers(args: &InitArgs, settings: &Settings, port: u16) -> Result<InitAnswers, String> {
+    let given = InitAnswers {
         names: args.names.iter().map(|name| name.to_lowercase()).collect(),
         listen: args.listen,
         files: args
             .cert
             .clone()
             .zip(args.key.clone())
-            .map(|(cert, key)| Files { cert, key }),
+            .map(|(cert, key)| CertificateFiles { cert, key }),
         own: args.own_cert,
         agent: args.agent.clone().map(|name| (name, args.policy)),
     };
@@ -195,7 +195,7 @@ fn listen_value(listen: Listen) -> toml::Value {
 }
 
 /// Waits until the server answers. Fails at once if systemd does not manage it: it may be started later.
-async fn wait_for(door: &Door, managed: bool) -> Result<(), String> {
+async fn wait_for(door: &LocalServer, managed: bool) -> Result<(), String> {
     let begun = Instant::now();
     let at = door.near.ip();
     loop {
@@ -221,7 +221,7 @@ async fn wait_for(door: &Door, managed: bool) -> Result<(), String> {
 
 /// Creates the agent that was requested, and reads the other results. Root acts as the server's user from here
 /// on.
-async fn agent(args: &Args, answers: &Answers, done: &mut Done) -> Result<(), String> {
+async fn agent(args: &InitArgs, answers: &InitAnswers, done: &mut Done) -> Result<(), String> {
     let vault = args.place.vault()?;
     let agents = vault.agents().list().map_err(|e| e.to_string())?;
     let mut kept = agents
@@ -248,7 +248,7 @@ async fn agent(args: &Args, answers: &Answers, done: &mut Done) -> Result<(), St
 }
 
 async fn added(vault: &Vault, name: &str, preset: Preset) -> Result<(Agent, Secret), String> {
-    let admission = Admission {
+    let admission = AgentSpec {
         name: fit_name(name)?,
         policy: Policy::from(preset),
         space: "*".to_owned(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use gatewren_base::config::{Resolved, Settings};
+use gatewren_base::config::{ResolvedSetting, Settings};
 use gatewren_base::sys::files;
 
 /// The name of the file: early in the order, so later files override it.
@@ -17,15 +17,15 @@ const HEAD: &str =
     "# Written by `gatewren init`, which overwrites it. Files later in the order override it.\n";
 
 /// A key with its wanted value.
-pub type Wish = (&'static str, Value);
+pub type WantedSetting = (&'static str, Value);
 
 /// The file beside these settings.
-pub struct Fragment {
+pub struct InitFragment {
     settings: PathBuf,
     path: PathBuf,
 }
 
-impl Fragment {
+impl InitFragment {
     /// Returns the file beside this settings file.
     pub fn beside(settings: &Path) -> Self {
         let folder = settings.parent().unwrap_or(Path::new("")).join("conf.d");
@@ -42,9 +42,9 @@ impl Fragment {
 
     /// Sets the keys; returns those that had to be changed. Restores the file if the settings would be invalid,
     /// or if another file overrides it.
-    pub fn write(&self, wishes: &[Wish]) -> Result<Vec<&'static str>, String> {
+    pub fn write(&self, wishes: &[WantedSetting]) -> Result<Vec<&'static str>, String> {
         let (_, resolved) = self.resolved()?;
-        let missing: Vec<&Wish> = wishes
+        let missing: Vec<&WantedSetting> = wishes
             .iter()
             .filter(|wish| !holds(&resolved, wish))
             .collect();
@@ -68,7 +68,7 @@ impl Fragment {
         Ok(missing.iter().map(|(key, _)| *key).collect())
     }
 
-    fn is_in_force(&self, wishes: &[&Wish]) -> Result<(), String> {
+    fn is_in_force(&self, wishes: &[&WantedSetting]) -> Result<(), String> {
         let (_, resolved) = self.resolved()?;
         let Some((key, _)) = wishes.iter().find(|wish| !holds(&resolved, wish)) else {
             return Ok(());
@@ -88,7 +88,7 @@ impl Fragment {
         })
     }
 
-    fn resolved(&self) -> Result<(Settings, Vec<Resolved>), String> {
+    fn resolved(&self) -> Result<(Settings, Vec<ResolvedSetting>), String> {
         Settings::resolve(&self.settings).map_err(|e| e.to_string())
     }
 
@@ -121,7 +121,7 @@ impl Fragment {
 }
 
 /// Whether a key already has the value.
-fn holds(resolved: &[Resolved], (key, value): &Wish) -> bool {
+fn holds(resolved: &[ResolvedSetting], (key, value): &WantedSetting) -> bool {
     let found = resolved.iter().find(|one| one.key == *key);
     let table: Option<Table> =
         found.and_then(|one| toml::from_str(&format!("value = {}", one.value)).ok());
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use gatewren_base::sys::Scratch;
 
-    fn names(name: &str) -> Wish {
+    fn names(name: &str) -> WantedSetting {
         ("names", Value::Array(vec![Value::String(name.to_owned())]))
     }
 
@@ -156,7 +156,7 @@ mod tests {
         let scratch = Scratch::new();
         let settings = scratch.join("gatewren.toml");
         fs::write(&settings, "names = [\"old.lan\"]\n").unwrap();
-        let fragment = Fragment::beside(&settings);
+        let fragment = InitFragment::beside(&settings);
         assert_eq!(fragment.write(&[names("new.lan")]), Ok(vec!["names"]));
         assert_eq!(fragment.write(&[names("new.lan")]), Ok(vec![]));
         assert_eq!(Settings::load(&settings).unwrap().names, ["new.lan"]);
@@ -179,8 +179,8 @@ mod tests {
         let scratch = Scratch::new();
         let settings = scratch.join("gatewren.toml");
         fs::write(&settings, "").unwrap();
-        let fragment = Fragment::beside(&settings);
-        let files: Wish = ("tls.mode", Value::String("files".to_owned()));
+        let fragment = InitFragment::beside(&settings);
+        let files: WantedSetting = ("tls.mode", Value::String("files".to_owned()));
         assert!(fragment.write(&[files]).unwrap_err().contains("tls.cert"));
         assert!(!fragment.path().exists());
     }

@@ -6,4 +6,4 @@ mod entry;
 mod fragment;
 mod service;
 
-pub use entry::{Args, run};
+pub use entry::{InitArgs, run};

@@ -8,18 +8,18 @@ use serde_json::Value;
 use super::super::console::output::{conclude, fail};
 use super::super::console::runtime;
 use super::super::console::table::table;
-use super::super::console::target::Place;
-use super::way::Way;
+use super::super::console::target::InstanceArgs;
+use super::way::JobContext;
 use super::{follow, print};
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct JobArgs {
     #[command(subcommand)]
     what: What,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -80,12 +80,12 @@ enum What {
 }
 
 /// Runs the command; it needs the helper, but not the server.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &JobArgs) -> ExitCode {
     let runtime = match runtime::build() {
         Ok(runtime) => runtime,
         Err(cause) => return fail(&cause),
     };
-    let way = match Way::open(&args.place) {
+    let way = match JobContext::open(&args.place) {
         Ok(way) => way,
         Err(words) => return fail(&words),
     };
@@ -113,7 +113,12 @@ pub fn run(args: &Args) -> ExitCode {
     })
 }
 
-async fn list(way: &Way, agent: Option<&str>, running: bool, json: bool) -> Result<String, String> {
+async fn list(
+    way: &JobContext,
+    agent: Option<&str>,
+    running: bool,
+    json: bool,
+) -> Result<String, String> {
     let agent = agent.map(|named| way.desk.agent(named)).transpose()?;
     let mut all = way
         .all()

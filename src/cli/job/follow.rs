@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep};
 use super::super::console::output::{conclude, fail};
 use super::super::owner_action::hand;
 use super::print;
-use super::way::{Owned, Way};
-use gatewren_gate::owner_actions::Deed;
-use gatewren_host::backends::{JobStanding, neutralise};
+use super::way::{JobContext, OwnedJob};
+use gatewren_gate::owner_actions::OwnerCommand;
+use gatewren_host::backends::{JobStatus, neutralise};
 
 /// Exit code: the timeout has passed, or the job had already ended.
 const PAST: u8 = 3;
@@ -32,7 +32,7 @@ const PIECE: u32 = 40 * 1024;
 const RUNNING: &str = "running";
 
 /// Waits until a job has ended, and prints its state.
-pub async fn wait(way: &Way, named: &str, seconds: Option<u64>, json: bool) -> ExitCode {
+pub async fn wait(way: &JobContext, named: &str, seconds: Option<u64>, json: bool) -> ExitCode {
     let (owner, mut job) = match way.one(named).await {
         Ok(found) => found,
         Err(words) => return fail(&words),
@@ -61,7 +61,7 @@ pub async fn wait(way: &Way, named: &str, seconds: Option<u64>, json: bool) -> E
 }
 
 /// The exit code of a state.
-fn ended(job: &JobStanding) -> ExitCode {
+fn ended(job: &JobStatus) -> ExitCode {
     match job.state {
         "done" => ExitCode::SUCCESS,
         RUNNING => ExitCode::from(PAST),
@@ -69,7 +69,7 @@ fn ended(job: &JobStanding) -> ExitCode {
     }
 }
 
-fn tell(way: &Way, one: &Owned, json: bool) -> ExitCode {
+fn tell(way: &JobContext, one: &OwnedJob, json: bool) -> ExitCode {
     conclude(Ok(if json {
         print::as_json(&way.desk, one).to_string()
     } else {
@@ -78,7 +78,7 @@ fn tell(way: &Way, one: &Owned, json: bool) -> ExitCode {
 }
 
 /// Cancels a job; the audit records it.
-pub async fn cancel(way: &Way, named: &str, json: bool) -> ExitCode {
+pub async fn cancel(way: &JobContext, named: &str, json: bool) -> ExitCode {
     let (owner, job) = match way.one(named).await {
         Ok(found) => found,
         Err(words) => return fail(&words),
@@ -88,7 +88,7 @@ pub async fn cancel(way: &Way, named: &str, json: bool) -> ExitCode {
         return ExitCode::from(PAST);
     }
     let container = job.container.as_ref().map(ToString::to_string);
-    let deed = Deed {
+    let deed = OwnerCommand {
         command: "job cancel",
         what: json!({ "job": job.job, "tool": job.tool, "agent": owner }),
         target: container.as_deref(),
@@ -105,7 +105,13 @@ pub async fn cancel(way: &Way, named: &str, json: bool) -> ExitCode {
 }
 
 /// Prints the output of a job from an offset on; with `follow`, continues until the job has ended.
-pub async fn output(way: &Way, named: &str, offset: u64, follow: bool, json: bool) -> ExitCode {
+pub async fn output(
+    way: &JobContext,
+    named: &str,
+    offset: u64,
+    follow: bool,
+    json: bool,
+) -> ExitCode {
     let (_, job) = match way.one(named).await {
         Ok(found) => found,
         Err(words) => return fail(&words),

@@ -5,5 +5,5 @@ mod follow;
 mod print;
 mod way;
 
-pub use entry::{Args, run};
+pub use entry::{JobArgs, run};
 pub use way::helper_of;

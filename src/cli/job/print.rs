@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::inbox::Desk;
-use super::way::Owned;
+use super::super::inbox::InboxContext;
+use super::way::OwnedJob;
 use gatewren_gate::owner_actions::sanitize;
 
 /// The maximum number of characters of a command in a line; the rest is cut.
@@ -13,7 +13,7 @@ const IN_A_LINE: usize = 60;
 pub const HEAD: [&str; 7] = ["id", "state", "began", "agent", "tool", "about", "command"];
 
 /// A job as a row.
-pub fn cells(desk: &Desk, (owner, job): &Owned) -> [String; 7] {
+pub fn cells(desk: &InboxContext, (owner, job): &OwnedJob) -> [String; 7] {
     let container = job.container.as_ref().map(ToString::to_string);
     let command = sanitize(job.command.as_deref().unwrap_or("-"));
     [
@@ -28,7 +28,7 @@ pub fn cells(desk: &Desk, (owner, job): &Owned) -> [String; 7] {
 }
 
 /// A job as JSON: the fields of `job_get`, and its agent.
-pub fn as_json(desk: &Desk, (owner, job): &Owned) -> Value {
+pub fn as_json(desk: &InboxContext, (owner, job): &OwnedJob) -> Value {
     let mut value = json!(job);
     if let Some(object) = value.as_object_mut() {
         object.insert("agent".into(), json!(owner));
@@ -38,7 +38,7 @@ pub fn as_json(desk: &Desk, (owner, job): &Owned) -> Value {
 }
 
 /// A job in full, one field a line.
-pub fn page(desk: &Desk, one: &Owned) -> String {
+pub fn page(desk: &InboxContext, one: &OwnedJob) -> String {
     let value = as_json(desk, one);
     let lines = value.as_object().into_iter().flatten();
     let lines = lines.map(|(key, value)| {
@@ -51,7 +51,7 @@ pub fn page(desk: &Desk, one: &Owned) -> String {
 }
 
 /// The state of a job, in a line.
-pub fn said(desk: &Desk, (owner, job): &Owned) -> String {
+pub fn said(desk: &InboxContext, (owner, job): &OwnedJob) -> String {
     let how = match (job.exit_code, job.signal, job.killed_because, &job.error) {
         (Some(code), ..) => format!(", exit code {code}"),
         (_, Some(signal), ..) => format!(", signal {signal}"),

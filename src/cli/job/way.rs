@@ -7,20 +7,20 @@ use std::time::SystemTime;
 
 use tokio::sync::watch;
 
-use super::super::console::target::Place;
-use super::super::inbox::Desk;
+use super::super::console::target::InstanceArgs;
+use super::super::inbox::InboxContext;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::Requester;
-use gatewren_host::backends::{JobStanding, Jobs, JobsView};
-use gatewren_host::helper_client::Helper;
+use gatewren_host::backends::{JobStatus, Jobs, JobsView};
+use gatewren_host::helper_client::HelperClient;
 
 /// The requester's name in the helper's log and in the audit.
 const REFERENCE: &str = "gatewren job";
 
 /// The jobs, and the names of the agents that own them.
-pub struct Way {
+pub struct JobContext {
     /// The open vault.
-    pub desk: Desk,
+    pub desk: InboxContext,
     jobs: Jobs,
     _stop: watch::Sender<bool>,
     /// Kept open, because the helper's address may lead through it.
@@ -28,18 +28,18 @@ pub struct Way {
 }
 
 /// A job and the id of its agent.
-pub type Owned = (String, JobStanding);
+pub type OwnedJob = (String, JobStatus);
 
-impl Way {
+impl JobContext {
     /// Connects to the helper of that gatewren. The helper serves only its front's user, so root acts as that
     /// user from here on.
-    pub fn open(place: &Place) -> Result<Self, String> {
+    pub fn open(place: &InstanceArgs) -> Result<Self, String> {
         let settings = place.settings()?;
         let vault = place.file("vault.db")?;
-        let desk = Desk::new(place.vault()?)?;
+        let desk = InboxContext::new(place.vault()?)?;
         let (socket, directory) = helper_of(place, &settings, &vault)?;
         let stop = watch::Sender::new(false);
-        let helper = Helper::connect_to(socket);
+        let helper = HelperClient::connect_to(socket);
         Ok(Self {
             desk,
             jobs: Jobs::new(helper.on_behalf_of(Requester::Owner), stop.subscribe()),
@@ -54,11 +54,11 @@ impl Way {
     }
 
     /// Returns the job with this id, or the only one whose id has this prefix.
-    pub async fn one(&self, named: &str) -> Result<Owned, String> {
+    pub async fn one(&self, named: &str) -> Result<OwnedJob, String> {
         /// Shorter prefixes are more often a typing error than intended.
         const LEAST: usize = 4;
         let digits = named.strip_prefix("job_").unwrap_or(named);
-        let begins = |(_, job): &Owned| {
+        let begins = |(_, job): &OwnedJob| {
             let id = job.job.as_str().strip_prefix("job_");
             digits.len() >= LEAST && id.is_some_and(|id| id.starts_with(digits))
         };
@@ -79,7 +79,7 @@ impl Way {
 
 /// The socket of that gatewren's helper, and the directory that must stay open for it.
 pub fn helper_of(
-    place: &Place,
+    place: &InstanceArgs,
     settings: &Settings,
     vault: &Path,
 ) -> Result<(PathBuf, Option<File>), String> {

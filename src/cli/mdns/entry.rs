@@ -7,20 +7,20 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::super::console::output::conclude;
-use super::super::console::target::Place;
-use super::service::{Avahi, FOLDER, ServiceFile, Told};
-use gatewren_base::sys::{Holder, as_owner_of};
-use gatewren_gate::http::Tls;
+use super::super::console::target::InstanceArgs;
+use super::service::{AnnouncedService, AvahiState, FOLDER, ServiceFile};
+use gatewren_base::sys::{LockHolder, as_owner_of};
+use gatewren_gate::http::TlsServer;
 use gatewren_server::app::certificate;
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct MdnsArgs {
     #[command(subcommand)]
     what: What,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// The directory where avahi-daemon looks for services
     #[arg(long, value_name = "DIR", global = true, default_value = FOLDER)]
@@ -45,11 +45,11 @@ enum What {
 }
 
 /// Runs the command; exits with 1 if it failed.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &MdnsArgs) -> ExitCode {
     conclude(act(args))
 }
 
-fn act(args: &Args) -> Result<String, String> {
+fn act(args: &MdnsArgs) -> Result<String, String> {
     let file = ServiceFile::in_folder(&args.services);
     match args.what {
         What::Enable => {
@@ -73,11 +73,13 @@ fn act(args: &Args) -> Result<String, String> {
 }
 
 /// The values to announce, and whether only this host reaches the server.
-fn told(place: &Place) -> Result<(Told, bool), String> {
+fn told(place: &InstanceArgs) -> Result<(AnnouncedService, bool), String> {
     let settings = place.settings_there()?;
     let source = certificate(&settings).map_err(|e| e.to_string())?;
     let directory = &settings.state_dir;
-    let read = as_owner_of(directory, || (Tls::pin_of(&source), Holder::of(directory)));
+    let read = as_owner_of(directory, || {
+        (TlsServer::pin_of(&source), LockHolder::of(directory))
+    });
     let (pin, holder) = read.map_err(|cause| {
         let directory = directory.display();
         format!("cannot read {directory}: {cause}; start gatewren once, and run this as root")
@@ -90,17 +92,17 @@ fn told(place: &Place) -> Result<(Told, bool), String> {
     };
     let pin = pin.map_err(|e| e.to_string())?;
     let port = bound.port();
-    Ok((Told { port, pin }, bound.ip().is_loopback()))
+    Ok((AnnouncedService { port, pin }, bound.ip().is_loopback()))
 }
 
 /// The result as text or JSON. For `show`, `changed` means that the file is out of date.
 fn said(
-    args: &Args,
+    args: &MdnsArgs,
     file: &ServiceFile,
     (enabled, changed): (bool, bool),
-    told: Option<(&Told, bool)>,
+    told: Option<(&AnnouncedService, bool)>,
 ) -> String {
-    let avahi = Avahi::here();
+    let avahi = AvahiState::here();
     let path = file.path();
     if args.json {
         let service = told.map(|(told, alone)| {

@@ -3,5 +3,5 @@
 mod entry;
 mod service;
 
-pub use entry::{Args, run};
+pub use entry::{MdnsArgs, run};
 pub use service::follow_pin;

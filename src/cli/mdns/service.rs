@@ -22,12 +22,12 @@ const MAX_BYTES: usize = 16 << 10;
 
 /// The announced values: the server's port, and the pin of its certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
+pub struct AnnouncedService {
     pub port: u16,
     pub pin: Pin,
 }
 
-impl Told {
+impl AnnouncedService {
     /// The text records of both services (RFC 6763), each below 255 bytes.
     pub fn records(&self) -> [String; 4] {
         [
@@ -126,17 +126,17 @@ pub fn follow_pin(pin: Pin) -> Result<bool, String> {
     let Some(port) = port.and_then(|(port, _)| port.parse().ok()) else {
         return Ok(false);
     };
-    file.write(&Told { port, pin }.text())
+    file.write(&AnnouncedService { port, pin }.text())
 }
 
 /// The state of avahi-daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Avahi {
+pub struct AvahiState {
     pub installed: bool,
     pub running: bool,
 }
 
-impl Avahi {
+impl AvahiState {
     pub fn here() -> Self {
         let pid = fs::read_to_string("/run/avahi-daemon/pid").ok();
         let pid = pid.and_then(|pid| pid.trim().parse().ok());
@@ -165,10 +165,10 @@ mod tests {
     use super::*;
     use gatewren_base::sys::Scratch;
 
-    fn told(port: u16) -> Told {
+    fn told(port: u16) -> AnnouncedService {
         let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
         let pin = pin.parse().unwrap();
-        Told { port, pin }
+        AnnouncedService { port, pin }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use gatewren_base::config::{ConfigError, HELPER_POLICY_FILE, HelperPolicy, LogLevel};
 use gatewren_base::sys::{adopt_socket, own_pid, own_uid, usual_descriptor_limit};
 use gatewren_base::telemetry;
-use gatewren_helper::{Lifeline, ReadPolicy, Settings, serve, sweep, uid_of};
+use gatewren_helper::{HelperOptions, Lifeline, ReadPolicy, serve, sweep, uid_of};
 
 /// The first file descriptor that systemd passes, `sd_listen_fds(3)`.
 const FIRST_HANDED_OVER: RawFd = 3;
@@ -31,7 +31,7 @@ const MOST_TURNED_AWAY: usize = 8192;
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct HelperArgs {
     /// The directory of the containers; the one of `lxc-config lxc.lxcpath` if absent
     #[arg(long, value_name = "DIR")]
     lxcpath: Option<PathBuf>,
@@ -80,7 +80,7 @@ pub struct Args {
 }
 
 /// Serves until a signal stops it.
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: HelperArgs) -> ExitCode {
     telemetry::init(args.log);
     let done = if args.sweep {
         runtime().map(|runtime| runtime.block_on(sweep()))
@@ -101,7 +101,7 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 /// The function that reads the policy, now and on each reload.
-fn reader(args: &Args) -> ReadPolicy {
+fn reader(args: &HelperArgs) -> ReadPolicy {
     if args.trial {
         HelperPolicy::load_for_trial
     } else {
@@ -116,7 +116,7 @@ fn say(cause: &dyn std::fmt::Display) {
 
 /// Exits until the policy is fixed. Closes the waiting connections: otherwise systemd would restart the helper
 /// for them.
-fn without_policy(args: &Args, cause: &ConfigError) -> ExitCode {
+fn without_policy(args: &HelperArgs, cause: &ConfigError) -> ExitCode {
     say(cause);
     if let Ok(listener) = listener(args.socket_fd)
         && listener.set_nonblocking(true).is_ok()
@@ -127,7 +127,7 @@ fn without_policy(args: &Args, cause: &ConfigError) -> ExitCode {
     ExitCode::from(TO_BE_MENDED)
 }
 
-fn live(args: Args, listener: UnixListener, policy: HelperPolicy) -> io::Result<()> {
+fn live(args: HelperArgs, listener: UnixListener, policy: HelperPolicy) -> io::Result<()> {
     let lifeline = if args.lifeline {
         Some(Lifeline(io::stdin().as_fd().try_clone_to_owned()?))
     } else {
@@ -137,7 +137,7 @@ fn live(args: Args, listener: UnixListener, policy: HelperPolicy) -> io::Result<
         Some(name) => uid_of(name)?,
         None => args.allow_uid.unwrap_or_else(own_uid),
     };
-    let settings = Settings {
+    let settings = HelperOptions {
         policy,
         read_policy: reader(&args),
         policy_file: std::path::absolute(&args.policy)?,

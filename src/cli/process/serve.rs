@@ -10,12 +10,12 @@ use gatewren_base::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings}
 use gatewren_base::sys::{Secret, is_root, started_by_systemd};
 use gatewren_base::telemetry;
 use gatewren_server::app::{
-    HelperPlan, House, Plan, build, open_sockets, run as run_house, turn_away,
+    HelperPlan, Server, ServerPlan, build, open_sockets, run as run_house, turn_away,
 };
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ServeArgs {
     /// The settings; embedded defaults if the file does not exist
     #[arg(
         long,
@@ -34,7 +34,7 @@ pub struct Args {
 const TO_BE_MENDED: u8 = 2;
 
 /// Serves until a signal stops it.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &ServeArgs) -> ExitCode {
     let settings = Settings::load(&args.config);
     let level = settings.as_ref().map(|settings| settings.log.level);
     telemetry::init(level.unwrap_or(LogLevel::Info));
@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-async fn serve(settings: Result<Settings, ConfigError>, args: &Args) -> ExitCode {
+async fn serve(settings: Result<Settings, ConfigError>, args: &ServeArgs) -> ExitCode {
     let settings = match settings {
         Ok(settings) => settings,
         Err(error) => {
@@ -62,7 +62,7 @@ async fn serve(settings: Result<Settings, ConfigError>, args: &Args) -> ExitCode
         return fail(&"no address to listen on; set `listen`");
     };
     let helper = helper(&settings, &args.helper_policy);
-    match build(Plan {
+    match build(ServerPlan {
         settings,
         file: std::path::absolute(&args.config).ok(),
         helper,
@@ -110,7 +110,7 @@ fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
 }
 
 /// No token is created unasked, so a first start serves no client.
-fn say_if_nobody_can_come_in(house: &House) {
+fn say_if_nobody_can_come_in(house: &Server) {
     let agents = house.vault.agents().list().unwrap_or_default();
     if agents.iter().all(|agent| agent.revoked_ms.is_some()) {
         tracing::info!(
@@ -122,7 +122,7 @@ fn say_if_nobody_can_come_in(house: &House) {
 
 /// Creates a code for the owner's first password, unless one exists: a code that was logged stays valid across a
 /// restart.
-async fn first_code(house: &House) -> Option<Secret> {
+async fn first_code(house: &Server) -> Option<Secret> {
     if house.vault.owner().has_code().unwrap_or(true) {
         return None;
     }
@@ -131,7 +131,7 @@ async fn first_code(house: &House) -> Option<Secret> {
 
 /// Logs the code. Users who may read the journal may set the first password: root, and the users that root
 /// allows.
-fn say_how_the_owner_comes_in(house: &House, code: Option<&Secret>) {
+fn say_how_the_owner_comes_in(house: &Server, code: Option<&Secret>) {
     let Some(code) = code else { return };
     let page = house.url.replace("/mcp", "/owner");
     tracing::info!(

@@ -8,7 +8,7 @@ use super::author_key::author_key;
 use super::print::who;
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::sanitize;
-use gatewren_store::state::{History, Pointer, Writing};
+use gatewren_store::state::{History, Pointer, RevisionInfo};
 
 /// The maximum number of values to list; the others are counted.
 const MAX_LEAVES: usize = 10_000;
@@ -46,7 +46,7 @@ pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String>
     Ok(lines.join("\n"))
 }
 
-fn described(written: Option<&Writing>, floor: u64) -> String {
+fn described(written: Option<&RevisionInfo>, floor: u64) -> String {
     let Some(writing) = written else {
         return format!(
             "{:<9}{:<26}{:<24}",

@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use super::super::console::output::fail;
 use super::author_key::author_key;
 use super::print;
-use gatewren_store::state::{Entry, Filter, History, Pointer};
+use gatewren_store::state::{History, HistoryEntry, HistoryFilter, Pointer};
 
 /// Filters for the log.
 #[derive(Debug, clap::Args)]
-pub struct Which {
+pub struct StateLogArgs {
     /// Only revisions after this one
     #[arg(
         long,
@@ -30,13 +30,18 @@ pub struct Which {
 }
 
 /// Returns the revisions that touch `pointer`, the newest first.
-pub fn log(file: &Path, pointer: &Pointer, which: &Which, json: bool) -> Result<String, String> {
+pub fn log(
+    file: &Path,
+    pointer: &Pointer,
+    which: &StateLogArgs,
+    json: bool,
+) -> Result<String, String> {
     let history = History::open(file).map_err(|e| e.to_string())?;
     let history = match author_key(file) {
         Some(key) => history.proving(&key),
         None => history,
     };
-    let filter = Filter {
+    let filter = HistoryFilter {
         scope: pointer.clone(),
         after: which.since,
         actor: which.actor.clone(),
@@ -50,7 +55,7 @@ pub fn log(file: &Path, pointer: &Pointer, which: &Which, json: bool) -> Result<
             kept.floor, kept.newest
         ));
     }
-    let text = |entry: &Entry| {
+    let text = |entry: &HistoryEntry| {
         if json {
             line(entry)
         } else {
@@ -81,6 +86,6 @@ pub fn export(file: &Path) -> ExitCode {
     }
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &HistoryEntry) -> String {
     serde_json::to_string(entry).unwrap_or_default()
 }

@@ -5,18 +5,18 @@ use std::process::ExitCode;
 use clap::{Subcommand, ValueHint};
 
 use super::super::console::output::conclude;
-use super::super::console::target::Place;
+use super::super::console::target::InstanceArgs;
 use super::{blame, changes, check, document, patch, watch};
 use gatewren_store::state::Pointer;
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct StateArgs {
     #[command(subcommand)]
     what: What,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 
     /// Print JSON: one object, or one a line where there may be many
     #[arg(long, global = true)]
@@ -26,13 +26,13 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Print the value at a JSON Pointer
-    Get(Where),
+    Get(StatePathArgs),
     /// Apply a JSON Patch (RFC 6902: add, remove, replace, test) from standard input as one revision
-    Patch(patch::Args),
+    Patch(patch::StatePatchArgs),
     /// Print each new revision that touches a path, until Ctrl-C
     Watch {
         #[command(flatten)]
-        place: Where,
+        place: StatePathArgs,
         /// Start after this revision instead of the current one
         #[arg(long, value_name = "REVISION")]
         since: Option<u64>,
@@ -40,18 +40,18 @@ enum What {
     /// Print the revisions that touch a path, the newest first
     Log {
         #[command(flatten)]
-        place: Where,
+        place: StatePathArgs,
         #[command(flatten)]
-        which: changes::Which,
+        which: changes::StateLogArgs,
     },
     /// Show which revision wrote each value last, when, and on whose behalf
-    Blame(Where),
+    Blame(StatePathArgs),
     /// Print the value at a JSON Pointer at a revision
     At {
         /// The revision
         revision: u64,
         #[command(flatten)]
-        place: Where,
+        place: StatePathArgs,
     },
     /// Check that the database follows its rules; nothing is changed
     Check,
@@ -68,15 +68,15 @@ enum What {
 
 /// A path in the document.
 #[derive(Debug, clap::Args)]
-pub struct Where {
+pub struct StatePathArgs {
     /// The path, such as /public/packageData; the whole document if absent
     #[arg(default_value = "", value_name = "POINTER", value_hint = ValueHint::Other)]
     pub pointer: Pointer,
 }
 
 /// Runs the command; exits with 1 if it failed.
-pub fn run(args: &Args) -> ExitCode {
-    let Args { what, place, json } = args;
+pub fn run(args: &StateArgs) -> ExitCode {
+    let StateArgs { what, place, json } = args;
     let (file, json) = match place.file("state.db") {
         Ok(file) => (file, *json),
         Err(words) => return conclude(Err(words)),

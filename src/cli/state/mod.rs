@@ -10,4 +10,4 @@ mod patch;
 mod print;
 mod watch;
 
-pub use entry::{Args, run};
+pub use entry::{StateArgs, run};

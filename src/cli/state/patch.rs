@@ -10,7 +10,7 @@ use gatewren_store::state::{Actor, Author, Patch, apply_once};
 
 /// The author of the revision.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct StatePatchArgs {
     /// The program that the revision is attributed to; the owner if absent
     #[arg(long = "as", value_name = "PROGRAM")]
     program: Option<String>,
@@ -23,7 +23,7 @@ pub struct Args {
 const MAX_INPUT_BYTES: u64 = 8 << 20;
 
 /// Applies the patch on standard input to the database in `file`.
-pub fn run(file: &Path, args: &Args, json: bool) -> Result<String, String> {
+pub fn run(file: &Path, args: &StatePatchArgs, json: bool) -> Result<String, String> {
     let actor = args.program.clone().map_or(Actor::Owner, Actor::Local);
     let author = args.cause.iter().fold(Author::from(actor), Author::because);
     let key = author_key(file);

@@ -2,7 +2,7 @@
 
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::sanitize;
-use gatewren_store::state::{Operation, Revision};
+use gatewren_store::state::{PatchOperation, Revision};
 
 /// The maximum number of operations of a revision to print; the others are counted.
 const MAX_OPERATIONS: usize = 20;
@@ -37,12 +37,12 @@ pub fn who(actor: &str, cause: Option<&str>) -> String {
     )
 }
 
-fn described(operation: &Operation) -> String {
+fn described(operation: &PatchOperation) -> String {
     let (verb, value) = match operation {
-        Operation::Add { value, .. } => ("add", Some(value)),
-        Operation::Remove { .. } => ("remove", None),
-        Operation::Replace { value, .. } => ("replace", Some(value)),
-        Operation::Test { value, .. } => ("test", Some(value)),
+        PatchOperation::Add { value, .. } => ("add", Some(value)),
+        PatchOperation::Remove { .. } => ("remove", None),
+        PatchOperation::Replace { value, .. } => ("replace", Some(value)),
+        PatchOperation::Test { value, .. } => ("test", Some(value)),
     };
     let path = sanitize(&operation.path().to_string());
     let Some(value) = value else {

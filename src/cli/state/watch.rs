@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::super::console::output::fail;
 use super::super::console::runtime;
 use super::print;
-use gatewren_store::state::{News, Pointer, Tail};
+use gatewren_store::state::{Pointer, StateLogFollower, StateLogUpdate};
 
 /// How often to poll the file: a poll without new revisions takes some microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ enum End {
 
 /// Prints each revision that touches `pointer`, until a signal ends it with exit code 0.
 pub fn run(file: &Path, pointer: &Pointer, since: Option<u64>, json: bool) -> ExitCode {
-    let tail = Tail::open(file, pointer.clone(), since).map_err(failed);
+    let tail = StateLogFollower::open(file, pointer.clone(), since).map_err(failed);
     let watched = tail.and_then(|tail| {
         let runtime = runtime::build().map_err(failed)?;
         runtime.block_on(watch(tail, pointer, json))
@@ -40,7 +40,7 @@ pub fn run(file: &Path, pointer: &Pointer, since: Option<u64>, json: bool) -> Ex
     }
 }
 
-async fn watch(mut tail: Tail, pointer: &Pointer, json: bool) -> Result<(), End> {
+async fn watch(mut tail: StateLogFollower, pointer: &Pointer, json: bool) -> Result<(), End> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut looks = interval(LOOK_EVERY);
@@ -61,13 +61,13 @@ async fn watch(mut tail: Tail, pointer: &Pointer, json: bool) -> Result<(), End>
     }
 }
 
-fn lines(news: &News, tail: &Tail, pointer: &Pointer) -> String {
+fn lines(news: &StateLogUpdate, tail: &StateLogFollower, pointer: &Pointer) -> String {
     match news {
-        News::Revisions(revisions) => {
+        StateLogUpdate::Revisions(revisions) => {
             let lines: Vec<String> = revisions.iter().map(|r| json!(r).to_string()).collect();
             lines.join("\n")
         }
-        News::Resync { floor } => {
+        StateLogUpdate::Resync { floor } => {
             let document = tail.document();
             json!({ "resync": {
                 "floor": floor,
@@ -80,16 +80,16 @@ fn lines(news: &News, tail: &Tail, pointer: &Pointer) -> String {
     }
 }
 
-fn told(news: &News, tail: &Tail) -> String {
+fn told(news: &StateLogUpdate, tail: &StateLogFollower) -> String {
     match news {
-        News::Revisions(revisions) => {
+        StateLogUpdate::Revisions(revisions) => {
             let revisions: Vec<String> = revisions
                 .iter()
                 .map(|revision| print::revision(revision, None))
                 .collect();
             revisions.join("\n")
         }
-        News::Resync { floor } => format!(
+        StateLogUpdate::Resync { floor } => format!(
             "resync: the log begins at revision {floor}; continuing from revision {}, which `gatewren state get` \
              prints",
             tail.document().revision

@@ -10,11 +10,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::super::console::output::{conclude, fail};
 use super::super::console::runtime;
-use super::super::console::target::Place;
+use super::super::console::target::InstanceArgs;
 use super::page::{as_json, page};
-use super::view::View;
+use super::view::TopState;
 use gatewren_base::sys::{now_ms, terminal_size};
-use gatewren_store::vault::Glance;
+use gatewren_store::vault::VaultPoller;
 
 /// The size to use if the terminal does not report its own: rows and columns.
 const USUAL_SIZE: (usize, usize) = (24, 80);
@@ -35,7 +35,7 @@ not a terminal, it prints one page and exits. It shows calls that began in the n
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
-pub struct Args {
+pub struct TopArgs {
     /// Seconds between two updates
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
@@ -49,18 +49,18 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    place: Place,
+    place: InstanceArgs,
 }
 
 /// Runs the command; it needs no running server.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &TopArgs) -> ExitCode {
     let opened = args.place.file("vault.db");
-    let opened = opened.and_then(|file| Glance::open(&file).map_err(words));
+    let opened = opened.and_then(|file| VaultPoller::open(&file).map_err(words));
     let glance = match opened {
         Ok(glance) => glance,
         Err(words) => return fail(&words),
     };
-    let mut view = View::default();
+    let mut view = TopState::default();
     if args.json || args.once || !io::stdout().is_terminal() {
         let looked = view.look(&glance, now_ms()).map_err(words);
         return conclude(looked.map(|()| {
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-async fn draw(glance: &Glance, mut view: View, every: Duration) -> Result<(), String> {
+async fn draw(glance: &VaultPoller, mut view: TopState, every: Duration) -> Result<(), String> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(words)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(words)?;
     let mut resized = signal(SignalKind::window_change()).map_err(words)?;

@@ -4,4 +4,4 @@ mod entry;
 mod page;
 mod view;
 
-pub use entry::{Args, run};
+pub use entry::{TopArgs, run};

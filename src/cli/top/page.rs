@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::view::View;
+use super::view::TopState;
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::sanitize;
-use gatewren_store::vault::Step;
+use gatewren_store::vault::PolledRow;
 
 /// The widths of all columns but the last, which takes the rest of the line.
 const WIDTHS: [usize; 4] = [9, 12, 20, 15];
@@ -20,7 +20,7 @@ const LEAST_ENDED: usize = 5;
 const MOST_ENDED: usize = 20;
 
 /// The lines of a page of this many rows and columns; they contain no control characters for the terminal.
-pub fn page(view: &View, now: u64, (rows, columns): (usize, usize)) -> Vec<String> {
+pub fn page(view: &TopState, now: u64, (rows, columns): (usize, usize)) -> Vec<String> {
     let mut lines = vec![head(view, now), String::new()];
     let room = rows.saturating_sub(lines.len() + 3 + LEAST_ENDED);
     let (waiting, _) = view.waiting();
@@ -60,7 +60,7 @@ pub fn page(view: &View, now: u64, (rows, columns): (usize, usize)) -> Vec<Strin
     lines.iter().map(|line| cut(line, width)).collect()
 }
 
-fn head(view: &View, now: u64) -> String {
+fn head(view: &TopState, now: u64) -> String {
     let rate = view.rate(now);
     format!(
         "gatewren top {}: {} running, {} waiting; last minute: {} calls, {} failed, median {}",
@@ -90,7 +90,7 @@ fn section(lines: &mut Vec<String>, title: &str, mut rows: Vec<String>, most: us
     lines.push(String::new());
 }
 
-fn row(when: &str, (view, step): (&View, &Step), last: &str) -> String {
+fn row(when: &str, (view, step): (&TopState, &PolledRow), last: &str) -> String {
     let target = step.target.as_deref().unwrap_or("-");
     line([when, view.name(&step.agent), &step.tool, target], last)
 }
@@ -134,9 +134,9 @@ fn clock(ms: i64) -> String {
 }
 
 /// The page as a JSON object.
-pub fn as_json(view: &View, now: u64) -> Value {
+pub fn as_json(view: &TopState, now: u64) -> Value {
     let moment = |ms: i64| rfc3339(u64::try_from(ms).unwrap_or(0));
-    let step = |step: &Step| {
+    let step = |step: &PolledRow| {
         json!({
             "call": step.call, "agent": step.agent, "agent_name": view.name(&step.agent), "tool": step.tool,
             "target": step.target, "since": moment(step.at_ms),
@@ -171,8 +171,8 @@ pub fn as_json(view: &View, now: u64) -> Value {
 mod tests {
     use super::*;
 
-    fn step(seq: i64, tool: &str, ended: Option<(&str, i64)>) -> Step {
-        Step {
+    fn step(seq: i64, tool: &str, ended: Option<(&str, i64)>) -> PolledRow {
+        PolledRow {
             seq,
             at_ms: 1_000,
             call: (seq % 100).to_string(),
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_page_fits_its_terminal_and_commands_it_nothing() {
-        let mut view = View::default();
+        let mut view = TopState::default();
         for seq in 1..=30 {
             view.take(step(seq, "container_start", None));
         }

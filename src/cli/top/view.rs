@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use gatewren_store::vault::{Glance, Step, VaultError, Waiting};
+use gatewren_store::vault::{PolledRow, VaultError, VaultPoller, WaitingChange};
 
 /// The maximum number of ended calls to remember. All but the newest are forgotten after a minute.
 const MOST_ENDED: usize = 20_000;
@@ -18,22 +18,22 @@ const MOST_OPEN: usize = 10_000;
 
 /// Everything, as of the last look.
 #[derive(Debug, Default)]
-pub struct View {
+pub struct TopState {
     /// The number of the last row that was read.
     seen: i64,
     /// Running calls by the number of the row that began them, so the oldest is first.
-    open: BTreeMap<i64, Step>,
+    open: BTreeMap<i64, PolledRow>,
     /// The row that began a call, by the call's id.
     begun: BTreeMap<String, i64>,
     /// Ended calls, the newest last: the row that began each, and the row that ended it.
-    ended: VecDeque<(Step, Step)>,
+    ended: VecDeque<(PolledRow, PolledRow)>,
     names: BTreeMap<String, String>,
-    waiting: (Vec<Waiting>, i64),
+    waiting: (Vec<WaitingChange>, i64),
 }
 
 /// The counts of the last minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rate {
+pub struct CallRate {
     /// Calls that ended.
     pub calls: usize,
     /// Calls that ended without success.
@@ -42,9 +42,9 @@ pub struct Rate {
     pub median_ms: i64,
 }
 
-impl View {
+impl TopState {
     /// Reads the new rows.
-    pub fn look(&mut self, glance: &Glance, now: u64) -> Result<(), VaultError> {
+    pub fn look(&mut self, glance: &VaultPoller, now: u64) -> Result<(), VaultError> {
         let steps = glance.since(self.seen)?;
         let is_gap = steps.first().is_some_and(|first| first.seq > self.seen + 1);
         if is_gap && self.seen > 0 {
@@ -66,7 +66,7 @@ impl View {
         Ok(())
     }
 
-    pub(super) fn take(&mut self, step: Step) {
+    pub(super) fn take(&mut self, step: PolledRow) {
         if step.ended.is_some() {
             let begun = self.begun.remove(&step.call);
             if let Some(first) = begun.and_then(|seq| self.open.remove(&seq)) {
@@ -89,17 +89,17 @@ impl View {
     }
 
     /// The running calls, the oldest first.
-    pub fn open(&self) -> impl ExactSizeIterator<Item = &Step> {
+    pub fn open(&self) -> impl ExactSizeIterator<Item = &PolledRow> {
         self.open.values()
     }
 
     /// The ended calls, the newest first.
-    pub fn ended(&self) -> impl Iterator<Item = (&Step, &Step)> {
+    pub fn ended(&self) -> impl Iterator<Item = (&PolledRow, &PolledRow)> {
         self.ended.iter().rev().map(|(begun, end)| (begun, end))
     }
 
     /// The pending changes, and their total number.
-    pub fn waiting(&self) -> (&[Waiting], i64) {
+    pub fn waiting(&self) -> (&[WaitingChange], i64) {
         (&self.waiting.0, self.waiting.1)
     }
 
@@ -109,14 +109,14 @@ impl View {
     }
 
     /// The counts of the last minute.
-    pub fn rate(&self, now: u64) -> Rate {
+    pub fn rate(&self, now: u64) -> CallRate {
         let old = now.saturating_sub(MINUTE_MS);
         let recent = || self.ended.iter().filter(|(_, end)| at(end) >= old);
         let mut took: Vec<i64> = recent()
             .filter_map(|(_, end)| Some(end.ended.as_ref()?.1))
             .collect();
         took.sort_unstable();
-        Rate {
+        CallRate {
             calls: took.len(),
             failed: recent().filter(|(_, end)| !is_well(end)).count(),
             median_ms: took.get(took.len() / 2).copied().unwrap_or(0),
@@ -124,12 +124,12 @@ impl View {
     }
 }
 
-fn at(step: &Step) -> u64 {
+fn at(step: &PolledRow) -> u64 {
     u64::try_from(step.at_ms).unwrap_or(0)
 }
 
 /// Whether a call ended as its caller wanted, or continues in the background.
-fn is_well(end: &Step) -> bool {
+fn is_well(end: &PolledRow) -> bool {
     end.ended
         .as_ref()
         .is_some_and(|(outcome, _)| ["ok", "job", "proposed", "task"].contains(&outcome.as_str()))
@@ -139,8 +139,8 @@ fn is_well(end: &Step) -> bool {
 mod tests {
     use super::*;
 
-    fn begun(seq: i64) -> Step {
-        Step {
+    fn begun(seq: i64) -> PolledRow {
+        PolledRow {
             seq,
             at_ms: 1_000,
             call: seq.to_string(),
@@ -151,8 +151,8 @@ mod tests {
         }
     }
 
-    fn end(of: i64, outcome: &str, took: i64) -> Step {
-        Step {
+    fn end(of: i64, outcome: &str, took: i64) -> PolledRow {
+        PolledRow {
             seq: of + 1000,
             call: of.to_string(),
             ended: Some((outcome.to_owned(), took)),
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn calls_run_until_they_end_and_are_counted_for_a_minute() {
-        let mut view = View::default();
+        let mut view = TopState::default();
         for seq in 1..=4 {
             view.take(begun(seq));
         }
@@ -174,12 +174,12 @@ mod tests {
         assert_eq!(view.open().map(|step| step.seq).collect::<Vec<_>>(), [4]);
         let newest: Vec<i64> = view.ended().map(|(begun, _)| begun.seq).collect();
         assert_eq!(newest, [3, 1, 2]);
-        let rate = Rate {
+        let rate = CallRate {
             calls: 3,
             failed: 1,
             median_ms: 7,
         };
         assert_eq!(view.rate(2_000), rate);
-        assert_eq!(view.rate(61_001), Rate::default());
+        assert_eq!(view.rate(61_001), CallRate::default());
     }
 }

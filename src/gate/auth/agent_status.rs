@@ -1,7 +1,7 @@
 //! Interprets an agent's row: its policy and its access.
 
 use super::error::AuthError;
-use super::principal::{AgentId, Identity};
+use super::principal::{AgentId, AgentIdentity};
 use gatewren_base::config::{Overrides, Policy, Reach, Spaces, WHOLE_BOX};
 use gatewren_store::vault::Agent;
 
@@ -30,15 +30,15 @@ pub fn reach_of(agent: &Agent, policy: &Policy, spaces: &Spaces) -> Result<Reach
 }
 
 /// Returns the identity for this row's token.
-pub(super) fn identity(agent: &Agent, spaces: &Spaces) -> Result<Identity, AuthError> {
+pub(super) fn identity(agent: &Agent, spaces: &Spaces) -> Result<AgentIdentity, AuthError> {
     let policy = policy_of(agent)?;
-    Ok(Identity {
+    Ok(AgentIdentity {
         id: AgentId::from(agent.id.as_str()),
         name: agent.name.as_str().into(),
         reach: reach_of(agent, &policy, spaces)?,
         policy,
         space: agent.space.as_deref().unwrap_or_default().into(),
         token: agent.token_sha256,
-        token_id: Some(Identity::token_id(&agent.token_sha256)),
+        token_id: Some(AgentIdentity::token_id(&agent.token_sha256)),
     })
 }

@@ -13,9 +13,9 @@ use super::error::AuthError;
 use super::grants::GrantBook;
 use super::links::LinkKey;
 use super::logins::LoginKey;
-use super::principal::{AgentId, Identity, Principal, Way};
+use super::principal::{AgentId, AgentIdentity, AuthMethod, Principal};
 use super::token::Token;
-use gatewren_base::config::{Live, Settings, Spaces};
+use gatewren_base::config::{LiveSettings, Settings, Spaces};
 use gatewren_base::sys::now_ms;
 use gatewren_store::vault::{Agent, Vault, VaultError};
 
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_secs(30);
 /// because the settings define the spaces.
 pub struct Agents {
     vault: Vault,
-    live: Live,
+    live: LiveSettings,
     changes: watch::Receiver<u64>,
     known: RwLock<Arc<Known>>,
     grants: Arc<GrantBook>,
@@ -44,7 +44,7 @@ struct Known {
 }
 
 struct Record {
-    identity: Result<Arc<Identity>, AuthError>,
+    identity: Result<Arc<AgentIdentity>, AuthError>,
     id: AgentId,
     expires_ms: Option<u64>,
     revoked: bool,
@@ -53,7 +53,7 @@ struct Record {
 
 impl Agents {
     /// Reads all agents.
-    pub fn new(vault: Vault, live: Live) -> Result<Self, VaultError> {
+    pub fn new(vault: Vault, live: LiveSettings) -> Result<Self, VaultError> {
         let changes = vault.agents().changes();
         let known = Known::read(&vault, live.now(), *changes.borrow())?;
         Ok(Self {
@@ -168,7 +168,7 @@ impl Agents {
             from,
             expires_ms: record.expires_ms,
             grants: Some(Arc::clone(&self.grants)),
-            way: Way::Token,
+            way: AuthMethod::Token,
         })
     }
 
@@ -209,7 +209,7 @@ impl Agents {
 
 impl Record {
     /// Returns the identity, if the agent is accepted at this time from this address.
-    fn admitted(&self, from: Option<IpAddr>, now: u64) -> Result<&Arc<Identity>, AuthError> {
+    fn admitted(&self, from: Option<IpAddr>, now: u64) -> Result<&Arc<AgentIdentity>, AuthError> {
         if self.revoked {
             return Err(AuthError::Revoked);
         }
@@ -281,7 +281,7 @@ fn record(agent: &Agent, spaces: &Spaces) -> ([u8; 32], Record) {
 mod tests {
     use super::super::bootstrap::{bootstrap, rotate_token};
     use super::*;
-    use gatewren_base::config::{InForce, Preset, Space};
+    use gatewren_base::config::{LiveSettingsSender, Preset, Space};
     use gatewren_base::sys::{Scratch, Secret};
     use gatewren_store::vault::NewAgent;
 
@@ -289,7 +289,7 @@ mod tests {
         scratch: Scratch,
         vault: Vault,
         agents: Agents,
-        in_force: InForce,
+        in_force: LiveSettingsSender,
     }
 
     fn house() -> House {
@@ -299,7 +299,7 @@ mod tests {
             containers: vec!["jellyfin".parse().unwrap()],
             host: false,
         };
-        let in_force = InForce::new(Settings {
+        let in_force = LiveSettingsSender::new(Settings {
             spaces: Spaces::from([("media".to_owned(), media)]),
             ..Settings::default()
         });

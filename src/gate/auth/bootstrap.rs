@@ -7,7 +7,7 @@ use gatewren_store::vault::{Agent, NewAgent, Vault, VaultError};
 
 /// An agent to add.
 #[derive(Debug, Clone)]
-pub struct Admission {
+pub struct AgentSpec {
     /// The name that the owner gives it.
     pub name: String,
     /// Its policy.
@@ -28,7 +28,7 @@ pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secr
             vault.agents().revoke(&agent.id).await?;
         }
     }
-    let admission = Admission {
+    let admission = AgentSpec {
         name: name.to_owned(),
         policy: preset.into(),
         space: WHOLE_BOX.to_owned(),
@@ -39,9 +39,9 @@ pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secr
 }
 
 /// Adds an agent and returns its token. The token is not stored, so it cannot be shown again.
-pub async fn add_agent(vault: &Vault, admission: Admission) -> Result<(Agent, Secret), VaultError> {
+pub async fn add_agent(vault: &Vault, admission: AgentSpec) -> Result<(Agent, Secret), VaultError> {
     let (token, hash) = Token::mint()?;
-    let Admission {
+    let AgentSpec {
         name,
         policy,
         space,

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::lockout::{Guesser, Lane, Lockout, left_together, seconds};
+use super::lockout::{GuessLane, GuessSource, Lockout, left_together, seconds};
 use super::login_error::{LoginError, SetUpError};
-use super::password::{Passwords, Turn};
+use super::password::{HashingPermit, Passwords};
 use gatewren_base::sys::{Secret, now_ms};
 use gatewren_store::vault::{Login, StoredPassword, Vault};
 
@@ -36,7 +36,7 @@ impl PasswordGuesses {
     pub(super) async fn try_password(
         &self,
         password: &str,
-        guesser: Guesser,
+        guesser: GuessSource,
     ) -> Result<Option<StoredPassword>, LoginError> {
         let lane = self.lane(guesser)?;
         // A guesser that is locked out takes no place in a queue.
@@ -44,14 +44,14 @@ impl PasswordGuesses {
         self.lockout
             .check(guesser, now)
             .map_err(LoginError::Later)?;
-        if lane == Lane::Failed {
+        if lane == GuessLane::Failed {
             self.check_together(lane)?;
         }
         let turn = self.turn(lane).await?;
         // The guesser may have failed while it waited.
         let lane = self.lane(guesser)?;
         let mut left = self.left_together(lane)?;
-        while lane == Lane::Fresh && !left.is_zero() {
+        while lane == GuessLane::Fresh && !left.is_zero() {
             sleep(left).await;
             left = self.left_together(lane)?;
         }
@@ -70,7 +70,7 @@ impl PasswordGuesses {
         code_sha256: [u8; 32],
         address: IpAddr,
     ) -> Result<bool, LoginError> {
-        let guesser = Guesser {
+        let guesser = GuessSource {
             address,
             device: None,
         };
@@ -86,7 +86,7 @@ impl PasswordGuesses {
 
     /// Hashes a new password. The caller has checked the one-time code.
     pub(super) async fn hash_new(&self, password: &str) -> Result<StoredPassword, SetUpError> {
-        let turn = self.turn(Lane::Known).await?;
+        let turn = self.turn(GuessLane::Known).await?;
         let made = turn.hash(Secret::new(password)).await;
         made.map_err(|_| LoginError::Busy)?
             .map_err(SetUpError::Password)
@@ -97,47 +97,47 @@ impl PasswordGuesses {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, LoginError> {
-        let turn = self.turn(Lane::Known).await?;
+        let turn = self.turn(GuessLane::Known).await?;
         turn.work(work).await.map_err(|_| LoginError::Busy)
     }
 
     /// Resets the guesses after a correct one.
-    pub(super) async fn forget(&self, guesser: Guesser) -> Result<(), LoginError> {
+    pub(super) async fn forget(&self, guesser: GuessSource) -> Result<(), LoginError> {
         self.lockout.forget(guesser);
         Ok(self.vault.owner().forget_guesses().await?)
     }
 
-    fn lane(&self, guesser: Guesser) -> Result<Lane, LoginError> {
+    fn lane(&self, guesser: GuessSource) -> Result<GuessLane, LoginError> {
         Ok(
             if guesser.device.is_some() || self.is_familiar(guesser.address)? {
-                Lane::Known
+                GuessLane::Known
             } else if self.lockout.has_failed(guesser.address, Instant::now()) {
-                Lane::Failed
+                GuessLane::Failed
             } else {
-                Lane::Fresh
+                GuessLane::Fresh
             },
         )
     }
 
-    async fn turn(&self, lane: Lane) -> Result<Turn<'_>, LoginError> {
+    async fn turn(&self, lane: GuessLane) -> Result<HashingPermit<'_>, LoginError> {
         let turn = self.passwords.turn(lane).await;
         turn.map_err(|_| LoginError::Busy)
     }
 
-    fn check_together(&self, lane: Lane) -> Result<(), LoginError> {
+    fn check_together(&self, lane: GuessLane) -> Result<(), LoginError> {
         match self.left_together(lane)? {
             Duration::ZERO => Ok(()),
             left => Err(LoginError::Later(seconds(left))),
         }
     }
 
-    fn left_together(&self, lane: Lane) -> Result<Duration, LoginError> {
+    fn left_together(&self, lane: GuessLane) -> Result<Duration, LoginError> {
         let counted = self.vault.owner().guesses()?;
         Ok(left_together(counted, lane, now_ms()))
     }
 
     /// Counts a guess before it is checked.
-    async fn begin(&self, guesser: Guesser) -> Result<(), LoginError> {
+    async fn begin(&self, guesser: GuessSource) -> Result<(), LoginError> {
         let begun = self.lockout.begin(guesser, Instant::now());
         begun.map_err(LoginError::Later)?;
         Ok(self.vault.owner().note_guess(now_ms()).await?)

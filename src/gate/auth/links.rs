@@ -11,7 +11,8 @@ use tokio::time::sleep;
 use super::token::Token;
 use gatewren_base::sys::Secret;
 use gatewren_store::vault::{
-    Agent, Exchanged, NewLink, NewTokens, OAUTH_ACCESS_MS, Redemption, Renewal, Vault, VaultError,
+    Agent, CodeRedemption, ExchangeOutcome, NewLink, NewTokens, OAUTH_ACCESS_MS, TokenRenewal,
+    Vault, VaultError,
 };
 
 /// The maximum interval of checks while waiting for a link's end: expiry causes no event.
@@ -65,7 +66,7 @@ impl From<VaultError> for LinkError {
 
 /// The owner's consent.
 #[derive(Debug, Clone, Copy)]
-pub struct Agreement<'a> {
+pub struct OwnerConsent<'a> {
     /// The agent that the program acts as.
     pub agent: &'a Agent,
     /// The program's id.
@@ -80,7 +81,7 @@ pub struct Agreement<'a> {
 
 /// The parameters of a program's request with a code.
 #[derive(Debug, Clone, Copy)]
-pub struct Brought<'a> {
+pub struct TokenRequest<'a> {
     /// The program's id.
     pub client: &'a str,
     /// The redirect URI, if the request has one.
@@ -93,7 +94,7 @@ pub struct Brought<'a> {
 
 /// New tokens, shown once.
 #[derive(Debug)]
-pub struct Given {
+pub struct IssuedTokens {
     /// The access token.
     pub access: Secret,
     /// The refresh token.
@@ -113,7 +114,7 @@ impl Links {
     }
 
     /// Adds a link and returns its code.
-    pub async fn begin(&self, agreement: Agreement<'_>) -> Result<Secret, VaultError> {
+    pub async fn begin(&self, agreement: OwnerConsent<'_>) -> Result<Secret, VaultError> {
         let (code, hash) = Token::mint()?;
         let link = NewLink {
             agent: agreement.agent.token_sha256,
@@ -128,9 +129,13 @@ impl Links {
     }
 
     /// Exchanges a code for tokens.
-    pub async fn redeem(&self, code: &str, brought: Brought<'_>) -> Result<Given, LinkError> {
+    pub async fn redeem(
+        &self,
+        code: &str,
+        brought: TokenRequest<'_>,
+    ) -> Result<IssuedTokens, LinkError> {
         let code = Token::hash(code).ok_or(LinkError::Refused)?;
-        let redemption = Redemption {
+        let redemption = CodeRedemption {
             code_sha256: *code.as_bytes(),
             client: brought.client.to_owned(),
             redirect_uri: brought.redirect_uri.map(ToOwned::to_owned),
@@ -148,9 +153,9 @@ impl Links {
         refresh: &str,
         client: &str,
         resource: Option<&str>,
-    ) -> Result<Given, LinkError> {
+    ) -> Result<IssuedTokens, LinkError> {
         let refresh = Token::hash(refresh).ok_or(LinkError::Refused)?;
-        let renewal = Renewal {
+        let renewal = TokenRenewal {
             refresh: *refresh.as_bytes(),
             client: client.to_owned(),
             resource: resource.map(ToOwned::to_owned),
@@ -206,10 +211,10 @@ impl Links {
     }
 }
 
-fn mint() -> Result<(Given, NewTokens), LinkError> {
+fn mint() -> Result<(IssuedTokens, NewTokens), LinkError> {
     let (access, access_hash) = Token::mint().map_err(VaultError::from)?;
     let (refresh, refresh_hash) = Token::mint().map_err(VaultError::from)?;
-    let given = Given {
+    let given = IssuedTokens {
         access,
         refresh,
         expires: Duration::from_millis(OAUTH_ACCESS_MS),
@@ -221,12 +226,12 @@ fn mint() -> Result<(Given, NewTokens), LinkError> {
     Ok((given, tokens))
 }
 
-fn judged(exchanged: Exchanged, client: &str) -> Result<(), LinkError> {
+fn judged(exchanged: ExchangeOutcome, client: &str) -> Result<(), LinkError> {
     match exchanged {
-        Exchanged::Done => Ok(()),
-        Exchanged::Refused => Err(LinkError::Refused),
-        Exchanged::OtherResource => Err(LinkError::OtherResource),
-        Exchanged::Replayed => {
+        ExchangeOutcome::Done => Ok(()),
+        ExchangeOutcome::Refused => Err(LinkError::Refused),
+        ExchangeOutcome::OtherResource => Err(LinkError::OtherResource),
+        ExchangeOutcome::Replayed => {
             let words = "a code or a refresh token was used a second time, so its link is revoked";
             tracing::warn!(client, "{words}");
             Err(LinkError::Refused)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::device::DeviceId;
-use gatewren_store::vault::Guesses;
+use gatewren_store::vault::FailedGuesses;
 
 /// The attempts of an address without a delay: enough for typing errors.
 const FREE: u64 = 5;
@@ -39,7 +39,7 @@ const FRESH: Duration = Duration::from_secs(3);
 
 /// The source of a guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Guesser {
+pub(super) struct GuessSource {
     /// The address that counts as one source.
     pub address: IpAddr,
     /// A browser in which the owner has signed in before.
@@ -53,7 +53,7 @@ enum Bucket {
     Device(DeviceId),
 }
 
-impl Guesser {
+impl GuessSource {
     fn bucket(self) -> Bucket {
         let address = Bucket::Address(self.address);
         self.device.map_or(address, Bucket::Device)
@@ -62,7 +62,7 @@ impl Guesser {
 
 /// How the attempts of all addresses together limit the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum GuessLane {
     /// A device or an address of the owner: not limited.
     Known,
     /// An address that never failed.
@@ -94,7 +94,7 @@ impl Attempts {
 
 impl Lockout {
     /// Returns an error with the number of seconds to wait, if no attempt is allowed now. Counts nothing.
-    pub(super) fn check(&self, guesser: Guesser, now: Instant) -> Result<(), u64> {
+    pub(super) fn check(&self, guesser: GuessSource, now: Instant) -> Result<(), u64> {
         let left = self.lock().get(&guesser.bucket()).map(|one| one.left(now));
         match left.unwrap_or_default() {
             Duration::ZERO => Ok(()),
@@ -103,7 +103,7 @@ impl Lockout {
     }
 
     /// Counts an attempt before it is checked, or returns the number of seconds to wait.
-    pub(super) fn begin(&self, guesser: Guesser, now: Instant) -> Result<(), u64> {
+    pub(super) fn begin(&self, guesser: GuessSource, now: Instant) -> Result<(), u64> {
         self.check(guesser, now)?;
         let (mut known, bucket) = (self.lock(), guesser.bucket());
         if known.len() >= MAX_GUESSERS && !known.contains_key(&bucket) {
@@ -129,7 +129,7 @@ impl Lockout {
     }
 
     /// Forgets the attempts of a guesser that was right.
-    pub(super) fn forget(&self, guesser: Guesser) {
+    pub(super) fn forget(&self, guesser: GuessSource) {
         let mut known = self.lock();
         known.remove(&guesser.bucket());
         known.remove(&Bucket::Address(guesser.address));
@@ -141,11 +141,11 @@ impl Lockout {
 }
 
 /// Returns the time until the limit of all addresses together allows an attempt; zero for now.
-pub(super) fn left_together(guesses: Guesses, lane: Lane, now_ms: u64) -> Duration {
+pub(super) fn left_together(guesses: FailedGuesses, lane: GuessLane, now_ms: u64) -> Duration {
     let every = match lane {
-        Lane::Known => return Duration::ZERO,
-        Lane::Fresh => FRESH,
-        Lane::Failed => FAILED,
+        GuessLane::Known => return Duration::ZERO,
+        GuessLane::Fresh => FRESH,
+        GuessLane::Failed => FAILED,
     };
     if guesses.count < FREE_TOGETHER {
         return Duration::ZERO;
@@ -182,8 +182,8 @@ fn make_room(known: &mut HashMap<Bucket, Attempts>, now: Instant) {
 mod tests {
     use super::*;
 
-    fn address(last: u32) -> Guesser {
-        Guesser {
+    fn address(last: u32) -> GuessSource {
+        GuessSource {
             address: std::net::Ipv4Addr::from(last).into(),
             device: None,
         }
@@ -231,18 +231,18 @@ mod tests {
 
     #[test]
     fn all_together_have_one_a_minute_in_the_end_and_those_that_never_failed_more() {
-        let guesses = |count| Guesses {
+        let guesses = |count| FailedGuesses {
             count,
             last_ms: 100_000,
         };
         let left = |count, lane, now_ms| left_together(guesses(count), lane, now_ms).as_millis();
-        assert_eq!(left(49, Lane::Failed, 100_000), 0);
-        assert_eq!(left(50, Lane::Failed, 100_000), 60_000);
-        assert_eq!(left(50, Lane::Failed, 159_001), 999);
-        assert_eq!(left(5_000, Lane::Failed, 160_000), 0);
-        assert_eq!(left(50, Lane::Failed, 5), 0, "the clock was set back");
-        assert_eq!(left(50, Lane::Fresh, 100_000), 3_000);
-        assert_eq!(left(50, Lane::Fresh, 103_000), 0);
-        assert_eq!(left(5_000, Lane::Known, 100_000), 0);
+        assert_eq!(left(49, GuessLane::Failed, 100_000), 0);
+        assert_eq!(left(50, GuessLane::Failed, 100_000), 60_000);
+        assert_eq!(left(50, GuessLane::Failed, 159_001), 999);
+        assert_eq!(left(5_000, GuessLane::Failed, 160_000), 0);
+        assert_eq!(left(50, GuessLane::Failed, 5), 0, "the clock was set back");
+        assert_eq!(left(50, GuessLane::Fresh, 100_000), 3_000);
+        assert_eq!(left(50, GuessLane::Fresh, 103_000), 0);
+        assert_eq!(left(5_000, GuessLane::Known, 100_000), 0);
     }
 }

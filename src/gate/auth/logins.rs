@@ -10,15 +10,16 @@ use tokio::time::sleep;
 
 use super::device::{DeviceId, DeviceKey};
 use super::guesses::PasswordGuesses;
-use super::lockout::Guesser;
+use super::lockout::GuessSource;
 use super::login_error::{LoginError, SetUpError};
-use super::one_time_code::Code;
+use super::one_time_code::SetupCode;
 use super::owner_key::make_owner_key;
 use super::token::Token;
-use gatewren_base::config::Live;
+use gatewren_base::config::LiveSettings;
 use gatewren_base::sys::{Secret, now_ms};
 use gatewren_store::vault::{
-    Deed, KeyChange, Login, NewLogin, OWNER, Stay, StoredPassword, Undertaking, Vault, VaultError,
+    KeyChange, Login, LoginLifetime, NewLogin, OWNER, OwnerAction, RecordedAction, StoredPassword,
+    Vault, VaultError,
 };
 
 /// The accuracy of a login's last use.
@@ -59,7 +60,7 @@ pub struct LoginKey([u8; 32]);
 
 /// The holder of a cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignedIn {
+pub enum LoginHolder {
     /// The owner.
     Owner,
     /// The agent that has the token with this SHA-256, unless the token was replaced.
@@ -69,7 +70,7 @@ pub enum SignedIn {
 /// The logins. Each call reads the vault, so a login that another process ended is invalid at once.
 pub struct Logins {
     vault: Vault,
-    live: Live,
+    live: LiveSettings,
     guesses: PasswordGuesses,
     /// When the use of each login was last written.
     touched: Mutex<HashMap<LoginKey, u64>>,
@@ -77,7 +78,7 @@ pub struct Logins {
 
 impl Logins {
     /// Uses the lifetime of logins from the settings.
-    pub fn new(vault: Vault, live: Live) -> Self {
+    pub fn new(vault: Vault, live: LiveSettings) -> Self {
         Self {
             guesses: PasswordGuesses::new(vault.clone()),
             vault,
@@ -93,7 +94,7 @@ impl Logins {
     ) -> Result<OwnerCookies, LoginError> {
         let from = attempt.from;
         let device = self.device(attempt.device).await?;
-        let guesser = Guesser {
+        let guesser = GuessSource {
             address: from,
             device,
         };
@@ -116,7 +117,7 @@ impl Logins {
         password: &str,
         from: IpAddr,
     ) -> Result<(), LoginError> {
-        let guesser = Guesser {
+        let guesser = GuessSource {
             address: from,
             device: Some(DeviceId::of_login(&key.0)),
         };
@@ -125,7 +126,7 @@ impl Logins {
         noted.then_some(()).ok_or(LoginError::Wrong)
     }
 
-    async fn check_password(&self, password: &str, guesser: Guesser) -> Result<(), LoginError> {
+    async fn check_password(&self, password: &str, guesser: GuessSource) -> Result<(), LoginError> {
         let Some(stored) = self.guesses.try_password(password, guesser).await? else {
             tracing::warn!(from = %guesser.address, "sign-in as the owner failed: wrong password");
             return Err(LoginError::Wrong);
@@ -179,7 +180,7 @@ impl Logins {
         password: &str,
         from: IpAddr,
     ) -> Result<OwnerCookies, SetUpError> {
-        let code = Code::hash(code);
+        let code = SetupCode::hash(code);
         if !self.guesses.try_code(code, from).await? {
             tracing::warn!(%from, "setting the owner's password failed: wrong code");
             return Err(SetUpError::Code);
@@ -201,7 +202,7 @@ impl Logins {
         if !set.map_err(LoginError::from)? {
             return Err(SetUpError::Code);
         }
-        let guesser = Guesser {
+        let guesser = GuessSource {
             address: from,
             device: None,
         };
@@ -210,7 +211,7 @@ impl Logins {
     }
 
     /// Makes a session and a device cookie. A browser that the owner used before keeps its device id.
-    async fn owner_cookies(&self, guesser: Guesser) -> Result<OwnerCookies, LoginError> {
+    async fn owner_cookies(&self, guesser: GuessSource) -> Result<OwnerCookies, LoginError> {
         let key = self.device_key().await?;
         let device = key.mint(guesser.device, now_ms() / 1000);
         Ok(OwnerCookies {
@@ -271,8 +272,8 @@ impl Logins {
         what: &str,
         who: &str,
         from: IpAddr,
-    ) -> Result<Undertaking, LoginError> {
-        let deed = Deed {
+    ) -> Result<RecordedAction, LoginError> {
+        let deed = OwnerAction {
             by: who,
             from: &from.to_string(),
             what,
@@ -284,14 +285,14 @@ impl Logins {
     }
 
     /// Returns the id and the holder of the login with this cookie. `None` if it is unknown or has expired.
-    pub fn find(&self, cookie: &str) -> Result<Option<(LoginKey, SignedIn)>, LoginError> {
+    pub fn find(&self, cookie: &str) -> Result<Option<(LoginKey, LoginHolder)>, LoginError> {
         let Some(hash) = Token::hash(cookie) else {
             return Ok(None);
         };
         let key = LoginKey(*hash.as_bytes());
         let found = self.look(key)?;
         Ok(found.map(|login| {
-            let who = login.agent.map_or(SignedIn::Owner, SignedIn::Agent);
+            let who = login.agent.map_or(LoginHolder::Owner, LoginHolder::Agent);
             (key, who)
         }))
     }
@@ -332,8 +333,8 @@ impl Logins {
         self.stay().most
     }
 
-    fn stay(&self) -> Stay {
-        self.live.read(|settings| Stay {
+    fn stay(&self) -> LoginLifetime {
+        self.live.read(|settings| LoginLifetime {
             idle: settings.access.login_idle,
             most: settings.access.login_max,
         })
@@ -418,7 +419,7 @@ mod tests {
         let logins = house(&scratch).await;
         let cookie = sign_in(&logins, PASSWORD, "192.0.2.1").await.unwrap();
         let (key, who) = logins.find(cookie.expose()).unwrap().unwrap();
-        assert_eq!(who, SignedIn::Owner);
+        assert_eq!(who, LoginHolder::Owner);
         for nobody in ["", "gw_x", Token::mint().unwrap().0.expose()] {
             assert_eq!(logins.find(nobody).unwrap(), None);
         }

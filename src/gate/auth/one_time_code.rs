@@ -12,9 +12,9 @@ const LETTERS: usize = 10;
 const GOOD_MS: u64 = 24 * 3_600_000;
 
 /// Operations on codes.
-pub(super) struct Code;
+pub(super) struct SetupCode;
 
-impl Code {
+impl SetupCode {
     /// Returns the hash to store. Case, separators and similar characters (O and 0) do not matter.
     pub(super) fn hash(typed: &str) -> [u8; 32] {
         // Bounds the work: twice the length of a code is enough to differ from any code.
@@ -31,7 +31,10 @@ pub async fn make_code(vault: &Vault) -> Result<Secret, VaultError> {
     let (first, second) = letters.split_at(LETTERS / 2);
     let code = format!("{first}-{second}");
     let until = now_ms().saturating_add(GOOD_MS);
-    vault.owner().keep_code(Code::hash(&code), until).await?;
+    vault
+        .owner()
+        .keep_code(SetupCode::hash(&code), until)
+        .await?;
     Ok(Secret::new(code))
 }
 
@@ -46,7 +49,7 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let first = make_code(&vault).await.unwrap();
         let second = make_code(&vault).await.unwrap();
-        let good = |text: &str| vault.owner().is_code(Code::hash(text)).unwrap();
+        let good = |text: &str| vault.owner().is_code(SetupCode::hash(text)).unwrap();
         assert!(!good(first.expose()));
         assert!(good(second.expose()));
         assert!(good(&second.expose().to_lowercase().replace('-', " ")));

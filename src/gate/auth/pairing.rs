@@ -2,10 +2,10 @@
 
 use ring::digest::{SHA256, digest};
 
-use super::bootstrap::Admission;
+use super::bootstrap::AgentSpec;
 use super::token::Token;
 use gatewren_base::sys::{Secret, meant_letters, now_ms, random_letters};
-use gatewren_store::vault::{Agent, NewAgent, Paired, Vault, VaultError};
+use gatewren_store::vault::{Agent, NewAgent, PairingOutcome, Vault, VaultError};
 
 /// The length of the secret part of a code: 60 bits, which cannot be guessed in its lifetime.
 const PAIRING_LETTERS: usize = 12;
@@ -17,7 +17,7 @@ const PAIRING_MS: u64 = 5 * 60_000;
 /// open codes is reached.
 pub async fn open_pairing(
     vault: &Vault,
-    admission: Admission,
+    admission: AgentSpec,
 ) -> Result<Option<(Secret, u64)>, VaultError> {
     let code = random_letters::<PAIRING_LETTERS>()?;
     let until = now_ms().saturating_add(PAIRING_MS);
@@ -48,9 +48,9 @@ pub async fn redeem_pairing(
     let (token, token_hash) = Token::mint()?;
     let pairings = vault.pairings();
     match pairings.redeem(hash(code), *token_hash.as_bytes()).await? {
-        Paired::Agent(agent) => Ok(Some((agent, token))),
-        Paired::Unknown => Ok(None),
-        Paired::TooManyAgents => Err(VaultError::TooManyAgents),
+        PairingOutcome::Agent(agent) => Ok(Some((agent, token))),
+        PairingOutcome::Unknown => Ok(None),
+        PairingOutcome::TooManyAgents => Err(VaultError::TooManyAgents),
     }
 }
 

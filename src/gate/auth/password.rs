@@ -6,8 +6,8 @@ use std::sync::Arc;
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::lockout::Lane;
-use gatewren_base::sys::{Pages, RandomError, Secret, random_bytes};
+use super::lockout::GuessLane;
+use gatewren_base::sys::{MappedPages, RandomError, Secret, random_bytes};
 use gatewren_store::vault::StoredPassword;
 
 /// The cost of a hash: the minimum for argon2id in OWASP's Password Storage Cheat Sheet.
@@ -64,7 +64,7 @@ impl std::error::Error for PasswordError {}
 
 /// The limit of waiting attempts is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Busy;
+pub struct PasswordQueueFull;
 
 /// Hashes a password for storage. Blocks for as long as that takes.
 pub fn hash_password(password: &Secret) -> Result<StoredPassword, PasswordError> {
@@ -117,7 +117,7 @@ impl Queue {
 }
 
 /// The turn of one attempt. Dropping it admits the next one of its lane.
-pub(super) struct Turn<'a> {
+pub(super) struct HashingPermit<'a> {
     hashing: &'a Arc<Semaphore>,
     _head: SemaphorePermit<'a>,
     _place: SemaphorePermit<'a>,
@@ -134,15 +134,18 @@ impl Passwords {
     }
 
     /// Waits for a turn in this lane.
-    pub(super) async fn turn(&self, lane: Lane) -> Result<Turn<'_>, Busy> {
+    pub(super) async fn turn(
+        &self,
+        lane: GuessLane,
+    ) -> Result<HashingPermit<'_>, PasswordQueueFull> {
         let queue = match lane {
-            Lane::Known => &self.known,
-            Lane::Fresh => &self.fresh,
-            Lane::Failed => &self.failed,
+            GuessLane::Known => &self.known,
+            GuessLane::Fresh => &self.fresh,
+            GuessLane::Failed => &self.failed,
         };
-        let place = queue.places.try_acquire().map_err(|_| Busy)?;
-        let head = queue.head.acquire().await.map_err(|_| Busy)?;
-        Ok(Turn {
+        let place = queue.places.try_acquire().map_err(|_| PasswordQueueFull)?;
+        let head = queue.head.acquire().await.map_err(|_| PasswordQueueFull)?;
+        Ok(HashingPermit {
             hashing: &self.hashing,
             _head: head,
             _place: place,
@@ -150,12 +153,12 @@ impl Passwords {
     }
 }
 
-impl Turn<'_> {
+impl HashingPermit<'_> {
     /// Hashes a new password.
     pub(super) async fn hash(
         self,
         password: Secret,
-    ) -> Result<Result<StoredPassword, PasswordError>, Busy> {
+    ) -> Result<Result<StoredPassword, PasswordError>, PasswordQueueFull> {
         self.work(move || hash_password(&password)).await
     }
 
@@ -164,7 +167,7 @@ impl Turn<'_> {
         self,
         password: Secret,
         stored: Option<StoredPassword>,
-    ) -> Result<bool, Busy> {
+    ) -> Result<bool, PasswordQueueFull> {
         let look = move || {
             let is_set = stored.is_some();
             is_the_one(&password, &stored.unwrap_or_else(nobodys)) && is_set
@@ -176,15 +179,15 @@ impl Turn<'_> {
     pub(super) async fn work<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Busy> {
+    ) -> Result<T, PasswordQueueFull> {
         let hashing = Arc::clone(self.hashing).acquire_owned().await;
-        let hashing = hashing.map_err(|_| Busy)?;
+        let hashing = hashing.map_err(|_| PasswordQueueFull)?;
         let done = tokio::task::spawn_blocking(move || {
             // The permit moves into the work, because the waiting future may be dropped.
             let _hashing = hashing;
             work()
         });
-        done.await.map_err(|_| Busy)
+        done.await.map_err(|_| PasswordQueueFull)
     }
 }
 
@@ -207,7 +210,7 @@ pub(super) fn argon2id(password: &Secret, stored: &StoredPassword) -> Option<Vec
     let (m, t, p) = (stored.memory_kib, stored.passes, stored.lanes);
     let params = Params::new(m, t, p, Some(HASH_BYTES)).ok()?;
     // Not from the allocator, which would keep the memory until the next sign-in.
-    let memory = Pages::filled(params.block_count(), Block::new())?;
+    let memory = MappedPages::filled(params.block_count(), Block::new())?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let mut hash = vec![0; HASH_BYTES];
     let text = password.expose().as_bytes();
@@ -246,7 +249,7 @@ mod tests {
         let stored = kept();
         let is = async |text: &str| {
             let kept = Some(stored.clone());
-            let turn = passwords.turn(Lane::Fresh).await.unwrap();
+            let turn = passwords.turn(GuessLane::Fresh).await.unwrap();
             turn.is(Secret::new(text), kept).await.unwrap()
         };
         assert!(is("correct horse battery").await);
@@ -259,7 +262,7 @@ mod tests {
             assert!(!is(wrong).await, "{wrong:?}");
         }
         assert!(!is(&"x".repeat(MAX_BYTES + 1)).await);
-        let turn = passwords.turn(Lane::Fresh).await.unwrap();
+        let turn = passwords.turn(GuessLane::Fresh).await.unwrap();
         assert!(!turn.is(Secret::new("x"), None).await.unwrap());
         assert_ne!(kept(), stored, "each has its own salt");
     }
@@ -273,18 +276,21 @@ mod tests {
     async fn more_than_may_wait_are_refused_and_no_lane_fills_another() {
         let passwords = Passwords::new();
         let mut held = Vec::new();
-        for (lane, places) in [(Lane::Fresh, FRESH_PLACES), (Lane::Failed, FAILED_PLACES)] {
+        for (lane, places) in [
+            (GuessLane::Fresh, FRESH_PLACES),
+            (GuessLane::Failed, FAILED_PLACES),
+        ] {
             held.push(passwords.turn(lane).await.unwrap());
             let wait = || Box::pin(passwords.turn(lane));
             let mut waiting: Vec<_> = (1..places).map(|_| wait()).collect();
             for one in &mut waiting {
                 assert!(is_pending(one).await);
             }
-            assert_eq!(passwords.turn(lane).await.err(), Some(Busy));
+            assert_eq!(passwords.turn(lane).await.err(), Some(PasswordQueueFull));
             waiting.pop();
             assert!(is_pending(&mut wait()).await, "there is room again");
         }
-        let turn = passwords.turn(Lane::Known).await.unwrap();
+        let turn = passwords.turn(GuessLane::Known).await.unwrap();
         assert!(!turn.is(Secret::new("x"), None).await.unwrap());
     }
 

@@ -41,18 +41,18 @@ impl fmt::Display for AgentId {
 /// An authenticated agent. [`super::agents::Agents::identify`] makes one from a token.
 #[derive(Debug, Clone)]
 pub struct Principal {
-    pub(super) identity: Arc<Identity>,
+    pub(super) identity: Arc<AgentIdentity>,
     /// The address of its network connection, if there is one.
     pub(super) from: Option<IpAddr>,
     pub(super) expires_ms: Option<u64>,
     pub(super) grants: Option<Arc<GrantBook>>,
     /// How it authenticated.
-    pub(super) way: Way,
+    pub(super) way: AuthMethod,
 }
 
 /// How an agent authenticated.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Way {
+pub(super) enum AuthMethod {
     /// With its token, or without one where none is required.
     Token,
     /// With a cookie.
@@ -63,7 +63,7 @@ pub(super) enum Way {
 
 /// The properties of an authenticated agent.
 #[derive(PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct AgentIdentity {
     pub id: AgentId,
     pub name: Arc<str>,
     pub policy: Policy,
@@ -75,14 +75,14 @@ pub(super) struct Identity {
     pub token_id: Option<Arc<str>>,
 }
 
-impl Identity {
+impl AgentIdentity {
     /// Returns the part of a token's SHA-256 that identifies the token.
     pub fn token_id([a, b, c, d, ..]: &[u8; 32]) -> Arc<str> {
         format!("{:08x}", u32::from_be_bytes([*a, *b, *c, *d])).into()
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for AgentIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity")
             .field("id", &self.id)
@@ -95,7 +95,7 @@ impl Principal {
     /// for the watchdog's probe.
     pub fn without_token(name: &str, preset: Preset) -> Self {
         Self {
-            identity: Arc::new(Identity {
+            identity: Arc::new(AgentIdentity {
                 id: AgentId::from(name),
                 name: name.into(),
                 policy: preset.into(),
@@ -107,7 +107,7 @@ impl Principal {
             from: None,
             expires_ms: None,
             grants: None,
-            way: Way::Token,
+            way: AuthMethod::Token,
         }
     }
 
@@ -119,35 +119,35 @@ impl Principal {
 
     /// Changes how it authenticated to a cookie.
     pub(super) fn signed_in(self, login: LoginKey) -> Self {
-        let way = Way::Login(login);
+        let way = AuthMethod::Login(login);
         Self { way, ..self }
     }
 
     /// Changes how it authenticated to OAuth.
     pub(super) fn linked(self, link: LinkKey) -> Self {
-        let way = Way::Link(link);
+        let way = AuthMethod::Link(link);
         Self { way, ..self }
     }
 
     /// Returns the OAuth link that it authenticated with, if any.
     pub fn link(&self) -> Option<LinkKey> {
         match self.way {
-            Way::Link(link) => Some(link),
-            Way::Token | Way::Login(_) => None,
+            AuthMethod::Link(link) => Some(link),
+            AuthMethod::Token | AuthMethod::Login(_) => None,
         }
     }
 
     /// Returns the login that it authenticated with, if any.
     pub fn login(&self) -> Option<LoginKey> {
         match self.way {
-            Way::Login(login) => Some(login),
-            Way::Token | Way::Link(_) => None,
+            AuthMethod::Login(login) => Some(login),
+            AuthMethod::Token | AuthMethod::Link(_) => None,
         }
     }
 
     /// Returns whether it is the owner, authenticated with the password and not with an agent's token.
     pub fn is_owner(&self) -> bool {
-        matches!(self.way, Way::Login(_)) && self.identity.id.as_str() == OWNER
+        matches!(self.way, AuthMethod::Login(_)) && self.identity.id.as_str() == OWNER
     }
 
     /// Returns the agent's id.

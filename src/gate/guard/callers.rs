@@ -10,8 +10,8 @@ use hyper::http::request::Parts;
 use super::bearer::{bearer, refused, unauthorized};
 use super::host::{check_own_page, own_origin};
 use super::refusal::Refusal;
-use crate::auth::{Agents, AuthError, Links, LoginError, Logins, Principal, Scrapers, SignedIn};
-use gatewren_base::config::{Live, Settings};
+use crate::auth::{Agents, AuthError, Links, LoginError, LoginHolder, Logins, Principal, Scrapers};
+use gatewren_base::config::{LiveSettings, Settings};
 
 /// The name of the session cookie. With this prefix, browsers accept it only over TLS and for this host (RFC
 /// 6265bis, 4.1.3.2).
@@ -31,7 +31,7 @@ pub struct Callers {
     /// Callers that may only read the metrics.
     pub scrapers: Scrapers,
     /// The current settings: whether the owner's cookie authenticates like an agent.
-    pub live: Live,
+    pub live: LiveSettings,
 }
 
 impl Callers {
@@ -71,12 +71,12 @@ impl Callers {
 
     fn by_cookie(&self, cookie: &str, from: IpAddr) -> Result<Principal, Refusal> {
         match self.logins.find(cookie).map_err(not_signed_in)? {
-            Some((key, SignedIn::Agent(token))) => {
+            Some((key, LoginHolder::Agent(token))) => {
                 let who = self.agents.identify_login((key, token), from);
                 who.map_err(refused)
             }
-            Some((key, SignedIn::Owner)) if self.lets_owner_in() => Ok(Principal::owner(key)),
-            Some((_, SignedIn::Owner)) => Err(unauthorized(
+            Some((key, LoginHolder::Owner)) if self.lets_owner_in() => Ok(Principal::owner(key)),
+            Some((_, LoginHolder::Owner)) => Err(unauthorized(
                 "the owner's session is not accepted here; send an agent's token, or set access.owner_on_mcp",
             )),
             None => Err(unauthorized(

@@ -14,38 +14,38 @@ use super::{
     admitted::Admitted,
     body::BodyLimit,
     challenge::challenged,
-    door::Door,
-    edge::Edge,
+    door::RequiredCredentials,
+    edge::EdgeCheck,
     framing::check_framing,
-    host::Hosts,
-    identity::Identity,
-    rate::{Concurrency, Most, Pace, Place, Queue, Rate},
+    host::AllowedHosts,
+    identity::Authenticator,
+    rate::{BucketRate, Concurrency, ConcurrencySlot, QueueLimits, RateLimiter, SlotLimits},
     refusal::Refusal,
 };
 use crate::auth::{AgentId, Principal};
-use crate::http::{Presence, Upload};
-use gatewren_base::config::{Live, ip_prefix};
+use crate::http::{ConnectionState, Upload};
+use gatewren_base::config::{LiveSettings, ip_prefix};
 
 /// The maximum number of bodies that an agent sends concurrently; more are refused. Answers and cancellations have
 /// bodies too.
 const MAX_BODIES: u32 = 256;
 
 /// The limits of the queue of an agent's calls that wait for a slot; at the limit, a call is refused at once.
-const CALL_QUEUE: Queue = Queue {
+const CALL_QUEUE: QueueLimits = QueueLimits {
     length: 64,
     time: Duration::from_secs(5),
 };
 
 /// All checks between a socket and the engine.
 pub struct Guard {
-    live: Live,
-    hosts: RwLock<Arc<Hosts>>,
-    edge: RwLock<Option<Arc<Edge>>>,
-    pub(super) identity: Identity,
-    by_address: Rate<IpAddr>,
-    by_agent: Rate<AgentId>,
-    pub(super) registrations: Rate<IpAddr>,
-    pub(super) pairings: Rate<IpAddr>,
+    live: LiveSettings,
+    hosts: RwLock<Arc<AllowedHosts>>,
+    edge: RwLock<Option<Arc<EdgeCheck>>>,
+    pub(super) identity: Authenticator,
+    by_address: RateLimiter<IpAddr>,
+    by_agent: RateLimiter<AgentId>,
+    pub(super) registrations: RateLimiter<IpAddr>,
+    pub(super) pairings: RateLimiter<IpAddr>,
     bodies: Concurrency,
     /// Calls that may change or run something.
     calls: Concurrency,
@@ -56,16 +56,16 @@ pub struct Guard {
 
 impl Guard {
     /// Creates a guard with the limits of the current settings.
-    pub fn new(identity: Identity, hosts: Hosts, live: Live) -> Self {
+    pub fn new(identity: Authenticator, hosts: AllowedHosts, live: LiveSettings) -> Self {
         Self {
             live,
             hosts: RwLock::new(Arc::new(hosts)),
             edge: RwLock::default(),
             identity,
-            by_address: Rate::default(),
-            by_agent: Rate::default(),
-            registrations: Rate::default(),
-            pairings: Rate::default(),
+            by_address: RateLimiter::default(),
+            by_agent: RateLimiter::default(),
+            registrations: RateLimiter::default(),
+            pairings: RateLimiter::default(),
             bodies: Concurrency::default(),
             calls: Concurrency::default(),
             reads: Concurrency::default(),
@@ -74,12 +74,12 @@ impl Guard {
     }
 
     /// Sets or removes the edge proxy that must authenticate requests.
-    pub fn set_edge(&self, edge: Option<Edge>) {
+    pub fn set_edge(&self, edge: Option<EdgeCheck>) {
         *self.edge.write().unwrap_or_else(PoisonError::into_inner) = edge.map(Arc::new);
     }
 
     /// The current names and origins.
-    pub fn hosts(&self) -> Arc<Hosts> {
+    pub fn hosts(&self) -> Arc<AllowedHosts> {
         self.hosts
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -87,7 +87,7 @@ impl Guard {
     }
 
     /// Sets the current names and addresses of the host.
-    pub fn set_hosts(&self, hosts: Hosts) {
+    pub fn set_hosts(&self, hosts: AllowedHosts) {
         *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hosts);
     }
 
@@ -103,7 +103,7 @@ impl Guard {
     /// The complete chain for a path that requires an agent.
     pub async fn admit(
         &self,
-        door: Door,
+        door: RequiredCredentials,
         request: Request<Upload>,
         peer: SocketAddr,
     ) -> Result<Admitted, Refusal> {
@@ -139,7 +139,7 @@ impl Guard {
     /// limit applies before the server knows whether the body is a call or an answer.
     async fn read(&self, who: &Principal, body: Upload) -> Result<Bytes, Refusal> {
         let calls = self.live.read(|settings| settings.limits.agent_calls);
-        let most = Most::own(calls.max(MAX_BODIES));
+        let most = SlotLimits::own(calls.max(MAX_BODIES));
         let place = self.bodies.enter(who.agent_id(), most);
         let _place = place.ok_or_else(|| {
             let words = "this agent sends too many requests at once";
@@ -158,7 +158,7 @@ impl Guard {
     pub fn charge_stranger(&self, peer: SocketAddr) -> Result<(), Refusal> {
         let pace = self.live.read(|settings| {
             let limits = &settings.limits;
-            Pace::a_second(limits.address_rate, limits.address_burst)
+            BucketRate::a_second(limits.address_rate, limits.address_burst)
         });
         let (from, now) = (ip_prefix(peer.ip()), Instant::now());
         let taken = self.by_address.take(pace, from, now);
@@ -185,7 +185,7 @@ impl Guard {
     /// Authenticates the sender, from the head only.
     async fn known(
         &self,
-        door: Door,
+        door: RequiredCredentials,
         head: &Parts,
         peer: SocketAddr,
     ) -> Result<Principal, Refusal> {
@@ -223,31 +223,35 @@ impl Guard {
         }
     }
 
-    fn edge(&self) -> Option<Arc<Edge>> {
+    fn edge(&self) -> Option<Arc<EdgeCheck>> {
         let edge = self.edge.read();
         edge.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reserves a call slot of an agent. Calls that only read have the same number of separate slots. Answers and
     /// cancellations need no slot, because they may free one.
-    pub fn call(&self, who: &Principal, only_reads: bool) -> Result<Place, Refusal> {
+    pub fn call(&self, who: &Principal, only_reads: bool) -> Result<ConcurrencySlot, Refusal> {
         let (calls, most) = self.calls_of(who, only_reads);
         let place = calls.enter(who.agent_id(), most);
         place.ok_or_else(too_many_calls)
     }
 
     /// Reserves a call slot; waits a short time if none is free.
-    pub async fn call_in_time(&self, who: &Principal, only_reads: bool) -> Result<Place, Refusal> {
+    pub async fn call_in_time(
+        &self,
+        who: &Principal,
+        only_reads: bool,
+    ) -> Result<ConcurrencySlot, Refusal> {
         let (calls, most) = self.calls_of(who, only_reads);
         let place = calls.enter_in_time(who.agent_id(), most, CALL_QUEUE).await;
         place.ok_or_else(too_many_calls)
     }
 
-    fn calls_of(&self, who: &Principal, only_reads: bool) -> (&Concurrency, Most) {
+    fn calls_of(&self, who: &Principal, only_reads: bool) -> (&Concurrency, SlotLimits) {
         let of_all = self.live.read(|settings| settings.limits.agent_calls);
         let own = lowered(who.policy().overrides.concurrent_calls, of_all);
         let calls = if only_reads { &self.reads } else { &self.calls };
-        (calls, Most::own(own))
+        (calls, SlotLimits::own(own))
     }
 
     /// Charges an agent for the further messages of a batch; the first one was charged as the request.
@@ -256,8 +260,8 @@ impl Guard {
     }
 
     /// Reserves a stream slot of an agent; streams are counted separately from calls.
-    pub fn stream(&self, who: &Principal) -> Result<Place, Refusal> {
-        let most = self.live.read(|settings| Most {
+    pub fn stream(&self, who: &Principal) -> Result<ConcurrencySlot, Refusal> {
+        let most = self.live.read(|settings| SlotLimits {
             own: settings.limits.max_streams_per_agent,
             together: settings.limits.max_streams,
         });
@@ -305,7 +309,7 @@ impl Guard {
     pub fn charge_agent(&self, who: &Principal) -> Result<(), Refusal> {
         let own = who.policy().overrides.calls_per_minute;
         let of_all = self.live.read(|settings| settings.limits.agent_rate);
-        let pace = Pace::a_minute(lowered(own, of_all));
+        let pace = BucketRate::a_minute(lowered(own, of_all));
         let agent = who.agent_id().clone();
         let taken = self.by_agent.take(pace, agent, Instant::now());
         taken.map_err(|after| {
@@ -316,7 +320,7 @@ impl Guard {
 }
 
 /// Marks the connection as authenticated, or records the failed authentication for its source.
-fn note_identity(presence: &Presence, who: Result<&Principal, &Refusal>) {
+fn note_identity(presence: &ConnectionState, who: Result<&Principal, &Refusal>) {
     match who {
         Ok(_) => presence.identify(),
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {

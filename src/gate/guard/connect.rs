@@ -12,9 +12,9 @@ use super::callers::{cookie, not_signed_in};
 use super::chain::Guard;
 use super::host::check_own_page;
 use super::owner_request::proof;
-use super::rate::{Pace, Rate};
+use super::rate::{BucketRate, RateLimiter};
 use super::refusal::Refusal;
-use crate::auth::{LoginKey, SignedIn};
+use crate::auth::{LoginHolder, LoginKey};
 use crate::http::Upload;
 use gatewren_base::config::ip_prefix;
 
@@ -28,7 +28,7 @@ const PAIRINGS_A_MINUTE: u32 = 10;
 
 /// The visitor of an owner's page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Visitor {
+pub enum ConsentVisitor {
     /// The owner, from our own page.
     Owner {
         /// The token that the owner's forms must contain.
@@ -44,32 +44,36 @@ pub enum Visitor {
 
 impl Guard {
     /// Identifies the visitor of an owner's page. Any visitor except the owner is charged to the address.
-    pub async fn looks_in(&self, head: &Parts, peer: SocketAddr) -> Result<Visitor, Refusal> {
+    pub async fn looks_in(
+        &self,
+        head: &Parts,
+        peer: SocketAddr,
+    ) -> Result<ConsentVisitor, Refusal> {
         let visitor = match self.check_edge(&head.headers).await {
             Ok(()) => self.visitor(head),
             Err(refusal) => Err(refusal),
         };
         match visitor {
-            Ok(owner @ Visitor::Owner { .. }) => Ok(owner),
+            Ok(owner @ ConsentVisitor::Owner { .. }) => Ok(owner),
             Ok(other) => self.charge_stranger(peer).map(|()| other),
             Err(refusal) => Err(self.charge(peer, refusal)),
         }
     }
 
-    fn visitor(&self, head: &Parts) -> Result<Visitor, Refusal> {
+    fn visitor(&self, head: &Parts) -> Result<ConsentVisitor, Refusal> {
         if check_own_page(&head.uri, &head.headers).is_err() {
-            return Ok(Visitor::Sent);
+            return Ok(ConsentVisitor::Sent);
         }
         let (Some(callers), Some(cookie)) = (self.callers(), cookie(&head.headers)?) else {
-            return Ok(Visitor::Stranger);
+            return Ok(ConsentVisitor::Stranger);
         };
         let found = callers.logins.find(cookie).map_err(not_signed_in)?;
         Ok(match found {
-            Some((login, SignedIn::Owner)) => Visitor::Owner {
+            Some((login, LoginHolder::Owner)) => ConsentVisitor::Owner {
                 proof: proof(cookie),
                 login,
             },
-            _ => Visitor::Stranger,
+            _ => ConsentVisitor::Stranger,
         })
     }
 
@@ -124,9 +128,14 @@ impl Guard {
     }
 }
 
-fn take(rate: &Rate<IpAddr>, a_minute: u32, peer: SocketAddr, words: &str) -> Result<(), Refusal> {
+fn take(
+    rate: &RateLimiter<IpAddr>,
+    a_minute: u32,
+    peer: SocketAddr,
+    words: &str,
+) -> Result<(), Refusal> {
     let taken = rate.take(
-        Pace::a_minute(a_minute),
+        BucketRate::a_minute(a_minute),
         ip_prefix(peer.ip()),
         Instant::now(),
     );

@@ -7,7 +7,7 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-use crate::http::{Body, empty};
+use crate::http::{ResponseBody, empty};
 
 /// The request headers that MCP uses; `mcp-param-*` are added if they are requested.
 const REQUEST_HEADERS: &str = "content-type, authorization, accept, mcp-protocol-version, mcp-method, \
@@ -19,7 +19,7 @@ const MAX_AGE_S: HeaderValue = HeaderValue::from_static("86400");
 /// Answers a preflight of an allowed origin, for a path with these methods.
 ///
 /// `Access-Control-Allow-Credentials` is never sent: a page of another origin cannot use its user's cookie.
-pub fn preflight(headers: &HeaderMap, methods: &'static str) -> Response<Body> {
+pub fn preflight(headers: &HeaderMap, methods: &'static str) -> Response<ResponseBody> {
     let mut response = empty(StatusCode::NO_CONTENT);
     let answer = response.headers_mut();
     answer.insert(
@@ -49,7 +49,7 @@ fn with_parameters(asked: &str) -> String {
 }
 
 /// Lets a page of the request's origin, which the chain has checked, read the response.
-pub fn expose(origin: Option<&HeaderValue>, response: &mut Response<Body>) {
+pub fn expose(origin: Option<&HeaderValue>, response: &mut Response<ResponseBody>) {
     let Some(origin) = origin else { return };
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());

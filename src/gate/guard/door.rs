@@ -2,7 +2,7 @@
 
 /// The credentials that a path requires; every path of the front has one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum RequiredCredentials {
     /// None.
     Open,
     /// An agent's token.

@@ -9,13 +9,13 @@ use crate::auth::{EdgeError, EdgeRules, KeySet};
 use gatewren_base::config::EdgeJwt;
 
 /// The check of the edge proxy's token.
-pub struct Edge {
+pub struct EdgeCheck {
     header: HeaderName,
     rules: EdgeRules,
     keys: EdgeKeys,
 }
 
-impl Edge {
+impl EdgeCheck {
     /// Creates the check that the settings require; `None` if they require none. An incomplete configuration is an
     /// error and never ignored.
     pub fn of(settings: &EdgeJwt) -> Result<Option<Self>, InvalidHeaderName> {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::auth::KeySet;
 use crate::http::fetch;
-use gatewren_base::config::KeysAt;
+use gatewren_base::config::KeyLocation;
 
 /// The minimum interval between two attempts is this fraction of the refresh interval.
 const PART: u32 = 10;
@@ -22,7 +22,7 @@ const TIMES: u32 = 12;
 pub struct EdgeKeys(Arc<Shared>);
 
 struct Shared {
-    place: KeysAt,
+    place: KeyLocation,
     refresh: Duration,
     kept: Kept<Option<(Arc<KeySet>, Instant)>>,
     /// The time of the last attempt; the lock is held during an attempt, so that there is only one at a time.
@@ -31,7 +31,7 @@ struct Shared {
 
 impl EdgeKeys {
     /// Creates a cache of the keys at this location, with this refresh interval.
-    pub fn new(place: KeysAt, refresh: Duration) -> Self {
+    pub fn new(place: KeyLocation, refresh: Duration) -> Self {
         Self(Arc::new(Shared {
             place,
             refresh,
@@ -82,13 +82,13 @@ impl EdgeKeys {
     }
 }
 
-async fn fetched(place: &KeysAt) -> Result<KeySet, String> {
+async fn fetched(place: &KeyLocation) -> Result<KeySet, String> {
     match place {
-        KeysAt::Url(url) => {
+        KeyLocation::Url(url) => {
             let json = fetch(url, KeySet::MAX_BYTES).await.map_err(words)?;
             KeySet::read(&json).map_err(words)
         }
-        KeysAt::File(path) => {
+        KeyLocation::File(path) => {
             let path = path.clone();
             let read = tokio::task::spawn_blocking(move || KeySet::read_file(&path));
             read.await.map_err(words)?.map_err(words)
@@ -118,7 +118,7 @@ mod tests {
     async fn keys_count_for_a_while_after_they_are_out_of_reach() {
         let scratch = Scratch::new();
         let file = scratch.join("keys.json");
-        let keys = EdgeKeys::new(KeysAt::File(file.clone()), MINUTE);
+        let keys = EdgeKeys::new(KeyLocation::File(file.clone()), MINUTE);
         assert!(keys.current().await.is_none(), "there are none yet");
         std::fs::write(&file, KEYS).unwrap();
         assert!(keys.current().await.is_none(), "it was just tried");

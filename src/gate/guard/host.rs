@@ -11,7 +11,7 @@ use super::refusal::Refusal;
 
 /// The host's own names and addresses, and the origins that the owner allows.
 #[derive(Debug, Clone, Default)]
-pub struct Hosts {
+pub struct AllowedHosts {
     /// The names in lower case, without port.
     pub names: Vec<String>,
     /// The addresses of the host.
@@ -20,7 +20,7 @@ pub struct Hosts {
     pub origins: Vec<String>,
 }
 
-impl Hosts {
+impl AllowedHosts {
     /// Refuses a Host that is not this server's (421), and a repeated one (400).
     pub fn check_host(&self, head: &Parts) -> Result<(), Refusal> {
         let authority = authority(&head.uri, &head.headers)?;
@@ -191,8 +191,8 @@ mod tests {
     use super::*;
     use hyper::Request;
 
-    fn hosts() -> Hosts {
-        Hosts {
+    fn hosts() -> AllowedHosts {
+        AllowedHosts {
             names: vec!["localhost".into(), "box.lan".into()],
             addresses: vec!["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()],
             origins: vec!["https://inspector.example".into()],

@@ -8,12 +8,12 @@ use hyper::http::request::Parts;
 use super::bearer::bearer;
 use super::bearer::{refused, unauthorized};
 use super::callers::Callers;
-use super::door::Door;
+use super::door::RequiredCredentials;
 use super::refusal::Refusal;
 use crate::auth::{AuthError, Principal};
 
 /// How the callers of the door `Agent` are authenticated.
-pub enum Identity {
+pub enum Authenticator {
     /// By the tokens that the owner created, and by cookies.
     Agents(Callers),
     /// Every caller is this principal: fixtures on loopback. It does not exist in a build without the fixtures.
@@ -24,7 +24,7 @@ pub enum Identity {
     Fixed(crate::auth::FixedToken),
 }
 
-impl Identity {
+impl Authenticator {
     /// The current principal of an authenticated agent; `None` if its access has ended.
     pub fn current(&self, who: &Principal) -> Option<Principal> {
         match self {
@@ -55,9 +55,16 @@ impl Identity {
     }
 
     /// Authenticates the sender of a request head.
-    pub fn identify(&self, door: Door, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
+    pub fn identify(
+        &self,
+        door: RequiredCredentials,
+        head: &Parts,
+        from: IpAddr,
+    ) -> Result<Principal, Refusal> {
         match self {
-            Self::Agents(callers) if door == Door::Connect => callers.identify_link(head, from),
+            Self::Agents(callers) if door == RequiredCredentials::Connect => {
+                callers.identify_link(head, from)
+            }
             Self::Agents(callers) => callers.identify(head, from),
             #[cfg(feature = "everything")]
             Self::Anybody(who) => Ok(who.clone()),

@@ -13,10 +13,10 @@ use super::callers::{
 };
 use super::chain::{Guard, check_type};
 use super::host::check_own_page;
-use super::identity::Identity;
+use super::identity::Authenticator;
 use super::refusal::Refusal;
 use crate::auth::{DEVICE_COOKIE_S, Logins, PasswordAttempt};
-use crate::http::{Body, Upload, empty, json as json_response};
+use crate::http::{ResponseBody, Upload, empty, json as json_response};
 use gatewren_base::config::ip_prefix;
 
 /// The maximum size of an unauthenticated body.
@@ -45,7 +45,7 @@ impl Guard {
         &self,
         request: Request<Upload>,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<ResponseBody>, Refusal> {
         let callers = self.stranger(&request, peer)?;
         let (head, body) = request.into_parts();
         check_type(&head.headers)?;
@@ -88,7 +88,7 @@ impl Guard {
         &self,
         request: Request<Upload>,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<ResponseBody>, Refusal> {
         let callers = self.stranger(&request, peer)?;
         self.check_edge(request.headers()).await?;
         if let Some(cookie) = cookie(request.headers())? {
@@ -120,14 +120,14 @@ impl Guard {
     )]
     pub(super) fn callers(&self) -> Option<&Callers> {
         match &self.identity {
-            Identity::Agents(callers) => Some(callers),
+            Authenticator::Agents(callers) => Some(callers),
             #[cfg(feature = "everything")]
             _ => None,
         }
     }
 }
 
-fn signed_in(logins: &Logins, cookie: &str, who: &str) -> Response<Body> {
+fn signed_in(logins: &Logins, cookie: &str, who: &str) -> Response<ResponseBody> {
     let most_s = logins.most().as_secs();
     let body = json!({ "signed_in_as": who, "cookie": COOKIE_NAME, "expires_in_s": most_s });
     let mut response = json_response(StatusCode::OK, body.to_string().into_bytes());
@@ -136,23 +136,23 @@ fn signed_in(logins: &Logins, cookie: &str, who: &str) -> Response<Body> {
 }
 
 /// Removes the session cookie.
-pub fn clear_cookie(response: &mut Response<Body>) {
+pub fn clear_cookie(response: &mut Response<ResponseBody>) {
     set_cookie(response, "", 0);
 }
 
 /// Sets the session cookie for this many seconds.
-pub fn set_cookie(response: &mut Response<Body>, value: &str, age_s: u64) {
+pub fn set_cookie(response: &mut Response<ResponseBody>, value: &str, age_s: u64) {
     add_cookie(response, COOKIE_NAME, value, age_s);
 }
 
 /// Sets the device cookie, in addition to the session's.
-pub fn set_device_cookie(response: &mut Response<Body>, value: &str) {
+pub fn set_device_cookie(response: &mut Response<ResponseBody>, value: &str) {
     add_cookie(response, DEVICE_COOKIE_NAME, value, DEVICE_COOKIE_S);
 }
 
 /// Adds a cookie that is invisible to scripts, is sent only over TLS, and is never sent with a request of another
 /// site.
-fn add_cookie(response: &mut Response<Body>, name: &str, value: &str, age_s: u64) {
+fn add_cookie(response: &mut Response<ResponseBody>, name: &str, value: &str, age_s: u64) {
     let cookie =
         format!("{name}={value}; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age={age_s}");
     if let Ok(mut cookie) = HeaderValue::from_str(&cookie) {

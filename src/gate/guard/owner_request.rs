@@ -33,8 +33,8 @@ pub const PROOF: &str = "proof";
 
 /// A request to the owner's page. Only the chain creates one.
 #[derive(Debug)]
-pub struct Visit {
-    session: Option<Session>,
+pub struct OwnerRequest {
+    session: Option<OwnerSession>,
     peer: SocketAddr,
     head: Parts,
     form: Bytes,
@@ -42,7 +42,7 @@ pub struct Visit {
 
 /// The owner's session.
 #[derive(Debug, Clone)]
-pub struct Session {
+pub struct OwnerSession {
     /// The key of the login.
     pub key: LoginKey,
     /// The login's id, as in lists of logins.
@@ -57,7 +57,7 @@ impl Guard {
         &self,
         request: Request<Upload>,
         peer: SocketAddr,
-    ) -> Result<Visit, Refusal> {
+    ) -> Result<OwnerRequest, Refusal> {
         let (head, body) = request.into_parts();
         let session = match self.session(&head.headers) {
             Ok(Some(session)) => {
@@ -71,7 +71,7 @@ impl Guard {
             Err(refusal) => return Err(self.charge(peer, refusal)),
         };
         self.check_edge(&head.headers).await?;
-        let mut visit = Visit {
+        let mut visit = OwnerRequest {
             session,
             peer,
             head,
@@ -89,7 +89,7 @@ impl Guard {
         Ok(visit)
     }
 
-    fn session(&self, headers: &HeaderMap) -> Result<Option<Session>, Refusal> {
+    fn session(&self, headers: &HeaderMap) -> Result<Option<OwnerSession>, Refusal> {
         let Some(callers) = self.callers() else {
             let words = "this server has no owner";
             return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", words));
@@ -98,7 +98,7 @@ impl Guard {
             return Ok(None);
         };
         let found = callers.logins.owner_of(cookie).map_err(not_signed_in)?;
-        Ok(found.map(|(key, login)| Session {
+        Ok(found.map(|(key, login)| OwnerSession {
             key,
             login: login.id,
             proof: proof(cookie),
@@ -106,9 +106,9 @@ impl Guard {
     }
 }
 
-impl Visit {
+impl OwnerRequest {
     /// The owner's session, if the visitor is signed in as the owner.
-    pub fn session(&self) -> Option<&Session> {
+    pub fn session(&self) -> Option<&OwnerSession> {
         self.session.as_ref()
     }
 

@@ -5,11 +5,11 @@ use crate::auth::Principal;
 
 /// The client that started this process and is connected by a pipe: only the guard creates one.
 #[derive(Debug)]
-pub struct Attached {
+pub struct AttachedClient {
     who: Principal,
 }
 
-impl Attached {
+impl AttachedClient {
     /// The agent.
     pub fn who(&self) -> &Principal {
         &self.who
@@ -19,8 +19,8 @@ impl Attached {
 impl Guard {
     /// Authenticates the client on the pipe with this token. There is no Host and no Origin to check; the agent's
     /// limits apply as elsewhere, and its access ends with the pipe.
-    pub fn attach(&self, token: Option<&str>) -> Result<Attached, Refusal> {
+    pub fn attach(&self, token: Option<&str>) -> Result<AttachedClient, Refusal> {
         let who = self.identity.identify_token(token)?;
-        Ok(Attached { who })
+        Ok(AttachedClient { who })
     }
 }

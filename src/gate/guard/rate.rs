@@ -17,12 +17,12 @@ const MAX_KEYS: usize = 16_384;
 
 /// The fill rate and the capacity of a bucket.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub struct BucketRate {
     per_second: f64,
     burst: f64,
 }
 
-impl Pace {
+impl BucketRate {
     /// This many per second, with this burst.
     pub fn a_second(count: u32, burst: u32) -> Self {
         Self {
@@ -42,17 +42,17 @@ impl Pace {
 }
 
 /// Token buckets by key.
-pub struct Rate<K>(Mutex<HashMap<K, Bucket>>);
+pub struct RateLimiter<K>(Mutex<HashMap<K, Bucket>>);
 
 /// Starts without any keys.
-impl<K> Default for Rate<K> {
+impl<K> Default for RateLimiter<K> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
 struct Bucket {
-    pace: Pace,
+    pace: BucketRate,
     tokens: f64,
     at: Instant,
 }
@@ -60,15 +60,15 @@ struct Bucket {
 impl Bucket {
     fn filled(&self, now: Instant) -> f64 {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        let Pace { per_second, burst } = self.pace;
+        let BucketRate { per_second, burst } = self.pace;
         passed.mul_add(per_second, self.tokens).min(burst)
     }
 }
 
-impl<K: Eq + Hash> Rate<K> {
+impl<K: Eq + Hash> RateLimiter<K> {
     /// Takes a token of a key at this pace; the error is the number of seconds to wait. If the pace has changed,
     /// the bucket keeps as many tokens as fit.
-    pub fn take(&self, pace: Pace, key: K, now: Instant) -> Result<(), u64> {
+    pub fn take(&self, pace: BucketRate, key: K, now: Instant) -> Result<(), u64> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_KEYS && !buckets.contains_key(&key) {
             buckets.retain(|_, bucket| bucket.filled(now) < bucket.pace.burst);
@@ -100,12 +100,12 @@ impl<K: Eq + Hash> Rate<K> {
 
 /// A slot of an agent's calls or streams; dropping it frees the slot.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConcurrencySlot {
     own: Arc<OwnPlaces>,
     all: Arc<AtomicU32>,
 }
 
-impl Drop for Place {
+impl Drop for ConcurrencySlot {
     fn drop(&mut self) {
         self.own.taken.fetch_sub(1, Ordering::Relaxed);
         self.all.fetch_sub(1, Ordering::Relaxed);
@@ -124,7 +124,7 @@ struct OwnPlaces {
 
 /// How many may wait for a slot at once, and how long.
 #[derive(Debug, Clone, Copy)]
-pub struct Queue {
+pub struct QueueLimits {
     /// The maximum for one agent; more are refused at once.
     pub length: u32,
     /// The maximum wait.
@@ -142,14 +142,14 @@ impl Drop for Turn<'_> {
 
 /// The maximum number of slots in use.
 #[derive(Debug, Clone, Copy)]
-pub struct Most {
+pub struct SlotLimits {
     /// By one agent.
     pub own: u32,
     /// By all agents together.
     pub together: u32,
 }
 
-impl Most {
+impl SlotLimits {
     /// A limit for one agent, without a limit for all.
     pub fn own(own: u32) -> Self {
         let together = u32::MAX;
@@ -166,7 +166,7 @@ pub struct Concurrency {
 
 impl Concurrency {
     /// Takes a slot, if fewer than `most` are in use. The map needs no limit: the owner has created all agents.
-    pub fn enter(&self, agent: &AgentId, most: Most) -> Option<Place> {
+    pub fn enter(&self, agent: &AgentId, most: SlotLimits) -> Option<ConcurrencySlot> {
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let own = agents.entry(agent.clone()).or_default();
         let (of_own, of_all) = (
@@ -179,7 +179,7 @@ impl Concurrency {
         }
         own.taken.fetch_add(1, Ordering::Relaxed);
         self.all.fetch_add(1, Ordering::Relaxed);
-        Some(Place {
+        Some(ConcurrencySlot {
             own: own.clone(),
             all: self.all.clone(),
         })
@@ -187,7 +187,12 @@ impl Concurrency {
 
     /// Takes a slot, and waits if none is free. `None` if too many are already waiting, or no slot became free in
     /// time. Dropping the future leaves the queue.
-    pub async fn enter_in_time(&self, agent: &AgentId, most: Most, queue: Queue) -> Option<Place> {
+    pub async fn enter_in_time(
+        &self,
+        agent: &AgentId,
+        most: SlotLimits,
+        queue: QueueLimits,
+    ) -> Option<ConcurrencySlot> {
         let own = {
             let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
             agents.entry(agent.clone()).or_default().clone()
@@ -216,7 +221,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_then_a_steady_rate() {
-        let (rate, pace) = (Rate::default(), Pace::a_second(2, 3));
+        let (rate, pace) = (RateLimiter::default(), BucketRate::a_second(2, 3));
         let now = Instant::now();
         for _ in 0..3 {
             assert_eq!(rate.take(pace, "a", now), Ok(()));
@@ -229,9 +234,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_pace_of_ones_own_holds_from_the_next_one_on() {
-        let rate = Rate::default();
+        let rate = RateLimiter::default();
         let now = Instant::now();
-        let (fast, slow) = (Pace::a_minute(600), Pace::a_minute(2));
+        let (fast, slow) = (BucketRate::a_minute(600), BucketRate::a_minute(2));
         assert_eq!(rate.take(fast, "a", now), Ok(()));
         assert_eq!(rate.take(slow, "a", now), Ok(()));
         assert_eq!(rate.take(slow, "a", now), Ok(()));
@@ -245,7 +250,7 @@ mod tests {
     #[test]
     fn a_place_is_free_again_when_it_is_dropped() {
         let (calls, agent) = (Concurrency::default(), AgentId::from("a"));
-        let most = |own| Most { own, together: 3 };
+        let most = |own| SlotLimits { own, together: 3 };
         let first = calls.enter(&agent, most(2)).unwrap();
         let second = calls.enter(&agent, most(2)).unwrap();
         assert!(calls.enter(&agent, most(2)).is_none());
@@ -253,7 +258,7 @@ mod tests {
         assert!(calls.enter(&neighbour, most(0)).is_none());
         let other = calls.enter(&neighbour, most(2)).unwrap();
         assert!(calls.enter(&neighbour, most(2)).is_none(), "all together");
-        let raised = calls.enter(&neighbour, Most::own(2)).unwrap();
+        let raised = calls.enter(&neighbour, SlotLimits::own(2)).unwrap();
         drop((other, raised));
         drop(first);
         assert!(
@@ -267,25 +272,25 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_finds_no_place_waits_a_short_time_and_few_wait() {
         let (calls, agent) = (Arc::new(Concurrency::default()), AgentId::from("a"));
-        let queue = Queue {
+        let queue = QueueLimits {
             length: 1,
             time: Duration::from_secs(5),
         };
-        let only = calls.enter(&agent, Most::own(1)).unwrap();
+        let only = calls.enter(&agent, SlotLimits::own(1)).unwrap();
         let begun = Instant::now();
-        let refused = calls.enter_in_time(&agent, Most::own(1), queue).await;
+        let refused = calls.enter_in_time(&agent, SlotLimits::own(1), queue).await;
         assert!(refused.is_none());
         assert_eq!(begun.elapsed(), queue.time);
         let waiting = tokio::spawn({
             let (calls, agent) = (calls.clone(), agent.clone());
-            async move { calls.enter_in_time(&agent, Most::own(1), queue).await }
+            async move { calls.enter_in_time(&agent, SlotLimits::own(1), queue).await }
         });
         tokio::task::yield_now().await;
         let begun = Instant::now();
-        let refused = calls.enter_in_time(&agent, Most::own(1), queue).await;
+        let refused = calls.enter_in_time(&agent, SlotLimits::own(1), queue).await;
         assert!(refused.is_none(), "one waits already");
         let other = AgentId::from("b");
-        assert!(calls.enter(&other, Most::own(1)).is_some());
+        assert!(calls.enter(&other, SlotLimits::own(1)).is_some());
         drop(only);
         assert!(waiting.await.unwrap().is_some());
         assert_eq!(begun.elapsed(), Duration::ZERO);

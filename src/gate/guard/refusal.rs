@@ -4,7 +4,7 @@ use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde_json::json;
 
-use crate::http::{Body, json as json_response};
+use crate::http::{ResponseBody, json as json_response};
 
 /// A refusal; its message is for the caller and reveals nothing internal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Refusal {
 
     /// The response. It names no OAuth metadata unless the path asks for it, because clients would then drop their
     /// configured token.
-    pub fn to_response(&self) -> Response<Body> {
+    pub fn to_response(&self) -> Response<ResponseBody> {
         let body = json!({ "error": self.error, "message": self.message });
         let mut response = json_response(self.status, body.to_string().into_bytes());
         let headers = response.headers_mut();

@@ -58,11 +58,11 @@ struct Registry {
 }
 
 /// An open connection, counted until it is dropped.
-pub struct Connected(Presence);
+pub struct OpenConnection(ConnectionState);
 
 /// The client's state on one connection. Clones share the state of the connection.
 #[derive(Clone)]
-pub struct Presence(Arc<Known>);
+pub struct ConnectionState(Arc<Known>);
 
 struct Known {
     registry: Arc<Registry>,
@@ -86,7 +86,11 @@ impl Connections {
     /// Admits a connection. At a limit, the oldest unauthenticated connection ends: at the limit of a source, one
     /// of that source; near the total limit, one of the source with the largest share of its own limit. At the
     /// total limit this waits for a free slot. Cancel safe.
-    pub async fn admit(&self, source: ConnectionSource, limits: ConnectionLimits) -> Connected {
+    pub async fn admit(
+        &self,
+        source: ConnectionSource,
+        limits: ConnectionLimits,
+    ) -> OpenConnection {
         let mut open = self.0.open.subscribe();
         loop {
             if let Some(connected) = self.enter(source, limits) {
@@ -97,7 +101,7 @@ impl Connections {
         }
     }
 
-    fn enter(&self, source: ConnectionSource, limits: ConnectionLimits) -> Option<Connected> {
+    fn enter(&self, source: ConnectionSource, limits: ConnectionLimits) -> Option<OpenConnection> {
         let mut anonymous = self.0.anonymous();
         let open = *self.0.open.borrow();
         let is_hurried = open >= limits.pressure();
@@ -115,7 +119,7 @@ impl Connections {
         let ended = Arc::new(Notify::new());
         let is_in_crowd = anonymous.total >= CROWD;
         let number = anonymous.add(source.prefix, limits.of_source, &ended);
-        Some(Connected(Presence(Arc::new(Known {
+        Some(OpenConnection(ConnectionState(Arc::new(Known {
             registry: self.0.clone(),
             source,
             number,
@@ -149,9 +153,9 @@ impl Registry {
     }
 }
 
-impl Connected {
+impl OpenConnection {
     /// Returns the client's state on this connection.
-    pub fn presence(&self) -> &Presence {
+    pub fn presence(&self) -> &ConnectionState {
         &self.0
     }
 
@@ -161,9 +165,9 @@ impl Connected {
     }
 }
 
-impl Drop for Connected {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
-        let Presence(known) = &self.0;
+        let ConnectionState(known) = &self.0;
         if !known.has_identity.load(Relaxed) {
             let mut anonymous = known.registry.anonymous();
             anonymous.remove(known.source.prefix, known.number);
@@ -175,7 +179,7 @@ impl Drop for Connected {
     }
 }
 
-impl Presence {
+impl ConnectionState {
     /// Marks the connection as authenticated, after a request with an agent's token or the owner's session.
     /// Penalties spare its source for a day.
     pub fn identify(&self) {
@@ -224,7 +228,7 @@ impl Presence {
 }
 
 /// A slot for a body that is being read; released on drop.
-pub struct AnonymousBody(Presence);
+pub struct AnonymousBody(ConnectionState);
 
 impl Drop for AnonymousBody {
     fn drop(&mut self) {
@@ -335,7 +339,7 @@ mod tests {
     }
 
     /// Whether the connection was displaced.
-    async fn has_to_end(connected: &Connected) -> bool {
+    async fn has_to_end(connected: &OpenConnection) -> bool {
         let wait = Duration::from_millis(1);
         timeout(wait, connected.displaced()).await.is_ok()
     }

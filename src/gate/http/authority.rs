@@ -11,8 +11,8 @@ use rustls::sign::CertifiedKey;
 use time::{Duration, OffsetDateTime};
 
 use super::certificate::Certificate;
-use super::issue::{self, Made};
-use super::subject::{Subject, Subjects};
+use super::issue::{self, IssuedCertificate};
+use super::subject::{CertificateSubject, CertificateSubjects};
 use gatewren_base::sys::{FileError, files};
 
 /// How long before it expires the server's certificate is renewed.
@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// The paths of the authority's files.
 #[derive(Debug, Clone)]
-pub(super) struct Authority {
+pub(super) struct AuthorityFiles {
     /// The authority's certificate, which clients are to trust.
     pub ca: PathBuf,
     ca_key: PathBuf,
@@ -51,7 +51,7 @@ pub enum AuthorityError {
     /// The authority's name constraints do not permit this subject.
     NotPermitted {
         /// The requested subject.
-        subject: Subject,
+        subject: CertificateSubject,
         /// The authority's certificate.
         ca: PathBuf,
     },
@@ -113,7 +113,7 @@ impl From<FileError> for AuthorityError {
     }
 }
 
-impl Authority {
+impl AuthorityFiles {
     /// The authority with its files in this directory.
     pub(super) fn at(directory: &Path) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl Authority {
     /// expires or does not cover all subjects.
     pub(super) fn ensure(
         &self,
-        subjects: &Subjects,
+        subjects: &CertificateSubjects,
         now: OffsetDateTime,
     ) -> Result<(), AuthorityError> {
         if !self.ca.exists() && !self.cert.exists() {
@@ -145,7 +145,7 @@ impl Authority {
     /// Like `ensure`, but always issues a new certificate for the server.
     pub(super) fn renew(
         &self,
-        subjects: &Subjects,
+        subjects: &CertificateSubjects,
         now: OffsetDateTime,
     ) -> Result<(), AuthorityError> {
         if !self.ca.exists() && !self.cert.exists() {
@@ -155,7 +155,11 @@ impl Authority {
         self.make(&Self::wanted(&authority, subjects), now)
     }
 
-    fn make(&self, wanted: &[Subject], now: OffsetDateTime) -> Result<(), AuthorityError> {
+    fn make(
+        &self,
+        wanted: &[CertificateSubject],
+        now: OffsetDateTime,
+    ) -> Result<(), AuthorityError> {
         let made = issue::server(&self.signer()?, wanted, now).map_err(AuthorityError::Making)?;
         // Key first: the next check replaces a certificate that does not match its key.
         files::write_private(&self.key, made.key.as_bytes())?;
@@ -167,7 +171,7 @@ impl Authority {
     /// Checks whether a certificate for all subjects is possible, without creating or writing anything.
     pub(super) fn examine(
         &self,
-        subjects: &Subjects,
+        subjects: &CertificateSubjects,
         now: OffsetDateTime,
     ) -> Result<(), AuthorityError> {
         if !self.ca.exists() && !self.cert.exists() {
@@ -179,7 +183,7 @@ impl Authority {
     /// Returns the authority if it is valid and can sign for all subjects that the settings name.
     fn able(
         &self,
-        subjects: &Subjects,
+        subjects: &CertificateSubjects,
         now: OffsetDateTime,
     ) -> Result<Certificate, AuthorityError> {
         let authority = read(&self.ca)?;
@@ -187,7 +191,7 @@ impl Authority {
         if authority.not_after <= now.unix_timestamp() {
             return Err(AuthorityError::Expired { ca: ca() });
         }
-        let refused = |subject: &&Subject| !authority.permits(subject);
+        let refused = |subject: &&CertificateSubject| !authority.permits(subject);
         match subjects.asked.iter().find(refused) {
             Some(subject) => Err(AuthorityError::NotPermitted {
                 subject: subject.clone(),
@@ -197,12 +201,16 @@ impl Authority {
         }
     }
 
-    fn found(&self, subjects: &Subjects, now: OffsetDateTime) -> Result<(), AuthorityError> {
+    fn found(
+        &self,
+        subjects: &CertificateSubjects,
+        now: OffsetDateTime,
+    ) -> Result<(), AuthorityError> {
         files::private_dir(self.ca.parent().unwrap_or(Path::new(".")))?;
         let names = subjects.found.iter();
-        let names = names.filter(|subject| matches!(subject, Subject::Name(_)));
+        let names = names.filter(|subject| matches!(subject, CertificateSubject::Name(_)));
         // A detected public address may belong to another party tomorrow; private addresses are permitted anyway.
-        let own: Vec<Subject> = subjects.asked.iter().chain(names).cloned().collect();
+        let own: Vec<CertificateSubject> = subjects.asked.iter().chain(names).cloned().collect();
         let made = issue::authority(&own, now).map_err(AuthorityError::Making)?;
         files::write_private(&self.ca_key, made.key.as_bytes())?;
         files::write_private(&self.ca, made.cert.as_bytes())?;
@@ -211,9 +219,9 @@ impl Authority {
     }
 
     /// The subjects of the certificate: the most important first, without duplicates.
-    fn wanted(authority: &Certificate, subjects: &Subjects) -> Vec<Subject> {
+    fn wanted(authority: &Certificate, subjects: &CertificateSubjects) -> Vec<CertificateSubject> {
         let mut wanted = Vec::new();
-        let always = Subject::always();
+        let always = CertificateSubject::always();
         for subject in subjects.asked.iter().chain(&subjects.found).chain(&always) {
             if !authority.permits(subject) {
                 tracing::info!(%subject, "the certificate does not cover this: the authority is limited to \
@@ -225,7 +233,12 @@ impl Authority {
         wanted
     }
 
-    fn is_good(&self, authority: &Certificate, wanted: &[Subject], now: OffsetDateTime) -> bool {
+    fn is_good(
+        &self,
+        authority: &Certificate,
+        wanted: &[CertificateSubject],
+        now: OffsetDateTime,
+    ) -> bool {
         let Ok(certificate) = read(&self.cert) else {
             return false;
         };
@@ -253,21 +266,22 @@ impl Authority {
     /// with address constraints, whatever name the client asked for.
     pub(super) fn by_name(
         &self,
-        subjects: &[Subject],
+        subjects: &[CertificateSubject],
         now: OffsetDateTime,
     ) -> Result<CertificateDer<'static>, AuthorityError> {
-        let is_name = |subject: &&Subject| matches!(subject, Subject::Name(_));
-        let names: Vec<Subject> = subjects.iter().filter(is_name).cloned().collect();
+        let is_name =
+            |subject: &&CertificateSubject| matches!(subject, CertificateSubject::Name(_));
+        let names: Vec<CertificateSubject> = subjects.iter().filter(is_name).cloned().collect();
         let made = issue::part(&self.signer()?, &names, &text(&self.key)?, now);
         let made = made.map_err(AuthorityError::Making)?;
         Ok(made.der().clone())
     }
 
-    fn signer(&self) -> Result<Made, AuthorityError> {
+    fn signer(&self) -> Result<IssuedCertificate, AuthorityError> {
         let cert = text(&self.ca)?;
         let key = text(&self.ca_key)?;
         rcgen::KeyPair::from_pem(&key).map_err(|_| broken(&self.ca_key))?;
-        Ok(Made { cert, key })
+        Ok(IssuedCertificate { cert, key })
     }
 }
 
@@ -299,9 +313,9 @@ mod tests {
     use super::*;
     use gatewren_base::sys::Scratch;
 
-    fn subjects(asked: &[&str], found: &[&str]) -> Subjects {
+    fn subjects(asked: &[&str], found: &[&str]) -> CertificateSubjects {
         let parsed = |list: &[&str]| list.iter().map(|text| text.parse().unwrap()).collect();
-        Subjects {
+        CertificateSubjects {
             asked: parsed(asked),
             found: parsed(found),
         }
@@ -311,8 +325,8 @@ mod tests {
         OffsetDateTime::now_utc()
     }
 
-    fn made(scratch: &Scratch, subjects: &Subjects) -> Authority {
-        let authority = Authority::at(&scratch.join("tls"));
+    fn made(scratch: &Scratch, subjects: &CertificateSubjects) -> AuthorityFiles {
+        let authority = AuthorityFiles::at(&scratch.join("tls"));
         authority.ensure(subjects, now()).unwrap();
         authority
     }

@@ -9,19 +9,19 @@ use std::vec;
 use bytes::{Buf, Bytes};
 use hyper::body::{Frame, SizeHint};
 
-use super::sse::Events;
+use super::sse::EventStream;
 
 /// A response's body.
-pub enum Body {
+pub enum ResponseBody {
     /// A complete body; `None` once it is sent.
-    Whole(Option<Piece>),
+    Whole(Option<BodyChunk>),
     /// A complete body in parts, each freed once it is sent.
     Parts(vec::IntoIter<Bytes>),
     /// A stream of events. Dropping it ends the task that produces them.
-    Events(Box<Events>),
+    Events(Box<EventStream>),
 }
 
-impl Body {
+impl ResponseBody {
     /// Returns a body without bytes.
     pub fn empty() -> Self {
         Self::Whole(None)
@@ -29,26 +29,26 @@ impl Body {
 
     /// Returns a body of these bytes.
     pub fn whole(bytes: impl Into<Vec<u8>>) -> Self {
-        Self::Whole(Some(Piece::Own(Cursor::new(bytes.into()))))
+        Self::Whole(Some(BodyChunk::Own(Cursor::new(bytes.into()))))
     }
 }
 
 /// Bytes to send.
 #[derive(Debug)]
-pub enum Piece {
+pub enum BodyChunk {
     /// Bytes with one owner, which need no reference count.
     Own(Cursor<Vec<u8>>),
     /// Bytes of an event, which several subscribers may share.
     Shared(Bytes),
 }
 
-impl Default for Piece {
+impl Default for BodyChunk {
     fn default() -> Self {
         Self::Shared(Bytes::new())
     }
 }
 
-impl Buf for Piece {
+impl Buf for BodyChunk {
     fn remaining(&self) -> usize {
         match self {
             Self::Own(bytes) => bytes.remaining(),
@@ -71,22 +71,22 @@ impl Buf for Piece {
     }
 }
 
-impl hyper::body::Body for Body {
-    type Data = Piece;
+impl hyper::body::Body for ResponseBody {
+    type Data = BodyChunk;
     type Error = Infallible;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<BodyChunk>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Parts(parts) => {
-                Poll::Ready(parts.next().map(|b| Ok(Frame::data(Piece::Shared(b)))))
+                Poll::Ready(parts.next().map(|b| Ok(Frame::data(BodyChunk::Shared(b)))))
             }
             Self::Events(events) => events
                 .poll(cx)
-                .map(|bytes| bytes.map(|b| Ok(Frame::data(Piece::Shared(b))))),
+                .map(|bytes| bytes.map(|b| Ok(Frame::data(BodyChunk::Shared(b))))),
         }
     }
 
@@ -122,7 +122,7 @@ mod tests {
     async fn parts_are_sent_one_behind_the_other_and_let_go_of() {
         let part = Bytes::from(vec![b'x'; 1_000]);
         let parts = vec![Bytes::from("begin"), part.clone(), Bytes::from("end")];
-        let mut body = Body::Parts(parts.into_iter());
+        let mut body = ResponseBody::Parts(parts.into_iter());
         assert_eq!(body.size_hint().exact(), Some(1_008));
         assert!(!body.is_end_stream() && !part.is_unique());
         let mut sent = Vec::new();

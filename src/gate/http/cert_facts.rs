@@ -9,20 +9,20 @@ use rustls::pki_types::pem::PemObject as _;
 use super::certificate::Certificate;
 use super::pem::section;
 use super::pin::Pin;
-use super::subject::Subject;
+use super::subject::CertificateSubject;
 use super::tls::{not_pem, read};
 use super::tls_error::TlsError;
 
 /// A parsed certificate.
 #[derive(Debug)]
-pub struct Facts {
+pub struct CertificateFacts {
     certificate: Certificate,
     der: Vec<u8>,
     /// The pin of its key.
     pub pin: Pin,
 }
 
-impl Facts {
+impl CertificateFacts {
     /// Parses a certificate in DER; `None` if it is not one.
     pub fn of(der: &[u8]) -> Option<Self> {
         Some(Self {
@@ -84,12 +84,12 @@ impl Facts {
     }
 
     /// Whether it covers a name or an address.
-    pub fn covers(&self, subject: &Subject) -> bool {
+    pub fn covers(&self, subject: &CertificateSubject) -> bool {
         if self.certificate.subjects.contains(subject) {
             return true;
         }
         // A wildcard matches one label (RFC 9525, 6.3).
-        let Subject::Name(name) = subject else {
+        let CertificateSubject::Name(name) = subject else {
             return false;
         };
         let above = name.split_once('.').map(|(_, above)| above);
@@ -97,7 +97,7 @@ impl Facts {
     }
 
     /// Whether it, as an authority, may sign for a name or an address.
-    pub fn permits(&self, subject: &Subject) -> bool {
+    pub fn permits(&self, subject: &CertificateSubject) -> bool {
         self.certificate.permits(subject)
     }
 }
@@ -113,7 +113,7 @@ mod tests {
         let names = ["*.home.example.org", "box.example.org", "192.168.1.2"];
         let params = CertificateParams::new(names.map(str::to_owned)).unwrap();
         let made = params.self_signed(&key).unwrap();
-        let facts = Facts::of(made.der()).unwrap();
+        let facts = CertificateFacts::of(made.der()).unwrap();
         let mut shown = facts.names();
         shown.sort();
         assert_eq!(

@@ -6,7 +6,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::{GeneralName, GeneralSubtree};
 use x509_parser::prelude::FromDer as _;
 
-use super::subject::Subject;
+use super::subject::CertificateSubject;
 
 /// A parsed certificate.
 #[derive(Debug)]
@@ -17,16 +17,16 @@ pub(super) struct Certificate {
     /// The end of its validity, in seconds since 1970.
     pub not_after: i64,
     /// The names and addresses that it covers.
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<CertificateSubject>,
     /// The parents of wildcard names: `example.org` for `*.example.org`.
     pub wildcards: Vec<String>,
     /// The subjects it may sign for, if it has name constraints.
-    pub permitted: Option<Vec<Permitted>>,
+    pub permitted: Option<Vec<NameConstraint>>,
 }
 
 /// One name constraint of an authority (RFC 5280, 4.2.1.10).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Permitted {
+pub(super) enum NameConstraint {
     /// A name and its subdomains.
     Below(String),
     /// IPv4 addresses that equal the first where the second, the mask, has ones.
@@ -68,7 +68,7 @@ impl Certificate {
     }
 
     /// Whether this certificate, as an authority, may sign for a subject.
-    pub(super) fn permits(&self, subject: &Subject) -> bool {
+    pub(super) fn permits(&self, subject: &CertificateSubject) -> bool {
         let Some(permitted) = &self.permitted else {
             return true;
         };
@@ -76,17 +76,17 @@ impl Certificate {
     }
 }
 
-impl Permitted {
+impl NameConstraint {
     /// Whether the constraint permits a subject.
-    pub(super) fn covers(&self, subject: &Subject) -> bool {
+    pub(super) fn covers(&self, subject: &CertificateSubject) -> bool {
         match (self, subject) {
-            (Self::Below(top), Subject::Name(name)) => name
+            (Self::Below(top), CertificateSubject::Name(name)) => name
                 .strip_suffix(top.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.ends_with('.')),
-            (Self::V4(net, mask), Subject::Address(IpAddr::V4(address))) => {
+            (Self::V4(net, mask), CertificateSubject::Address(IpAddr::V4(address))) => {
                 u32::from(*address) & u32::from(*mask) == u32::from(*net)
             }
-            (Self::V6(net, mask), Subject::Address(IpAddr::V6(address))) => {
+            (Self::V6(net, mask), CertificateSubject::Address(IpAddr::V6(address))) => {
                 u128::from(*address) & u128::from(*mask) == u128::from(*net)
             }
             _ => false,
@@ -94,10 +94,10 @@ impl Permitted {
     }
 }
 
-fn subject(name: &GeneralName<'_>) -> Option<Subject> {
+fn subject(name: &GeneralName<'_>) -> Option<CertificateSubject> {
     match name {
         GeneralName::DNSName(name) => name.parse().ok(),
-        GeneralName::IPAddress(bytes) => address(bytes).map(Subject::Address),
+        GeneralName::IPAddress(bytes) => address(bytes).map(CertificateSubject::Address),
         _ => None,
     }
 }
@@ -107,19 +107,19 @@ fn wildcard(name: &GeneralName<'_>) -> Option<String> {
         return None;
     };
     match name.strip_prefix("*.")?.parse().ok()? {
-        Subject::Name(below) => Some(below),
-        Subject::Address(_) => None,
+        CertificateSubject::Name(below) => Some(below),
+        CertificateSubject::Address(_) => None,
     }
 }
 
-fn part(subtree: &GeneralSubtree<'_>) -> Option<Permitted> {
+fn part(subtree: &GeneralSubtree<'_>) -> Option<NameConstraint> {
     match &subtree.base {
-        GeneralName::DNSName(name) => Some(Permitted::Below(name.to_ascii_lowercase())),
+        GeneralName::DNSName(name) => Some(NameConstraint::Below(name.to_ascii_lowercase())),
         GeneralName::IPAddress(bytes) => {
             let (net, mask) = bytes.split_at_checked(bytes.len() / 2)?;
             match (address(net)?, address(mask)?) {
-                (IpAddr::V4(net), IpAddr::V4(mask)) => Some(Permitted::V4(net, mask)),
-                (IpAddr::V6(net), IpAddr::V6(mask)) => Some(Permitted::V6(net, mask)),
+                (IpAddr::V4(net), IpAddr::V4(mask)) => Some(NameConstraint::V4(net, mask)),
+                (IpAddr::V6(net), IpAddr::V6(mask)) => Some(NameConstraint::V6(net, mask)),
                 _ => None,
             }
         }

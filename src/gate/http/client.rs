@@ -33,7 +33,7 @@ const WITHIN: Duration = Duration::from_secs(10);
 
 /// Why a request failed.
 #[derive(Debug)]
-pub enum OutwardError {
+pub enum OutboundError {
     /// The address is not allowed.
     Address(&'static str),
     /// No connection, or it was lost.
@@ -48,7 +48,7 @@ pub enum OutwardError {
     Slow,
 }
 
-impl fmt::Display for OutwardError {
+impl fmt::Display for OutboundError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(words) => f.write_str(words),
@@ -61,15 +61,15 @@ impl fmt::Display for OutwardError {
     }
 }
 
-impl std::error::Error for OutwardError {}
+impl std::error::Error for OutboundError {}
 
-impl From<io::Error> for OutwardError {
+impl From<io::Error> for OutboundError {
     fn from(cause: io::Error) -> Self {
         Self::Connection(cause)
     }
 }
 
-impl From<hyper::Error> for OutwardError {
+impl From<hyper::Error> for OutboundError {
     fn from(cause: hyper::Error) -> Self {
         Self::Http(cause)
     }
@@ -77,7 +77,7 @@ impl From<hyper::Error> for OutwardError {
 
 /// The permitted range of plain HTTP, which everyone on the path can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plain {
+pub enum PlainHttpScope {
     /// Only this host.
     ThisBox,
     /// Addresses of local networks.
@@ -85,11 +85,11 @@ pub enum Plain {
 }
 
 /// A request to another server.
-pub struct Outward<'a> {
+pub struct OutboundRequest<'a> {
     /// The URL; `https://` uses the host's trusted authorities.
     pub address: &'a str,
     /// The permitted range of `http://`.
-    pub plain: Plain,
+    pub plain: PlainHttpScope,
     /// Whether only the public Internet is allowed: if an untrusted party chose the URL, the answer must not come
     /// from behind the owner's router or from this host.
     pub only_public: bool,
@@ -105,16 +105,16 @@ pub struct Outward<'a> {
 
 /// A successful response.
 #[derive(Debug)]
-pub struct Answered {
+pub struct OutboundResponse {
     /// The server's address.
     pub from: IpAddr,
     /// Its body.
     pub body: Bytes,
 }
 
-impl Outward<'_> {
+impl OutboundRequest<'_> {
     /// Sends the request; any status other than success is an error. Redirects are not followed.
-    pub async fn ask(self) -> Result<Answered, OutwardError> {
+    pub async fn ask(self) -> Result<OutboundResponse, OutboundError> {
         self.ask_trusting(trusted).await
     }
 
@@ -124,30 +124,30 @@ impl Outward<'_> {
         self,
         to: SocketAddr,
         authority: Option<&Path>,
-    ) -> Result<Answered, OutwardError> {
+    ) -> Result<OutboundResponse, OutboundError> {
         let roots = match authority {
             Some(file) => authority_of(file)?,
             None => trusted(),
         };
         let asked = tokio::time::timeout(WITHIN, self.asked(|| roots, Some(to)));
-        asked.await.unwrap_or(Err(OutwardError::Slow))
+        asked.await.unwrap_or(Err(OutboundError::Slow))
     }
 
     /// Sends the request with other trusted authorities.
     pub(super) async fn ask_trusting(
         self,
         trusted: impl FnOnce() -> RootCertStore,
-    ) -> Result<Answered, OutwardError> {
+    ) -> Result<OutboundResponse, OutboundError> {
         let asked = tokio::time::timeout(WITHIN, self.asked(trusted, None));
-        asked.await.unwrap_or(Err(OutwardError::Slow))
+        asked.await.unwrap_or(Err(OutboundError::Slow))
     }
 
     async fn asked(
         self,
         trusted: impl FnOnce() -> RootCertStore,
         to: Option<SocketAddr>,
-    ) -> Result<Answered, OutwardError> {
-        let none = || OutwardError::Address("the address must have the form https://host/path");
+    ) -> Result<OutboundResponse, OutboundError> {
+        let none = || OutboundError::Address("the address must have the form https://host/path");
         let uri: Uri = self.address.parse().map_err(|_| none())?;
         let secure = match uri.scheme_str() {
             Some("https") => true,
@@ -159,7 +159,7 @@ impl Outward<'_> {
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
         if self.only_public && (port != PUBLIC_PORT || !secure) {
             let words = "on the public Internet, only https:// on port 443 is allowed";
-            return Err(OutwardError::Address(words));
+            return Err(OutboundError::Address(words));
         }
         let stream = match to {
             Some(to) => TcpStream::connect(to).await?,
@@ -179,11 +179,11 @@ impl Outward<'_> {
             plain.may_go_to(from)?;
             converse(stream, request, most).await?
         };
-        Ok(Answered { from, body })
+        Ok(OutboundResponse { from, body })
     }
 
-    fn request(self, uri: &Uri) -> Result<Request<Full<Bytes>>, OutwardError> {
-        let none = |_| OutwardError::Address("the address contains invalid characters");
+    fn request(self, uri: &Uri) -> Result<Request<Full<Bytes>>, OutboundError> {
+        let none = |_| OutboundError::Address("the address contains invalid characters");
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let host = HeaderValue::from_str(authority).map_err(|e| none(e.into()))?;
@@ -200,8 +200,8 @@ impl Outward<'_> {
     }
 }
 
-impl Plain {
-    fn may_go_to(self, peer: IpAddr) -> Result<(), OutwardError> {
+impl PlainHttpScope {
+    fn may_go_to(self, peer: IpAddr) -> Result<(), OutboundError> {
         let (may, words) = match self {
             Self::ThisBox => (
                 peer.is_loopback(),
@@ -212,7 +212,7 @@ impl Plain {
                 "plain http:// is only allowed to this box and the local network; use https://",
             ),
         };
-        may.then_some(()).ok_or(OutwardError::Address(words))
+        may.then_some(()).ok_or(OutboundError::Address(words))
     }
 }
 
@@ -230,7 +230,7 @@ pub fn is_local(address: IpAddr) -> bool {
 
 /// Connects to an address of a host that is public and not in this host's own networks. The name is looked up once:
 /// the connection goes to the addresses that were checked.
-async fn connect_publicly(host: &str, port: u16) -> Result<TcpStream, OutwardError> {
+async fn connect_publicly(host: &str, port: u16) -> Result<TcpStream, OutboundError> {
     let found = lookup_host((host, port)).await?;
     // Fails if the addresses of this host cannot be listed.
     let own = interface_addresses()?;
@@ -239,7 +239,7 @@ async fn connect_publicly(host: &str, port: u16) -> Result<TcpStream, OutwardErr
         .collect();
     if public.is_empty() {
         let words = "the address is not a public Internet address";
-        return Err(OutwardError::Address(words));
+        return Err(OutboundError::Address(words));
     }
     Ok(TcpStream::connect(public.as_slice()).await?)
 }
@@ -296,20 +296,20 @@ async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
     most: Option<usize>,
-) -> Result<Bytes, OutwardError> {
+) -> Result<Bytes, OutboundError> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // Both futures end with this one, however it ends.
     let answer = async {
         let response = sender.send_request(request).await?;
         if !response.status().is_success() {
-            return Err(OutwardError::Status(response.status()));
+            return Err(OutboundError::Status(response.status()));
         }
         let Some(most) = most else {
             return Ok(Bytes::new());
         };
         let body = Limited::new(response.into_body(), most).collect().await;
         body.map(http_body_util::Collected::to_bytes)
-            .map_err(|_| OutwardError::Body)
+            .map_err(|_| OutboundError::Body)
     };
     tokio::pin!(connection);
     tokio::pin!(answer);
@@ -318,7 +318,7 @@ async fn converse(
         // The response may have arrived completely before the connection broke.
         ended = &mut connection => match answer.await {
             Ok(body) => Ok(body),
-            Err(cause) => ended.map_err(OutwardError::from).and(Err(cause)),
+            Err(cause) => ended.map_err(OutboundError::from).and(Err(cause)),
         },
     }
 }
@@ -356,9 +356,9 @@ mod tests {
         }
         let public = "8.8.8.8".parse().unwrap();
         let lan = "192.168.1.1".parse().unwrap();
-        assert!(Plain::LocalNetwork.may_go_to(public).is_err());
-        assert!(Plain::LocalNetwork.may_go_to(lan).is_ok());
-        assert!(Plain::ThisBox.may_go_to(lan).is_err());
+        assert!(PlainHttpScope::LocalNetwork.may_go_to(public).is_err());
+        assert!(PlainHttpScope::LocalNetwork.may_go_to(lan).is_ok());
+        assert!(PlainHttpScope::ThisBox.may_go_to(lan).is_err());
     }
 
     #[test]
@@ -445,9 +445,9 @@ mod tests {
             "https://1.1.1.1:8443/x",
             "http://1.1.1.1/x",
         ] {
-            let asked = Outward {
+            let asked = OutboundRequest {
                 address,
-                plain: Plain::LocalNetwork,
+                plain: PlainHttpScope::LocalNetwork,
                 only_public: true,
                 method: Method::GET,
                 headers: Vec::new(),
@@ -464,7 +464,7 @@ mod tests {
         for host in ["127.0.0.1", "localhost", "10.0.0.1"] {
             let refused = connect_publicly(host, 443).await.unwrap_err();
             assert!(
-                matches!(refused, OutwardError::Address(_)),
+                matches!(refused, OutboundError::Address(_)),
                 "{host}: {refused}"
             );
         }

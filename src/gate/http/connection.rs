@@ -22,19 +22,19 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::admission::{Connected, Presence};
-use super::body::Body;
+use super::admission::{ConnectionState, OpenConnection};
+use super::body::ResponseBody;
 use super::first_head::read_first_head;
-use super::idle::{Counted, Open};
+use super::idle::{ActivityCounter, CountedBody};
 use super::listen::AcceptedConnection;
 use super::penalties::Offence;
-use super::sse_writer::Carried;
-use super::take_connection::{Handover, Line};
+use super::sse_writer::SseWriter;
+use super::take_connection::{ConnectionTakeover, TakeoverIo};
 use super::tls::Acceptors;
 use super::upload::Upload;
 
 /// Answers one request from one address.
-pub type Handler = dyn Fn(Request<Upload>, SocketAddr) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>
+pub type Handler = dyn Fn(Request<Upload>, SocketAddr) -> Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>
     + Send
     + Sync;
 
@@ -64,7 +64,7 @@ const MAX_HEADERS: usize = 64;
 
 /// Serves connections with the same settings.
 #[derive(Clone)]
-pub struct Server {
+pub struct HttpServer {
     /// `None` for plain HTTP on loopback.
     pub tls: Option<Acceptors>,
     /// The timeouts.
@@ -75,9 +75,9 @@ pub struct Server {
     pub stop: watch::Receiver<bool>,
 }
 
-impl Server {
+impl HttpServer {
     /// Serves one connection to its end, or until it must end for another one.
-    pub async fn serve(self, accepted: AcceptedConnection, connected: Connected) {
+    pub async fn serve(self, accepted: AcceptedConnection, connected: OpenConnection) {
         let address = accepted.peer;
         let presence = connected.presence().clone();
         tokio::select! {
@@ -128,7 +128,7 @@ impl Server {
                 return;
             };
             let (io, read) = handed.line;
-            let carried = Carried::new(io, handed.stream, read);
+            let carried = SseWriter::new(io, handed.stream, read);
             (stream, ahead) = match carried.send_all().await {
                 Ok(rest) => rest,
                 Err(cause) => return log_cut(&peer, &cause),
@@ -147,9 +147,9 @@ impl Server {
         peer: &Peer,
         asked: &Arc<Notify>,
     ) -> Option<Handed<T>> {
-        let (handler, open) = (self.handler.clone(), Open::new());
+        let (handler, open) = (self.handler.clone(), ActivityCounter::new());
         let (counted, client) = (open.clone(), peer.clone());
-        let handover = Arc::new(Handover::default());
+        let handover = Arc::new(ConnectionTakeover::default());
         let (hands_over, has_asked) = (handover.clone(), asked.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             has_asked.notify_one();
@@ -175,7 +175,7 @@ impl Server {
             .header_read_timeout(None)
             .max_headers(MAX_HEADERS)
             .max_buf_size(peer.head_bytes())
-            .serve_connection(Line::new(stream, ahead, &handover), service);
+            .serve_connection(TakeoverIo::new(stream, ahead, &handover), service);
         let left = tokio::select! {
             left = leave(&mut connection, &handover) => left,
             () = self.stopped(asked) => Left::Stopped,
@@ -211,7 +211,7 @@ impl Server {
     }
 
     async fn http2(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer) {
-        let (handler, open) = (self.handler.clone(), Open::new());
+        let (handler, open) = (self.handler.clone(), ActivityCounter::new());
         let (counted, client) = (open.clone(), peer.clone());
         let asked = Arc::new(Notify::new());
         let has_asked = asked.clone();
@@ -226,7 +226,7 @@ impl Server {
                 if head_alone {
                     // hyper omits the body over HTTP/1.1, but sends it here, and clients would treat the stream as
                     // malformed (RFC 9113, 8.1.1).
-                    *response.body_mut() = Body::empty();
+                    *response.body_mut() = ResponseBody::empty();
                 }
                 Ok::<_, Infallible>(response.map(|body| held.answered(body)))
             }
@@ -256,7 +256,7 @@ impl Server {
 #[derive(Clone)]
 struct Peer {
     address: SocketAddr,
-    presence: Presence,
+    presence: ConnectionState,
 }
 
 impl Peer {
@@ -283,7 +283,7 @@ impl Peer {
 struct Handed<T> {
     /// The connection, with bytes of the next request.
     line: (T, Bytes),
-    stream: Counted,
+    stream: CountedBody,
     /// Whether the connection ends with the stream.
     closes: bool,
 }
@@ -294,7 +294,7 @@ enum Left {
     Resting,
     Stopped,
     /// It sends only a stream from now on; the flag is true if the connection ends with the stream.
-    Stream(Counted, bool),
+    Stream(CountedBody, bool),
 }
 
 impl Left {
@@ -309,7 +309,7 @@ impl Left {
 
 async fn leave(
     connection: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
-    handover: &Handover,
+    handover: &ConnectionTakeover,
 ) -> Left {
     poll_fn(|cx| match Pin::new(&mut *connection).poll(cx) {
         Poll::Ready(ended) => Poll::Ready(Left::Ended(ended)),
@@ -411,7 +411,7 @@ mod tests {
     }
 
     /// Answers `/` with its path, and everything else with a stream that sends one event when it is notified.
-    fn server(may_speak: &Arc<Notify>) -> (Server, watch::Sender<bool>) {
+    fn server(may_speak: &Arc<Notify>) -> (HttpServer, watch::Sender<bool>) {
         let (stopper, stop) = watch::channel(false);
         let may_speak = may_speak.clone();
         let handler: Arc<Handler> = Arc::new(move |request, _| {
@@ -430,7 +430,7 @@ mod tests {
             handshake: Duration::from_secs(5),
             header: Duration::from_secs(5),
         };
-        let server = Server {
+        let server = HttpServer {
             tls: None,
             timeouts,
             handler,

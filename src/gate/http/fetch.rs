@@ -3,28 +3,28 @@
 use bytes::Bytes;
 use hyper::Method;
 
-use super::client::{Outward, OutwardError, Plain};
+use super::client::{OutboundError, OutboundRequest, PlainHttpScope};
 
 /// Fetches a document of at most `most` bytes. HTTPS uses the host's trusted authorities; plain HTTP is allowed
 /// only to this host. Redirects are not followed.
-pub async fn fetch(address: &str, most: usize) -> Result<Bytes, OutwardError> {
+pub async fn fetch(address: &str, most: usize) -> Result<Bytes, OutboundError> {
     let answered = asking(address, most).ask().await?;
     Ok(answered.body)
 }
 
 /// Fetches a document that an untrusted party named: only from the public Internet.
-pub async fn fetch_public(address: &str, most: usize) -> Result<Bytes, OutwardError> {
-    let asking = Outward {
+pub async fn fetch_public(address: &str, most: usize) -> Result<Bytes, OutboundError> {
+    let asking = OutboundRequest {
         only_public: true,
         ..asking(address, most)
     };
     Ok(asking.ask().await?.body)
 }
 
-fn asking(address: &str, most: usize) -> Outward<'_> {
-    Outward {
+fn asking(address: &str, most: usize) -> OutboundRequest<'_> {
+    OutboundRequest {
         address,
-        plain: Plain::ThisBox,
+        plain: PlainHttpScope::ThisBox,
         only_public: false,
         method: Method::GET,
         headers: Vec::new(),
@@ -41,8 +41,8 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
-    use super::super::subject::Subjects;
-    use super::super::tls::{Tls, TlsSource};
+    use super::super::subject::CertificateSubjects;
+    use super::super::tls::{TlsServer, TlsSource};
     use super::*;
     use gatewren_base::sys::Scratch;
 
@@ -112,7 +112,7 @@ mod tests {
         ] {
             let error = fetch(address, 9).await.unwrap_err();
             assert!(
-                matches!(error, OutwardError::Address(_)),
+                matches!(error, OutboundError::Address(_)),
                 "{address}: {error}"
             );
         }
@@ -121,15 +121,15 @@ mod tests {
     #[tokio::test]
     async fn https_is_as_good_as_who_signs_for_it() {
         let made = |scratch: &Scratch| {
-            let subjects = Subjects::default();
+            let subjects = CertificateSubjects::default();
             let directory = scratch.join("tls");
-            Tls::load(TlsSource::Own {
+            TlsServer::load(TlsSource::Own {
                 directory,
                 subjects,
             })
             .unwrap()
         };
-        let roots = |tls: &Tls| {
+        let roots = |tls: &TlsServer| {
             let pem = std::fs::read(tls.ca().unwrap()).unwrap();
             let mut roots = RootCertStore::empty();
             roots
@@ -169,7 +169,7 @@ mod tests {
         for trusted in [roots(&other), RootCertStore::empty()] {
             let refused = asking(&at("localhost"), 3).ask_trusting(|| trusted).await;
             assert!(
-                matches!(refused, Err(OutwardError::Connection(_))),
+                matches!(refused, Err(OutboundError::Connection(_))),
                 "{refused:?}"
             );
         }

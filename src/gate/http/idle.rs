@@ -10,7 +10,7 @@ use std::time::Duration;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, sleep};
 
-use super::body::{Body, Piece};
+use super::body::{BodyChunk, ResponseBody};
 
 /// How soon a complete response must be received, or the next one begun. HTTP/2 has a window for each response (RFC
 /// 9113, 5.2), and a client that never opens it would keep its connection forever.
@@ -19,7 +19,7 @@ const TAKEN_WITHIN: Duration = Duration::from_mins(2);
 /// Counts the requests and responses in progress on one connection. The timer is re-read when a wait ends, so that
 /// no request has to set one.
 #[derive(Clone)]
-pub(super) struct Open(Arc<Counts>);
+pub(super) struct ActivityCounter(Arc<Counts>);
 
 struct Counts {
     /// Requests that are being answered, and event streams.
@@ -31,7 +31,7 @@ struct Counts {
     ended_ms: AtomicU64,
 }
 
-impl Open {
+impl ActivityCounter {
     /// Creates a counter with nothing in progress.
     pub(super) fn new() -> Self {
         Self(Arc::new(Counts {
@@ -43,9 +43,9 @@ impl Open {
     }
 
     /// Counts a request that is being answered.
-    pub(super) fn request(&self) -> Held {
+    pub(super) fn request(&self) -> ActivityGuard {
         self.0.running.fetch_add(1, Relaxed);
-        Held {
+        ActivityGuard {
             open: self.clone(),
             sends: false,
         }
@@ -82,24 +82,24 @@ impl Open {
 }
 
 /// Something in progress; it counts until it is dropped.
-pub(super) struct Held {
-    open: Open,
+pub(super) struct ActivityGuard {
+    open: ActivityCounter,
     sends: bool,
 }
 
-impl Held {
+impl ActivityGuard {
     /// Counts the response: an event stream keeps running, a complete body only has to be received.
-    pub(super) fn answered(mut self, body: Body) -> Counted {
-        if let Body::Whole(_) | Body::Parts(_) = body {
+    pub(super) fn answered(mut self, body: ResponseBody) -> CountedBody {
+        if let ResponseBody::Whole(_) | ResponseBody::Parts(_) = body {
             self.sends = true;
             self.open.0.sending.fetch_add(1, Relaxed);
             self.open.ended(&self.open.0.running);
         }
-        Counted { body, _held: self }
+        CountedBody { body, _held: self }
     }
 }
 
-impl Drop for Held {
+impl Drop for ActivityGuard {
     fn drop(&mut self) {
         let counts = &self.open.0;
         self.open.ended(if self.sends {
@@ -111,19 +111,19 @@ impl Drop for Held {
 }
 
 /// A body that counts as in progress until it is dropped.
-pub(super) struct Counted {
-    body: Body,
-    _held: Held,
+pub(super) struct CountedBody {
+    body: ResponseBody,
+    _held: ActivityGuard,
 }
 
-impl hyper::body::Body for Counted {
-    type Data = Piece;
+impl hyper::body::Body for CountedBody {
+    type Data = BodyChunk;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<BodyChunk>, Infallible>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 
@@ -145,7 +145,7 @@ mod tests {
     const REST: Duration = Duration::from_secs(10);
 
     /// The number of seconds until the connection counts as idle, on a clock that only the test advances.
-    async fn rested_after(open: &Open) -> u64 {
+    async fn rested_after(open: &ActivityCounter) -> u64 {
         let begun = Instant::now();
         let bound = timeout(Duration::from_hours(1), open.rests(|| REST)).await;
         bound.map_or(u64::MAX, |()| begun.elapsed().as_secs())
@@ -153,11 +153,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_rests_when_nothing_is_under_way() {
-        let open = Open::new();
+        let open = ActivityCounter::new();
         assert_eq!(rested_after(&open).await, 10);
         let running = open.request();
         assert_eq!(rested_after(&open).await, u64::MAX, "a request is answered");
-        let sending = running.answered(Body::whole("answer"));
+        let sending = running.answered(ResponseBody::whole("answer"));
         assert_eq!(rested_after(&open).await, 120, "nobody takes the answer");
         drop(sending);
         assert_eq!(rested_after(&open).await, 10);
@@ -170,7 +170,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_of_events_is_under_way_until_it_ends() {
-        let open = Open::new();
+        let open = ActivityCounter::new();
         let events = crate::http::events(|_| std::future::pending());
         let stream = open.request().answered(events.into_body());
         assert_eq!(rested_after(&open).await, u64::MAX);

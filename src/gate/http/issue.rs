@@ -10,7 +10,7 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-use super::subject::Subject;
+use super::subject::CertificateSubject;
 
 /// The validity of the authority; clients must install a new one by hand.
 const AUTHORITY_HOLDS: Duration = Duration::days(3650);
@@ -42,21 +42,24 @@ const HOME_NETWORKS: [(IpAddr, u8); 9] = [
 ];
 
 /// A certificate and its key, both in PEM.
-pub(super) struct Made {
+pub(super) struct IssuedCertificate {
     pub cert: String,
     pub key: String,
 }
 
 /// Creates an authority that can sign for `own` names with their subdomains, and for addresses of home networks. A
 /// client that trusts it trusts no certificate of a public site or of another machine at home through it.
-pub(super) fn authority(own: &[Subject], now: OffsetDateTime) -> Result<Made, Error> {
+pub(super) fn authority(
+    own: &[CertificateSubject],
+    now: OffsetDateTime,
+) -> Result<IssuedCertificate, Error> {
     let key = KeyPair::generate()?;
     let networks = HOME_NETWORKS.map(|(net, bits)| network(net, bits));
     let names = own_names(own).into_iter().map(GeneralSubtree::DnsName);
     let addresses = own.iter().filter_map(|subject| match subject {
-        Subject::Name(_) => None,
-        Subject::Address(IpAddr::V4(address)) => Some(network((*address).into(), 32)),
-        Subject::Address(IpAddr::V6(address)) => Some(network((*address).into(), 128)),
+        CertificateSubject::Name(_) => None,
+        CertificateSubject::Address(IpAddr::V4(address)) => Some(network((*address).into(), 32)),
+        CertificateSubject::Address(IpAddr::V6(address)) => Some(network((*address).into(), 128)),
     });
     let mut params = valid_for(AUTHORITY_HOLDS, now);
     params.name_constraints = Some(NameConstraints {
@@ -68,14 +71,14 @@ pub(super) fn authority(own: &[Subject], now: OffsetDateTime) -> Result<Made, Er
     name(&mut params, "gatewren authority", own.first());
     let cert = params.self_signed(&key)?.pem();
     let key = key.serialize_pem();
-    Ok(Made { cert, key })
+    Ok(IssuedCertificate { cert, key })
 }
 
 /// Returns the names in `own`, also in every zone of home networks, and `localhost`, without duplicates.
-fn own_names(own: &[Subject]) -> BTreeSet<String> {
+fn own_names(own: &[CertificateSubject]) -> BTreeSet<String> {
     let mut names = BTreeSet::from(["localhost".to_owned()]);
     for subject in own {
-        let Subject::Name(name) = subject else {
+        let CertificateSubject::Name(name) = subject else {
             continue;
         };
         names.insert(name.clone());
@@ -92,20 +95,20 @@ fn own_names(own: &[Subject]) -> BTreeSet<String> {
 
 /// Issues a new certificate for the server, with a new key.
 pub(super) fn server(
-    authority: &Made,
-    subjects: &[Subject],
+    authority: &IssuedCertificate,
+    subjects: &[CertificateSubject],
     now: OffsetDateTime,
-) -> Result<Made, Error> {
+) -> Result<IssuedCertificate, Error> {
     let key = KeyPair::generate()?;
     let cert = signed(authority, subjects, &key, now)?.pem();
     let key = key.serialize_pem();
-    Ok(Made { cert, key })
+    Ok(IssuedCertificate { cert, key })
 }
 
 /// Issues a certificate for some of the server's subjects, with its existing key.
 pub(super) fn part(
-    authority: &Made,
-    subjects: &[Subject],
+    authority: &IssuedCertificate,
+    subjects: &[CertificateSubject],
     key: &str,
     now: OffsetDateTime,
 ) -> Result<Certificate, Error> {
@@ -113,8 +116,8 @@ pub(super) fn part(
 }
 
 fn signed(
-    authority: &Made,
-    subjects: &[Subject],
+    authority: &IssuedCertificate,
+    subjects: &[CertificateSubject],
     key: &KeyPair,
     now: OffsetDateTime,
 ) -> Result<Certificate, Error> {
@@ -137,7 +140,7 @@ fn valid_for(time: Duration, now: OffsetDateTime) -> CertificateParams {
     params
 }
 
-fn name(params: &mut CertificateParams, role: &str, of: Option<&Subject>) {
+fn name(params: &mut CertificateParams, role: &str, of: Option<&CertificateSubject>) {
     let mut text = of.map_or_else(|| role.to_owned(), |subject| format!("{role}, {subject}"));
     // A subject is ASCII, so every index is a character boundary.
     text.truncate(MAX_COMMON_NAME);
@@ -149,9 +152,9 @@ fn network(net: IpAddr, bits: u8) -> GeneralSubtree {
     GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(net, bits))
 }
 
-fn san(subject: &Subject) -> Result<SanType, Error> {
+fn san(subject: &CertificateSubject) -> Result<SanType, Error> {
     Ok(match subject {
-        Subject::Name(name) => SanType::DnsName(name.as_str().try_into()?),
-        Subject::Address(address) => SanType::IpAddress(*address),
+        CertificateSubject::Name(name) => SanType::DnsName(name.as_str().try_into()?),
+        CertificateSubject::Address(address) => SanType::IpAddress(*address),
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 
-use gatewren_base::sys::{HandedOver, accepts_over_ip, end_when_stalled};
+use gatewren_base::sys::{InheritedSocket, accepts_over_ip, end_when_stalled};
 
 /// How long to wait when the host is out of file descriptors or memory, instead of busy looping.
 const BACK_OFF: Duration = Duration::from_millis(100);
@@ -77,8 +77,8 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
 ///
 /// # Errors
 /// When it is a socket of another kind.
-pub fn inherit(handed_over: HandedOver) -> Result<TcpListener, ListenError> {
-    let HandedOver { name, socket } = handed_over;
+pub fn inherit(handed_over: InheritedSocket) -> Result<TcpListener, ListenError> {
+    let InheritedSocket { name, socket } = handed_over;
     if !accepts_over_ip(&socket) {
         return Err(ListenError::Unfit(name));
     }

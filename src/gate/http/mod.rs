@@ -30,20 +30,22 @@ mod tls_error;
 mod upload;
 mod wire;
 
-pub use admission::{Connected, ConnectionLimits, ConnectionSource, Connections, Presence};
-pub use body::Body;
-pub use cert_facts::Facts;
-pub use client::{Outward, OutwardError, Plain, is_local};
-pub use connection::{Server, Timeouts};
+pub use admission::{
+    ConnectionLimits, ConnectionSource, ConnectionState, Connections, OpenConnection,
+};
+pub use body::ResponseBody;
+pub use cert_facts::CertificateFacts;
+pub use client::{OutboundError, OutboundRequest, PlainHttpScope, is_local};
+pub use connection::{HttpServer, Timeouts};
 pub use fetch::{fetch, fetch_public};
 pub use listen::{AcceptedConnection, ListenError, accept, bind, inherit};
-pub use own_cert::Given;
-pub use pin::{Pin, PinStart};
+pub use own_cert::OwnCertificate;
+pub use pin::{Pin, PinPrefix};
 pub use probe_cert::shown_at;
 pub use reply::{empty, events, json, json_in_parts, text};
-pub use server_trust::Known;
-pub use sse::{Closed, EventSender};
-pub use subject::{InvalidSubject, Subject, Subjects};
-pub use tls::{Tls, TlsSource};
+pub use server_trust::ServerVerification;
+pub use sse::{EventSender, StreamClosed};
+pub use subject::{CertificateSubject, CertificateSubjects, InvalidCertificateSubject};
+pub use tls::{TlsServer, TlsSource};
 pub use upload::Upload;
-pub use wire::{Remote, Wire, WireError};
+pub use wire::{RemoteConnection, RemoteConnectionError, RemoteServer};

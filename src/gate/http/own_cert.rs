@@ -7,20 +7,20 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use super::cert_facts::Facts;
+use super::cert_facts::CertificateFacts;
 use super::pem::section;
 use super::tls::{not_pem, read};
 use super::tls_error::TlsError;
 
 /// A chain and the key that belongs to its first certificate.
-pub struct Given {
+pub struct OwnCertificate {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     /// The facts of its first certificate.
-    pub facts: Facts,
+    pub facts: CertificateFacts,
 }
 
-impl Given {
+impl OwnCertificate {
     /// Reads the two files, which may be one; fails if either is invalid or they do not belong together.
     pub fn read(cert: &Path, key: &Path) -> Result<Self, TlsError> {
         let (chain, secret) = (read("certificate", cert)?, read("key", key)?);
@@ -34,7 +34,7 @@ impl Given {
     ) -> Result<Self, TlsError> {
         let certificates = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
         let chain = certificates.map_err(|_| not_pem("certificate", cert))?;
-        let facts = chain.first().and_then(|leaf| Facts::of(leaf));
+        let facts = chain.first().and_then(|leaf| CertificateFacts::of(leaf));
         let facts = facts.ok_or_else(|| not_pem("certificate", cert))?;
         let secret = PrivateKeyDer::from_pem_slice(secret).map_err(|_| not_pem("key", key))?;
         let signing = any_supported_type(&secret).map_err(|_| TlsError::UnsupportedKey {

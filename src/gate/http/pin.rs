@@ -15,12 +15,12 @@ pub struct Pin([u8; 32]);
 
 /// A pin or the beginning of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PinStart {
+pub struct PinPrefix {
     bytes: [u8; 32],
     known: usize,
 }
 
-impl PinStart {
+impl PinPrefix {
     /// The minimum length in bytes: finding a key with the same beginning of the pin takes 2^80 tries.
     pub const SHORT: usize = 10;
 
@@ -38,7 +38,7 @@ impl PinStart {
     }
 }
 
-impl From<Pin> for PinStart {
+impl From<Pin> for PinPrefix {
     fn from(pin: Pin) -> Self {
         Self {
             bytes: pin.0,
@@ -125,16 +125,16 @@ mod tests {
     fn the_beginning_of_a_pin_is_not_too_short() {
         let pin = Pin([7; 32]);
         for length in [10, 20, 32] {
-            assert!(PinStart::of(&pin.0[..length]).unwrap().begins(&pin));
+            assert!(PinPrefix::of(&pin.0[..length]).unwrap().begins(&pin));
         }
-        assert!(PinStart::from(pin).begins(&pin));
+        assert!(PinPrefix::from(pin).begins(&pin));
         let mut other = pin;
         other.0[9] = 8;
-        assert!(!PinStart::of(&pin.0[..10]).unwrap().begins(&other));
+        assert!(!PinPrefix::of(&pin.0[..10]).unwrap().begins(&other));
         other = pin;
         other.0[31] = 8;
-        assert!(!PinStart::from(pin).begins(&other));
-        assert_eq!(PinStart::of(&[7; 9]), None);
-        assert_eq!(PinStart::of(&[7; 33]), None);
+        assert!(!PinPrefix::from(pin).begins(&other));
+        assert_eq!(PinPrefix::of(&[7; 9]), None);
+        assert_eq!(PinPrefix::of(&[7; 33]), None);
     }
 }

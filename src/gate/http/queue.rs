@@ -12,10 +12,10 @@ const QUEUED: usize = 8;
 
 /// The sending end.
 #[derive(Clone)]
-pub(super) struct Sender(Arc<Mutex<Queue>>);
+pub(super) struct EventQueueSender(Arc<Mutex<Queue>>);
 
 /// The receiving end.
-pub(super) struct Receiver(Arc<Mutex<Queue>>);
+pub(super) struct EventQueueReceiver(Arc<Mutex<Queue>>);
 
 #[derive(Default)]
 struct Queue {
@@ -28,12 +28,12 @@ struct Queue {
 }
 
 /// Creates a queue.
-pub(super) fn queue() -> (Sender, Receiver) {
+pub(super) fn queue() -> (EventQueueSender, EventQueueReceiver) {
     let queue = Arc::<Mutex<Queue>>::default();
-    (Sender(queue.clone()), Receiver(queue))
+    (EventQueueSender(queue.clone()), EventQueueReceiver(queue))
 }
 
-impl Sender {
+impl EventQueueSender {
     /// Sends an event when there is room; returns false if the receiver is gone.
     pub(super) async fn send(&self, event: Bytes) -> bool {
         let mut event = Some(event);
@@ -62,7 +62,7 @@ impl Sender {
     }
 }
 
-impl Receiver {
+impl EventQueueReceiver {
     /// Returns the next event, if there is one.
     pub(super) fn take(&mut self) -> Option<Bytes> {
         self.next(None)
@@ -89,7 +89,7 @@ impl Receiver {
     }
 }
 
-impl Drop for Receiver {
+impl Drop for EventQueueReceiver {
     fn drop(&mut self) {
         let mut queue = lock(&self.0);
         queue.is_closed = true;

@@ -5,8 +5,8 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 
 use super::{
-    body::Body,
-    sse::{EventSender, Events},
+    body::ResponseBody,
+    sse::{EventSender, EventStream},
 };
 
 /// Header capacity for the requests that MCP clients send: hyper reads a connection's next head into the memory of
@@ -14,16 +14,16 @@ use super::{
 const NEXT_HEAD: usize = 12;
 
 /// Returns a JSON response with a status.
-pub fn json(status: StatusCode, bytes: Vec<u8>) -> Response<Body> {
-    of_json(status, Body::whole(bytes))
+pub fn json(status: StatusCode, bytes: Vec<u8>) -> Response<ResponseBody> {
+    of_json(status, ResponseBody::whole(bytes))
 }
 
 /// Returns a JSON response in parts that can be shared, for long bodies.
-pub fn json_in_parts(status: StatusCode, parts: Vec<Bytes>) -> Response<Body> {
-    of_json(status, Body::Parts(parts.into_iter()))
+pub fn json_in_parts(status: StatusCode, parts: Vec<Bytes>) -> Response<ResponseBody> {
+    of_json(status, ResponseBody::Parts(parts.into_iter()))
 }
 
-fn of_json(status: StatusCode, body: Body) -> Response<Body> {
+fn of_json(status: StatusCode, body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = HeaderMap::with_capacity(NEXT_HEAD);
@@ -34,8 +34,8 @@ fn of_json(status: StatusCode, body: Body) -> Response<Body> {
 }
 
 /// Returns plain text.
-pub fn text(text: String) -> Response<Body> {
-    let mut response = Response::new(Body::whole(text));
+pub fn text(text: String) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(text));
     response.headers_mut().insert(
         CONTENT_TYPE,
         HeaderValue::from_static("text/plain; charset=utf-8"),
@@ -44,18 +44,20 @@ pub fn text(text: String) -> Response<Body> {
 }
 
 /// Returns only a status.
-pub fn empty(status: StatusCode) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
+pub fn empty(status: StatusCode) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
     *response.status_mut() = status;
     response
 }
 
 /// Returns a stream of events; `make` runs while the client reads it.
-pub fn events<F>(make: impl FnOnce(EventSender) -> F) -> Response<Body>
+pub fn events<F>(make: impl FnOnce(EventSender) -> F) -> Response<ResponseBody>
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let mut response = Response::new(Body::Events(Box::new(Events::from_maker(make))));
+    let mut response = Response::new(ResponseBody::Events(Box::new(EventStream::from_maker(
+        make,
+    ))));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

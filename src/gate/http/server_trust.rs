@@ -14,7 +14,7 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-use super::pin::{Pin, PinStart};
+use super::pin::{Pin, PinPrefix};
 use gatewren_base::sys::files;
 
 /// The maximum number of certificates of a chain that are searched for the pin.
@@ -25,15 +25,15 @@ const MAX_AUTHORITY: usize = 64 << 10;
 
 /// How a server is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum ServerVerification {
     /// The pin of its key, or of the key of the authority that signed its certificate, begins with this. Its name
     /// is not checked: the server is identified by the key, whatever name it is reached by.
-    ByPin(PinStart),
+    ByPin(PinPrefix),
     /// An authority that the host trusts has signed for its name.
     ByMachine,
 }
 
-impl Known {
+impl ServerVerification {
     /// Returns the TLS configuration.
     pub(super) fn config(self) -> io::Result<Arc<ClientConfig>> {
         match self {
@@ -85,7 +85,7 @@ pub(super) fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
 
 /// Verifies a server by its pin.
 #[derive(Debug)]
-struct ByPin(PinStart, Arc<CryptoProvider>);
+struct ByPin(PinPrefix, Arc<CryptoProvider>);
 
 impl ByPin {
     fn is_pinned(&self, certificate: &CertificateDer<'_>) -> bool {
@@ -157,8 +157,8 @@ impl ServerCertVerifier for ByPin {
 
 #[cfg(test)]
 mod tests {
-    use super::super::issue::{self, Made};
-    use super::super::subject::Subject;
+    use super::super::issue::{self, IssuedCertificate};
+    use super::super::subject::CertificateSubject;
     use super::*;
     use time::{Duration, OffsetDateTime};
 
@@ -166,8 +166,12 @@ mod tests {
         CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
     }
 
-    fn leaf(authority: &Made, name: &str, now: OffsetDateTime) -> CertificateDer<'static> {
-        let subjects: [Subject; 1] = [name.parse().unwrap()];
+    fn leaf(
+        authority: &IssuedCertificate,
+        name: &str,
+        now: OffsetDateTime,
+    ) -> CertificateDer<'static> {
+        let subjects: [CertificateSubject; 1] = [name.parse().unwrap()];
         der(&issue::server(authority, &subjects, now).unwrap().cert)
     }
 
@@ -176,7 +180,7 @@ mod tests {
         leaf: &CertificateDer<'_>,
         others: &[CertificateDer<'_>],
     ) -> bool {
-        let start = PinStart::from(Pin::of(pinned).unwrap());
+        let start = PinPrefix::from(Pin::of(pinned).unwrap());
         let verifier = ByPin(start, Arc::new(ring::default_provider()));
         let name = ServerName::try_from("another.name").unwrap();
         let now = UnixTime::now();

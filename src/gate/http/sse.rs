@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use tokio::time::{Instant, Sleep};
 
-use super::queue::{Receiver, Sender, queue};
+use super::queue::{EventQueueReceiver, EventQueueSender, queue};
 
 /// A comment is sent after this much silence: clients and proxies close silent streams, some after a minute.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -19,21 +19,21 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const BEAT: Duration = Duration::from_secs(1);
 
 /// A stream of events with its producer. Produced events are sent before the producer continues.
-pub struct Events {
+pub struct EventStream {
     maker: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    queue: Receiver,
+    queue: EventQueueReceiver,
     quiet: Pin<Box<Sleep>>,
 }
 
 /// The sender that a producer gets.
 #[derive(Clone)]
-pub struct EventSender(Sender);
+pub struct EventSender(EventQueueSender);
 
 /// The receiver is gone.
 #[derive(Debug)]
-pub struct Closed;
+pub struct StreamClosed;
 
-impl Events {
+impl EventStream {
     /// Creates a stream that runs this producer while the client reads.
     pub fn from_maker<F>(make: impl FnOnce(EventSender) -> F) -> Self
     where
@@ -86,12 +86,12 @@ fn beat() -> Instant {
 }
 
 impl EventSender {
-    async fn send(&self, event: Bytes) -> Result<(), Closed> {
-        self.0.send(event).await.then_some(()).ok_or(Closed)
+    async fn send(&self, event: Bytes) -> Result<(), StreamClosed> {
+        self.0.send(event).await.then_some(()).ok_or(StreamClosed)
     }
 
     /// Sends one message, with an event id on resumable streams.
-    pub async fn message(&self, id: Option<&str>, data: &[u8]) -> Result<(), Closed> {
+    pub async fn message(&self, id: Option<&str>, data: &[u8]) -> Result<(), StreamClosed> {
         let mut event = BytesMut::with_capacity(data.len() + 64);
         if let Some(id) = id {
             event.put_slice(b"id: ");
@@ -106,20 +106,20 @@ impl EventSender {
     }
 
     /// Sends an event of another kind; `data` has no newline.
-    pub async fn named(&self, kind: &str, data: &str) -> Result<(), Closed> {
+    pub async fn named(&self, kind: &str, data: &str) -> Result<(), StreamClosed> {
         let event = format!("event: {kind}\ndata: {data}\n\n");
         self.send(Bytes::from(event)).await
     }
 
     /// Sends the event that prepares a stream for resumption: an id, the retry delay, and empty data (2025-11-25).
-    pub async fn prime(&self, id: &str, retry: Duration) -> Result<(), Closed> {
+    pub async fn prime(&self, id: &str, retry: Duration) -> Result<(), StreamClosed> {
         let ms = retry.as_millis();
         self.send(Bytes::from(format!("id: {id}\nretry: {ms}\ndata: \n\n")))
             .await
     }
 
     /// Sends a comment, which opens the stream without an event.
-    pub async fn comment(&self, text: &str) -> Result<(), Closed> {
+    pub async fn comment(&self, text: &str) -> Result<(), StreamClosed> {
         self.send(Bytes::from(format!(": {text}\n\n"))).await
     }
 }
@@ -128,13 +128,13 @@ impl EventSender {
 mod tests {
     use super::*;
 
-    async fn next(events: &mut Events) -> Option<Bytes> {
+    async fn next(events: &mut EventStream) -> Option<Bytes> {
         std::future::poll_fn(|cx| events.poll(cx)).await
     }
 
     #[tokio::test]
     async fn what_the_maker_queued_last_still_arrives() {
-        let mut events = Events::from_maker(|sender| async move {
+        let mut events = EventStream::from_maker(|sender| async move {
             sender.prime("1", Duration::from_secs(1)).await.unwrap();
             sender.message(Some("2"), b"{}").await.unwrap();
         });
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn s6_a_quiet_stream_carries_a_comment_every_15_seconds() {
-        let mut events = Events::from_maker(|_sender| std::future::pending());
+        let mut events = EventStream::from_maker(|_sender| std::future::pending());
         let mut began = Instant::now();
         for _ in 0..2 {
             assert_eq!(next(&mut events).await.unwrap(), ": keep-alive\n\n");

@@ -9,7 +9,7 @@ use bytes::{Buf as _, Bytes};
 use hyper::body::Body as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::idle::Counted;
+use super::idle::CountedBody;
 
 /// The maximum number of bytes read ahead from a client that sends its next request before the stream has ended;
 /// the rest stays in the kernel's buffer.
@@ -20,19 +20,19 @@ const LAST: &[u8] = b"0\r\n\r\n";
 
 /// A stream that is being sent on a connection. One event at a time: the next one is produced when the socket has
 /// accepted this one.
-pub(super) struct Carried<T> {
+pub(super) struct SseWriter<T> {
     io: T,
     /// `None` after its end.
-    stream: Option<Counted>,
+    stream: Option<CountedBody>,
     chunk: Vec<u8>,
     sent: usize,
     is_flushed: bool,
     ahead: Bytes,
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Carried<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> SseWriter<T> {
     /// Creates the sender of this stream; `ahead` was already read from the connection.
-    pub(super) fn new(io: T, stream: Counted, ahead: Bytes) -> Self {
+    pub(super) fn new(io: T, stream: CountedBody, ahead: Bytes) -> Self {
         Self {
             io,
             stream: Some(stream),
@@ -123,17 +123,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Carried<T> {
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
-    use super::super::body::Body;
-    use super::super::idle::Open;
+    use super::super::body::ResponseBody;
+    use super::super::idle::ActivityCounter;
     use super::super::sse::EventSender;
     use super::*;
 
-    fn stream<F>(make: impl FnOnce(EventSender) -> F) -> Counted
+    fn stream<F>(make: impl FnOnce(EventSender) -> F) -> CountedBody
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let body: Body = crate::http::events(make).into_body();
-        Open::new().request().answered(body)
+        let body: ResponseBody = crate::http::events(make).into_body();
+        ActivityCounter::new().request().answered(body)
     }
 
     #[tokio::test]
@@ -145,7 +145,7 @@ mod tests {
             }
         });
         theirs.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
-        let carried = tokio::spawn(Carried::new(ours, made, Bytes::new()).send_all());
+        let carried = tokio::spawn(SseWriter::new(ours, made, Bytes::new()).send_all());
         let one = "19\r\nevent: message\ndata: {}\n\n\r\n";
         let mut read = vec![0; 3 * one.len() + LAST.len()];
         theirs.read_exact(&mut read).await.unwrap();
@@ -162,7 +162,7 @@ mod tests {
             let _held = held;
             std::future::pending::<()>().await;
         });
-        let carried = tokio::spawn(Carried::new(ours, made, Bytes::new()).send_all());
+        let carried = tokio::spawn(SseWriter::new(ours, made, Bytes::new()).send_all());
         drop(theirs);
         assert!(carried.await.unwrap().is_err());
         assert_eq!(dropped.recv().await, None);

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// A host name in lower case, or an address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
+pub enum CertificateSubject {
     /// A host name without a trailing dot.
     Name(String),
     /// An address.
@@ -15,26 +15,26 @@ pub enum Subject {
 
 /// The subjects that a certificate should cover.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Subjects {
+pub struct CertificateSubjects {
     /// Subjects from the settings: failing to cover one is an error.
-    pub asked: Vec<Subject>,
+    pub asked: Vec<CertificateSubject>,
     /// Subjects detected on the host: one that cannot be covered is skipped and logged.
-    pub found: Vec<Subject>,
+    pub found: Vec<CertificateSubject>,
 }
 
 /// A text that is neither a host name nor an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidSubject(String);
+pub struct InvalidCertificateSubject(String);
 
-impl fmt::Display for InvalidSubject {
+impl fmt::Display for InvalidCertificateSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} is neither a host name nor an address", self.0)
     }
 }
 
-impl std::error::Error for InvalidSubject {}
+impl std::error::Error for InvalidCertificateSubject {}
 
-impl Subject {
+impl CertificateSubject {
     /// The subjects that every certificate of gatewren covers.
     pub fn always() -> [Self; 3] {
         [
@@ -45,10 +45,10 @@ impl Subject {
     }
 }
 
-impl FromStr for Subject {
-    type Err = InvalidSubject;
+impl FromStr for CertificateSubject {
+    type Err = InvalidCertificateSubject;
 
-    fn from_str(text: &str) -> Result<Self, InvalidSubject> {
+    fn from_str(text: &str) -> Result<Self, InvalidCertificateSubject> {
         if let Ok(address) = text.parse() {
             return Ok(Self::Address(address));
         }
@@ -60,12 +60,12 @@ impl FromStr for Subject {
         if name.len() <= 253 && name.split('.').all(label) {
             Ok(Self::Name(name.to_ascii_lowercase()))
         } else {
-            Err(InvalidSubject(text.to_owned()))
+            Err(InvalidCertificateSubject(text.to_owned()))
         }
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for CertificateSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => name.fmt(f),
@@ -80,13 +80,16 @@ mod tests {
 
     #[test]
     fn names_and_addresses_are_told_apart() {
-        assert_eq!("Box.LAN.".parse(), Ok(Subject::Name("box.lan".to_owned())));
+        assert_eq!(
+            "Box.LAN.".parse(),
+            Ok(CertificateSubject::Name("box.lan".to_owned()))
+        );
         assert_eq!(
             "::1".parse(),
-            Ok(Subject::Address(Ipv6Addr::LOCALHOST.into()))
+            Ok(CertificateSubject::Address(Ipv6Addr::LOCALHOST.into()))
         );
         for bad in ["", ".", "a b", "box:8443", "[::1]", "ä", &"x".repeat(64)] {
-            assert!(bad.parse::<Subject>().is_err(), "{bad:?}");
+            assert!(bad.parse::<CertificateSubject>().is_err(), "{bad:?}");
         }
     }
 }

@@ -15,13 +15,13 @@ use hyper::{Method, Request, Version};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::body::{Body, Piece};
-use super::idle::{Counted, Held};
+use super::body::{BodyChunk, ResponseBody};
+use super::idle::{ActivityGuard, CountedBody};
 
 /// The state of a takeover on one HTTP/1.1 connection. The request, the response and the socket each record their
 /// progress here.
 #[derive(Default)]
-pub(super) struct Handover(Mutex<Stage>);
+pub(super) struct ConnectionTakeover(Mutex<Stage>);
 
 #[derive(Default)]
 struct Stage {
@@ -30,7 +30,7 @@ struct Stage {
     /// The client asked to close the connection after the response.
     closes: bool,
     /// The stream to send after the head.
-    stream: Option<Counted>,
+    stream: Option<CountedBody>,
 }
 
 /// Whether the connection can be taken away from hyper.
@@ -55,7 +55,7 @@ enum Head {
     Sent,
 }
 
-impl Handover {
+impl ConnectionTakeover {
     /// Records a new request.
     pub(super) fn begin(&self, request: &Request<Incoming>) {
         let headers = request.headers();
@@ -83,20 +83,24 @@ impl Handover {
     }
 
     /// Prepares the response: a stream is held back for the takeover, and hyper gets only the head.
-    pub(super) fn answer(self: &Arc<Self>, held: Held, body: Body) -> Sent {
-        let is_stream = matches!(body, Body::Events(_));
+    pub(super) fn answer(
+        self: &Arc<Self>,
+        held: ActivityGuard,
+        body: ResponseBody,
+    ) -> TakeoverBody {
+        let is_stream = matches!(body, ResponseBody::Events(_));
         let answer = held.answered(body);
         let mut stage = self.lock();
         if !is_stream || stage.way != Way::Free {
-            return Sent::Here(answer);
+            return TakeoverBody::Here(answer);
         }
         stage.stream = Some(answer);
         drop(stage);
-        Sent::Apart(self.clone())
+        TakeoverBody::Apart(self.clone())
     }
 
     /// Returns the stream once hyper has nothing left to send, and whether the connection ends with it.
-    pub(super) fn take(&self) -> Option<(Counted, bool)> {
+    pub(super) fn take(&self) -> Option<(CountedBody, bool)> {
         let mut stage = self.lock();
         if stage.head != Head::Sent {
             return None;
@@ -137,21 +141,21 @@ fn closes(headers: &HeaderMap) -> bool {
 }
 
 /// The body of a response, as hyper sees it.
-pub(super) enum Sent {
+pub(super) enum TakeoverBody {
     /// The whole body.
-    Here(Counted),
+    Here(CountedBody),
     /// No bytes: the stream is sent after the takeover.
-    Apart(Arc<Handover>),
+    Apart(Arc<ConnectionTakeover>),
 }
 
-impl hyper::body::Body for Sent {
-    type Data = Piece;
+impl hyper::body::Body for TakeoverBody {
+    type Data = BodyChunk;
     type Error = Infallible;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<BodyChunk>, Infallible>>> {
         match self.get_mut() {
             Self::Here(answer) => Pin::new(answer).poll_frame(cx),
             Self::Apart(handover) => {
@@ -177,16 +181,16 @@ impl hyper::body::Body for Sent {
 }
 
 /// A connection as hyper sees it; detects when hyper has written everything.
-pub(super) struct Line<T> {
+pub(super) struct TakeoverIo<T> {
     io: TokioIo<T>,
     /// Bytes that were read before hyper got the connection.
     ahead: Bytes,
-    handover: Arc<Handover>,
+    handover: Arc<ConnectionTakeover>,
 }
 
-impl<T> Line<T> {
+impl<T> TakeoverIo<T> {
     /// Wraps a connection; `ahead` was already read from it.
-    pub(super) fn new(io: T, ahead: Bytes, handover: &Arc<Handover>) -> Self {
+    pub(super) fn new(io: T, ahead: Bytes, handover: &Arc<ConnectionTakeover>) -> Self {
         Self {
             io: TokioIo::new(io),
             ahead,
@@ -205,7 +209,7 @@ impl<T> Line<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> Read for Line<T> {
+impl<T: AsyncRead + Unpin> Read for TakeoverIo<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -220,7 +224,7 @@ impl<T: AsyncRead + Unpin> Read for Line<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> Write for Line<T> {
+impl<T: AsyncWrite + Unpin> Write for TakeoverIo<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

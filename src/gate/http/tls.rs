@@ -13,10 +13,10 @@ use rustls::sign::CertifiedKey;
 use time::OffsetDateTime;
 use tokio_rustls::TlsAcceptor;
 
-use super::authority::Authority;
+use super::authority::AuthorityFiles;
 use super::certificate::Certificate;
 use super::pin::Pin;
-use super::subject::{Subject, Subjects};
+use super::subject::{CertificateSubject, CertificateSubjects};
 use super::tls_error::TlsError;
 use gatewren_base::sys::files;
 
@@ -34,7 +34,7 @@ pub enum TlsSource {
         /// The directory, `tls` in the state directory.
         directory: PathBuf,
         /// The subjects that the certificate should cover.
-        subjects: Subjects,
+        subjects: CertificateSubjects,
     },
     /// Two files that the owner supplies.
     Files {
@@ -49,7 +49,7 @@ impl TlsSource {
     /// The path of the served certificate.
     pub fn certificate(&self) -> PathBuf {
         match self {
-            Self::Own { directory, .. } => Authority::at(directory).cert,
+            Self::Own { directory, .. } => AuthorityFiles::at(directory).cert,
             Self::Files { cert, .. } => cert.clone(),
         }
     }
@@ -57,7 +57,7 @@ impl TlsSource {
     /// The path of its key.
     pub fn key(&self) -> PathBuf {
         match self {
-            Self::Own { directory, .. } => Authority::at(directory).key,
+            Self::Own { directory, .. } => AuthorityFiles::at(directory).key,
             Self::Files { key, .. } => key.clone(),
         }
     }
@@ -65,7 +65,7 @@ impl TlsSource {
     /// The path of the authority's certificate for clients to trust, if gatewren has its own authority.
     pub fn ca(&self) -> Option<PathBuf> {
         match self {
-            Self::Own { directory, .. } => Some(Authority::at(directory).ca),
+            Self::Own { directory, .. } => Some(AuthorityFiles::at(directory).ca),
             Self::Files { .. } => None,
         }
     }
@@ -81,13 +81,13 @@ pub struct Acceptors {
 }
 
 /// The server side of TLS.
-pub struct Tls {
+pub struct TlsServer {
     source: Mutex<TlsSource>,
     current: Arc<Current>,
     config: Arc<ServerConfig>,
 }
 
-impl Tls {
+impl TlsServer {
     /// Creates or reads the certificate. Enables TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, session tickets.
     pub fn load(source: TlsSource) -> Result<Self, TlsError> {
         let current = Arc::new(Current(RwLock::new(Served::from(&source)?)));
@@ -114,7 +114,7 @@ impl Tls {
                 directory,
                 subjects,
             } => {
-                let authority = Authority::at(directory);
+                let authority = AuthorityFiles::at(directory);
                 let examined = authority.examine(subjects, OffsetDateTime::now_utc());
                 examined.map(|()| None).map_err(TlsError::Authority)
             }
@@ -130,7 +130,7 @@ impl Tls {
     /// or of the supplied certificate's key.
     pub fn pin_of(source: &TlsSource) -> Result<Pin, TlsError> {
         let path = match source {
-            TlsSource::Own { directory, .. } => Authority::at(directory).ca,
+            TlsSource::Own { directory, .. } => AuthorityFiles::at(directory).ca,
             TlsSource::Files { cert, .. } => cert.clone(),
         };
         let chain = chain(&path).map_err(|cause| match (cause, source) {
@@ -153,7 +153,7 @@ impl Tls {
         else {
             return Ok(());
         };
-        let renewed = Authority::at(directory).renew(subjects, OffsetDateTime::now_utc());
+        let renewed = AuthorityFiles::at(directory).renew(subjects, OffsetDateTime::now_utc());
         renewed.map_err(TlsError::Authority)
     }
 
@@ -197,7 +197,7 @@ impl Tls {
     }
 
     /// The subjects of the certificate in use.
-    pub fn subjects(&self) -> Vec<Subject> {
+    pub fn subjects(&self) -> Vec<CertificateSubject> {
         self.current.read(|served| served.subjects.clone())
     }
 
@@ -216,7 +216,7 @@ struct Served {
     certified: Arc<CertifiedKey>,
     /// For clients that ask by a name, where the own authority also covers addresses.
     by_name: Option<Arc<CertifiedKey>>,
-    subjects: Vec<Subject>,
+    subjects: Vec<CertificateSubject>,
     not_after: i64,
 }
 
@@ -247,7 +247,7 @@ impl Served {
                 directory,
                 subjects,
             } => {
-                let authority = Authority::at(directory);
+                let authority = AuthorityFiles::at(directory);
                 authority
                     .ensure(subjects, OffsetDateTime::now_utc())
                     .map_err(TlsError::Authority)?;
@@ -264,7 +264,7 @@ impl Served {
     /// Issues the certificate for only the names; the chain continues with `others`.
     fn part(
         &self,
-        authority: &Authority,
+        authority: &AuthorityFiles,
         others: Vec<CertificateDer<'static>>,
     ) -> Result<Arc<CertifiedKey>, TlsError> {
         let named = authority.by_name(&self.subjects, OffsetDateTime::now_utc());
@@ -352,7 +352,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
-    use super::super::issue::{self, Made};
+    use super::super::issue::{self, IssuedCertificate};
     use super::super::pin::Pin;
     use super::*;
     use gatewren_base::sys::Scratch;
@@ -360,7 +360,7 @@ mod tests {
     fn own(scratch: &Scratch, found: &[&str]) -> TlsSource {
         TlsSource::Own {
             directory: scratch.join("tls"),
-            subjects: Subjects {
+            subjects: CertificateSubjects {
                 asked: vec!["box.lan".parse().unwrap()],
                 found: found.iter().map(|text| text.parse().unwrap()).collect(),
             },
@@ -381,7 +381,7 @@ mod tests {
 
     fn refused(cert: &Path, key: &Path) -> String {
         let (cert, key) = (cert.to_owned(), key.to_owned());
-        match Tls::load(TlsSource::Files { cert, key }) {
+        match TlsServer::load(TlsSource::Files { cert, key }) {
             Ok(_) => panic!("this pair should have been refused"),
             Err(error) => error.to_string(),
         }
@@ -390,11 +390,12 @@ mod tests {
     #[test]
     fn who_asks_by_a_name_is_shown_names_alone_and_the_same_key() {
         let scratch = Scratch::new();
-        let tls = Tls::load(own(&scratch, &["192.168.1.5"])).unwrap();
+        let tls = TlsServer::load(own(&scratch, &["192.168.1.5"])).unwrap();
         tls.current.read(|served| {
             let named = served.by_name.as_ref().unwrap();
             let (whole, named) = (&served.certified.cert[0], &named.cert[0]);
-            let is_name = |subject: &Subject| matches!(subject, Subject::Name(_));
+            let is_name =
+                |subject: &CertificateSubject| matches!(subject, CertificateSubject::Name(_));
             let held = |der: &[u8]| Certificate::read(der).unwrap().subjects;
             let (mut all, by_name) = (held(whole), held(named));
             assert!(!all.iter().all(is_name), "{all:?}");
@@ -406,7 +407,7 @@ mod tests {
     }
 
     /// Answers each connection with a line, until the test ends.
-    async fn serve(tls: &Tls) -> SocketAddr {
+    async fn serve(tls: &TlsServer) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let acceptor = tls.acceptors().http2_first;
@@ -459,7 +460,7 @@ mod tests {
     #[tokio::test]
     async fn curl_trusts_it_by_name_and_by_address_in_both_versions() {
         let scratch = Scratch::new();
-        let tls = Tls::load(own(&scratch, &["192.168.77.7"])).unwrap();
+        let tls = TlsServer::load(own(&scratch, &["192.168.77.7"])).unwrap();
         let port = serve(&tls).await.port();
         let ca = tls.ca().unwrap().display().to_string();
         for host in ["box.lan", "localhost", "127.0.0.1", "192.168.77.7"] {
@@ -517,7 +518,7 @@ mod tests {
     #[tokio::test]
     async fn openssl_finds_the_chain_good_in_its_strictest_mood() {
         let scratch = Scratch::new();
-        let tls = Tls::load(own(&scratch, &[])).unwrap();
+        let tls = TlsServer::load(own(&scratch, &[])).unwrap();
         let ca = tls.ca().unwrap();
         let cert = ca.with_file_name("cert.pem");
         let (ca, cert) = (ca.display().to_string(), cert.display().to_string());
@@ -540,9 +541,9 @@ mod tests {
     #[tokio::test]
     async fn openssl_refuses_what_the_authority_may_not_sign() {
         let scratch = Scratch::new();
-        let tls = Tls::load(own(&scratch, &[])).unwrap();
+        let tls = TlsServer::load(own(&scratch, &[])).unwrap();
         let ca = tls.ca().unwrap();
-        let authority = Made {
+        let authority = IssuedCertificate {
             cert: std::fs::read_to_string(&ca).unwrap(),
             key: std::fs::read_to_string(ca.with_file_name("ca.key")).unwrap(),
         };
@@ -584,7 +585,7 @@ with socket.create_connection(('127.0.0.1', int(sys.argv[2])), 120) as plain:
         print(tls.version(), tls.selected_alpn_protocol())
 ";
         let scratch = Scratch::new();
-        let tls = Tls::load(own(&scratch, &[])).unwrap();
+        let tls = TlsServer::load(own(&scratch, &[])).unwrap();
         let port = serve(&tls).await.port().to_string();
         let arguments = vec![
             "-".to_owned(),
@@ -608,7 +609,7 @@ const socket = require('tls').connect(options, () => {
 socket.on('error', (error) => console.log(error.message));
 ";
         let scratch = Scratch::new();
-        let tls = Tls::load(own(&scratch, &[])).unwrap();
+        let tls = TlsServer::load(own(&scratch, &[])).unwrap();
         let port = serve(&tls).await.port().to_string();
         let arguments = vec![
             "-".to_owned(),
@@ -621,7 +622,7 @@ socket.on('error', (error) => console.log(error.message));
     }
 
     /// The number of names and addresses that a client which trusts only the own authority sees.
-    async fn seen_by_rustls(tls: &Tls, address: SocketAddr) -> usize {
+    async fn seen_by_rustls(tls: &TlsServer, address: SocketAddr) -> usize {
         let ca = std::fs::read(tls.ca().unwrap()).unwrap();
         let mut roots = rustls::RootCertStore::empty();
         roots
@@ -644,7 +645,7 @@ socket.on('error', (error) => console.log(error.message));
     #[tokio::test]
     async fn a_reload_changes_what_new_connections_see_without_a_new_acceptor() {
         let scratch = Scratch::new();
-        let tls = Tls::load(own(&scratch, &[])).unwrap();
+        let tls = TlsServer::load(own(&scratch, &[])).unwrap();
         let address = serve(&tls).await;
         assert_eq!(seen_by_rustls(&tls, address).await, 2);
         tls.reload_from(own(&scratch, &["10.0.0.5", "box.local"]))
@@ -667,10 +668,10 @@ socket.on('error', (error) => console.log(error.message));
     fn the_pin_that_is_told_is_of_the_authority_or_of_the_one_in_the_files() {
         let scratch = Scratch::new();
         let source = own(&scratch, &[]);
-        let early = Tls::pin_of(&source).unwrap_err().to_string();
+        let early = TlsServer::pin_of(&source).unwrap_err().to_string();
         assert!(early.contains("start gatewren once"), "{early}");
-        let tls = Tls::load(source.clone()).unwrap();
-        let pin = Tls::pin_of(&source).unwrap();
+        let tls = TlsServer::load(source.clone()).unwrap();
+        let pin = TlsServer::pin_of(&source).unwrap();
         let sent = tls.current.read(|served| served.certified.cert.clone());
         assert_eq!(sent.len(), 2, "the authority is sent behind the leaf");
         assert_ne!(Pin::of(&sent[0]), Some(pin));
@@ -683,13 +684,16 @@ socket.on('error', (error) => console.log(error.message));
         let (cert, key) = pair(&scratch, "a");
         let der = chain(&cert).unwrap();
         let source = TlsSource::Files { cert, key };
-        assert_eq!(Tls::pin_of(&source).unwrap(), Pin::of(&der[0]).unwrap());
+        assert_eq!(
+            TlsServer::pin_of(&source).unwrap(),
+            Pin::of(&der[0]).unwrap()
+        );
         let none = scratch.join("none.pem");
         let gone = TlsSource::Files {
             cert: none.clone(),
             key: none,
         };
-        let missing = Tls::pin_of(&gone).unwrap_err().to_string();
+        let missing = TlsServer::pin_of(&gone).unwrap_err().to_string();
         assert!(missing.contains("does not exist"), "{missing}");
     }
 
@@ -701,7 +705,7 @@ socket.on('error', (error) => console.log(error.message));
         let none = scratch.join("none.pem");
         let (c, k) = (cert.display(), key.display());
         assert!(
-            Tls::load(TlsSource::Files {
+            TlsServer::load(TlsSource::Files {
                 cert: cert.clone(),
                 key: key.clone()
             })

@@ -12,8 +12,8 @@ use hyper::header::EXPECT;
 use hyper::{Request, Version};
 use tokio::runtime::Handle;
 
-use super::admission::Presence;
-use super::take_connection::Handover;
+use super::admission::ConnectionState;
+use super::take_connection::ConnectionTakeover;
 
 /// How long the unread rest of a body is drained; then the connection is closed.
 const LINGER: Duration = Duration::from_secs(5);
@@ -30,16 +30,16 @@ pub struct Upload {
     body: Option<Incoming>,
     lingers: bool,
     /// Notified when the body was read completely, where that matters.
-    handover: Weak<Handover>,
-    presence: Presence,
+    handover: Weak<ConnectionTakeover>,
+    presence: ConnectionState,
 }
 
 impl Upload {
     /// Wraps the request's body.
     pub(super) fn of(
         request: Request<Incoming>,
-        handover: Weak<Handover>,
-        presence: &Presence,
+        handover: Weak<ConnectionTakeover>,
+        presence: &ConnectionState,
     ) -> Request<Self> {
         let lingers =
             request.version() < Version::HTTP_2 && !request.headers().contains_key(EXPECT);
@@ -52,7 +52,7 @@ impl Upload {
     }
 
     /// Returns the client's state on its connection.
-    pub fn presence(&self) -> &Presence {
+    pub fn presence(&self) -> &ConnectionState {
         &self.presence
     }
 }

@@ -17,7 +17,7 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::server_trust::Known;
+use super::server_trust::ServerVerification;
 use gatewren_base::sys::{end_when_gone, end_when_stalled};
 
 /// The timeout from the name lookup to the end of the handshake; after it the server counts as unreachable.
@@ -29,7 +29,7 @@ const STALLED: Duration = Duration::from_secs(30);
 
 /// Why there is no response.
 #[derive(Debug)]
-pub enum WireError {
+pub enum RemoteConnectionError {
     /// The address is invalid.
     Address(&'static str),
     /// The server is not the expected one. No request was sent.
@@ -40,7 +40,7 @@ pub enum WireError {
     Broken(String),
 }
 
-impl fmt::Display for WireError {
+impl fmt::Display for RemoteConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(words) => f.write_str(words),
@@ -56,10 +56,10 @@ impl fmt::Display for WireError {
     }
 }
 
-impl std::error::Error for WireError {}
+impl std::error::Error for RemoteConnectionError {}
 
 /// A server, and how it is verified.
-pub struct Remote {
+pub struct RemoteServer {
     host: String,
     port: u16,
     /// The value of the `Host` header.
@@ -70,13 +70,15 @@ pub struct Remote {
 }
 
 /// A connection to the server.
-pub struct Wire(http1::SendRequest<Full<Bytes>>);
+pub struct RemoteConnection(http1::SendRequest<Full<Bytes>>);
 
-impl Remote {
+impl RemoteServer {
     /// Parses an address `https://host:port/path`; other schemes are rejected, because others could read the
     /// traffic.
-    pub fn new(address: &str, known: Known) -> Result<Self, WireError> {
-        let none = || WireError::Address("the address must have the form https://host:port/path");
+    pub fn new(address: &str, known: ServerVerification) -> Result<Self, RemoteConnectionError> {
+        let none = || {
+            RemoteConnectionError::Address("the address must have the form https://host:port/path")
+        };
         let uri: Uri = address.parse().map_err(|_| none())?;
         if uri.scheme_str() != Some("https") {
             return Err(none());
@@ -93,36 +95,38 @@ impl Remote {
             port: authority.port_u16().unwrap_or(443),
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| none())?,
             path: path.parse().map_err(|_| none())?,
-            tls: known.config().map_err(WireError::Away)?,
+            tls: known.config().map_err(RemoteConnectionError::Away)?,
         })
     }
 
     /// Connects. The connection lasts as long as this value or the body of a response is held.
-    pub async fn connect(&self) -> Result<Wire, WireError> {
+    pub async fn connect(&self) -> Result<RemoteConnection, RemoteConnectionError> {
         let connected = tokio::time::timeout(CONNECT, self.connected()).await;
-        connected.unwrap_or_else(|_| Err(WireError::Away(io::ErrorKind::TimedOut.into())))
+        connected
+            .unwrap_or_else(|_| Err(RemoteConnectionError::Away(io::ErrorKind::TimedOut.into())))
     }
 
-    async fn connected(&self) -> Result<Wire, WireError> {
+    async fn connected(&self) -> Result<RemoteConnection, RemoteConnectionError> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
-        let stream = stream.map_err(WireError::Away)?;
+        let stream = stream.map_err(RemoteConnectionError::Away)?;
         let _ = stream.set_nodelay(true);
         // Older kernels ignore these options and wait longer.
         let _ = end_when_stalled(&stream, STALLED);
         let _ = end_when_gone(&stream, STALLED);
-        let name = ServerName::try_from(self.host.clone())
-            .map_err(|_| WireError::Address("the host is neither a name nor an address"))?;
+        let name = ServerName::try_from(self.host.clone()).map_err(|_| {
+            RemoteConnectionError::Address("the host is neither a name nor an address")
+        })?;
         let stream = TlsConnector::from(self.tls.clone()).connect(name, stream);
         let stream = stream.await.map_err(stranger_or_away)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
-            .map_err(|cause| WireError::Away(io::Error::other(cause)))?;
+            .map_err(|cause| RemoteConnectionError::Away(io::Error::other(cause)))?;
         tokio::spawn(async move {
             if let Err(cause) = connection.await {
                 tracing::debug!(%cause, "a connection to the server has ended");
             }
         });
-        Ok(Wire(sender))
+        Ok(RemoteConnection(sender))
     }
 
     /// Sets the server, path and user agent of a request that has a method, its own headers and a body.
@@ -135,7 +139,7 @@ impl Remote {
     }
 }
 
-impl Wire {
+impl RemoteConnection {
     /// Whether a request can be sent now.
     pub fn is_free(&self) -> bool {
         self.0.is_ready() && !self.0.is_closed()
@@ -145,23 +149,25 @@ impl Wire {
     pub async fn ask(
         &mut self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, WireError> {
+    ) -> Result<Response<Incoming>, RemoteConnectionError> {
         if let Err(cause) = self.0.ready().await {
-            return Err(WireError::Away(io::Error::other(cause)));
+            return Err(RemoteConnectionError::Away(io::Error::other(cause)));
         }
         let answered = self.0.try_send_request(request).await;
         answered.map_err(|mut error| match error.take_message() {
-            Some(_) => WireError::Away(io::Error::other(error.into_error())),
-            None => WireError::Broken(error.into_error().to_string()),
+            Some(_) => RemoteConnectionError::Away(io::Error::other(error.into_error())),
+            None => RemoteConnectionError::Broken(error.into_error().to_string()),
         })
     }
 }
 
 /// The cause of a failed handshake is the server, or the network.
-fn stranger_or_away(cause: io::Error) -> WireError {
+fn stranger_or_away(cause: io::Error) -> RemoteConnectionError {
     let inner = cause.get_ref();
     match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidCertificate(why)) => WireError::Stranger(why.to_string()),
-        _ => WireError::Away(cause),
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            RemoteConnectionError::Stranger(why.to_string())
+        }
+        _ => RemoteConnectionError::Away(cause),
     }
 }

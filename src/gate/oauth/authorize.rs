@@ -4,13 +4,13 @@
 use hyper::header::{CACHE_CONTROL, HeaderValue, LOCATION, REFERRER_POLICY};
 use hyper::{Response, StatusCode};
 
-use super::client::Client;
-use super::document::{Documents, is_address};
-use super::form::Form;
+use super::client::RequestingClient;
+use super::document::{MetadataDocuments, is_address};
+use super::form::OAuthParameters;
 use super::redirect::{fits, host, place, with};
 use super::sanitize::inert;
-use super::site::Site;
-use crate::http::{Body, empty};
+use super::site::IssuerOrigin;
+use crate::http::{ResponseBody, empty};
 use gatewren_store::vault::Vault;
 
 /// The length of a challenge: SHA-256 in base64url.
@@ -18,9 +18,9 @@ const CHALLENGE_CHARS: usize = 43;
 
 /// A valid authorization request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct AuthorizationRequest {
     /// The program.
-    pub client: Client,
+    pub client: RequestingClient,
     /// The URI that the answer is sent to.
     pub redirect_uri: String,
     /// The PKCE challenge that the verifier must match.
@@ -30,32 +30,36 @@ pub struct Asked {
 }
 
 /// Why the owner is not asked.
-pub enum Fault {
+pub enum AuthorizationFault {
     /// The redirect URI is not verified, so the error is shown to the person.
     Shown(String),
     /// The error is sent to the program by a redirect.
-    Sent(Box<Response<Body>>),
+    Sent(Box<Response<ResponseBody>>),
 }
 
-impl Asked {
+impl AuthorizationRequest {
     /// Parses and validates a request, and looks up its client.
     pub async fn read(
-        site: &Site,
-        (vault, documents): (&Vault, &Documents),
-        form: &Form,
-    ) -> Result<Self, Fault> {
-        let id = form.need("client_id").map_err(Fault::Shown)?;
-        let client = client(vault, documents, id).await.map_err(Fault::Shown)?;
-        let redirect_uri = form.need("redirect_uri").map_err(Fault::Shown)?;
+        site: &IssuerOrigin,
+        (vault, documents): (&Vault, &MetadataDocuments),
+        form: &OAuthParameters,
+    ) -> Result<Self, AuthorizationFault> {
+        let id = form.need("client_id").map_err(AuthorizationFault::Shown)?;
+        let client = client(vault, documents, id)
+            .await
+            .map_err(AuthorizationFault::Shown)?;
+        let redirect_uri = form
+            .need("redirect_uri")
+            .map_err(AuthorizationFault::Shown)?;
         let known = &client.redirect_uris;
         if place(redirect_uri).is_none() || !known.iter().any(|known| fits(known, redirect_uri)) {
             let words = "the redirect URI is not one that the program has registered";
-            return Err(Fault::Shown(words.to_owned()));
+            return Err(AuthorizationFault::Shown(words.to_owned()));
         }
         let state = form.get("state");
         let challenge = checked(site, form).map_err(|(code, words)| {
             let more = [("error", code), ("error_description", words)];
-            Fault::Sent(Box::new(answer(site, redirect_uri, state, &more)))
+            AuthorizationFault::Sent(Box::new(answer(site, redirect_uri, state, &more)))
         })?;
         Ok(Self {
             redirect_uri: redirect_uri.to_owned(),
@@ -66,14 +70,17 @@ impl Asked {
     }
 
     /// Builds an answer to the program.
-    pub fn answer(&self, site: &Site, more: &[(&str, &str)]) -> Response<Body> {
+    pub fn answer(&self, site: &IssuerOrigin, more: &[(&str, &str)]) -> Response<ResponseBody> {
         answer(site, &self.redirect_uri, self.state.as_deref(), more)
     }
 }
 
 /// Validates the other parameters of a request and returns its challenge, or an error code of RFC 6749 and a
 /// description.
-fn checked<'a>(site: &Site, form: &'a Form) -> Result<&'a str, (&'static str, &'static str)> {
+fn checked<'a>(
+    site: &IssuerOrigin,
+    form: &'a OAuthParameters,
+) -> Result<&'a str, (&'static str, &'static str)> {
     match form.get("response_type") {
         Some("code") => {}
         Some(_) => {
@@ -104,11 +111,11 @@ fn checked<'a>(site: &Site, form: &'a Form) -> Result<&'a str, (&'static str, &'
 
 /// Redirects the person's browser to the program.
 fn answer(
-    site: &Site,
+    site: &IssuerOrigin,
     redirect_uri: &str,
     state: Option<&str>,
     more: &[(&str, &str)],
-) -> Response<Body> {
+) -> Response<ResponseBody> {
     let issuer = site.issuer();
     let mut parameters = more.to_vec();
     parameters.extend(state.map(|state| ("state", state)));
@@ -118,7 +125,7 @@ fn answer(
 }
 
 /// Redirects the browser.
-pub fn see_other(uri: &str) -> Response<Body> {
+pub fn see_other(uri: &str) -> Response<ResponseBody> {
     let mut response = empty(StatusCode::SEE_OTHER);
     let headers = response.headers_mut();
     if let Ok(mut uri) = HeaderValue::from_str(uri) {
@@ -131,7 +138,11 @@ pub fn see_other(uri: &str) -> Response<Body> {
 }
 
 /// Looks up a client by its id.
-async fn client(vault: &Vault, documents: &Documents, id: &str) -> Result<Client, String> {
+async fn client(
+    vault: &Vault,
+    documents: &MetadataDocuments,
+    id: &str,
+) -> Result<RequestingClient, String> {
     let unavailable = |cause: &dyn std::fmt::Display| {
         tracing::error!("looking up a client failed: {cause}");
         "clients cannot be looked up at the moment; try again soon".to_owned()
@@ -148,7 +159,7 @@ async fn client(vault: &Vault, documents: &Documents, id: &str) -> Result<Client
             name if name.is_empty() => inert(&vouched_by, 64),
             name => name,
         };
-        return Ok(Client {
+        return Ok(RequestingClient {
             id: id.to_owned(),
             name,
             redirect_uris: portrait.redirect_uris,
@@ -165,7 +176,7 @@ async fn client(vault: &Vault, documents: &Documents, id: &str) -> Result<Client
         name if name.is_empty() => "a program without a name".to_owned(),
         name => name,
     };
-    Ok(Client {
+    Ok(RequestingClient {
         id: known.id,
         name,
         redirect_uris: known.redirect_uris,

@@ -13,7 +13,7 @@ const MAX_NAME: usize = 64;
 
 /// A program that asks for access.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Client {
+pub struct RequestingClient {
     /// Its id.
     pub id: String,
     /// The name that it chose, sanitized for display.
@@ -28,7 +28,7 @@ pub struct Client {
 
 /// A program's own metadata (RFC 7591, 2), from a registration or a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SelfPortrait {
+pub struct ClientMetadata {
     /// The name that it chose, sanitized for display; may be empty.
     pub name: String,
     /// Its redirect URIs.
@@ -36,11 +36,11 @@ pub struct SelfPortrait {
 }
 
 /// An error in a program's metadata: a code of RFC 7591 and a description.
-pub type Fault = (&'static str, String);
+pub type MetadataFault = (&'static str, String);
 
-impl SelfPortrait {
+impl ClientMetadata {
     /// Parses the metadata. Unused fields are ignored.
-    pub fn read(said: &Value) -> Result<Self, Fault> {
+    pub fn read(said: &Value) -> Result<Self, MetadataFault> {
         let uris = said.get("redirect_uris").and_then(Value::as_array);
         let uris = uris.map(Vec::as_slice).unwrap_or_default();
         if !(1..=MOST_REDIRECTS).contains(&uris.len()) {
@@ -85,7 +85,7 @@ mod tests {
             "client_name": "Chat\u{202e}", "redirect_uris": ["https://a.example/b", "http://localhost/c"],
             "grant_types": ["authorization_code"], "scope": "x", "logo_uri": "https://a.example/l"
         });
-        let read = SelfPortrait::read(&said).unwrap();
+        let read = ClientMetadata::read(&said).unwrap();
         assert_eq!((read.name.as_str(), read.redirect_uris.len()), ("Chat", 2));
         for (bad, code) in [
             (json!(1), "invalid_redirect_uri"),
@@ -108,7 +108,7 @@ mod tests {
                 "invalid_client_metadata",
             ),
         ] {
-            assert_eq!(SelfPortrait::read(&bad).unwrap_err().0, code, "{bad}");
+            assert_eq!(ClientMetadata::read(&bad).unwrap_err().0, code, "{bad}");
         }
     }
 }

@@ -3,12 +3,12 @@
 use hyper::{Response, StatusCode};
 use maud::html;
 
-use super::authorize::Asked;
-use super::form::Form;
+use super::authorize::AuthorizationRequest;
+use super::form::OAuthParameters;
 use super::page::page;
 use super::redirect::policy_source;
 use super::texts;
-use crate::http::Body;
+use crate::http::ResponseBody;
 
 /// The name of the password field.
 pub const CONFIRM_PASSWORD: &str = "confirm_password";
@@ -17,7 +17,11 @@ pub const CONFIRM_PASSWORD: &str = "confirm_password";
 const USERNAME: &str = "username";
 
 /// Asks for the password and resubmits the form unchanged. Nothing has been done yet.
-pub fn confirm_page(asked: &Asked, form: &Form, wrong: Option<&str>) -> Response<Body> {
+pub fn confirm_page(
+    asked: &AuthorizationRequest,
+    form: &OAuthParameters,
+    wrong: Option<&str>,
+) -> Response<ResponseBody> {
     let own = [CONFIRM_PASSWORD, USERNAME];
     let sent = form.all().filter(|(name, _)| !own.contains(name));
     let content = html! {

@@ -6,16 +6,16 @@ use std::net::IpAddr;
 use hyper::Response;
 use serde_json::json;
 
-use super::authorize::Asked;
+use super::authorize::AuthorizationRequest;
 use super::confirm_page::{CONFIRM_PASSWORD, confirm_page};
-use super::consent_page::Question;
-use super::form::Form;
+use super::consent_page::ConsentPage;
+use super::form::OAuthParameters;
 use super::redirect::host;
-use super::site::Site;
-use crate::auth::{Admission, Agreement, Links, LoginKey, Logins};
-use crate::http::Body;
-use crate::owner_actions::{Deed, Hand, admit, chosen_space, fit_name};
-use gatewren_base::config::{Live, Overrides, Policy, Preset, Spaces};
+use super::site::IssuerOrigin;
+use crate::auth::{AgentSpec, Links, LoginKey, Logins, OwnerConsent};
+use crate::http::ResponseBody;
+use crate::owner_actions::{OwnerActor, OwnerCommand, admit, chosen_space, fit_name};
+use gatewren_base::config::{LiveSettings, Overrides, Policy, Preset, Spaces};
 use gatewren_base::sys::Secret;
 use gatewren_store::vault::{Agent, OWNER, OauthClient, Vault};
 
@@ -34,15 +34,15 @@ const SENT_AGAIN: [&str; 7] = [
 const PROOF: &str = "proof";
 
 /// What the consent page needs.
-pub struct Desk<'a> {
+pub struct ConsentContext<'a> {
     /// The agents and clients.
     pub vault: &'a Vault,
     /// The issuer of codes.
     pub links: &'a Links,
     /// The settings with the spaces.
-    pub live: &'a Live,
+    pub live: &'a LiveSettings,
     /// The server under the name of this request.
-    pub site: &'a Site,
+    pub site: &'a IssuerOrigin,
     /// The CSRF token of the owner's forms: no other page can know it.
     pub proof: &'a str,
     /// The key of the owner's login.
@@ -59,9 +59,14 @@ enum Stop {
     Failed,
 }
 
-impl Desk<'_> {
+impl ConsentContext<'_> {
     /// Shows the consent page.
-    pub fn ask(&self, asked: &Asked, form: &Form, wrong: Option<&str>) -> Response<Body> {
+    pub fn ask(
+        &self,
+        asked: &AuthorizationRequest,
+        form: &OAuthParameters,
+        wrong: Option<&str>,
+    ) -> Response<ResponseBody> {
         let settings = self.live.now();
         let Ok(agent) = self.agent_of(asked) else {
             return self.failed(asked);
@@ -71,7 +76,7 @@ impl Desk<'_> {
             .filter_map(|name| form.get(name).map(|value| (name, value.to_owned())))
             .chain([(PROOF, self.proof.to_owned())])
             .collect();
-        let question = Question {
+        let question = ConsentPage {
             asked,
             agent: agent.as_ref(),
             spaces: &settings.spaces,
@@ -82,7 +87,12 @@ impl Desk<'_> {
     }
 
     /// Carries out the owner's decision.
-    pub async fn decide(&self, asked: &Asked, form: &Form, from: IpAddr) -> Response<Body> {
+    pub async fn decide(
+        &self,
+        asked: &AuthorizationRequest,
+        form: &OAuthParameters,
+        from: IpAddr,
+    ) -> Response<ResponseBody> {
         if Secret::new(form.get(PROOF).unwrap_or_default()) != Secret::new(self.proof) {
             let words = "this page is from an earlier sign-in; check it and decide again";
             return self.ask(asked, form, Some(words));
@@ -108,7 +118,12 @@ impl Desk<'_> {
 
     /// Returns the page that asks for the password, unless the owner has entered it recently: the next step gives
     /// access.
-    async fn confirm(&self, asked: &Asked, form: &Form, from: IpAddr) -> Option<Response<Body>> {
+    async fn confirm(
+        &self,
+        asked: &AuthorizationRequest,
+        form: &OAuthParameters,
+        from: IpAddr,
+    ) -> Option<Response<ResponseBody>> {
         let wrong = match form.get(CONFIRM_PASSWORD) {
             Some(password) => {
                 let confirmed = self.logins.confirm(self.login, password, from).await;
@@ -125,11 +140,11 @@ impl Desk<'_> {
 
     async fn approve(
         &self,
-        asked: &Asked,
-        form: &Form,
+        asked: &AuthorizationRequest,
+        form: &OAuthParameters,
         from: IpAddr,
-    ) -> Result<Response<Body>, Stop> {
-        let hand = Hand {
+    ) -> Result<Response<ResponseBody>, Stop> {
+        let hand = OwnerActor {
             by: OWNER.to_owned(),
             from: from.to_string(),
         };
@@ -143,7 +158,7 @@ impl Desk<'_> {
             }
         };
         let resource = self.site.resource();
-        let deed = Deed {
+        let deed = OwnerCommand {
             command: "connect approve",
             target: Some(&agent.id),
             what: json!({
@@ -152,7 +167,7 @@ impl Desk<'_> {
             }),
             change: None,
         };
-        let agreement = Agreement {
+        let agreement = OwnerConsent {
             agent: &agent,
             client: &asked.client.id,
             resource: &resource,
@@ -165,7 +180,12 @@ impl Desk<'_> {
     }
 
     /// Creates an agent with the owner's choices. Its own token is discarded; it was never shown to anyone.
-    async fn admitted(&self, asked: &Asked, form: &Form, hand: &Hand) -> Result<Agent, Stop> {
+    async fn admitted(
+        &self,
+        asked: &AuthorizationRequest,
+        form: &OAuthParameters,
+        hand: &OwnerActor,
+    ) -> Result<Agent, Stop> {
         let admission = admission(form, &self.live.now().spaces).map_err(Stop::Again)?;
         let made = admit((self.vault, hand), admission).await;
         let (agent, _) = made.map_err(Stop::Again)?;
@@ -184,7 +204,7 @@ impl Desk<'_> {
     }
 
     /// The agent that the owner has created for a program, unless it was revoked or has expired.
-    fn agent_of(&self, asked: &Asked) -> Result<Option<Agent>, Stop> {
+    fn agent_of(&self, asked: &AuthorizationRequest) -> Result<Option<Agent>, Stop> {
         let Some(id) = &asked.client.agent else {
             return Ok(None);
         };
@@ -193,18 +213,18 @@ impl Desk<'_> {
         Ok(agents.find(|agent| agent.id == *id && agent.comes_in()))
     }
 
-    fn failed(&self, asked: &Asked) -> Response<Body> {
+    fn failed(&self, asked: &AuthorizationRequest) -> Response<ResponseBody> {
         let words = "the server cannot answer now; try again soon";
         let more = [("error", "server_error"), ("error_description", words)];
         asked.answer(self.site, &more)
     }
 }
 
-fn admission(form: &Form, spaces: &Spaces) -> Result<Admission, String> {
+fn admission(form: &OAuthParameters, spaces: &Spaces) -> Result<AgentSpec, String> {
     let name = fit_name(form.get("name").unwrap_or_default())?;
     let preset = form.get("policy").unwrap_or_default();
     let preset: Preset = preset.parse().map_err(|_| "choose a policy")?;
-    Ok(Admission {
+    Ok(AgentSpec {
         name,
         policy: Policy {
             preset,

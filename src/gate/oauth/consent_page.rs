@@ -3,19 +3,19 @@
 use hyper::{Response, StatusCode};
 use maud::{Markup, html};
 
-use super::authorize::Asked;
+use super::authorize::AuthorizationRequest;
 use super::page::page;
-use super::redirect::{Place, host, place, policy_source};
+use super::redirect::{RedirectKind, host, place, policy_source};
 use super::texts;
-use crate::http::Body;
+use crate::http::ResponseBody;
 use gatewren_base::config::{Preset, Spaces, WHOLE_BOX};
 use gatewren_base::sys::{exact_line, text_notes};
 use gatewren_store::vault::Agent;
 
 /// The contents of the consent page.
-pub struct Question<'a> {
+pub struct ConsentPage<'a> {
     /// The authorization request.
-    pub asked: &'a Asked,
+    pub asked: &'a AuthorizationRequest,
     /// The agent that the program had before, if its access is still valid.
     pub agent: Option<&'a Agent>,
     /// The configured spaces.
@@ -26,9 +26,9 @@ pub struct Question<'a> {
     pub parameters: &'a [(&'static str, String)],
 }
 
-impl Question<'_> {
+impl ConsentPage<'_> {
     /// Renders the page.
-    pub fn to_response(&self) -> Response<Body> {
+    pub fn to_response(&self) -> Response<ResponseBody> {
         let content = html! {
             @if let Some(wrong) = self.wrong {
                 p class="card notice bad" role="alert" { (wrong) "." }
@@ -55,7 +55,7 @@ impl Question<'_> {
 
     /// Renders the program and the destination of the answer.
     fn program(&self) -> Markup {
-        let Asked {
+        let AuthorizationRequest {
             client,
             redirect_uri,
             ..
@@ -74,7 +74,7 @@ impl Question<'_> {
                 dt { (texts::ANSWER_TO) }
                 dd { code { (exact_line(host(redirect_uri))) } }
             }
-            @if place(redirect_uri) == Some(Place::SameComputer) {
+            @if place(redirect_uri) == Some(RedirectKind::SameComputer) {
                 p class="card notice" {
                     (texts::THIS_COMPUTER)
                 }

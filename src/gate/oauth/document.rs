@@ -7,10 +7,10 @@ use hyper::Uri;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::client::SelfPortrait;
+use super::client::ClientMetadata;
 use super::sanitize::inert;
 use crate::http::{fetch, fetch_public};
-use gatewren_base::config::Live;
+use gatewren_base::config::LiveSettings;
 
 /// The maximum size of a document.
 const MAX_BYTES: usize = 16 * 1024;
@@ -26,14 +26,14 @@ const MOST_KEPT: usize = 16;
 
 /// The cache of documents. Documents are fetched only for the owner: a stranger cannot make the server send
 /// requests.
-pub struct Documents {
-    live: Live,
-    kept: Mutex<Vec<(Instant, String, SelfPortrait)>>,
+pub struct MetadataDocuments {
+    live: LiveSettings,
+    kept: Mutex<Vec<(Instant, String, ClientMetadata)>>,
 }
 
-impl Documents {
+impl MetadataDocuments {
     /// Creates an empty cache.
-    pub fn new(live: Live) -> Self {
+    pub fn new(live: LiveSettings) -> Self {
         Self {
             live,
             kept: Mutex::default(),
@@ -41,7 +41,7 @@ impl Documents {
     }
 
     /// Returns the contents of the document at this URL, or why it is not valid.
-    pub async fn read(&self, address: &str) -> Result<SelfPortrait, String> {
+    pub async fn read(&self, address: &str) -> Result<ClientMetadata, String> {
         if let Some(portrait) = self.kept(address) {
             return Ok(portrait);
         }
@@ -67,7 +67,7 @@ impl Documents {
         Ok(portrait)
     }
 
-    fn kept(&self, address: &str) -> Option<SelfPortrait> {
+    fn kept(&self, address: &str) -> Option<ClientMetadata> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(at, ..)| at.elapsed() < KEPT);
         let found = kept.iter().find(|(_, known, _)| known == address);
@@ -91,7 +91,7 @@ pub fn is_address(id: &str) -> bool {
 
 /// Validates a document: it must name its own URL, and its program must have no secret, because it could not keep
 /// one.
-fn believed(address: &str, document: &[u8]) -> Result<SelfPortrait, String> {
+fn believed(address: &str, document: &[u8]) -> Result<ClientMetadata, String> {
     let said: Value = serde_json::from_slice(document)
         .map_err(|_| "the program's metadata document is not JSON".to_owned())?;
     if said.get("client_id").and_then(Value::as_str) != Some(address) {
@@ -104,7 +104,7 @@ fn believed(address: &str, document: &[u8]) -> Result<SelfPortrait, String> {
                      \"none\" is supported";
         return Err(words.to_owned());
     }
-    SelfPortrait::read(&said)
+    ClientMetadata::read(&said)
         .map_err(|(_, words)| format!("the program's metadata document is invalid: {words}"))
 }
 
@@ -162,7 +162,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_near_is_asked_unless_the_settings_say_so() {
-        let documents = Documents::new(Settings::default().into());
+        let documents = MetadataDocuments::new(Settings::default().into());
         let said = documents.read("https://127.0.0.1:9/x").await.unwrap_err();
         assert!(said.contains("public Internet"), "{said}");
     }

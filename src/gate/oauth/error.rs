@@ -5,7 +5,7 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::auth::LinkError;
-use crate::http::{Body, json as json_response};
+use crate::http::{ResponseBody, json as json_response};
 use gatewren_store::vault::VaultError;
 
 /// An error for a program.
@@ -32,7 +32,7 @@ impl OAuthError {
     }
 
     /// The response.
-    pub fn to_response(&self) -> Response<Body> {
+    pub fn to_response(&self) -> Response<ResponseBody> {
         let body = json!({ "error": self.code, "error_description": self.words });
         unkept(self.status, &body)
     }
@@ -59,7 +59,7 @@ impl From<VaultError> for OAuthError {
 }
 
 /// A JSON response that must not be cached.
-pub fn unkept(status: StatusCode, body: &Value) -> Response<Body> {
+pub fn unkept(status: StatusCode, body: &Value) -> Response<ResponseBody> {
     let mut response = json_response(status, body.to_string().into_bytes());
     let no_store = HeaderValue::from_static("no-store");
     response.headers_mut().insert(CACHE_CONTROL, no_store);

@@ -5,9 +5,9 @@ const MOST: usize = 64;
 
 /// The parameters of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Form(Vec<(String, String)>);
+pub struct OAuthParameters(Vec<(String, String)>);
 
-impl Form {
+impl OAuthParameters {
     /// Parses the parameters; the error describes the problem.
     pub fn read(text: &[u8]) -> Result<Self, String> {
         let mut all: Vec<(String, String)> = Vec::new();
@@ -50,19 +50,22 @@ mod tests {
 
     #[test]
     fn each_stands_there_once_and_an_empty_one_is_none() {
-        let form = Form::read(b"a=1+2%26&b=&c").unwrap();
+        let form = OAuthParameters::read(b"a=1+2%26&b=&c").unwrap();
         assert_eq!(
             (form.get("a"), form.get("b"), form.get("c")),
             (Some("1 2&"), None, None)
         );
         assert!(form.need("b").unwrap_err().contains("b is missing"));
         assert!(
-            Form::read(b"a=1&b=2&a=1")
+            OAuthParameters::read(b"a=1&b=2&a=1")
                 .unwrap_err()
                 .contains("duplicate")
         );
         let many: Vec<String> = (0..65).map(|n| format!("p{n}=")).collect();
-        assert!(Form::read(many.join("&").as_bytes()).is_err());
-        assert_eq!(Form::read(b"").unwrap(), Form::default());
+        assert!(OAuthParameters::read(many.join("&").as_bytes()).is_err());
+        assert_eq!(
+            OAuthParameters::read(b"").unwrap(),
+            OAuthParameters::default()
+        );
     }
 }

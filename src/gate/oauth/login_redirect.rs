@@ -6,7 +6,7 @@ use hyper::Response;
 use super::authorize::see_other;
 use super::page::{go_on, refusal};
 use super::texts;
-use crate::http::Body;
+use crate::http::ResponseBody;
 
 /// The maximum length of a query; a longer one is refused, because it is passed through the sign-in page and back.
 pub const MAX_QUERY: usize = 8 * 1024;
@@ -19,7 +19,7 @@ const MARK: &str = "from_here=1";
 
 /// Handles a browser that another site has sent: redirects it once from a page of our own, so that it sends the
 /// owner's cookie.
-pub fn step_inside(path: &str, query: &str) -> Response<Body> {
+pub fn step_inside(path: &str, query: &str) -> Response<ResponseBody> {
     if query.len() > MAX_QUERY || query.split('&').any(|one| one == MARK) {
         return sign_in(path, query);
     }
@@ -28,7 +28,7 @@ pub fn step_inside(path: &str, query: &str) -> Response<Body> {
 
 /// Redirects a visitor without a session to the owner's sign-in, and from there back. Nothing is looked up before:
 /// a stranger learns of no client, and cannot make the server fetch a document.
-pub fn sign_in(path: &str, query: &str) -> Response<Body> {
+pub fn sign_in(path: &str, query: &str) -> Response<ResponseBody> {
     if query.len() > MAX_QUERY {
         return refusal(texts::TOO_LONG);
     }

@@ -3,11 +3,11 @@
 use hyper::{Response, StatusCode};
 use serde_json::json;
 
-use super::site::{SCOPE, Site};
-use crate::http::{Body, json as json_response};
+use super::site::{IssuerOrigin, SCOPE};
+use crate::http::{ResponseBody, json as json_response};
 
 /// The metadata of `/connect/mcp`, with the server that issues its tokens (RFC 9728).
-pub fn resource(site: &Site) -> Response<Body> {
+pub fn resource(site: &IssuerOrigin) -> Response<ResponseBody> {
     let document = json!({
         "resource": site.resource(),
         "authorization_servers": [site.issuer()],
@@ -19,7 +19,7 @@ pub fn resource(site: &Site) -> Response<Body> {
 }
 
 /// The metadata of the authorization server (RFC 8414).
-pub fn server(site: &Site) -> Response<Body> {
+pub fn server(site: &IssuerOrigin) -> Response<ResponseBody> {
     let document = json!({
         "issuer": site.issuer(),
         "authorization_endpoint": site.below("authorize"),

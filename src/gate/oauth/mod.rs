@@ -22,5 +22,5 @@ mod token;
 
 pub use login_redirect::{sign_in, step_inside};
 pub use metadata::{resource as resource_metadata, server as server_metadata};
-pub use server::{MAX_BODY, OAuth, SignedInOwner};
-pub use site::Site;
+pub use server::{AuthorizationServer, MAX_BODY, SignedInOwner};
+pub use site::IssuerOrigin;

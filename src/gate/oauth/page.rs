@@ -8,7 +8,7 @@ use hyper::{Response, StatusCode};
 use maud::{DOCTYPE, Markup, html};
 
 use super::texts;
-use crate::http::Body;
+use crate::http::ResponseBody;
 
 /// Builds a page with a title and a content. Its forms may lead only to this server and to `forms_lead_to`:
 /// browsers apply this rule to redirects of the answer, too.
@@ -17,7 +17,7 @@ pub fn page(
     title: &str,
     forms_lead_to: &str,
     content: &Markup,
-) -> Response<Body> {
+) -> Response<ResponseBody> {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -31,7 +31,7 @@ pub fn page(
             body { main id="main" { h1 { (title) } (content) } }
         }
     };
-    let mut response = Response::new(Body::whole(page.into_string()));
+    let mut response = Response::new(ResponseBody::whole(page.into_string()));
     *response.status_mut() = status;
     let policy = format!(
         "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self' {forms_lead_to}; \
@@ -55,7 +55,7 @@ pub fn page(
 }
 
 /// A page that states why the request was refused.
-pub fn refusal(words: &str) -> Response<Body> {
+pub fn refusal(words: &str) -> Response<ResponseBody> {
     let content = html! {
         p class="card notice bad" { (words) "." }
         p { (texts::NOTHING_GIVEN) }
@@ -65,7 +65,7 @@ pub fn refusal(words: &str) -> Response<Body> {
 
 /// A page that continues to one of ours by itself. If another site has sent the browser here, it has not sent the
 /// owner's cookie; from our own page it does.
-pub fn go_on(to: &str) -> Response<Body> {
+pub fn go_on(to: &str) -> Response<ResponseBody> {
     let content = html! {
         meta http-equiv="refresh" content=(format!("0; url={to}"));
         p { a href=(to) { (texts::GO_ON) } }

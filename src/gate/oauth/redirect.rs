@@ -9,7 +9,7 @@ const MAX_CHARS: usize = 2048;
 
 /// The kind of destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum RedirectKind {
     /// A server that is authenticated by its certificate.
     Web,
     /// The computer of the browser, where any program may wait for the answer.
@@ -17,7 +17,7 @@ pub enum Place {
 }
 
 /// The kind of destination of a URI; `None` if no answer may be sent there.
-pub fn place(uri: &str) -> Option<Place> {
+pub fn place(uri: &str) -> Option<RedirectKind> {
     let sound = |b: u8| b.is_ascii_graphic() && !b"#\\\"<>^`{|}".contains(&b);
     if uri.len() > MAX_CHARS || !uri.bytes().all(sound) {
         return None;
@@ -31,8 +31,10 @@ pub fn place(uri: &str) -> Option<Place> {
         return None;
     }
     match parsed.scheme_str()? {
-        "https" => Some(Place::Web),
-        "http" if matches!(host, "127.0.0.1" | "[::1]" | "localhost") => Some(Place::SameComputer),
+        "https" => Some(RedirectKind::Web),
+        "http" if matches!(host, "127.0.0.1" | "[::1]" | "localhost") => {
+            Some(RedirectKind::SameComputer)
+        }
         _ => None,
     }
 }
@@ -43,7 +45,7 @@ pub fn fits(known: &str, asked: &str) -> bool {
     if known == asked {
         return true;
     }
-    let local = |uri| place(uri) == Some(Place::SameComputer);
+    let local = |uri| place(uri) == Some(RedirectKind::SameComputer);
     local(known) && local(asked) && without_port(known) == without_port(asked)
 }
 
@@ -101,11 +103,14 @@ mod tests {
     #[test]
     fn only_https_and_the_same_computer() {
         for (uri, expected) in [
-            ("https://chat.example/back", Some(Place::Web)),
-            ("https://chat.example:444/back?a=b", Some(Place::Web)),
-            ("http://127.0.0.1:3000/callback", Some(Place::SameComputer)),
-            ("http://[::1]/callback", Some(Place::SameComputer)),
-            ("http://localhost/", Some(Place::SameComputer)),
+            ("https://chat.example/back", Some(RedirectKind::Web)),
+            ("https://chat.example:444/back?a=b", Some(RedirectKind::Web)),
+            (
+                "http://127.0.0.1:3000/callback",
+                Some(RedirectKind::SameComputer),
+            ),
+            ("http://[::1]/callback", Some(RedirectKind::SameComputer)),
+            ("http://localhost/", Some(RedirectKind::SameComputer)),
             ("http://chat.example/back", None),
             ("http://127.0.0.1.example/", None),
             ("http://127.0.0.2/", None),

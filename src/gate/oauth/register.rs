@@ -3,20 +3,20 @@
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::client::SelfPortrait;
+use super::client::ClientMetadata;
 use super::error::{OAuthError, unkept};
 use super::site::SCOPE;
-use crate::http::Body;
+use crate::http::ResponseBody;
 use gatewren_store::vault::Vault;
 
 /// Registers a program and returns its id. It gets no secret, because a program on a user's computer could not keep
 /// it. A registration gives no access; only the owner does.
-pub async fn register(vault: &Vault, body: &[u8]) -> Result<Response<Body>, OAuthError> {
+pub async fn register(vault: &Vault, body: &[u8]) -> Result<Response<ResponseBody>, OAuthError> {
     let wrong = |words: &str| OAuthError::new("invalid_client_metadata", words);
     let said: Value = serde_json::from_slice(body).map_err(|_| wrong("the body is not JSON"))?;
     let portrait =
-        SelfPortrait::read(&said).map_err(|(code, words)| OAuthError::new(code, words))?;
-    let SelfPortrait {
+        ClientMetadata::read(&said).map_err(|(code, words)| OAuthError::new(code, words))?;
+    let ClientMetadata {
         name,
         redirect_uris,
     } = portrait;

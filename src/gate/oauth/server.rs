@@ -6,29 +6,29 @@ use std::sync::Arc;
 use hyper::Response;
 use hyper::header::HeaderMap;
 
-use super::authorize::{Asked, Fault};
-use super::consent::Desk;
-use super::document::Documents;
+use super::authorize::{AuthorizationFault, AuthorizationRequest};
+use super::consent::ConsentContext;
+use super::document::MetadataDocuments;
 use super::error::OAuthError;
-use super::form::Form;
+use super::form::OAuthParameters;
 use super::login_redirect::MAX_QUERY;
 use super::page::refusal;
-use super::site::Site;
+use super::site::IssuerOrigin;
 use super::{register, texts, token};
 use crate::auth::{Links, LoginKey, Logins};
-use crate::http::Body;
-use gatewren_base::config::Live;
+use crate::http::ResponseBody;
+use gatewren_base::config::LiveSettings;
 use gatewren_store::vault::Vault;
 
 /// The maximum size of a request's body, for every endpoint.
 pub const MAX_BODY: usize = 32 * 1024;
 
 /// The authorization server.
-pub struct OAuth {
+pub struct AuthorizationServer {
     vault: Vault,
-    live: Live,
+    live: LiveSettings,
     links: Links,
-    documents: Documents,
+    documents: MetadataDocuments,
     logins: Arc<Logins>,
 }
 
@@ -41,13 +41,13 @@ pub struct SignedInOwner<'a> {
     pub login: LoginKey,
 }
 
-impl OAuth {
+impl AuthorizationServer {
     /// Creates a server over this vault; the owner is authenticated by `logins`.
-    pub fn new(vault: Vault, live: Live, logins: Arc<Logins>) -> Self {
+    pub fn new(vault: Vault, live: LiveSettings, logins: Arc<Logins>) -> Self {
         Self {
             logins,
             links: Links::new(vault.clone()),
-            documents: Documents::new(live.clone()),
+            documents: MetadataDocuments::new(live.clone()),
             vault,
             live,
         }
@@ -59,26 +59,31 @@ impl OAuth {
     }
 
     /// Registers a program.
-    pub async fn register(&self, body: &[u8]) -> Response<Body> {
+    pub async fn register(&self, body: &[u8]) -> Response<ResponseBody> {
         answered(register::register(&self.vault, body).await)
     }
 
     /// Exchanges a program's code or refresh token for tokens.
-    pub async fn token(&self, site: &Site, headers: &HeaderMap, body: &[u8]) -> Response<Body> {
+    pub async fn token(
+        &self,
+        site: &IssuerOrigin,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Response<ResponseBody> {
         answered(token::exchange((&self.links, site), headers, body).await)
     }
 
     /// Revokes a program's token.
-    pub async fn revoke(&self, headers: &HeaderMap, body: &[u8]) -> Response<Body> {
+    pub async fn revoke(&self, headers: &HeaderMap, body: &[u8]) -> Response<ResponseBody> {
         answered(token::revoke(&self.links, headers, body).await)
     }
 
     /// Shows the consent page to the owner.
     pub async fn ask(
         &self,
-        (site, owner): (&Site, SignedInOwner<'_>),
+        (site, owner): (&IssuerOrigin, SignedInOwner<'_>),
         query: &str,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         if query.len() > MAX_QUERY {
             return refusal(texts::TOO_LONG);
         }
@@ -91,28 +96,32 @@ impl OAuth {
     /// Carries out the owner's decision.
     pub async fn decide(
         &self,
-        (site, owner): (&Site, SignedInOwner<'_>),
+        (site, owner): (&IssuerOrigin, SignedInOwner<'_>),
         body: &[u8],
         from: IpAddr,
-    ) -> Response<Body> {
+    ) -> Response<ResponseBody> {
         match self.read(site, body).await {
             Ok((asked, form)) => self.desk(site, owner).decide(&asked, &form, from).await,
             Err(response) => *response,
         }
     }
 
-    async fn read(&self, site: &Site, text: &[u8]) -> Result<(Asked, Form), Box<Response<Body>>> {
-        let form = Form::read(text).map_err(|why| Box::new(refusal(&why)))?;
-        let asked = Asked::read(site, (&self.vault, &self.documents), &form).await;
+    async fn read(
+        &self,
+        site: &IssuerOrigin,
+        text: &[u8],
+    ) -> Result<(AuthorizationRequest, OAuthParameters), Box<Response<ResponseBody>>> {
+        let form = OAuthParameters::read(text).map_err(|why| Box::new(refusal(&why)))?;
+        let asked = AuthorizationRequest::read(site, (&self.vault, &self.documents), &form).await;
         match asked {
             Ok(asked) => Ok((asked, form)),
-            Err(Fault::Shown(why)) => Err(Box::new(refusal(&why))),
-            Err(Fault::Sent(response)) => Err(response),
+            Err(AuthorizationFault::Shown(why)) => Err(Box::new(refusal(&why))),
+            Err(AuthorizationFault::Sent(response)) => Err(response),
         }
     }
 
-    fn desk<'a>(&'a self, site: &'a Site, owner: SignedInOwner<'a>) -> Desk<'a> {
-        Desk {
+    fn desk<'a>(&'a self, site: &'a IssuerOrigin, owner: SignedInOwner<'a>) -> ConsentContext<'a> {
+        ConsentContext {
             proof: owner.proof,
             login: owner.login,
             logins: &self.logins,
@@ -124,6 +133,6 @@ impl OAuth {
     }
 }
 
-fn answered(answer: Result<Response<Body>, OAuthError>) -> Response<Body> {
+fn answered(answer: Result<Response<ResponseBody>, OAuthError>) -> Response<ResponseBody> {
     answer.unwrap_or_else(|error| error.to_response())
 }

@@ -15,9 +15,9 @@ pub const SCOPE: &str = "mcp";
 /// The server under one of its names; a host has several. A token that was issued under one name is valid only
 /// there.
 #[derive(Debug, Clone)]
-pub struct Site(String);
+pub struct IssuerOrigin(String);
 
-impl Site {
+impl IssuerOrigin {
     /// Creates it from an origin, such as `https://box.lan:8443`.
     pub fn new(origin: String) -> Self {
         Self(origin)
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_resource_is_known_however_its_host_is_written() {
-        let site = Site::new("https://box.lan".to_owned());
+        let site = IssuerOrigin::new("https://box.lan".to_owned());
         for good in [
             "https://box.lan/connect/mcp",
             "HTTPS://Box.LAN/connect/mcp",

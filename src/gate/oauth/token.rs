@@ -5,17 +5,17 @@ use hyper::{Response, StatusCode};
 use serde_json::json;
 
 use super::error::{OAuthError, unkept};
-use super::form::Form;
-use super::site::{SCOPE, Site};
-use crate::auth::{Brought, Given, Links};
-use crate::http::Body;
+use super::form::OAuthParameters;
+use super::site::{IssuerOrigin, SCOPE};
+use crate::auth::{IssuedTokens, Links, TokenRequest};
+use crate::http::ResponseBody;
 
 /// Exchanges a code or a refresh token for new tokens.
 pub async fn exchange(
-    (links, site): (&Links, &Site),
+    (links, site): (&Links, &IssuerOrigin),
     headers: &HeaderMap,
     body: &[u8],
-) -> Result<Response<Body>, OAuthError> {
+) -> Result<Response<ResponseBody>, OAuthError> {
     let form = form(headers, body)?;
     let grant = form.need("grant_type").map_err(OAuthError::request)?;
     let client = form.need("client_id").map_err(OAuthError::request)?;
@@ -29,7 +29,7 @@ pub async fn exchange(
     let given = match grant {
         "authorization_code" => {
             let code = form.need("code").map_err(OAuthError::request)?;
-            let brought = Brought {
+            let brought = TokenRequest {
                 client,
                 redirect_uri: form.get("redirect_uri"),
                 verifier: form.need("code_verifier").map_err(OAuthError::request)?,
@@ -54,7 +54,7 @@ pub async fn revoke(
     links: &Links,
     headers: &HeaderMap,
     body: &[u8],
-) -> Result<Response<Body>, OAuthError> {
+) -> Result<Response<ResponseBody>, OAuthError> {
     let form = form(headers, body)?;
     let token = form.need("token").map_err(OAuthError::request)?;
     let client = form.need("client_id").map_err(OAuthError::request)?;
@@ -62,7 +62,7 @@ pub async fn revoke(
     Ok(unkept(StatusCode::OK, &json!({})))
 }
 
-fn form(headers: &HeaderMap, body: &[u8]) -> Result<Form, OAuthError> {
+fn form(headers: &HeaderMap, body: &[u8]) -> Result<OAuthParameters, OAuthError> {
     let media = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
@@ -76,10 +76,10 @@ fn form(headers: &HeaderMap, body: &[u8]) -> Result<Form, OAuthError> {
         let words = "send the parameters with Content-Type: application/x-www-form-urlencoded";
         return Err(OAuthError::request(words));
     }
-    Form::read(body).map_err(OAuthError::request)
+    OAuthParameters::read(body).map_err(OAuthError::request)
 }
 
-fn handed_over(given: &Given) -> Response<Body> {
+fn handed_over(given: &IssuedTokens) -> Response<ResponseBody> {
     let body = json!({
         "access_token": given.access.expose(),
         // Some clients accept only this spelling.

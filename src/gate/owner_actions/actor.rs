@@ -4,11 +4,11 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
-use gatewren_store::vault::{Deed as Entry, Vault};
+use gatewren_store::vault::{OwnerAction as Entry, Vault};
 
 /// Who acts for the owner: a user on the host, or one signed in on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hand {
+pub struct OwnerActor {
     /// The actor, such as `local:root` or `owner`.
     pub by: String,
     /// The origin: an address, or `local`.
@@ -16,7 +16,7 @@ pub struct Hand {
 }
 
 /// An action about to be performed.
-pub struct Deed<'a> {
+pub struct OwnerCommand<'a> {
     /// The command, such as `agent add`; the page uses the same names.
     pub command: &'static str,
     /// Its parameters; never a token.
@@ -27,12 +27,12 @@ pub struct Deed<'a> {
     pub change: Option<&'a str>,
 }
 
-impl Hand {
+impl OwnerActor {
     /// Performs an action between its two audit rows. An action that cannot be recorded is not performed.
     pub async fn recorded<T, E: Display>(
         &self,
         vault: &Vault,
-        deed: Deed<'_>,
+        deed: OwnerCommand<'_>,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, String> {
         let work = async { work.await.map(|done| (done, "ok")) };
@@ -43,7 +43,7 @@ impl Hand {
     pub async fn recorded_as<T, E: Display>(
         &self,
         vault: &Vault,
-        deed: Deed<'_>,
+        deed: OwnerCommand<'_>,
         work: impl Future<Output = Result<(T, &'static str), E>>,
     ) -> Result<T, String> {
         let entry = Entry {

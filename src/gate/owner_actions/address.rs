@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use gatewren_base::config::Settings;
-use gatewren_base::sys::{Holder, host_name};
+use gatewren_base::sys::{LockHolder, host_name};
 
 /// Returns name and port for clients: the first configured name, or the address if it listens on only one.
 pub fn reached_at(settings: &Settings) -> String {
     // systemd gives the service its port, whatever the settings contain.
-    let held = Holder::of(&settings.state_dir).and_then(|holder| holder.address);
+    let held = LockHolder::of(&settings.state_dir).and_then(|holder| holder.address);
     let first = held.as_ref().or(settings.listen.first());
     let address = first.filter(|address| !address.ip().is_unspecified());
     let name = settings.names.first().cloned();

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::auth::Admission;
+use crate::auth::AgentSpec;
 use gatewren_base::sys::rfc3339;
 use gatewren_store::vault::Agent;
 
 /// Returns all settings of a new agent, without its token.
-pub fn whole(admission: &Admission) -> Value {
+pub fn whole(admission: &AgentSpec) -> Value {
     json!({
         "name": admission.name,
         "policy": admission.policy.preset.as_str(),

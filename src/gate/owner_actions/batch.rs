@@ -2,14 +2,14 @@
 
 use ring::digest::{Context, SHA256};
 
-use super::actor::Hand;
-use super::decision::{Ruled, Verb, rule};
+use super::actor::OwnerActor;
+use super::decision::{DecidedChange, OwnerDecision, rule};
 use super::render::shown_change;
 use gatewren_store::vault::{Change, ChangeStatus, Vault, hex};
 
 /// Changes of one agent that were shown together in full.
 #[derive(Debug)]
-pub struct Batch {
+pub struct ChangeBatch {
     /// The changes that were shown, in the order in which they were proposed.
     pub changes: Vec<Change>,
     /// Hexadecimal SHA-256 of all pending changes of the agent and of the text that was shown. It differs if a change
@@ -17,7 +17,7 @@ pub struct Batch {
     pub digest: String,
 }
 
-impl Batch {
+impl ChangeBatch {
     /// Creates a batch of an agent's pending changes, given in any order. It contains those for which `is_shown`
     /// returns true.
     pub fn of(mut waiting: Vec<Change>, is_shown: impl Fn(&Change) -> bool) -> Self {
@@ -66,10 +66,10 @@ impl Batch {
     /// Stops at the first decision that cannot be recorded.
     pub async fn decide(
         self,
-        (vault, hand): (&Vault, &Hand),
+        (vault, hand): (&Vault, &OwnerActor),
         note: Option<&str>,
-        verb: Verb,
-    ) -> Result<Vec<Ruled>, String> {
+        verb: OwnerDecision,
+    ) -> Result<Vec<DecidedChange>, String> {
         let mut ruled = Vec::new();
         for change in self.changes {
             ruled.push(rule((vault, hand), change, note, verb).await?);
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
     use gatewren_base::sys::Scratch;
-    use gatewren_store::vault::{Added, ChangeRoom, NewChange};
+    use gatewren_store::vault::{NewChange, OpenChangeLimits, ProposalOutcome};
 
     async fn propose(vault: &Vault, command: &str) -> Change {
         let arguments = json!({ "command": command });
@@ -100,12 +100,12 @@ mod tests {
             expires_ms: u64::MAX >> 1,
             proposed_in: None,
         };
-        let room = ChangeRoom {
+        let room = OpenChangeLimits {
             per_agent: 9,
             total: 9,
         };
         match vault.changes().add(new, room).await.unwrap() {
-            Added::New(change) => change,
+            ProposalOutcome::New(change) => change,
             other => panic!("{other:?}"),
         }
     }
@@ -116,23 +116,26 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let first = propose(&vault, "uptime").await;
         propose(&vault, "df").await;
-        let shown = Batch::all_of(&vault, "a").unwrap();
+        let shown = ChangeBatch::all_of(&vault, "a").unwrap();
         assert_eq!(shown.changes.len(), 2);
-        assert_eq!(Batch::all_of(&vault, "a").unwrap().digest, shown.digest);
-        let part = Batch::of(shown.changes.clone(), |change| change.id != first.id);
+        assert_eq!(
+            ChangeBatch::all_of(&vault, "a").unwrap().digest,
+            shown.digest
+        );
+        let part = ChangeBatch::of(shown.changes.clone(), |change| change.id != first.id);
         assert_eq!(part.changes.len(), 1);
         assert_ne!(part.digest, shown.digest, "one of them was not shown");
         propose(&vault, "rm -rf /srv").await;
-        let more = Batch::all_of(&vault, "a").unwrap();
+        let more = ChangeBatch::all_of(&vault, "a").unwrap();
         assert!(more.check(&shown.digest).is_err(), "one came in since");
-        let hand = Hand {
+        let hand = OwnerActor {
             by: "owner".into(),
             from: "local".into(),
         };
-        rule((&vault, &hand), first, None, Verb::Reject)
+        rule((&vault, &hand), first, None, OwnerDecision::Reject)
             .await
             .unwrap();
-        let fewer = Batch::all_of(&vault, "a").unwrap();
+        let fewer = ChangeBatch::all_of(&vault, "a").unwrap();
         assert!(fewer.check(&more.digest).is_err(), "one was decided");
     }
 }

@@ -2,7 +2,7 @@
 
 /// The format of a snippet, which determines how values are quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum SnippetFormat {
     /// Lines for a POSIX shell.
     Shell,
     /// A JSON file.
@@ -17,7 +17,7 @@ pub enum Form {
     Fields,
 }
 
-impl Form {
+impl SnippetFormat {
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Form {
 
 /// Where a client gets the token from if it is not in the snippet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum TokenSource {
     /// From the variable `GATEWREN_TOKEN`, which is read when the snippet is used. The snippet gets these
     /// replacements, as pairs.
     Variable(&'static [(&'static str, &'static str)]),
@@ -46,18 +46,18 @@ pub(super) enum Source {
 }
 
 /// A client in its current version.
-pub(super) struct Client {
+pub(super) struct ClientProfile {
     /// Its name on the command line.
     pub(super) word: &'static str,
     pub(super) title: &'static str,
     /// Where the snippet goes, in words.
     pub(super) place: &'static str,
-    pub(super) form: Form,
+    pub(super) form: SnippetFormat,
     /// The snippet, with the placeholders `{url}`, `{host}` (with the port), `{token}`, `{ca}` and `{who}`.
     pub(super) text: &'static str,
     /// The part of it to omit if the certificate is from a public authority.
     pub(super) authority_part: &'static str,
-    pub(super) source: Source,
+    pub(super) source: TokenSource,
     /// The variable that makes it trust an authority, if that is not in the snippet.
     pub(super) variable: Option<&'static str>,
     /// Whether it can connect only by name when gatewren's own authority issued the certificate: `BoringSSL` does not
@@ -67,16 +67,16 @@ pub(super) struct Client {
     pub(super) hint: &'static str,
 }
 
-const SHELL: Source = Source::Variable(&[("{token}", "$GATEWREN_TOKEN")]);
-const BRACES: Source = Source::Variable(&[("{token}", "${GATEWREN_TOKEN}")]);
+const SHELL: TokenSource = TokenSource::Variable(&[("{token}", "$GATEWREN_TOKEN")]);
+const BRACES: TokenSource = TokenSource::Variable(&[("{token}", "${GATEWREN_TOKEN}")]);
 
 /// The formats are those of the clients' manuals. tests/clients/config runs those that can be run.
-pub(super) const CLIENTS: [Client; 12] = [
-    Client {
+pub(super) const CLIENTS: [ClientProfile; 12] = [
+    ClientProfile {
         word: "claude-code",
         title: "Claude Code",
         place: "a terminal",
-        form: Form::Shell,
+        form: SnippetFormat::Shell,
         // --header takes all following words, so it is the last option.
         text: "claude mcp add --transport http --scope user gatewren {url} --header \"Authorization: Bearer {token}\"",
         authority_part: "",
@@ -85,11 +85,11 @@ pub(super) const CLIENTS: [Client; 12] = [
         by_name: true,
         hint: "",
     },
-    Client {
+    ClientProfile {
         word: "claude-desktop",
         title: "Claude Desktop",
         place: "claude_desktop_config.json (Settings, Developer, Edit config)",
-        form: Form::Json,
+        form: SnippetFormat::Json,
         // On Windows, a blank after the header's colon would split the argument.
         text: r#"{
   "mcpServers": {
@@ -104,16 +104,16 @@ pub(super) const CLIENTS: [Client; 12] = [
   }
 }"#,
         authority_part: ",\n        \"NODE_EXTRA_CA_CERTS\": \"{ca}\"",
-        source: Source::Paste("GATEWREN_TOKEN"),
+        source: TokenSource::Paste("GATEWREN_TOKEN"),
         variable: None,
         by_name: false,
         hint: "Claude Desktop starts mcp-remote with npx, so Node.js must be installed on its machine.",
     },
-    Client {
+    ClientProfile {
         word: "cursor",
         title: "Cursor",
         place: "~/.cursor/mcp.json",
-        form: Form::Json,
+        form: SnippetFormat::Json,
         text: r#"{
   "mcpServers": {
     "gatewren": {
@@ -123,16 +123,16 @@ pub(super) const CLIENTS: [Client; 12] = [
   }
 }"#,
         authority_part: "",
-        source: Source::Variable(&[("{token}", "${env:GATEWREN_TOKEN}")]),
+        source: TokenSource::Variable(&[("{token}", "${env:GATEWREN_TOKEN}")]),
         variable: Some("NODE_EXTRA_CA_CERTS"),
         by_name: false,
         hint: "",
     },
-    Client {
+    ClientProfile {
         word: "vscode",
         title: "VS Code",
         place: ".vscode/mcp.json, or the file that \"MCP: Open User Configuration\" opens",
-        form: Form::Json,
+        form: SnippetFormat::Json,
         text: r#"{
   "inputs": [
     { "type": "promptString", "id": "gatewren", "description": "Token of {who}", "password": true }
@@ -146,28 +146,28 @@ pub(super) const CLIENTS: [Client; 12] = [
   }
 }"#,
         authority_part: "",
-        source: Source::Asks,
+        source: TokenSource::Asks,
         variable: None,
         by_name: false,
         hint: "",
     },
-    Client {
+    ClientProfile {
         word: "codex",
         title: "Codex",
         place: "~/.codex/config.toml",
-        form: Form::Toml,
+        form: SnippetFormat::Toml,
         text: "[mcp_servers.gatewren]\nurl = \"{url}\"\nbearer_token_env_var = \"GATEWREN_TOKEN\"\ntool_timeout_sec = 300",
         authority_part: "",
-        source: Source::OnlyVariable,
+        source: TokenSource::OnlyVariable,
         variable: Some("CODEX_CA_CERTIFICATE"),
         by_name: false,
         hint: "",
     },
-    Client {
+    ClientProfile {
         word: "gemini",
         title: "Gemini CLI",
         place: "a terminal",
-        form: Form::Shell,
+        form: SnippetFormat::Shell,
         text: "gemini mcp add --scope user --transport http --header \"Authorization: Bearer {token}\" gatewren {url}",
         authority_part: "",
         source: SHELL,
@@ -175,11 +175,11 @@ pub(super) const CLIENTS: [Client; 12] = [
         by_name: false,
         hint: "",
     },
-    Client {
+    ClientProfile {
         word: "librechat",
         title: "LibreChat",
         place: "librechat.yaml",
-        form: Form::Yaml,
+        form: SnippetFormat::Yaml,
         text: r#"mcpServers:
   gatewren:
     type: streamable-http
@@ -197,36 +197,36 @@ mcpSettings:
         by_name: false,
         hint: "Without mcpSettings.allowedAddresses, LibreChat does not connect to private networks.",
     },
-    Client {
+    ClientProfile {
         word: "open-webui",
         title: "Open WebUI",
         place: "Admin panel, Settings, External tools, add a connection",
-        form: Form::Fields,
+        form: SnippetFormat::Fields,
         text: "Type: MCP (Streamable HTTP)\nURL: {url}\nAuth: Bearer\nKey: {token}\nID: gatewren\nName: {who}",
         authority_part: "",
-        source: Source::Paste("(the token)"),
+        source: TokenSource::Paste("(the token)"),
         variable: Some("SSL_CERT_FILE"),
         by_name: false,
         hint: "",
     },
-    Client {
+    ClientProfile {
         word: "n8n",
         title: "n8n",
         place: "the MCP Client Tool node, with a credential of type Bearer Auth",
-        form: Form::Fields,
+        form: SnippetFormat::Fields,
         text: "Endpoint: {url}\nServer Transport: HTTP Streamable\nAuthentication: Bearer Auth\n\
             Name of the credential: {who}\nBearer Token: {token}",
         authority_part: "",
-        source: Source::Paste("(the token)"),
+        source: TokenSource::Paste("(the token)"),
         variable: Some("NODE_EXTRA_CA_CERTS"),
         by_name: false,
         hint: "",
     },
-    Client {
+    ClientProfile {
         word: "mcp-remote",
         title: "mcp-remote",
         place: "a terminal, or any client that starts stdio servers",
-        form: Form::Shell,
+        form: SnippetFormat::Shell,
         // The quotes prevent expansion by the shell: mcp-remote itself inserts the variable, so no process list shows
         // the token.
         text: "npx -y mcp-remote {url} --transport http-only --header 'Authorization:Bearer {token}'",
@@ -236,11 +236,11 @@ mcpSettings:
         by_name: false,
         hint: "",
     },
-    Client {
+    ClientProfile {
         word: "fastmcp",
         title: "FastMCP",
         place: "a Python program",
-        form: Form::Python,
+        form: SnippetFormat::Python,
         text: r#"import asyncio
 
 from fastmcp import Client
@@ -256,7 +256,7 @@ async def main():
 
 asyncio.run(main())"#,
         authority_part: "",
-        source: Source::Variable(&[
+        source: TokenSource::Variable(&[
             ("import asyncio\n", "import asyncio\nimport os\n"),
             ("\"{token}\"", "os.environ[\"GATEWREN_TOKEN\"]"),
         ]),
@@ -264,11 +264,11 @@ asyncio.run(main())"#,
         by_name: false,
         hint: "",
     },
-    Client {
+    ClientProfile {
         word: "curl",
         title: "curl",
         place: "a terminal",
-        form: Form::Shell,
+        form: SnippetFormat::Shell,
         text: "curl --cacert {ca} {url} \\\n  \
             -H \"Authorization: Bearer {token}\" \\\n  \
             -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \\\n  \

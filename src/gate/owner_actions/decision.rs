@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::actor::{Deed, Hand};
-use gatewren_store::vault::{Change, Decision, Ruling, Vault, VaultError};
+use super::actor::{OwnerActor, OwnerCommand};
+use gatewren_store::vault::{Change, Decision, DecisionOutcome, Vault, VaultError};
 
 /// A decision of the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum OwnerDecision {
     /// It runs once, exactly as it was shown.
     Approve,
     /// It never runs.
@@ -16,7 +16,7 @@ pub enum Verb {
 
 /// The result of a decision.
 #[derive(Debug)]
-pub struct Ruled {
+pub struct DecidedChange {
     /// The change after the decision; as it was shown if nothing was decided.
     pub change: Change,
     /// Why the decision did not take effect, if it did not.
@@ -25,16 +25,16 @@ pub struct Ruled {
 
 /// Decides on a change as it was shown.
 pub async fn rule(
-    (vault, hand): (&Vault, &Hand),
+    (vault, hand): (&Vault, &OwnerActor),
     change: Change,
     note: Option<&str>,
-    verb: Verb,
-) -> Result<Ruled, String> {
+    verb: OwnerDecision,
+) -> Result<DecidedChange, String> {
     let command = match verb {
-        Verb::Approve => "inbox approve",
-        Verb::Reject => "inbox reject",
+        OwnerDecision::Approve => "inbox approve",
+        OwnerDecision::Reject => "inbox reject",
     };
-    let deed = Deed {
+    let deed = OwnerCommand {
         command,
         what: json!({ "change": change.id, "tool": change.tool, "agent": change.agent, "note": note }),
         target: change.target.as_deref(),
@@ -47,30 +47,30 @@ pub async fn rule(
     let changes = vault.changes();
     let decide = async {
         let ruling = match verb {
-            Verb::Approve => {
+            OwnerDecision::Approve => {
                 let binding = change.binding();
                 changes.approve(&change.id, binding, decision).await?
             }
-            Verb::Reject => changes.reject(&change.id, decision).await?,
+            OwnerDecision::Reject => changes.reject(&change.id, decision).await?,
         };
-        let done = matches!(ruling, Ruling::Done(_));
+        let done = matches!(ruling, DecisionOutcome::Done(_));
         Ok::<_, VaultError>((ruling, if done { "ok" } else { "refused" }))
     };
     let ruling = hand.recorded_as(vault, deed, decide).await?;
     let refused = match ruling {
-        Ruling::Done(change) => {
-            return Ok(Ruled {
+        DecisionOutcome::Done(change) => {
+            return Ok(DecidedChange {
                 change: *change,
                 refused: None,
             });
         }
-        Ruling::Past(status) => format!("it is already {}", status.as_str()),
-        Ruling::Altered => {
+        DecisionOutcome::Past(status) => format!("it is already {}", status.as_str()),
+        DecisionOutcome::Altered => {
             "the change in the vault differs from the one that was proposed".to_owned()
         }
-        Ruling::Absent => "it no longer exists".to_owned(),
+        DecisionOutcome::Absent => "it no longer exists".to_owned(),
     };
-    Ok(Ruled {
+    Ok(DecidedChange {
         change,
         refused: Some(refused),
     })

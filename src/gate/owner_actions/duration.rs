@@ -10,9 +10,9 @@ const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1
 
 /// A duration in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(pub u64);
+pub struct HumanDuration(pub u64);
 
-impl FromStr for Span {
+impl FromStr for HumanDuration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -33,8 +33,8 @@ mod tests {
 
     #[test]
     fn a_grant_holds_for_a_time_with_a_bound() {
-        assert_eq!("2h".parse(), Ok(Span(7_200_000)));
-        assert_eq!("30d".parse(), Ok(Span(MOST_S * 1_000)));
+        assert_eq!("2h".parse(), Ok(HumanDuration(7_200_000)));
+        assert_eq!("30d".parse(), Ok(HumanDuration(MOST_S * 1_000)));
         for text in [
             "",
             "2",
@@ -45,7 +45,7 @@ mod tests {
             "2 h",
             "99999999999999999999d",
         ] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<HumanDuration>().is_err(), "{text}");
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::actor::{Deed, Hand};
-use super::duration::Span;
+use super::actor::{OwnerActor, OwnerCommand};
+use super::duration::HumanDuration;
 use crate::auth::CommandPrefix;
 use gatewren_base::config::nearest;
 use gatewren_base::sys::{exact_line, now_ms, rfc3339};
@@ -27,7 +27,7 @@ const SHELLS: [&str; 3] = ["container_shell", "job_start", "system_shell"];
 
 /// A grant that the owner wants to give.
 #[derive(Debug, Clone)]
-pub struct GrantWish<'a> {
+pub struct GrantRequest<'a> {
     /// The agent's id.
     pub agent: &'a str,
     /// The tool.
@@ -37,7 +37,7 @@ pub struct GrantWish<'a> {
     /// Which of these calls are allowed.
     pub bound: GrantBound,
     /// For how long.
-    pub span: Span,
+    pub span: HumanDuration,
 }
 
 /// Returns whether a grant would allow every call of a tool on any target: the owner has to confirm it twice.
@@ -86,8 +86,8 @@ pub fn granted_words(tool: &str, target: Option<&str>, bound: &GrantBound) -> St
 /// A message for the owner: the prefix is invalid, the tool has no command, or the grant cannot be recorded or
 /// stored.
 pub async fn grant(
-    (vault, hand): (&Vault, &Hand),
-    mut wish: GrantWish<'_>,
+    (vault, hand): (&Vault, &OwnerActor),
+    mut wish: GrantRequest<'_>,
 ) -> Result<Grant, String> {
     if let GrantBound::Prefix(words) = &wish.bound {
         if !takes_command(wish.tool) {
@@ -100,14 +100,14 @@ pub async fn grant(
         wish.bound = GrantBound::Prefix(words.parse::<CommandPrefix>()?.as_str().to_owned());
     }
     let until_ms = now_ms().saturating_add(wish.span.0);
-    let GrantWish {
+    let GrantRequest {
         agent,
         tool,
         target,
         bound,
         ..
     } = wish;
-    let deed = Deed {
+    let deed = OwnerCommand {
         command: "inbox grant",
         what: json!({
             "agent": agent, "tool": tool, "target": target, "until": rfc3339(until_ms),
@@ -128,8 +128,8 @@ pub async fn grant(
 }
 
 /// Revokes a grant; false if none with this id is in force.
-pub async fn end_grant((vault, hand): (&Vault, &Hand), id: &str) -> Result<bool, String> {
-    let deed = Deed {
+pub async fn end_grant((vault, hand): (&Vault, &OwnerActor), id: &str) -> Result<bool, String> {
+    let deed = OwnerCommand {
         command: "inbox ungrant",
         what: json!({ "grant": id }),
         target: None,

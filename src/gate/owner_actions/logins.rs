@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::actor::{Deed, Hand};
+use super::actor::{OwnerActor, OwnerCommand};
 use crate::auth::{hash_password, make_owner_key, take_along};
 use gatewren_base::sys::Secret;
 use gatewren_store::vault::{KeyChange, Vault, VaultError};
@@ -17,7 +17,7 @@ pub enum KeyPlan {
 
 /// Sets the owner's password and signs the owner out everywhere.
 pub async fn set_password(
-    (vault, hand): (&Vault, &Hand),
+    (vault, hand): (&Vault, &OwnerActor),
     password: &Secret,
     plan: KeyPlan,
 ) -> Result<(), String> {
@@ -41,7 +41,7 @@ pub fn sealed_calls(vault: &Vault) -> Result<u64, VaultError> {
 }
 
 /// Signs out a login by its id; false if there is none.
-pub async fn sign_out((vault, hand): (&Vault, &Hand), id: &str) -> Result<bool, String> {
+pub async fn sign_out((vault, hand): (&Vault, &OwnerActor), id: &str) -> Result<bool, String> {
     let end = async {
         let ended = vault.logins().end_by_id(id).await?;
         Ok::<_, VaultError>((ended, if ended { "ok" } else { "refused" }))
@@ -51,14 +51,14 @@ pub async fn sign_out((vault, hand): (&Vault, &Hand), id: &str) -> Result<bool, 
 }
 
 /// Signs the owner out everywhere; returns the number of logins.
-pub async fn sign_out_everywhere((vault, hand): (&Vault, &Hand)) -> Result<usize, String> {
+pub async fn sign_out_everywhere((vault, hand): (&Vault, &OwnerActor)) -> Result<usize, String> {
     let end = async { vault.logins().end_owners().await };
     hand.recorded(vault, deed("owner sign-out", None), end)
         .await
 }
 
-fn deed<'a>(command: &'static str, target: Option<&'a str>) -> Deed<'a> {
-    Deed {
+fn deed<'a>(command: &'static str, target: Option<&'a str>) -> OwnerCommand<'a> {
+    OwnerCommand {
         command,
         what: json!({}),
         target,

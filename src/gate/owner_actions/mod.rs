@@ -27,29 +27,31 @@ mod timestamp;
 mod token_status;
 mod trust_ca;
 
-pub use actor::{Deed, Hand};
+pub use actor::{OwnerActor, OwnerCommand};
 pub use address::reached_at;
 pub use agent_changes::{between as changes_between, lines as change_lines};
 pub use agent_name::{find as find_agent, find_active as find_active_agent, fit as fit_name};
 pub use agent_space::chosen as chosen_space;
 pub use agents::{admit, edit, revoke, rotate};
-pub use batch::Batch;
+pub use batch::ChangeBatch;
 pub use call_status::CallStatus;
-pub use decision::{Ruled, Verb, rule};
-pub use duration::Span;
+pub use decision::{DecidedChange, OwnerDecision, rule};
+pub use duration::HumanDuration;
 pub use expiry::{DEFAULT_EXPIRY, Expiry, expires_soon, valid_until};
-pub use grant::{GrantWish, end_grant, grant, granted_words, is_broad, known_tool, takes_command};
+pub use grant::{
+    GrantRequest, end_grant, grant, granted_words, is_broad, known_tool, takes_command,
+};
 pub use logins::{KeyPlan, sealed_calls, set_password, sign_out, sign_out_everywhere};
 pub use loosening::loosens;
 pub use metrics_token::{end_metrics_token, renew_metrics_token};
 pub use pairing::{pair, redeem as redeem_pairing};
-pub use policy_preview::Outlook;
+pub use policy_preview::PolicyPreview;
 pub use render::{change_arguments, exact_arguments, export_header, result_text, shown_change};
 pub use sanitize::sanitize;
-pub use snippets::{AUTHORITY_FILE, Snippet, Way, client_words, snippets};
-pub use staleness::{Movement, movement};
-pub use timestamp::Moment;
+pub use snippets::{AUTHORITY_FILE, Snippet, SnippetConnection, client_words, snippets};
+pub use staleness::{Staleness, movement};
+pub use timestamp::HumanTimestamp;
 pub use token_status::standing;
-pub use trust_ca::{AUTHORITY_PEM, How, SYSTEMS, Trusting};
+pub use trust_ca::{AUTHORITY_PEM, SYSTEMS, TrustGuide, TrustSteps};
 
 pub use crate::policy::ShownArgument;

@@ -4,19 +4,19 @@ use std::net::IpAddr;
 
 use serde_json::json;
 
-use super::actor::{Deed, Hand};
+use super::actor::{OwnerActor, OwnerCommand};
 use super::agent_changes::whole;
-use crate::auth::{Admission, name_of_pairing, open_pairing, redeem_pairing};
+use crate::auth::{AgentSpec, name_of_pairing, open_pairing, redeem_pairing};
 use gatewren_base::sys::Secret;
 use gatewren_store::vault::{Agent, Vault};
 
 /// Creates a code for a new agent; returns it with its expiry, in milliseconds since 1970.
 pub async fn pair(
-    (vault, hand): (&Vault, &Hand),
-    admission: Admission,
+    (vault, hand): (&Vault, &OwnerActor),
+    admission: AgentSpec,
 ) -> Result<(Secret, u64), String> {
     let name = admission.name.clone();
-    let deed = Deed {
+    let deed = OwnerCommand {
         command: "pair",
         target: Some(&name),
         what: whole(&admission),
@@ -43,11 +43,11 @@ pub async fn redeem(
     let Some(name) = name else {
         return Ok(None);
     };
-    let hand = Hand {
+    let hand = OwnerActor {
         by: "pairing".to_owned(),
         from: from.to_string(),
     };
-    let deed = Deed {
+    let deed = OwnerCommand {
         command: "pair redeem",
         target: Some(&name),
         what: json!({ "name": name }),

@@ -1,12 +1,12 @@
 //! The effect of a policy on the existing tools.
 
 use crate::auth::reach_of;
-use crate::policy::{Subject, lets_propose, mode, shows};
+use crate::policy::{PolicySubject, lets_propose, mode, shows};
 use gatewren_base::config::{HelperClass, Mode, Policy, Reach, Spaces};
 use gatewren_store::vault::{Agent, OfferedTool};
 
 /// What an agent would see and be allowed to do.
-pub struct Outlook {
+pub struct PolicyPreview {
     /// Its policy.
     pub policy: Policy,
     /// The tools that exist for the agent, grouped by the mode of their calls.
@@ -17,13 +17,13 @@ pub struct Outlook {
     pub hidden: usize,
 }
 
-impl Outlook {
+impl PolicyPreview {
     /// Computes the effect of this policy for an agent, given the spaces and tools.
     pub fn of(agent: &Agent, policy: Policy, spaces: &Spaces, offered: &[OfferedTool]) -> Self {
         // An agent without a space reaches nothing.
         let reach = reach_of(agent, &policy, spaces).unwrap_or_default();
         let becomes = |tool: &OfferedTool| {
-            let subject = Subject {
+            let subject = PolicySubject {
                 name: &tool.name,
                 toolset: &tool.toolset,
                 risk: tool.risk,

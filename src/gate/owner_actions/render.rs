@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::policy::{ShownArgument, shown_arguments};
 use gatewren_base::sys::exact_lines;
-use gatewren_store::vault::{AuditBeginning, Change, hex};
+use gatewren_store::vault::{AuditExportHeader, Change, hex};
 
 /// Returns a change's arguments one by one, formatted for the owner. Arguments that are not a JSON object become one
 /// text.
@@ -49,7 +49,7 @@ pub fn result_text(result: &str) -> String {
 
 /// Returns the header of an audit export. It describes the trimmed rows; without that, the other rows could not be
 /// verified.
-pub fn export_header(beginning: &AuditBeginning) -> Value {
+pub fn export_header(beginning: &AuditExportHeader) -> Value {
     let trimmed = beginning.checkpoint.as_ref().map(|(checkpoint, sealed)| {
         json!({
             "through": checkpoint.through, "sha256": hex(&checkpoint.sha256), "rows": checkpoint.rows,

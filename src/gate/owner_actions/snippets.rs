@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::clients::{CLIENTS, Client, Form, Source};
+use super::clients::{CLIENTS, ClientProfile, SnippetFormat, TokenSource};
 use super::sanitize::sanitize;
 
 /// The default path of the authority's file on a client's machine.
@@ -17,7 +17,7 @@ const BY_NAME: &str = "It must connect by name, not by address: its TLS library 
 
 /// The connection data for a snippet.
 #[derive(Debug, Clone, Copy)]
-pub struct Way<'a> {
+pub struct SnippetConnection<'a> {
     /// The MCP endpoint, such as `https://box.lan:8443/mcp`.
     pub url: &'a str,
     /// The agent's token; without it, each client gets the token from its own source.
@@ -39,7 +39,7 @@ pub struct Snippet {
     /// Where the text goes, in words.
     pub place: &'static str,
     /// The format of the text.
-    pub form: Form,
+    pub form: SnippetFormat,
     /// The text to paste.
     pub text: String,
     /// Further requirements, one sentence each.
@@ -52,11 +52,11 @@ pub fn client_words() -> Vec<&'static str> {
 }
 
 /// Returns the snippet of each client.
-pub fn snippets(way: &Way<'_>) -> Vec<Snippet> {
+pub fn snippets(way: &SnippetConnection<'_>) -> Vec<Snippet> {
     CLIENTS.iter().map(|client| snippet(way, client)).collect()
 }
 
-fn snippet(way: &Way<'_>, client: &Client) -> Snippet {
+fn snippet(way: &SnippetConnection<'_>, client: &ClientProfile) -> Snippet {
     let (text, mut needs) = with_token(client, way.token);
     let (lines, told) = of_authority(client, way.authority);
     needs.extend(told);
@@ -91,10 +91,10 @@ fn snippet(way: &Way<'_>, client: &Client) -> Snippet {
 }
 
 /// Returns the text with the token, or with the client's own source for it, and what that requires.
-fn with_token(client: &Client, token: Option<&str>) -> (String, Vec<String>) {
+fn with_token(client: &ClientProfile, token: Option<&str>) -> (String, Vec<String>) {
     const VARIABLE: &str = "Set GATEWREN_TOKEN to the agent's token in the environment of";
     let variable = || {
-        if client.form == Form::Shell {
+        if client.form == SnippetFormat::Shell {
             "GATEWREN_TOKEN holds the agent's token: read -rs GATEWREN_TOKEN && export GATEWREN_TOKEN"
                 .to_owned()
         } else {
@@ -103,21 +103,21 @@ fn with_token(client: &Client, token: Option<&str>) -> (String, Vec<String>) {
     };
     let given = |token: &str| client.text.replace("{token}", token);
     match (client.source, token) {
-        (Source::OnlyVariable, None) => (client.text.to_owned(), vec![variable()]),
-        (Source::OnlyVariable, Some(token)) => (
+        (TokenSource::OnlyVariable, None) => (client.text.to_owned(), vec![variable()]),
+        (TokenSource::OnlyVariable, Some(token)) => (
             client.text.to_owned(),
             vec![format!("{} Here: GATEWREN_TOKEN={token}", variable())],
         ),
-        (Source::Asks, _) => {
+        (TokenSource::Asks, _) => {
             let words = format!("{} asks for the token once.", client.title);
             (client.text.to_owned(), vec![words])
         }
         (_, Some(token)) => (given(token), Vec::new()),
-        (Source::Paste(place), None) => {
+        (TokenSource::Paste(place), None) => {
             let words = format!("Replace {place} with the agent's token.");
             (given(place), vec![words])
         }
-        (Source::Variable(pairs), None) => {
+        (TokenSource::Variable(pairs), None) => {
             let replaced = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
             let text = pairs.iter().fold(client.text.to_owned(), replaced);
             (text, vec![variable()])
@@ -126,7 +126,7 @@ fn with_token(client: &Client, token: Option<&str>) -> (String, Vec<String>) {
 }
 
 /// Returns how a client learns of the authority before it starts: lines for its text, or a sentence.
-fn of_authority(client: &Client, authority: Option<&str>) -> (String, Option<String>) {
+fn of_authority(client: &ClientProfile, authority: Option<&str>) -> (String, Option<String>) {
     let Some(file) = authority else {
         return (String::new(), None);
     };
@@ -139,7 +139,7 @@ fn of_authority(client: &Client, authority: Option<&str>) -> (String, Option<Str
         );
         return (String::new(), (!is_told).then_some(words));
     };
-    if client.form == Form::Shell {
+    if client.form == SnippetFormat::Shell {
         return (format!("export {variable}={file}\n"), None);
     }
     let words = format!("Set {variable}={file} in the environment of {title}.");
@@ -147,18 +147,18 @@ fn of_authority(client: &Client, authority: Option<&str>) -> (String, Option<Str
 }
 
 /// Formats a path for the text.
-fn path(form: Form, file: &str) -> String {
+fn path(form: SnippetFormat, file: &str) -> String {
     match form {
         // The default path, whose variable the shell has to expand.
-        Form::Shell if file == AUTHORITY_FILE => format!("\"{file}\""),
-        Form::Shell => format!("'{}'", file.replace('\'', r"'\''")),
+        SnippetFormat::Shell if file == AUTHORITY_FILE => format!("\"{file}\""),
+        SnippetFormat::Shell => format!("'{}'", file.replace('\'', r"'\''")),
         _ => inside(form, &file.replace("$HOME", HOME)),
     }
 }
 
 /// Escapes untrusted text for use inside the quotes of a snippet.
-fn inside(form: Form, text: &str) -> String {
-    if form != Form::Json {
+fn inside(form: SnippetFormat, text: &str) -> String {
+    if form != SnippetFormat::Json {
         return sanitize(text);
     }
     let quoted = serde_json::Value::from(text).to_string();
@@ -177,20 +177,20 @@ mod tests {
 
     const URL: &str = "https://box.lan:8443/mcp";
 
-    fn ways() -> [(&'static str, Way<'static>); 3] {
-        let open = Way {
+    fn ways() -> [(&'static str, SnippetConnection<'static>); 3] {
+        let open = SnippetConnection {
             url: URL,
             token: None,
             authority: Some(AUTHORITY_FILE),
             agent: None,
         };
-        let given = Way {
+        let given = SnippetConnection {
             token: Some("gw_x"),
             authority: Some("/home/me/my ca.pem"),
             agent: Some("Mac \"mini\""),
             ..open
         };
-        let vouched = Way {
+        let vouched = SnippetConnection {
             authority: None,
             ..open
         };
@@ -255,8 +255,10 @@ mod tests {
                     "{client}, {name}: {all}"
                 );
                 match form {
-                    Form::Json => drop(serde_json::from_str::<serde_json::Value>(&text).unwrap()),
-                    Form::Toml => drop(toml::from_str::<toml::Table>(&text).unwrap()),
+                    SnippetFormat::Json => {
+                        drop(serde_json::from_str::<serde_json::Value>(&text).unwrap());
+                    }
+                    SnippetFormat::Toml => drop(toml::from_str::<toml::Table>(&text).unwrap()),
                     _ => {}
                 }
             }
@@ -281,8 +283,8 @@ mod tests {
     #[test]
     fn who_cannot_come_in_by_an_address_is_told_so() {
         let [(_, open), _, (_, vouched)] = ways();
-        let told = |way: &Way<'_>, url: &'static str| {
-            let all = snippets(&Way { url, ..*way });
+        let told = |way: &SnippetConnection<'_>, url: &'static str| {
+            let all = snippets(&SnippetConnection { url, ..*way });
             let all = all.into_iter();
             let told = all.filter(|one| one.needs.iter().any(|need| need == BY_NAME));
             told.map(|one| one.client).collect::<Vec<_>>()
@@ -298,7 +300,7 @@ mod tests {
     fn what_an_agent_is_called_breaks_out_of_nothing() {
         let name = "x\", \"password\": false, \"y\": \"\u{1b}[31m";
         let [_, (_, way), _] = ways();
-        let way = Way {
+        let way = SnippetConnection {
             agent: Some(name),
             ..way
         };

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use gatewren_store::state::{Filter, History, Pointer};
+use gatewren_store::state::{History, HistoryFilter, Pointer};
 use gatewren_store::vault::Change;
 
 /// Whether the basis of a change has been modified.
-pub enum Movement {
+pub enum Staleness {
     /// The change does not depend on any part of the state.
     RestsOnNothing,
     /// It has not been modified.
@@ -19,7 +19,7 @@ pub enum Movement {
     Unknown,
 }
 
-impl Movement {
+impl Staleness {
     /// Returns it as JSON: the revision, false, or null if unknown.
     pub fn to_json(&self) -> Value {
         match self {
@@ -31,23 +31,23 @@ impl Movement {
 }
 
 /// Looks it up in the log.
-pub fn movement(state: Option<&Path>, change: &Change) -> Movement {
+pub fn movement(state: Option<&Path>, change: &Change) -> Staleness {
     if change.rests_on.is_empty() {
-        return Movement::RestsOnNothing;
+        return Staleness::RestsOnNothing;
     }
     let looked = state.and_then(|path| moved(path, change).ok());
-    looked.unwrap_or(Movement::Unknown)
+    looked.unwrap_or(Staleness::Unknown)
 }
 
-fn moved(path: &Path, change: &Change) -> Result<Movement, String> {
+fn moved(path: &Path, change: &Change) -> Result<Staleness, String> {
     let history = History::open(path).map_err(|e| e.to_string())?;
     let kept = history.kept().map_err(|e| e.to_string())?;
     if kept.floor > change.revision + 1 || kept.newest < change.revision {
-        return Ok(Movement::Unknown);
+        return Ok(Staleness::Unknown);
     }
     let mut last = None;
     for pointer in &change.rests_on {
-        let filter = Filter {
+        let filter = HistoryFilter {
             scope: Pointer::parse(pointer).map_err(|e| e.to_string())?,
             after: change.revision,
             actor: None,
@@ -57,7 +57,7 @@ fn moved(path: &Path, change: &Change) -> Result<Movement, String> {
         let newest = entries.into_iter().find(|entry| entry.refused.is_none());
         last = last.max(newest.map(|entry| (entry.revision.id, entry.revision.actor)));
     }
-    Ok(last.map_or(Movement::None, |(revision, actor)| {
-        Movement::At(revision, actor)
+    Ok(last.map_or(Staleness::None, |(revision, actor)| {
+        Staleness::At(revision, actor)
     }))
 }

@@ -6,12 +6,12 @@ use gatewren_base::sys::{moment_ms, now_ms};
 
 /// A point in time in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment(pub i64);
+pub struct HumanTimestamp(pub i64);
 
 /// Seconds of each unit.
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
-impl FromStr for Moment {
+impl FromStr for HumanTimestamp {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn dates_times_and_how_long_ago() {
-        let moment = |text: &str| text.parse::<Moment>().map(|moment| moment.0);
+        let moment = |text: &str| text.parse::<HumanTimestamp>().map(|moment| moment.0);
         assert_eq!(moment("1970-01-02"), Ok(86_400_000));
         assert_eq!(moment("1970-01-01T00:00:01Z"), Ok(1_000));
         assert_eq!(moment("1970-01-01T01:00:01.5+01:00"), Ok(1_500));

@@ -6,7 +6,7 @@ use gatewren_base::sys::now_ms;
 use gatewren_store::vault::Agent;
 
 /// The status of a token.
-pub struct Standing {
+pub struct TokenStatus {
     /// One word, as in lists.
     pub word: &'static str,
     /// Why it is rejected, if it is.
@@ -14,8 +14,8 @@ pub struct Standing {
 }
 
 /// Returns the current status of an agent's token.
-pub fn standing(agent: &Agent, spaces: &Spaces) -> Standing {
-    let refused = |word, error| Standing {
+pub fn standing(agent: &Agent, spaces: &Spaces) -> TokenStatus {
+    let refused = |word, error| TokenStatus {
         word,
         refused: Some(error),
     };
@@ -26,7 +26,7 @@ pub fn standing(agent: &Agent, spaces: &Spaces) -> Standing {
         return refused("expired", AuthError::Expired);
     }
     match policy_of(agent).and_then(|policy| reach_of(agent, &policy, spaces)) {
-        Ok(_) => Standing {
+        Ok(_) => TokenStatus {
             word: "active",
             refused: None,
         },

@@ -4,17 +4,17 @@
 pub const AUTHORITY_PEM: &str = "gatewren-ca.pem";
 
 /// A system or a kind of client.
-pub struct Trusting {
+pub struct TrustGuide {
     /// Its name on the command line.
     pub key: &'static str,
     /// Its usual name.
     pub name: &'static str,
     /// What to do there.
-    pub how: How,
+    pub how: TrustSteps,
 }
 
 /// How to make a system trust the authority.
-pub enum How {
+pub enum TrustSteps {
     /// A shell line to run there, next to the file [`AUTHORITY_PEM`].
     Line(&'static str),
     /// Manual steps, in words.
@@ -23,7 +23,7 @@ pub enum How {
 
 /// All supported systems.
 #[rustfmt::skip]
-pub const SYSTEMS: [Trusting; 10] = [
+pub const SYSTEMS: [TrustGuide; 10] = [
     line("debian",  "Debian, Ubuntu", "sudo cp gatewren-ca.pem /usr/local/share/ca-certificates/gatewren.crt && sudo update-ca-certificates"),
     line("fedora",  "Fedora, Arch", "sudo trust anchor gatewren-ca.pem"),
     line("macos",   "macOS", "sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain gatewren-ca.pem"),
@@ -36,12 +36,12 @@ pub const SYSTEMS: [Trusting; 10] = [
     words("firefox", "Firefox", "Settings, Privacy & Security, View Certificates, Authorities, Import."),
 ];
 
-const fn line(key: &'static str, name: &'static str, line: &'static str) -> Trusting {
-    let how = How::Line(line);
-    Trusting { key, name, how }
+const fn line(key: &'static str, name: &'static str, line: &'static str) -> TrustGuide {
+    let how = TrustSteps::Line(line);
+    TrustGuide { key, name, how }
 }
 
-const fn words(key: &'static str, name: &'static str, words: &'static str) -> Trusting {
-    let how = How::Words(words);
-    Trusting { key, name, how }
+const fn words(key: &'static str, name: &'static str, words: &'static str) -> TrustGuide {
+    let how = TrustSteps::Words(words);
+    TrustGuide { key, name, how }
 }

@@ -21,7 +21,7 @@ const MAX_OPEN: usize = 8;
 
 /// The call in question. A yes is valid only for exactly this call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asking {
+pub struct CallToConfirm {
     /// The calling agent.
     pub agent: AgentId,
     /// The session, in the protocol revisions that have sessions.
@@ -35,7 +35,7 @@ pub struct Asking {
 /// The result of a question.
 #[must_use]
 #[derive(Debug)]
-pub enum Reply {
+pub enum Confirmation {
     /// A clear yes, with the permit for the call.
     Accepted(Permit),
     /// A no, or a yes without the tick.
@@ -48,7 +48,7 @@ pub enum Reply {
     Late,
 }
 
-impl Reply {
+impl Confirmation {
     /// Returns the word for it in the audit.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Reply {
 pub struct Confirmations<K>(Mutex<HashMap<String, Open<K>>>);
 
 struct Open<K> {
-    asking: Asking,
+    asking: CallToConfirm,
     until: Instant,
     kept: K,
 }
@@ -86,7 +86,7 @@ impl<K> fmt::Debug for Confirmations<K> {
 impl<K> Confirmations<K> {
     /// Opens a question and returns the id that the answer has to name. Returns `kept` if the agent has too many
     /// open questions.
-    pub fn open(&self, asking: Asking, kept: K) -> Result<String, K> {
+    pub fn open(&self, asking: CallToConfirm, kept: K) -> Result<String, K> {
         let mut open = self.lock();
         let of_agent = open.values().filter(|o| o.asking.agent == asking.agent);
         if of_agent.count() >= MAX_OPEN {
@@ -105,16 +105,21 @@ impl<K> Confirmations<K> {
 
     /// Closes a question with any answer. Returns `None` if there is no open question for this call: the id is
     /// unknown, or the question was answered or given up.
-    pub fn close(&self, id: &str, asking: &Asking, answer: Option<&Value>) -> Option<(K, Reply)> {
+    pub fn close(
+        &self,
+        id: &str,
+        asking: &CallToConfirm,
+        answer: Option<&Value>,
+    ) -> Option<(K, Confirmation)> {
         let mut open = self.lock();
         if open.get(id)?.asking != *asking {
             return None;
         }
         let Open { until, kept, .. } = open.remove(id)?;
         let reply = if until <= Instant::now() {
-            Reply::Late
+            Confirmation::Late
         } else {
-            answer.map_or(Reply::Malformed, reply)
+            answer.map_or(Confirmation::Malformed, reply)
         };
         Some((kept, reply))
     }
@@ -130,17 +135,17 @@ impl<K> Confirmations<K> {
 }
 
 /// Parses the answer to a form (2026-07-28, client/elicitation). Only `accept` with the box ticked is a yes.
-fn reply(answer: &Value) -> Reply {
+fn reply(answer: &Value) -> Confirmation {
     let content = answer.get("content");
     match answer.get("action").and_then(Value::as_str) {
         Some("accept") => match content.and_then(|content| content.get(BOX)) {
-            Some(Value::Bool(true)) => Reply::Accepted(Permit::granted_by_policy()),
-            Some(Value::Bool(false)) => Reply::Declined,
-            _ => Reply::Malformed,
+            Some(Value::Bool(true)) => Confirmation::Accepted(Permit::granted_by_policy()),
+            Some(Value::Bool(false)) => Confirmation::Declined,
+            _ => Confirmation::Malformed,
         },
-        Some("decline") => Reply::Declined,
-        Some("cancel") => Reply::Dismissed,
-        _ => Reply::Malformed,
+        Some("decline") => Confirmation::Declined,
+        Some("cancel") => Confirmation::Dismissed,
+        _ => Confirmation::Malformed,
     }
 }
 
@@ -150,8 +155,8 @@ mod tests {
 
     use super::*;
 
-    fn asking() -> Asking {
-        Asking {
+    fn asking() -> CallToConfirm {
+        CallToConfirm {
             agent: AgentId::from("a"),
             session: None,
             tool: "stop".to_owned(),
@@ -210,12 +215,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_yes_is_good_once_in_time_and_for_its_call_alone() {
         let open = Confirmations::default();
-        let word = |id: &str, asking: &Asking| {
+        let word = |id: &str, asking: &CallToConfirm| {
             let closed = open.close(id, asking, Some(&yes()));
             closed.map(|(kept, reply)| (kept, reply.as_str()))
         };
         let id = open.open(asking(), 1).unwrap();
-        let others: [fn(&mut Asking); 4] = [
+        let others: [fn(&mut CallToConfirm); 4] = [
             |other| other.agent = AgentId::from("b"),
             |other| other.session = Some("s".to_owned()),
             |other| other.tool = "start".to_owned(),
@@ -252,7 +257,7 @@ mod tests {
             .map(|n| open.open(asking(), n).unwrap())
             .collect();
         assert_eq!(open.open(asking(), 99), Err(99));
-        let other = Asking {
+        let other = CallToConfirm {
             agent: AgentId::from("b"),
             ..asking()
         };

@@ -8,11 +8,11 @@ mod question;
 mod rules;
 mod verdict;
 
-pub use confirmation::{Asking, Confirmations, PATIENCE, Reply as Confirmation};
+pub use confirmation::{CallToConfirm, Confirmation, Confirmations, PATIENCE};
 pub use disclosure::{ShownArgument, shown_arguments};
 pub use introduction::introduce;
-pub use question::{Question as Consent, question};
-pub use rules::{ALL_TOOLSETS, Subject, class, lets_propose, lists_briefly, mode, shows};
+pub use question::{ConfirmationQuestion, question};
+pub use rules::{ALL_TOOLSETS, PolicySubject, class, lets_propose, lists_briefly, mode, shows};
 pub use verdict::{
     Verdict, confirms, is_proposed, judge, judge_approved, judge_target_check, lists, proposes,
     sees,

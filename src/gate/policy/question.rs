@@ -19,7 +19,7 @@ const MAX_ENTRIES: usize = 128;
 /// A question for a person: our text, followed by the agent's arguments as data. The arguments are exactly those of
 /// the call, never redacted, because a redacted part could be what the agent wants to run.
 #[derive(Debug)]
-pub struct Question {
+pub struct ConfirmationQuestion {
     /// The text to show.
     pub message: String,
     /// The form below it: one box.
@@ -27,7 +27,11 @@ pub struct Question {
 }
 
 /// Makes the question about a call. `None` if its arguments are too long to show completely.
-pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Option<Question> {
+pub fn question(
+    who: &Principal,
+    tool: &Tool,
+    arguments: &Map<String, Value>,
+) -> Option<ConfirmationQuestion> {
     let arguments = Value::Object(arguments.clone());
     let text = arguments.to_string();
     if text.len() > MAX_BYTES || !is_flat_enough(&arguments, MAX_DEPTH) {
@@ -54,7 +58,7 @@ pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) ->
         "description": "If the box is not ticked, the call is refused.",
         "default": false,
     });
-    Some(Question {
+    Some(ConfirmationQuestion {
         message,
         schema: json!({ "type": "object", "properties": { BOX: tick }, "required": [BOX] }),
     })
@@ -134,7 +138,7 @@ mod tests {
         Ok(Answer::text("done"))
     }
 
-    fn asked(arguments: &Value) -> Option<Question> {
+    fn asked(arguments: &Value) -> Option<ConfirmationQuestion> {
         let tools = Toolset::over(().into())
             .answering("stop", Risk::Disrupt, nothing)
             .titled("Stop a container")

@@ -49,7 +49,7 @@ pub const ALL_TOOLSETS: &str = "all";
 
 /// The properties of a tool that a policy depends on.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct PolicySubject<'a> {
     /// Its name.
     pub name: &'a str,
     /// The toolset that it belongs to.
@@ -58,7 +58,7 @@ pub struct Subject<'a> {
     pub risk: Risk,
 }
 
-impl<'a> From<&'a Tool> for Subject<'a> {
+impl<'a> From<&'a Tool> for PolicySubject<'a> {
     fn from(tool: &'a Tool) -> Self {
         Self {
             name: tool.name(),
@@ -68,7 +68,7 @@ impl<'a> From<&'a Tool> for Subject<'a> {
     }
 }
 
-impl Subject<'_> {
+impl PolicySubject<'_> {
     fn suggests(&self) -> bool {
         SUGGESTING.contains(&self.name)
     }
@@ -79,7 +79,7 @@ impl Subject<'_> {
 }
 
 /// Returns whether a policy shows a tool, so that it can be called.
-pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+pub fn shows<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> bool {
     let tool = tool.into();
     let overrides = &policy.overrides;
     let suggests = policy.preset == Preset::Suggest;
@@ -103,14 +103,14 @@ pub fn lists_briefly(policy: &Policy) -> bool {
 }
 
 /// Returns whether a visible tool is also listed.
-pub fn lists<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+pub fn lists<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> bool {
     let tool = tool.into();
     let named = policy.overrides.tools.contains_key(tool.name);
     !lists_briefly(policy) || named || ESSENTIAL.contains(&tool.name)
 }
 
 /// Returns whether a policy allows calls of a tool to be proposed.
-pub fn lets_propose<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+pub fn lets_propose<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> bool {
     let tool = tool.into();
     let about_itself = tool.suggests() || tool.asks_after();
     tool.risk != Risk::Read && !about_itself && mode(policy, tool) != Deny
@@ -131,7 +131,7 @@ pub fn asks_owner(mode: Mode) -> bool {
 /// Returns the mode of a tool under a policy. The most specific setting wins: the tool's name, then its toolset,
 /// then its class, then the preset. Listing and withdrawing the agent's own proposals has no class, because it
 /// undoes nothing.
-pub fn mode<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> Mode {
+pub fn mode<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> Mode {
     let tool = tool.into();
     let overrides = &policy.overrides;
     if let Some(mode) = overrides.tools.get(tool.name) {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_observes_or_suggests_scans_nothing_until_its_owner_allows_it() {
-        let ping = Subject {
+        let ping = PolicySubject {
             name: "network_ping",
             toolset: "network",
             risk: Risk::Scan,
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn who_suggests_sees_its_own_tools_and_proposes_the_others() {
         use Preset::{Admin, Observe, Operate, Suggest};
-        let subject = |name: &'static str, toolset: &'static str, risk| Subject {
+        let subject = |name: &'static str, toolset: &'static str, risk| PolicySubject {
             name,
             toolset,
             risk,
@@ -293,7 +293,7 @@ mod tests {
             ("nameless",          "",           Risk::Write,   Deny),
         ];
         for (name, toolset, risk, expected) in table {
-            let subject = Subject {
+            let subject = PolicySubject {
                 name,
                 toolset,
                 risk,

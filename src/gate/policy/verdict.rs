@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::rules::{self, asks_owner, lets_propose, mode, shows};
 use crate::auth::{GrantedCall, Principal};
 use gatewren_base::config::Mode;
-use gatewren_store::vault::Begun;
+use gatewren_store::vault::StartedChange;
 use gatewren_wire::registry::{Permit, Risk, Tool};
 
 /// The decision about a call.
@@ -92,7 +92,7 @@ pub fn confirms(who: &Principal, tool: &Tool) -> bool {
 }
 
 /// Judges an approved change that was started. A call that the policy denies by now is denied.
-pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
+pub fn judge_approved(who: &Principal, tool: &Tool, begun: &StartedChange) -> Verdict {
     let arguments = begun.change().proven_arguments();
     match arguments.map(|arguments| judge(who, tool, &arguments)) {
         None | Some(Verdict::Deny) => Verdict::Deny,

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use crate::context::refusal::Refusal;
-use crate::processes::step_error::{Halt, Work};
+use crate::context::refusal::OperationRefusal;
+use crate::processes::step_error::{StepContext, StepError};
 
 /// Options that packing and unpacking share.
 const KEPT: [&str; 5] = [
@@ -24,7 +24,7 @@ const CHANGED: i32 = 1;
 
 /// What goes into an archive.
 #[derive(Debug)]
-pub struct Contents {
+pub struct ArchiveContents {
     /// The directory that the entry names are relative to.
     pub directory: String,
     /// The part of it to archive: `.`, or `./` and a name.
@@ -35,7 +35,7 @@ pub struct Contents {
 
 /// The result of packing.
 #[derive(Debug)]
-pub struct Packed {
+pub struct PackedArchive {
     /// The number of entries.
     pub entries: u64,
     /// Whether some files changed while they were read.
@@ -44,10 +44,10 @@ pub struct Packed {
 
 /// Creates an archive. Files on other file systems are not included.
 pub async fn pack(
-    work: &mut Work<'_>,
-    contents: &Contents,
+    work: &mut StepContext<'_>,
+    contents: &ArchiveContents,
     archive: &Path,
-) -> Result<Packed, Halt> {
+) -> Result<PackedArchive, StepError> {
     let mut args = vec![
         "--create".to_owned(),
         "--verbose".to_owned(),
@@ -75,14 +75,14 @@ pub async fn pack(
         return Err(failed("the archive cannot be written", &complaint).into());
     }
     let changed = code == CHANGED;
-    Ok(Packed { entries, changed })
+    Ok(PackedArchive { entries, changed })
 }
 
 /// Reads an archive to its end and counts its entries.
 ///
 /// # Errors
 /// Also fails if an entry would be unpacked outside the target directory.
-pub async fn count(work: &mut Work<'_>, archive: &Path) -> Result<u64, Halt> {
+pub async fn count(work: &mut StepContext<'_>, archive: &Path) -> Result<u64, StepError> {
     let args = [
         "--list".to_owned(),
         "--quoting-style=escape".to_owned(),
@@ -99,14 +99,18 @@ pub async fn count(work: &mut Work<'_>, archive: &Path) -> Result<u64, Halt> {
     }
     if let Some(name) = names.outside {
         let message = format!("the archive has an entry outside its root: {name}");
-        return Err(Refusal::failed(message).into());
+        return Err(OperationRefusal::failed(message).into());
     }
     Ok(names.count)
 }
 
 /// Unpacks an archive into a new directory. tar itself creates links after all files, so that no file can be written
 /// elsewhere through one. It writes no file above the directory.
-pub async fn unpack(work: &mut Work<'_>, archive: &Path, into: &str) -> Result<(), Halt> {
+pub async fn unpack(
+    work: &mut StepContext<'_>,
+    archive: &Path,
+    into: &str,
+) -> Result<(), StepError> {
     let mut args = vec![
         "--extract".to_owned(),
         format!("--file={}", archive.display()),
@@ -123,7 +127,7 @@ pub async fn unpack(work: &mut Work<'_>, archive: &Path, into: &str) -> Result<(
 }
 
 /// Returns the SHA-256 of a file in hexadecimal digits.
-pub async fn digest(work: &mut Work<'_>, file: &Path) -> Result<String, Halt> {
+pub async fn digest(work: &mut StepContext<'_>, file: &Path) -> Result<String, StepError> {
     let args = vec!["--".to_owned(), file.display().to_string()];
     let mut said = Vec::new();
     let hear = |bytes: &[u8]| said.extend(bytes.iter().take(DIGEST_CHARS));
@@ -139,9 +143,9 @@ pub async fn digest(work: &mut Work<'_>, file: &Path) -> Result<String, Halt> {
 
 const DIGEST_CHARS: usize = 64;
 
-fn failed(what: &str, complaint: &str) -> Refusal {
+fn failed(what: &str, complaint: &str) -> OperationRefusal {
     let cause = complaint.lines().next().unwrap_or("no reason given");
-    Refusal::failed(format!("{what}: {cause}"))
+    OperationRefusal::failed(format!("{what}: {cause}"))
 }
 
 /// Counts the line ends in `bytes`.

@@ -7,9 +7,9 @@ use gatewren_base::sys::files::read_bounded;
 use gatewren_wire::operations::{Backup, BackupId};
 
 use super::archive;
-use super::targets::Target;
-use crate::context::refusal::Refusal;
-use crate::processes::step_error::{Halt, Work};
+use super::targets::HelperBackupTarget;
+use crate::context::refusal::OperationRefusal;
+use crate::processes::step_error::{StepContext, StepError};
 
 /// The archive of a backup, in its directory.
 pub const ARCHIVE: &str = "archive.tar.zst";
@@ -41,7 +41,7 @@ pub fn manifest(path: &Path, id: &BackupId, version: u32) -> Result<Backup, Stri
 }
 
 /// A backup that was read from beginning to end.
-pub struct Checked {
+pub struct CheckedBackup {
     /// Its directory.
     pub path: PathBuf,
     /// Its manifest; absent if it cannot be read.
@@ -56,7 +56,11 @@ pub struct Checked {
 ///
 /// # Errors
 /// Fails if the backup does not exist or the call has to end, but not if the backup is damaged.
-pub async fn check(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Checked, Halt> {
+pub async fn check(
+    work: &mut StepContext<'_>,
+    target: &HelperBackupTarget,
+    id: &BackupId,
+) -> Result<CheckedBackup, StepError> {
     let (place, wanted) = (target.clone(), id.clone());
     let (path, manifest) = work
         .aside(move || {
@@ -68,7 +72,7 @@ pub async fn check(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Resul
             Ok((path, manifest))
         })
         .await?;
-    let mut checked = Checked {
+    let mut checked = CheckedBackup {
         path,
         manifest: None,
         problem: None,
@@ -83,7 +87,7 @@ pub async fn check(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Resul
     };
     match read_through(work, &checked.path, &backup).await {
         Ok(entries) => checked.entries = entries,
-        Err(Halt::Refused(problem)) => checked.problem = Some(problem.to_string()),
+        Err(StepError::Refused(problem)) => checked.problem = Some(problem.to_string()),
         Err(halt) => return Err(halt),
     }
     checked.manifest = Some(backup);
@@ -91,8 +95,12 @@ pub async fn check(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Resul
 }
 
 /// Compares every byte with the manifest and counts the entries.
-async fn read_through(work: &mut Work<'_>, path: &Path, backup: &Backup) -> Result<u64, Halt> {
-    let damaged = |what: &str| Halt::Refused(Refusal::failed(what));
+async fn read_through(
+    work: &mut StepContext<'_>,
+    path: &Path,
+    backup: &Backup,
+) -> Result<u64, StepError> {
+    let damaged = |what: &str| StepError::Refused(OperationRefusal::failed(what));
     let format = backup.format.as_ref();
     let format = format.ok_or_else(|| damaged("its manifest is incomplete"))?;
     let file = path.join(ARCHIVE);

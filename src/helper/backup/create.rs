@@ -12,59 +12,59 @@ use tokio::time::timeout;
 
 use gatewren_base::sys::files::{FileError, create_private, sync_directory_of, write_private};
 use gatewren_base::sys::{host_name, now_ms, own_pid, rfc3339};
-use gatewren_wire::operations::{ArchiveFormat, Backup, BackupId, ContainerName, Subject};
+use gatewren_wire::operations::{ArchiveFormat, Backup, BackupId, BackupSubject, ContainerName};
 
 use super::archive;
-use super::archive::Contents;
+use super::archive::ArchiveContents;
 use super::check::{ARCHIVE, CONFIG, FORMAT, MANIFEST};
-use super::targets::Target;
-use crate::context::container_locks::Claim;
-use crate::context::containers::Running;
-use crate::context::helper_context::House;
-use crate::context::refusal::Refusal;
-use crate::host::allowed_paths::{Ground, Place};
+use super::targets::HelperBackupTarget;
+use crate::context::container_locks::ContainerLock;
+use crate::context::containers::RunningContainer;
+use crate::context::helper_context::HelperContext;
+use crate::context::refusal::OperationRefusal;
+use crate::host::allowed_paths::{AllowedDirectories, AllowedPath};
 use crate::lxc::paths::plain;
 use crate::lxc::{config_files, definition};
-use crate::processes::freeze_guard::{Frost, still};
-use crate::processes::staging_dir::Stage;
-use crate::processes::step_error::{Halt, Work};
+use crate::processes::freeze_guard::{FreezeGuard, still};
+use crate::processes::staging_dir::StagingDir;
+use crate::processes::step_error::{StepContext, StepError};
 
 /// How long freezing a container may take. After that its processes continue and the backup fails.
 const FREEZE_TIME: Duration = Duration::from_secs(10);
 
 /// What a backup is made of.
-pub struct Source<'a> {
+pub struct BackupSource<'a> {
     /// Its files.
-    pub contents: Contents,
+    pub contents: ArchiveContents,
     /// The container that the files belong to.
-    pub container: Option<Definition<'a>>,
+    pub container: Option<ClaimedDefinition<'a>>,
     /// Held open, so that the directory stays the one that was checked.
-    _place: Option<Place>,
+    _place: Option<AllowedPath>,
 }
 
 /// The definition of a container that is claimed for this operation.
-pub struct Definition<'a> {
-    _claim: Claim<'a>,
+pub struct ClaimedDefinition<'a> {
+    _claim: ContainerLock<'a>,
     /// The text of its configuration file.
     pub text: String,
     directory: PathBuf,
     mode: Option<u32>,
-    running: Option<Running>,
+    running: Option<RunningContainer>,
 }
 
 /// Creates a backup and returns its manifest.
 pub async fn create(
-    work: &mut Work<'_>,
-    target: &Target,
-    (subject, freeze): (&Subject, bool),
-) -> Result<Backup, Halt> {
+    work: &mut StepContext<'_>,
+    target: &HelperBackupTarget,
+    (subject, freeze): (&BackupSubject, bool),
+) -> Result<Backup, StepError> {
     let place = target.clone();
     let (path, _lock) = work.aside(move || place.locked()).await?;
     let mut source = sought(work, subject).await?;
     leave_out(&mut source.contents, &path)?;
     let mut backup = begun(subject);
     let name = backup.backup.to_string();
-    let stage = Stage::private(&path, &name).await?;
+    let stage = StagingDir::private(&path, &name).await?;
     let filled = fill(work, stage.path(), (&source, freeze, &mut backup)).await;
     let done = match filled {
         Ok(()) => {
@@ -82,22 +82,25 @@ pub async fn create(
 }
 
 /// Resolves the source of a backup.
-pub async fn sought<'a>(work: &mut Work<'a>, subject: &Subject) -> Result<Source<'a>, Halt> {
+pub async fn sought<'a>(
+    work: &mut StepContext<'a>,
+    subject: &BackupSubject,
+) -> Result<BackupSource<'a>, StepError> {
     match subject {
-        Subject::Container(name) => of_container(work, name).await,
-        Subject::Path(path) => of_host(work, path).await,
+        BackupSubject::Container(name) => of_container(work, name).await,
+        BackupSubject::Path(path) => of_host(work, path).await,
     }
 }
 
 /// Excludes a target below the source: the backup would contain itself.
-pub fn leave_out(contents: &mut Contents, target: &Path) -> Result<(), Refusal> {
+pub fn leave_out(contents: &mut ArchiveContents, target: &Path) -> Result<(), OperationRefusal> {
     let whole = Path::new(&contents.directory).canonicalize();
     let (Ok(whole), Ok(target)) = (whole, target.canonicalize()) else {
         return Ok(());
     };
     if whole.starts_with(&target) {
         let message = "a backup target cannot contain a backup of itself; name another target, or a path outside it";
-        return Err(Refusal::bad_command(message));
+        return Err(OperationRefusal::bad_command(message));
     }
     let below = target.strip_prefix(whole).ok();
     let below = below.map(|path| format!("./{}", path.display()));
@@ -106,10 +109,10 @@ pub fn leave_out(contents: &mut Contents, target: &Path) -> Result<(), Refusal> 
 }
 
 /// Returns a manifest with what is known before anything is written.
-pub fn begun(subject: &Subject) -> Backup {
+pub fn begun(subject: &BackupSubject) -> Backup {
     let (container, path) = match subject {
-        Subject::Container(name) => (Some(name.clone()), None),
-        Subject::Path(path) => (None, Some(path.clone())),
+        BackupSubject::Container(name) => (Some(name.clone()), None),
+        BackupSubject::Path(path) => (None, Some(path.clone())),
     };
     let made = rfc3339(now_ms());
     Backup {
@@ -129,10 +132,14 @@ pub fn begun(subject: &Subject) -> Backup {
 }
 
 /// Freezes a container; `None` if it is frozen already or has no freezer.
-async fn frozen(work: &mut Work<'_>, running: &Running) -> Result<Option<Frost>, Halt> {
-    let begun = Frost::begin(work.house, running);
-    let begun = begun
-        .map_err(|cause| Refusal::failed(format!("the container cannot be frozen: {cause}")))?;
+async fn frozen(
+    work: &mut StepContext<'_>,
+    running: &RunningContainer,
+) -> Result<Option<FreezeGuard>, StepError> {
+    let begun = FreezeGuard::begin(work.house, running);
+    let begun = begun.map_err(|cause| {
+        OperationRefusal::failed(format!("the container cannot be frozen: {cause}"))
+    })?;
     let Some(frost) = begun else {
         return Ok(None);
     };
@@ -140,17 +147,17 @@ async fn frozen(work: &mut Work<'_>, running: &Running) -> Result<Option<Frost>,
         Ok(Ok(())) => Ok(Some(frost)),
         Ok(Err(_)) => {
             let message = "the container could not be frozen in 10 s; back it up while it runs (freeze: false)";
-            Err(Refusal::failed(message).into())
+            Err(OperationRefusal::failed(message).into())
         }
-        Err(why) => Err(Halt::Killed(why)),
+        Err(why) => Err(StepError::Killed(why)),
     }
 }
 
 /// Freezes the container if it runs and `freeze` is set, and records its state in the manifest.
 pub async fn stilled(
-    work: &mut Work<'_>,
-    (source, freeze, backup): (&Source<'_>, bool, &mut Backup),
-) -> Result<Option<Frost>, Halt> {
+    work: &mut StepContext<'_>,
+    (source, freeze, backup): (&BackupSource<'_>, bool, &mut Backup),
+) -> Result<Option<FreezeGuard>, StepError> {
     let running = source.container.as_ref();
     let running = running.and_then(|own| own.running.as_ref());
     let frost = match running {
@@ -158,12 +165,12 @@ pub async fn stilled(
         _ => None,
     };
     backup.was_running = running.is_some();
-    backup.was_frozen = running.is_some_and(Running::is_frozen);
+    backup.was_frozen = running.is_some_and(RunningContainer::is_frozen);
     Ok(frost)
 }
 
 /// Returns the storage format of a backup, and the place of its container.
-pub fn format(version: u32, own: Option<&Definition<'_>>) -> ArchiveFormat {
+pub fn format(version: u32, own: Option<&ClaimedDefinition<'_>>) -> ArchiveFormat {
     ArchiveFormat {
         version,
         sha256: String::new(),
@@ -175,10 +182,10 @@ pub fn format(version: u32, own: Option<&Definition<'_>>) -> ArchiveFormat {
 
 /// Writes everything but the manifest into a directory, and completes the manifest's fields.
 async fn fill(
-    work: &mut Work<'_>,
+    work: &mut StepContext<'_>,
     stage: &Path,
-    (source, freeze, backup): (&Source<'_>, bool, &mut Backup),
-) -> Result<(), Halt> {
+    (source, freeze, backup): (&BackupSource<'_>, bool, &mut Backup),
+) -> Result<(), StepError> {
     let own = source.container.as_ref();
     let frost = stilled(work, (source, freeze, &mut *backup)).await?;
     let archive = stage.join(ARCHIVE);
@@ -203,7 +210,7 @@ async fn fill(
 }
 
 /// Writes the manifest, then renames the finished backup to its final name in one step.
-fn settle(from: &Path, to: &Path, backup: Backup) -> Result<Backup, Refusal> {
+fn settle(from: &Path, to: &Path, backup: Backup) -> Result<Backup, OperationRefusal> {
     let kept = || {
         let archive = from.join(ARCHIVE);
         File::open(&archive)
@@ -232,31 +239,34 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 }
 
 /// The refusal for a backup that could not be written.
-pub fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
-    Refusal::failed(format!("the backup cannot be written: {cause}"))
+pub fn unwritten(cause: &dyn std::fmt::Display) -> OperationRefusal {
+    OperationRefusal::failed(format!("the backup cannot be written: {cause}"))
 }
 
-async fn of_container<'a>(work: &mut Work<'a>, name: &ContainerName) -> Result<Source<'a>, Halt> {
-    let house: &'a House = work.house;
+async fn of_container<'a>(
+    work: &mut StepContext<'a>,
+    name: &ContainerName,
+) -> Result<BackupSource<'a>, StepError> {
+    let house: &'a HelperContext = work.house;
     let config = plain(house, name)?;
     let claim = house.claims.take(name)?;
     if !config_files::is_directory(&config) {
         let message = format!(
             "the root file system of '{name}' is not a directory; use the tools of its storage instead"
         );
-        return Err(Refusal::failed(message).into());
+        return Err(OperationRefusal::failed(message).into());
     }
     let standing = work.pump.wait(house.containers.ask(name)).await;
-    let running = standing.map_err(Halt::Killed)??.running;
+    let running = standing.map_err(StepError::Killed)??.running;
     let directory = house.containers.definitions().directory(name);
     let mode = fs::metadata(&directory).map(|facts| facts.mode() & 0o7777);
-    Ok(Source {
-        contents: Contents {
+    Ok(BackupSource {
+        contents: ArchiveContents {
             directory: config_files::root_of(&config)?.display().to_string(),
             name: ".".to_owned(),
             without: Vec::new(),
         },
-        container: Some(Definition {
+        container: Some(ClaimedDefinition {
             _claim: claim,
             text: definition::read(&config)?,
             mode: mode.ok(),
@@ -267,9 +277,12 @@ async fn of_container<'a>(work: &mut Work<'a>, name: &ContainerName) -> Result<S
     })
 }
 
-async fn of_host<'a>(work: &mut Work<'a>, path: &str) -> Result<Source<'a>, Halt> {
+async fn of_host<'a>(
+    work: &mut StepContext<'a>,
+    path: &str,
+) -> Result<BackupSource<'a>, StepError> {
     let policy = work.house.policy.now();
-    let ground = Ground::new(work.house, "backup_paths", policy.backup_paths.clone());
+    let ground = AllowedDirectories::new(work.house, "backup_paths", policy.backup_paths.clone());
     let path = path.to_owned();
     let (place, contents) = work
         .aside(move || {
@@ -290,8 +303,8 @@ async fn of_host<'a>(work: &mut Work<'a>, path: &str) -> Result<Source<'a>, Halt
     // `tar` reaches the directory through this process's descriptor: it is the one that was checked.
     let handle = place.handle();
     let number = handle.file_name().unwrap_or_default().to_string_lossy();
-    Ok(Source {
-        contents: Contents {
+    Ok(BackupSource {
+        contents: ArchiveContents {
             directory: format!("/proc/{}/fd/{number}", own_pid()),
             name,
             without: without

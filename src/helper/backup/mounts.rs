@@ -4,26 +4,30 @@ use std::path::Path;
 
 use gatewren_base::config::BackupStore;
 use gatewren_base::sys::files::private_dir;
-use gatewren_wire::operations::{Ending, KillReason, TargetName};
+use gatewren_wire::operations::{KillReason, OperationEnd, TargetName};
 
-use super::targets::{Target, is_mounted, named, no_state, private, silent};
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
+use super::targets::{HelperBackupTarget, is_mounted, named, no_state, private, silent};
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
 use crate::context::programs::find;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
-use crate::context::tools::Tool;
+use crate::context::tools::HostTool;
 use crate::processes::answers::to_its_end;
 
 /// Mount options for a disk or share that may hold untrusted files.
 const HARMLESS: &str = "nosuid,nodev,noexec";
 
 /// Mounts the disk or share of a target. Does nothing if it is already mounted.
-pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<Ending, Refusal> {
+pub async fn mount(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    name: &TargetName,
+) -> Result<OperationEnd, OperationRefusal> {
     let target = named(house, name)?;
     let place = to_be_mounted(&target)?.to_owned();
     if is_mounted(&place) {
-        return Ok(Ending::Exited { code: 0 });
+        return Ok(OperationEnd::Exited { code: 0 });
     }
     let at = place.display().to_string();
     let (program, args) = match &target.store {
@@ -45,8 +49,9 @@ pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<
         BackupStore::Directory(_) | BackupStore::Restic { .. } => return Err(no_state()),
     };
     find(program)?;
-    to_its_end(move || private_dir(&place).map_err(|e| Refusal::failed(e.to_string()))).await?;
-    let tool = Tool {
+    to_its_end(move || private_dir(&place).map_err(|e| OperationRefusal::failed(e.to_string())))
+        .await?;
+    let tool = HostTool {
         name: program,
         args,
     };
@@ -54,13 +59,17 @@ pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<
 }
 
 /// Unmounts a target. Does nothing if it is not mounted.
-pub async fn unmount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<Ending, Refusal> {
+pub async fn unmount(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    name: &TargetName,
+) -> Result<OperationEnd, OperationRefusal> {
     let target = named(house, name)?;
     let place = to_be_mounted(&target)?;
     if !is_mounted(place) {
-        return Ok(Ending::Exited { code: 0 });
+        return Ok(OperationEnd::Exited { code: 0 });
     }
-    let tool = Tool {
+    let tool = HostTool {
         name: "umount",
         args: vec!["--".to_owned(), place.display().to_string()],
     };
@@ -69,19 +78,19 @@ pub async fn unmount(house: &House, pump: &mut Pump, name: &TargetName) -> Resul
 
 /// Runs the tool. A timeout is reported as a server or disk that does not respond, not as a fault of the program.
 async fn carried(
-    house: &House,
-    pump: &mut Pump,
-    (name, tool): (&TargetName, &Tool),
-) -> Result<Ending, Refusal> {
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    (name, tool): (&TargetName, &HostTool),
+) -> Result<OperationEnd, OperationRefusal> {
     match tools::carry(tool, pump, &house.strays).await? {
-        Ending::Killed {
+        OperationEnd::Killed {
             why: KillReason::Timeout,
         } => Err(silent(name)),
         ending => Ok(ending),
     }
 }
 
-fn to_be_mounted(target: &Target) -> Result<&Path, Refusal> {
+fn to_be_mounted(target: &HelperBackupTarget) -> Result<&Path, OperationRefusal> {
     match (&target.store, target.mount_place()) {
         (BackupStore::Disk(_) | BackupStore::Share { .. }, None) => Err(no_state()),
         (_, Some(place)) => Ok(place),
@@ -90,7 +99,7 @@ fn to_be_mounted(target: &Target) -> Result<&Path, Refusal> {
             let message = format!(
                 "backup target '{name}' is neither a disk nor a share, so it cannot be mounted"
             );
-            Err(Refusal::bad_command(message))
+            Err(OperationRefusal::bad_command(message))
         }
     }
 }

@@ -8,21 +8,21 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use gatewren_wire::operations::{
-    Backup, BackupDeed, BackupId, BackupList, Ending, Frame, Stream, Subject, TargetName,
-    UnseenTarget, Verified,
+    Backup, BackupAction, BackupId, BackupList, BackupSubject, Frame, OperationEnd, Stream,
+    TargetName, UnreadableTarget, VerifiedBackup,
 };
 
 use super::check::{FORMAT, check, manifest};
 use super::restic::Restic;
 use super::restic_store::snapshots;
-use super::targets::Target;
+use super::targets::HelperBackupTarget;
 use super::{create, mounts, restic_create, restic_store, restore, targets};
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
-use crate::processes::step_error::{Halt, Work, ending};
+use crate::processes::step_error::{StepContext, StepError, ending};
 
 /// The most backups in a list.
 const MOST: usize = 1000;
@@ -33,24 +33,24 @@ const LIST_TIME: Duration = Duration::from_secs(35);
 
 /// Performs one operation on backups.
 pub async fn perform(
-    house: &House,
-    pump: &mut Pump,
-    deed: &BackupDeed,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    deed: &BackupAction,
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     match deed {
-        BackupDeed::Targets {} => targets::list(house, pump).await,
-        BackupDeed::AddTarget { target, root } => {
+        BackupAction::Targets {} => targets::list(house, pump).await,
+        BackupAction::AddTarget { target, root } => {
             targets::add(house, target, root.as_deref()).await
         }
-        BackupDeed::RemoveTarget { target } => targets::forget(house, target).await,
-        BackupDeed::Mount { target } => mounts::mount(house, pump, target).await,
-        BackupDeed::Unmount { target } => mounts::unmount(house, pump, target).await,
-        BackupDeed::List { target } => {
+        BackupAction::RemoveTarget { target } => targets::forget(house, target).await,
+        BackupAction::Mount { target } => mounts::mount(house, pump, target).await,
+        BackupAction::Unmount { target } => mounts::unmount(house, pump, target).await,
+        BackupAction::List { target } => {
             let mut work = work(house, pump, processes);
             list(&mut work, target.as_ref()).await
         }
-        BackupDeed::Create {
+        BackupAction::Create {
             target,
             subject,
             freeze,
@@ -60,13 +60,13 @@ pub async fn perform(
             let made = create(&mut work, &target, (subject, *freeze)).await;
             told(&mut work, made).await
         }
-        BackupDeed::Verify { target, backup } => {
+        BackupAction::Verify { target, backup } => {
             let target = targets::named(house, target)?;
             let mut work = work(house, pump, processes);
             let verified = verify(&mut work, &target, backup).await;
             told(&mut work, verified).await
         }
-        BackupDeed::Restore {
+        BackupAction::Restore {
             target,
             backup,
             subject,
@@ -78,8 +78,12 @@ pub async fn perform(
     }
 }
 
-fn work<'a>(house: &'a House, pump: &'a mut Pump, processes: u32) -> Work<'a> {
-    Work {
+fn work<'a>(
+    house: &'a HelperContext,
+    pump: &'a mut OutputRelay,
+    processes: u32,
+) -> StepContext<'a> {
+    StepContext {
         house,
         pump,
         processes,
@@ -87,7 +91,10 @@ fn work<'a>(house: &'a House, pump: &'a mut Pump, processes: u32) -> Work<'a> {
 }
 
 /// Prints the result.
-async fn told(work: &mut Work<'_>, told: Result<impl Serialize, Halt>) -> Result<Ending, Refusal> {
+async fn told(
+    work: &mut StepContext<'_>,
+    told: Result<impl Serialize, StepError>,
+) -> Result<OperationEnd, OperationRefusal> {
     let told = match told {
         Ok(told) => told,
         Err(halt) => return ending(Err(halt)),
@@ -96,14 +103,14 @@ async fn told(work: &mut Work<'_>, told: Result<impl Serialize, Halt>) -> Result
     let bytes = serde_json::to_vec(&told).unwrap_or_default();
     let frame = Frame::Output(Stream::Stdout, bytes);
     work.pump.say(&frame).await;
-    Ok(Ending::Exited { code: 0 })
+    Ok(OperationEnd::Exited { code: 0 })
 }
 
 async fn create(
-    work: &mut Work<'_>,
-    target: &Target,
-    what: (&Subject, bool),
-) -> Result<Backup, Halt> {
+    work: &mut StepContext<'_>,
+    target: &HelperBackupTarget,
+    what: (&BackupSubject, bool),
+) -> Result<Backup, StepError> {
     match Restic::of(work, target).await? {
         Some(restic) => restic_create::create(work, (&restic, target), what).await,
         None => create::create(work, target, what).await,
@@ -111,7 +118,10 @@ async fn create(
 }
 
 /// Prints the backups that the policy allows to be seen, newest first.
-async fn list(work: &mut Work<'_>, target: Option<&TargetName>) -> Result<Ending, Refusal> {
+async fn list(
+    work: &mut StepContext<'_>,
+    target: Option<&TargetName>,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let targets = match target {
         Some(name) => vec![targets::named(work.house, name)?],
@@ -124,17 +134,17 @@ async fn list(work: &mut Work<'_>, target: Option<&TargetName>) -> Result<Ending
         let looked = if Instant::now() < until {
             kept(work, &target).await
         } else {
-            Err(
-                Refusal::failed("other targets took too long to respond; ask for this target only")
-                    .into(),
+            Err(OperationRefusal::failed(
+                "other targets took too long to respond; ask for this target only",
             )
+            .into())
         };
         match looked {
             Ok(backups) => list.backups.extend(backups.into_iter().filter(|backup| {
                 let container = backup.container.as_ref();
                 container.is_none_or(|name| policy.allows_container(name.as_str()))
             })),
-            Err(Halt::Refused(obstacle)) => list.unseen.push(UnseenTarget {
+            Err(StepError::Refused(obstacle)) => list.unseen.push(UnreadableTarget {
                 target: target.name.clone(),
                 obstacle: obstacle.to_string(),
             }),
@@ -154,7 +164,10 @@ async fn list(work: &mut Work<'_>, target: Option<&TargetName>) -> Result<Ending
 }
 
 /// Returns the backups on a target.
-async fn kept(work: &mut Work<'_>, target: &Target) -> Result<Vec<Backup>, Halt> {
+async fn kept(
+    work: &mut StepContext<'_>,
+    target: &HelperBackupTarget,
+) -> Result<Vec<Backup>, StepError> {
     if let Some(restic) = Restic::of(work, target).await? {
         let snapshots = snapshots(&restic, work, None).await?;
         let told = snapshots
@@ -164,14 +177,14 @@ async fn kept(work: &mut Work<'_>, target: &Target) -> Result<Vec<Backup>, Halt>
     }
     let (at, target) = (target.clone(), target.clone());
     let looked = targets::in_time(&target.name, move || at.directory());
-    let path = work.pump.wait(looked).await.map_err(Halt::Killed)??;
+    let path = work.pump.wait(looked).await.map_err(StepError::Killed)??;
     work.aside(move || Ok(seen(&target, found(&path)?))).await
 }
 
 /// Returns the ids of the backups in a target's directory.
-fn found(path: &Path) -> Result<Vec<(BackupId, PathBuf)>, Refusal> {
+fn found(path: &Path) -> Result<Vec<(BackupId, PathBuf)>, OperationRefusal> {
     let entries = fs::read_dir(path)
-        .map_err(|e| Refusal::failed(format!("{} cannot be read: {e}", path.display())))?;
+        .map_err(|e| OperationRefusal::failed(format!("{} cannot be read: {e}", path.display())))?;
     let ids = entries.flatten().filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
         Some((name.parse().ok()?, entry.path()))
@@ -179,7 +192,7 @@ fn found(path: &Path) -> Result<Vec<(BackupId, PathBuf)>, Refusal> {
     Ok(ids.collect())
 }
 
-fn seen(target: &Target, found: Vec<(BackupId, PathBuf)>) -> Vec<Backup> {
+fn seen(target: &HelperBackupTarget, found: Vec<(BackupId, PathBuf)>) -> Vec<Backup> {
     let manifests = found.into_iter();
     let manifests = manifests.filter_map(|(id, path)| manifest(&path, &id, FORMAT).ok());
     let told = manifests.map(|backup| Backup {
@@ -190,13 +203,17 @@ fn seen(target: &Target, found: Vec<(BackupId, PathBuf)>) -> Vec<Backup> {
     told.collect()
 }
 
-async fn verify(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Verified, Halt> {
+async fn verify(
+    work: &mut StepContext<'_>,
+    target: &HelperBackupTarget,
+    id: &BackupId,
+) -> Result<VerifiedBackup, StepError> {
     if let Some(restic) = Restic::of(work, target).await? {
         return restic_store::verify(&restic, work, (target, id)).await;
     }
     let checked = check(work, target, id).await?;
     let bytes = checked.manifest.and_then(|backup| backup.archive_bytes);
-    Ok(Verified {
+    Ok(VerifiedBackup {
         backup: id.clone(),
         target: target.name.clone(),
         whole: checked.problem.is_none(),

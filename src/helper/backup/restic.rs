@@ -11,10 +11,10 @@ use gatewren_base::config::BackupStore;
 use gatewren_base::sys::files::read_bounded;
 use gatewren_wire::operations::Stream;
 
-use super::targets::Target;
-use crate::context::refusal::Refusal;
-use crate::processes::commands::Hear;
-use crate::processes::step_error::{Halt, Step, Work};
+use super::targets::HelperBackupTarget;
+use crate::context::refusal::OperationRefusal;
+use crate::processes::commands::OutputCallback;
+use crate::processes::step_error::{ProgramStep, StepContext, StepError};
 
 /// The directory of restic's cache for remote repositories, in the helper's state directory.
 const CACHE: &str = "restic-cache";
@@ -52,7 +52,7 @@ pub struct Restic {
 
 /// A restic command.
 #[derive(Debug)]
-pub struct Order {
+pub struct ResticCommand {
     /// Its working directory.
     pub cwd: String,
     /// All arguments after the program's name.
@@ -62,8 +62,8 @@ pub struct Order {
 }
 
 /// A command that does not depend on the working directory.
-pub fn order(args: &[&str]) -> Order {
-    Order {
+pub fn order(args: &[&str]) -> ResticCommand {
+    ResticCommand {
         cwd: "/".to_owned(),
         args: args.iter().map(|&arg| arg.to_owned()).collect(),
         time: Duration::MAX,
@@ -72,7 +72,10 @@ pub fn order(args: &[&str]) -> Order {
 
 impl Restic {
     /// Opens the repository of a target; `None` if the target is not restic's.
-    pub async fn of(work: &mut Work<'_>, target: &Target) -> Result<Option<Self>, Halt> {
+    pub async fn of(
+        work: &mut StepContext<'_>,
+        target: &HelperBackupTarget,
+    ) -> Result<Option<Self>, StepError> {
         let (target, state) = (target.clone(), work.house.state.clone());
         let opened = work.aside(move || match target.repository() {
             None => Ok(None),
@@ -84,10 +87,10 @@ impl Restic {
     /// Runs restic; `hear` gets its stdout and stderr. Returns its exit code and the reason for a failure.
     pub async fn run(
         &self,
-        work: &mut Work<'_>,
-        order: Order,
-        hear: Hear<'_>,
-    ) -> Result<(i32, String), Halt> {
+        work: &mut StepContext<'_>,
+        order: ResticCommand,
+        hear: OutputCallback<'_>,
+    ) -> Result<(i32, String), StepError> {
         let mut complaint = Vec::new();
         let mut heard = |which: Stream, bytes: &[u8]| {
             if which == Stream::Stderr {
@@ -99,18 +102,18 @@ impl Restic {
         let step = self.step(order);
         match work.step(step, &mut heard).await {
             Ok(code) => Ok((code, self.reason(&complaint))),
-            Err(Halt::Killed(why)) => {
+            Err(StepError::Killed(why)) => {
                 self.unlock(work).await;
-                Err(Halt::Killed(why))
+                Err(StepError::Killed(why))
             }
             Err(refused) => Err(refused),
         }
     }
 
     /// Removes the locks of killed processes on this host, not those of other hosts.
-    pub async fn unlock(&self, work: &mut Work<'_>) {
+    pub async fn unlock(&self, work: &mut StepContext<'_>) {
         let time = UNLOCK_TIME;
-        let step = self.step(Order {
+        let step = self.step(ResticCommand {
             time,
             ..order(&["unlock"])
         });
@@ -122,10 +125,10 @@ impl Restic {
         }
     }
 
-    fn step(&self, order: Order) -> Step {
+    fn step(&self, order: ResticCommand) -> ProgramStep {
         let mut args = order.args;
         args.splice(0..0, self.cache.iter().cloned());
-        Step {
+        ProgramStep {
             name: "restic",
             args,
             cwd: order.cwd,
@@ -151,7 +154,7 @@ fn open(
     store: &BackupStore,
     path: Option<PathBuf>,
     state: Option<&Path>,
-) -> Result<Option<Restic>, Refusal> {
+) -> Result<Option<Restic>, OperationRefusal> {
     let BackupStore::Restic {
         repository,
         password,
@@ -189,9 +192,9 @@ fn open(
 }
 
 /// Reads the variables of a credentials file, one `NAME=VALUE` a line.
-fn given(file: &str) -> Result<BTreeMap<String, String>, Refusal> {
+fn given(file: &str) -> Result<BTreeMap<String, String>, OperationRefusal> {
     let bytes = read_bounded(Path::new(file), CREDENTIALS_BYTES);
-    let bytes = bytes.map_err(|e| Refusal::failed(e.to_string()))?;
+    let bytes = bytes.map_err(|e| OperationRefusal::failed(e.to_string()))?;
     let text = String::from_utf8_lossy(&bytes);
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -201,7 +204,7 @@ fn given(file: &str) -> Result<BTreeMap<String, String>, Refusal> {
         known.then(|| (name.to_owned(), value.to_owned()))
     };
     lines.map(pair).collect::<Option<_>>().ok_or_else(|| {
-        Refusal::failed(format!(
+        OperationRefusal::failed(format!(
             "{file}: each line must be NAME=VALUE, and NAME must start with AWS_ or RESTIC_REST_, or be {ADDRESS}"
         ))
     })
@@ -209,9 +212,9 @@ fn given(file: &str) -> Result<BTreeMap<String, String>, Refusal> {
 
 /// Splits output into lines as it arrives.
 #[derive(Debug, Default)]
-pub struct Lines(Vec<u8>);
+pub struct LineSplitter(Vec<u8>);
 
-impl Lines {
+impl LineSplitter {
     /// Calls `hear` with each line as soon as it is complete.
     pub fn read(&mut self, bytes: &[u8], hear: &mut dyn FnMut(&[u8])) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {

@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use gatewren_base::sys::files::private_dir;
-use gatewren_wire::operations::{Backup, Stream, Subject};
+use gatewren_wire::operations::{Backup, BackupSubject, Stream};
 
-use super::archive::Contents;
+use super::archive::ArchiveContents;
 use super::check::CONFIG;
 use super::create::{
-    Source, begun, format, leave_out, sought, stilled, unwritten, write, write_manifest,
+    BackupSource, begun, format, leave_out, sought, stilled, unwritten, write, write_manifest,
 };
-use super::restic::{Lines, Order, Restic, order};
+use super::restic::{LineSplitter, Restic, ResticCommand, order};
 use super::restic_store::{FORMAT, FROZEN, OURS, RUNNING};
-use super::targets::{Target, no_state};
-use crate::context::refusal::Refusal;
-use crate::processes::staging_dir::Stage;
-use crate::processes::step_error::{Halt, Work};
+use super::targets::{HelperBackupTarget, no_state};
+use crate::context::refusal::OperationRefusal;
+use crate::processes::staging_dir::StagingDir;
+use crate::processes::step_error::{StepContext, StepError};
 
 /// The directory where the definitions are assembled, in the helper's state directory, with one directory for each
 /// target.
@@ -50,10 +50,10 @@ struct Heard {
 
 /// Creates a backup and returns its manifest.
 pub async fn create(
-    work: &mut Work<'_>,
-    (restic, target): (&Restic, &Target),
-    (subject, freeze): (&Subject, bool),
-) -> Result<Backup, Halt> {
+    work: &mut StepContext<'_>,
+    (restic, target): (&Restic, &HelperBackupTarget),
+    (subject, freeze): (&BackupSubject, bool),
+) -> Result<Backup, StepError> {
     let (own, home) = (target.clone(), work.house.state.clone());
     let (directory, _lock) = work
         .aside(move || {
@@ -61,7 +61,7 @@ pub async fn create(
                 .ok_or_else(no_state)?
                 .join(PLACE)
                 .join(own.name.as_str());
-            private_dir(&place).map_err(|e| Refusal::failed(e.to_string()))?;
+            private_dir(&place).map_err(|e| OperationRefusal::failed(e.to_string()))?;
             let lock = own.lock(&place)?;
             Ok((place, lock))
         })
@@ -77,7 +77,7 @@ pub async fn create(
         .container
         .as_ref()
         .map_or("host", |name| name.as_str());
-    let stage = Stage::private(&directory, name).await?;
+    let stage = StagingDir::private(&directory, name).await?;
     let made = fill(work, (restic, stage.path()), (&source, freeze, &mut backup)).await;
     stage.clear().await;
     made.map(|()| Backup {
@@ -88,10 +88,10 @@ pub async fn create(
 }
 
 async fn fill(
-    work: &mut Work<'_>,
+    work: &mut StepContext<'_>,
     (restic, stage): (&Restic, &Path),
-    (source, freeze, backup): (&Source<'_>, bool, &mut Backup),
-) -> Result<(), Halt> {
+    (source, freeze, backup): (&BackupSource<'_>, bool, &mut Backup),
+) -> Result<(), StepError> {
     let frost = stilled(work, (source, freeze, &mut *backup)).await?;
     if let Some(own) = &source.container {
         backup.format = Some(format(FORMAT, Some(own)));
@@ -103,7 +103,7 @@ async fn fill(
     let definition = source.container.as_ref().map(|_| stage);
     let asked = asked(&source.contents, definition, backup)?;
     let mut heard = Heard::default();
-    let (mut said, mut complained) = (Lines::default(), Lines::default());
+    let (mut said, mut complained) = (LineSplitter::default(), LineSplitter::default());
     let mut hear = |which: Stream, bytes: &[u8]| {
         let mut news = None;
         match which {
@@ -138,9 +138,9 @@ async fn fill(
 /// Removes an incomplete snapshot; returns a message if it could not be removed.
 async fn forget(
     restic: &Restic,
-    work: &mut Work<'_>,
+    work: &mut StepContext<'_>,
     snapshot: Option<&str>,
-) -> Result<String, Halt> {
+) -> Result<String, StepError> {
     let Some(id) = snapshot.filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) else {
         return Ok(String::new());
     };
@@ -157,17 +157,20 @@ async fn forget(
 /// Builds the command. The files are named relative to their directory. Excluded files are named by their whole path,
 /// as restic compares that.
 fn asked(
-    contents: &Contents,
+    contents: &ArchiveContents,
     definition: Option<&Path>,
     backup: &Backup,
-) -> Result<Order, Refusal> {
-    let gone = |e: std::io::Error| Refusal::failed(format!("the directory cannot be read: {e}"));
+) -> Result<ResticCommand, OperationRefusal> {
+    let gone =
+        |e: std::io::Error| OperationRefusal::failed(format!("the directory cannot be read: {e}"));
     let directory = Path::new(&contents.directory)
         .canonicalize()
         .map_err(gone)?;
     let (cwd, name, whole) = if contents.name == "." {
         let name = directory.file_name().ok_or_else(|| {
-            Refusal::bad_command("restic cannot back up / itself; name a directory below it")
+            OperationRefusal::bad_command(
+                "restic cannot back up / itself; name a directory below it",
+            )
         })?;
         // The parent of the directory that is held open, even if the path changes.
         let parent = format!("{}/..", contents.directory);
@@ -197,7 +200,7 @@ fn asked(
     args.extend(without);
     args.extend(["--".to_owned(), name.display().to_string()]);
     args.extend(definition.map(|path| path.display().to_string()));
-    Ok(Order {
+    Ok(ResticCommand {
         cwd,
         args,
         ..order(&[])

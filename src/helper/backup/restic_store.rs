@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use gatewren_wire::operations::{Backup, BackupId, Stream, Verified};
+use gatewren_wire::operations::{Backup, BackupId, Stream, VerifiedBackup};
 
 use super::archive;
 use super::check::manifest;
-use super::restic::{Order, Restic, order};
-use super::targets::Target;
-use crate::context::refusal::Refusal;
+use super::restic::{Restic, ResticCommand, order};
+use super::targets::HelperBackupTarget;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::staging_dir::PREFIX;
-use crate::processes::step_error::{Halt, Work};
+use crate::processes::step_error::{StepContext, StepError};
 
 /// The tag of gatewren's snapshots; another tag is the backup's id.
 pub const OURS: &str = "gatewren";
@@ -36,7 +36,7 @@ const LIST_TIME: Duration = Duration::from_secs(20);
 
 /// A snapshot that is a backup.
 #[derive(Debug, Deserialize)]
-pub struct Snapshot {
+pub struct ResticSnapshot {
     id: String,
     paths: Vec<PathBuf>,
     hostname: String,
@@ -45,7 +45,7 @@ pub struct Snapshot {
 }
 
 /// The location of a restored backup.
-pub struct Unpacked {
+pub struct UnpackedBackup {
     /// The restored files.
     pub files: PathBuf,
     /// The directory of the manifest and the container's definition, and the manifest itself; `None` if it is not of
@@ -53,14 +53,14 @@ pub struct Unpacked {
     pub definition: Option<(PathBuf, Backup)>,
 }
 
-impl Snapshot {
+impl ResticSnapshot {
     /// Returns the backup's id, if its tags contain one.
     pub fn backup(&self) -> Option<BackupId> {
         self.tags.iter().find_map(|tag| tag.parse().ok())
     }
 
     /// Returns what is known of the backup without reading it.
-    pub fn told(&self, target: &Target) -> Option<Backup> {
+    pub fn told(&self, target: &HelperBackupTarget) -> Option<Backup> {
         let has = |tag: &str| self.tags.iter().any(|own| own == tag);
         let backup = self.backup()?;
         let container = backup.container().cloned();
@@ -83,11 +83,11 @@ impl Snapshot {
     }
 
     /// Returns the path that was backed up.
-    fn files(&self) -> Result<&Path, Refusal> {
+    fn files(&self) -> Result<&Path, OperationRefusal> {
         let mut files = self.paths.iter().filter(|path| !is_definition(path));
         match (files.next(), files.next()) {
             (Some(path), None) => Ok(path),
-            _ => Err(Refusal::failed(
+            _ => Err(OperationRefusal::failed(
                 "gatewren did not make this snapshot: it does not have exactly one path of files",
             )),
         }
@@ -103,16 +103,16 @@ fn is_definition(path: &Path) -> bool {
 /// Returns the snapshots that are backups, oldest first; with an id, only those of this backup.
 pub async fn snapshots(
     restic: &Restic,
-    work: &mut Work<'_>,
+    work: &mut StepContext<'_>,
     id: Option<&BackupId>,
-) -> Result<Vec<Snapshot>, Halt> {
+) -> Result<Vec<ResticSnapshot>, StepError> {
     let tags = match id {
         Some(id) => format!("--tag={OURS},{id}"),
         None => format!("--tag={OURS}"),
     };
     let time = LIST_TIME;
     let asked = order(&["snapshots", "--json", "--no-lock", &tags]);
-    let asked = Order { time, ..asked };
+    let asked = ResticCommand { time, ..asked };
     let mut list = Vec::new();
     let mut hear = |which: Stream, bytes: &[u8]| {
         if which == Stream::Stdout && list.len() <= LIST_BYTES {
@@ -122,7 +122,7 @@ pub async fn snapshots(
     };
     let (code, reason) = restic.run(work, asked, &mut hear).await?;
     let failed = |cause: &dyn std::fmt::Display| {
-        Refusal::failed(format!("the repository cannot be read: {cause}")).into()
+        OperationRefusal::failed(format!("the repository cannot be read: {cause}")).into()
     };
     if code != 0 {
         return Err(failed(&reason));
@@ -141,9 +141,9 @@ pub async fn snapshots(
 /// Also fails if there is none.
 pub async fn find(
     restic: &Restic,
-    work: &mut Work<'_>,
-    (target, id): (&Target, &BackupId),
-) -> Result<Snapshot, Halt> {
+    work: &mut StepContext<'_>,
+    (target, id): (&HelperBackupTarget, &BackupId),
+) -> Result<ResticSnapshot, StepError> {
     let found = snapshots(restic, work, Some(id)).await?;
     let found = found
         .into_iter()
@@ -156,10 +156,10 @@ pub async fn find(
 /// Reads a backup from beginning to end: restic compares each piece with its SHA-256.
 pub async fn verify(
     restic: &Restic,
-    work: &mut Work<'_>,
-    (target, id): (&Target, &BackupId),
-) -> Result<Verified, Halt> {
-    let Snapshot { id: snapshot, .. } = find(restic, work, (target, id)).await?;
+    work: &mut StepContext<'_>,
+    (target, id): (&HelperBackupTarget, &BackupId),
+) -> Result<VerifiedBackup, StepError> {
+    let ResticSnapshot { id: snapshot, .. } = find(restic, work, (target, id)).await?;
     let (mut lines, mut bytes) = (0, 0);
     let mut count = |which: Stream, heard: &[u8]| {
         if which == Stream::Stdout {
@@ -179,7 +179,7 @@ pub async fn verify(
         let asked = order(&["dump", &snapshot, "/"]);
         (code, reason) = restic.run(work, asked, &mut count).await?;
     }
-    Ok(Verified {
+    Ok(VerifiedBackup {
         backup: id.clone(),
         target: target.name.clone(),
         whole: code == 0,
@@ -193,10 +193,10 @@ pub async fn verify(
 /// Restores a backup below a new directory that belongs to root, and compares all files written with the repository.
 pub async fn unpack(
     restic: &Restic,
-    work: &mut Work<'_>,
-    (snapshot, id, into): (&Snapshot, &BackupId, &Path),
-) -> Result<Unpacked, Halt> {
-    let asked = Order {
+    work: &mut StepContext<'_>,
+    (snapshot, id, into): (&ResticSnapshot, &BackupId, &Path),
+) -> Result<UnpackedBackup, StepError> {
+    let asked = ResticCommand {
         args: vec![
             "restore".to_owned(),
             "--verify".to_owned(),
@@ -208,15 +208,15 @@ pub async fn unpack(
     let (code, reason) = restic.run(work, asked, &mut |_, _| None).await?;
     if code != 0 {
         let message = format!("nothing was changed: the backup cannot be restored: {reason}");
-        return Err(Refusal::failed(message).into());
+        return Err(OperationRefusal::failed(message).into());
     }
     let name = snapshot.files()?.file_name().unwrap_or_default();
-    let unpacked = Unpacked {
+    let unpacked = UnpackedBackup {
         files: into.join(name),
         definition: match snapshot.paths.iter().find(|path| is_definition(path)) {
             Some(path) => {
                 let place = into.join(path.strip_prefix("/").unwrap_or(path));
-                let said = manifest(&place, id, FORMAT).map_err(Refusal::failed)?;
+                let said = manifest(&place, id, FORMAT).map_err(OperationRefusal::failed)?;
                 Some((place, said))
             }
             None => None,
@@ -224,7 +224,7 @@ pub async fn unpack(
     };
     if fs::symlink_metadata(&unpacked.files).is_err() {
         let message = "nothing was changed: the backup does not contain its files";
-        return Err(Refusal::failed(message).into());
+        return Err(OperationRefusal::failed(message).into());
     }
     Ok(unpacked)
 }

@@ -5,24 +5,24 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::random_bytes;
-use gatewren_wire::operations::{Backup, BackupId, ContainerName, Ending, Subject};
+use gatewren_wire::operations::{Backup, BackupId, BackupSubject, ContainerName, OperationEnd};
 
 use super::archive;
-use super::check::{ARCHIVE, CONFIG, Checked, check};
+use super::check::{ARCHIVE, CONFIG, CheckedBackup, check};
 use super::restic::Restic;
-use super::restic_store::{Snapshot, find, unpack};
-use super::targets::Target;
+use super::restic_store::{ResticSnapshot, find, unpack};
+use super::targets::HelperBackupTarget;
 use crate::context::definitions;
-use crate::context::refusal::Refusal;
-use crate::host::allowed_paths::Ground;
+use crate::context::refusal::OperationRefusal;
+use crate::host::allowed_paths::AllowedDirectories;
 use crate::lxc::copies::{check_new, settle};
 use crate::lxc::paths::{plain, stopped};
 use crate::lxc::snapshots::{ROOTFS, exchange};
 use crate::lxc::{config_files, definition};
 use crate::processes::answers::to_its_end;
 use crate::processes::lxc_command::went_well;
-use crate::processes::staging_dir::Stage;
-use crate::processes::step_error::{Halt, Work, ending};
+use crate::processes::staging_dir::StagingDir;
+use crate::processes::step_error::{StepContext, StepError, ending};
 
 /// The mode of a container's directory as LXC creates it.
 const MODE: u32 = 0o770;
@@ -33,24 +33,24 @@ const UNPACKED: &str = ".gatewren-unpacked";
 /// A backup that can be restored.
 enum Kept {
     /// A verified archive.
-    Archive(Checked, Box<Backup>),
+    Archive(CheckedBackup, Box<Backup>),
     /// A snapshot of restic, which is verified as it is restored.
-    Snapshot(Restic, Snapshot),
+    Snapshot(Restic, ResticSnapshot),
 }
 
 /// Restores a backup after checking that it is undamaged.
 pub async fn restore(
-    work: &mut Work<'_>,
-    target: &Target,
-    (id, subject): (&BackupId, &Subject),
-) -> Result<Ending, Refusal> {
+    work: &mut StepContext<'_>,
+    target: &HelperBackupTarget,
+    (id, subject): (&BackupId, &BackupSubject),
+) -> Result<OperationEnd, OperationRefusal> {
     match (id.container(), subject) {
-        (Some(_), Subject::Container(to)) => container(work, target, (id, to)).await,
-        (None, Subject::Path(path)) => directory(work, target, (id, path)).await,
-        (Some(_), Subject::Path(_)) => Err(Refusal::bad_command(
+        (Some(_), BackupSubject::Container(to)) => container(work, target, (id, to)).await,
+        (None, BackupSubject::Path(path)) => directory(work, target, (id, path)).await,
+        (Some(_), BackupSubject::Path(_)) => Err(OperationRefusal::bad_command(
             "this backup is of a container; name the container to restore it to",
         )),
-        (None, Subject::Container(_)) => Err(Refusal::bad_command(
+        (None, BackupSubject::Container(_)) => Err(OperationRefusal::bad_command(
             "this backup is of the host; name a new directory to restore it to",
         )),
     }
@@ -58,10 +58,10 @@ pub async fn restore(
 
 /// Restores as a container. An existing container is not touched before the restored one is complete.
 async fn container(
-    work: &mut Work<'_>,
-    target: &Target,
+    work: &mut StepContext<'_>,
+    target: &HelperBackupTarget,
     (id, to): (&BackupId, &ContainerName),
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let house = work.house;
     let _claim = house.claims.take(to)?;
     let definitions = house.containers.definitions();
@@ -71,7 +71,7 @@ async fn container(
         let config = plain(house, to)?;
         stopped(house, to).await?;
         if config_files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
-            return Err(Refusal::failed(format!(
+            return Err(OperationRefusal::failed(format!(
                 "the root file system of '{to}' is not in its own directory; restore the backup under a new name"
             )));
         }
@@ -83,11 +83,11 @@ async fn container(
         Err(halt) => return ending(Err(halt)),
     };
     if !is_there {
-        let stage = Stage::below(house.containers.lxcpath(), to.as_str()).await?;
+        let stage = StagingDir::below(house.containers.lxcpath(), to.as_str()).await?;
         let filled = fill(work, stage.path(), (&kept, id, to)).await;
         return settle(house, stage, to, ending(filled)).await;
     }
-    let stage = Stage::below(&directory, "restore").await?;
+    let stage = StagingDir::below(&directory, "restore").await?;
     let mut done = ending(fill(work, stage.path(), (&kept, id, to)).await);
     if done.as_ref().is_ok_and(went_well) {
         let (from, rest) = (stage.path().join(to.as_str()), stage.path().join("old"));
@@ -99,7 +99,11 @@ async fn container(
 }
 
 /// Finds a backup; verifies it if it is an archive.
-async fn whole(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Kept, Halt> {
+async fn whole(
+    work: &mut StepContext<'_>,
+    target: &HelperBackupTarget,
+    id: &BackupId,
+) -> Result<Kept, StepError> {
     if let Some(restic) = Restic::of(work, target).await? {
         let snapshot = find(&restic, work, (target, id)).await?;
         return Ok(Kept::Snapshot(restic, snapshot));
@@ -111,17 +115,17 @@ async fn whole(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Ke
         (problem, _) => {
             let problem = problem.as_deref().unwrap_or("its manifest is missing");
             let message = format!("nothing was changed: the backup cannot be used: {problem}");
-            Err(Refusal::failed(message).into())
+            Err(OperationRefusal::failed(message).into())
         }
     }
 }
 
 /// Creates the container, with its definition, in a stage.
 async fn fill(
-    work: &mut Work<'_>,
+    work: &mut StepContext<'_>,
     stage: &Path,
     (kept, id, to): (&Kept, &BackupId, &ContainerName),
-) -> Result<(), Halt> {
+) -> Result<(), StepError> {
     let from = stage.join(to.as_str());
     let (definition, manifest) = match kept {
         Kept::Archive(checked, manifest) => {
@@ -135,7 +139,9 @@ async fn fill(
             create_private_dir(&unpacked)?;
             let unpacked = unpack(restic, work, (snapshot, id, &unpacked)).await?;
             let (definition, manifest) = unpacked.definition.ok_or_else(|| {
-                Refusal::failed("nothing was changed: the backup has no container definition")
+                OperationRefusal::failed(
+                    "nothing was changed: the backup has no container definition",
+                )
             })?;
             begin(work, &from, (&manifest, false)).await?;
             let rootfs = from.join(ROOTFS);
@@ -154,10 +160,10 @@ async fn fill(
 
 /// Creates the container's directory, with or without one for its files.
 async fn begin(
-    work: &mut Work<'_>,
+    work: &mut StepContext<'_>,
     place: &Path,
     (manifest, with_files): (&Backup, bool),
-) -> Result<(), Halt> {
+) -> Result<(), StepError> {
     let format = manifest.format.as_ref();
     let mode = format
         .and_then(|format| format.directory_mode)
@@ -176,16 +182,16 @@ async fn begin(
     .await
 }
 
-fn no_place(cause: &std::io::Error) -> Refusal {
-    Refusal::failed(format!(
+fn no_place(cause: &std::io::Error) -> OperationRefusal {
+    OperationRefusal::failed(format!(
         "the container's directory cannot be created: {cause}"
     ))
 }
 
-fn create_private_dir(path: &Path) -> Result<(), Refusal> {
+fn create_private_dir(path: &Path) -> Result<(), OperationRefusal> {
     let made = fs::DirBuilder::new().mode(0o700).create(path);
     made.map_err(|e| {
-        Refusal::failed(format!(
+        OperationRefusal::failed(format!(
             "the directory for the files cannot be created: {e}"
         ))
     })
@@ -197,7 +203,7 @@ fn moved(
     text: &str,
     (from, to): (Option<&str>, &Path),
     name: Option<&ContainerName>,
-) -> Result<String, Refusal> {
+) -> Result<String, OperationRefusal> {
     let to = to.display();
     let text = match from {
         Some(from) => text.replace(&format!("{from}/"), &format!("{to}/")),
@@ -224,31 +230,33 @@ fn moved(
 }
 
 /// Returns a random address with the prefix that LXC uses.
-fn hardware_address() -> Result<String, Refusal> {
-    let [a, b, c] = random_bytes::<3>().map_err(|e| Refusal::failed(e.to_string()))?;
+fn hardware_address() -> Result<String, OperationRefusal> {
+    let [a, b, c] = random_bytes::<3>().map_err(|e| OperationRefusal::failed(e.to_string()))?;
     Ok(format!("00:16:3e:{a:02x}:{b:02x}:{c:02x}"))
 }
 
 /// Restores into a new directory of the host.
 async fn directory(
-    work: &mut Work<'_>,
-    target: &Target,
+    work: &mut StepContext<'_>,
+    target: &HelperBackupTarget,
     (id, path): (&BackupId, &str),
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let policy = work.house.policy.now();
     let key = "host_file_writes";
-    let ground = Ground::new(work.house, key, policy.host_file_writes.clone());
+    let ground = AllowedDirectories::new(work.house, key, policy.host_file_writes.clone());
     let asked = path.to_owned();
     let found = work.aside(move || {
         let path = Path::new(&asked);
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Refusal::bad_command("the path does not name a directory"));
+            return Err(OperationRefusal::bad_command(
+                "the path does not name a directory",
+            ));
         };
         let parent = ground.find(&parent.to_string_lossy())?;
         parent.check_ancestors()?;
         let to = parent.path.join(name);
         if ground.keeps_out(&to, &parent.facts) {
-            return Err(Refusal::bad_command(
+            return Err(OperationRefusal::bad_command(
                 "a restore into this directory is not allowed",
             ));
         }
@@ -256,7 +264,7 @@ async fn directory(
         let to = parent.handle().join(name);
         if fs::symlink_metadata(&to).is_ok() {
             let message = format!("{asked} already exists; name a directory that does not exist");
-            return Err(Refusal::bad_command(message));
+            return Err(OperationRefusal::bad_command(message));
         }
         Ok((parent, to))
     });
@@ -268,7 +276,7 @@ async fn directory(
         Ok(kept) => kept,
         Err(halt) => return ending(Err(halt)),
     };
-    let stage = Stage::private(&parent.handle(), "restore").await?;
+    let stage = StagingDir::private(&parent.handle(), "restore").await?;
     let from = stage.path().join("new");
     let (from, unpacked) = match files(work, (&kept, id), &from).await {
         Ok(from) => (from, Ok(())),
@@ -278,7 +286,7 @@ async fn directory(
     if done.as_ref().is_ok_and(went_well) {
         let moved = to_its_end(move || {
             fs::rename(&from, &to).map_err(|e| {
-                Refusal::failed(format!(
+                OperationRefusal::failed(format!(
                     "the restored files cannot be moved into place: {e}"
                 ))
             })
@@ -291,10 +299,10 @@ async fn directory(
 
 /// Restores the files into a new directory and returns the directory that holds them.
 async fn files(
-    work: &mut Work<'_>,
+    work: &mut StepContext<'_>,
     (kept, id): (&Kept, &BackupId),
     to: &Path,
-) -> Result<PathBuf, Halt> {
+) -> Result<PathBuf, StepError> {
     create_private_dir(to)?;
     match kept {
         Kept::Archive(checked, _) => {

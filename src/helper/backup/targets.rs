@@ -13,13 +13,13 @@ use gatewren_base::config::{BackupStore, HELPER_POLICY_FILE};
 use gatewren_base::sys::files::{private_dir, read_bounded, write_private};
 use gatewren_base::sys::{DirectoryLock, disk_space, lock_directory, mount_places, own_uid};
 use gatewren_wire::operations::{
-    BackupId, BackupTarget, Ending, RefusalCode, TargetKind, TargetName,
+    BackupId, BackupTarget, OperationEnd, RefusalCode, TargetKind, TargetName,
 };
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
 use crate::context::programs::find;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
@@ -46,7 +46,7 @@ const OF_OTHERS: u32 = 0o077;
 
 /// A backup target.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct HelperBackupTarget {
     /// Its name.
     pub name: TargetName,
     /// Where it keeps its backups.
@@ -58,7 +58,7 @@ pub struct Target {
 
 /// Returns all targets, sorted by name. An added target counts only while the policy file lists the directory it is
 /// below.
-pub fn all(house: &House) -> Vec<Target> {
+pub fn all(house: &HelperContext) -> Vec<HelperBackupTarget> {
     let policy = house.policy.now();
     let mut found = BTreeMap::new();
     for (name, root) in added(house) {
@@ -78,13 +78,16 @@ pub fn all(house: &House) -> Vec<Target> {
 }
 
 /// Returns the target with this name.
-pub fn named(house: &House, name: &TargetName) -> Result<Target, Refusal> {
+pub fn named(
+    house: &HelperContext,
+    name: &TargetName,
+) -> Result<HelperBackupTarget, OperationRefusal> {
     require_root()?;
     let all = all(house);
     let known = !all.is_empty();
     let found = all.into_iter().find(|target| target.name == *name);
     found.ok_or_else(|| {
-        Refusal::bad_command(if known {
+        OperationRefusal::bad_command(if known {
             format!("there is no backup target '{name}'; backup_target_list shows those that exist")
         } else {
             format!(
@@ -95,7 +98,11 @@ pub fn named(house: &House, name: &TargetName) -> Result<Target, Refusal> {
     })
 }
 
-fn target(house: &House, name: TargetName, (store, of_the_owner): (BackupStore, bool)) -> Target {
+fn target(
+    house: &HelperContext,
+    name: TargetName,
+    (store, of_the_owner): (BackupStore, bool),
+) -> HelperBackupTarget {
     let mount = match store {
         BackupStore::Disk(_) | BackupStore::Share { .. } => {
             let state = house.state.as_ref();
@@ -103,7 +110,7 @@ fn target(house: &House, name: TargetName, (store, of_the_owner): (BackupStore, 
         }
         BackupStore::Directory(_) | BackupStore::Restic { .. } => None,
     };
-    Target {
+    HelperBackupTarget {
         name,
         store,
         of_the_owner,
@@ -111,7 +118,7 @@ fn target(house: &House, name: TargetName, (store, of_the_owner): (BackupStore, 
     }
 }
 
-fn added(house: &House) -> BTreeMap<TargetName, String> {
+fn added(house: &HelperContext) -> BTreeMap<TargetName, String> {
     let file = house.state.as_ref().map(|state| state.join(ADDED));
     let bytes = file.and_then(|file| read_bounded(&file, ADDED_BYTES).ok());
     bytes
@@ -119,25 +126,25 @@ fn added(house: &House) -> BTreeMap<TargetName, String> {
         .unwrap_or_default()
 }
 
-impl Target {
+impl HelperBackupTarget {
     /// Returns the directory of its backups, if it is usable now. May wait for a disk.
     ///
     /// # Errors
     /// The error states the obstacle and how to remove it.
-    pub fn directory(&self) -> Result<PathBuf, Refusal> {
+    pub fn directory(&self) -> Result<PathBuf, OperationRefusal> {
         let name = &self.name;
         let path = match (&self.store, &self.mount) {
             (BackupStore::Directory(path), _) => PathBuf::from(path),
             (BackupStore::Restic { .. }, _) => {
                 let message = format!("backup target '{name}' is a restic repository");
-                return Err(Refusal::failed(message));
+                return Err(OperationRefusal::failed(message));
             }
             (_, Some(mount)) if is_mounted(mount) => mount.clone(),
             (_, Some(_)) => {
                 let message = format!(
                     "backup target '{name}' is not mounted; mount it first (backup_target_mount)"
                 );
-                return Err(Refusal::failed(message));
+                return Err(OperationRefusal::failed(message));
             }
             (_, None) => return Err(no_state()),
         };
@@ -149,7 +156,7 @@ impl Target {
     ///
     /// # Errors
     /// States why it cannot be used, as far as that is known without asking another machine.
-    pub fn repository(&self) -> Option<Result<Option<PathBuf>, Refusal>> {
+    pub fn repository(&self) -> Option<Result<Option<PathBuf>, OperationRefusal>> {
         let BackupStore::Restic {
             repository,
             password,
@@ -174,13 +181,13 @@ impl Target {
                 "there is no restic repository in {repository}; run on the box: restic init -r {repository} \
                  --password-file {password}"
             );
-            Err(Refusal::failed(message))
+            Err(OperationRefusal::failed(message))
         };
         Some(look())
     }
 
     /// Like [`Self::directory`], with an exclusive lock for writing. Removes what an interrupted backup left.
-    pub fn locked(&self) -> Result<(PathBuf, DirectoryLock), Refusal> {
+    pub fn locked(&self) -> Result<(PathBuf, DirectoryLock), OperationRefusal> {
         let path = self.directory()?;
         let lock = self.lock(&path)?;
         for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
@@ -193,15 +200,15 @@ impl Target {
     }
 
     /// Locks a target for writing; the lock file is in the directory `path`.
-    pub fn lock(&self, path: &Path) -> Result<DirectoryLock, Refusal> {
+    pub fn lock(&self, path: &Path) -> Result<DirectoryLock, OperationRefusal> {
         lock_directory(path).map_err(|cause| {
             let name = &self.name;
             if cause.kind() == io::ErrorKind::WouldBlock {
                 let message =
                     format!("another backup is being written to '{name}'; try again later");
-                return Refusal::new(RefusalCode::Busy, message);
+                return OperationRefusal::new(RefusalCode::Busy, message);
             }
-            Refusal::failed(format!("cannot write to '{name}': {cause}"))
+            OperationRefusal::failed(format!("cannot write to '{name}': {cause}"))
         })
     }
 
@@ -211,9 +218,9 @@ impl Target {
     }
 
     /// The refusal for a backup that does not exist.
-    pub fn lacks(&self, backup: &BackupId) -> Refusal {
+    pub fn lacks(&self, backup: &BackupId) -> OperationRefusal {
         let name = &self.name;
-        Refusal::bad_command(format!(
+        OperationRefusal::bad_command(format!(
             "there is no backup '{backup}' on '{name}'; backup_list shows those that exist"
         ))
     }
@@ -243,7 +250,7 @@ impl Target {
             place,
             of_the_owner,
             ready: looked.is_ok(),
-            obstacle: looked.as_ref().err().map(Refusal::to_string),
+            obstacle: looked.as_ref().err().map(OperationRefusal::to_string),
             free_bytes: space.map(|space| space.available_bytes),
             total_bytes: space.map(|space| space.total_bytes),
         }
@@ -253,43 +260,46 @@ impl Target {
 /// Runs `look` with a time limit. A share whose server is gone blocks its thread for minutes.
 pub async fn in_time<T: Send + 'static>(
     name: &TargetName,
-    look: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
+    look: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
+) -> Result<T, OperationRefusal> {
     let looked = timeout(ANSWER_TIME, to_its_end(look)).await;
     looked.unwrap_or_else(|_| Err(silent(name)))
 }
 
 /// The refusal for a target that does not respond.
-pub fn silent(name: &TargetName) -> Refusal {
-    Refusal::failed(format!(
+pub fn silent(name: &TargetName) -> OperationRefusal {
+    OperationRefusal::failed(format!(
         "backup target '{name}' does not answer; check its server or its disk"
     ))
 }
 
 /// Rejects a directory in which another user could place or take away a backup.
-pub fn own(path: &Path) -> Result<(), Refusal> {
+pub fn own(path: &Path) -> Result<(), OperationRefusal> {
     let shown = path.display();
-    let facts = fs::metadata(path).map_err(|e| Refusal::failed(format!("{shown}: {e}")))?;
+    let facts =
+        fs::metadata(path).map_err(|e| OperationRefusal::failed(format!("{shown}: {e}")))?;
     if !facts.is_dir() {
-        return Err(Refusal::failed(format!("{shown} is not a directory")));
+        return Err(OperationRefusal::failed(format!(
+            "{shown} is not a directory"
+        )));
     }
     if facts.uid() != own_uid() || facts.mode() & WRITABLE_BY_OTHERS != 0 {
         let message = format!(
             "{shown} must be writable by root only; run on the box: chown root {shown} && chmod go-w {shown}"
         );
-        return Err(Refusal::failed(message));
+        return Err(OperationRefusal::failed(message));
     }
     Ok(())
 }
 
 /// Rejects a password file that others can read.
-pub fn private(path: &str) -> Result<(), Refusal> {
-    let facts = fs::metadata(path).map_err(|e| Refusal::failed(format!("{path}: {e}")))?;
+pub fn private(path: &str) -> Result<(), OperationRefusal> {
+    let facts = fs::metadata(path).map_err(|e| OperationRefusal::failed(format!("{path}: {e}")))?;
     if !facts.is_file() || facts.uid() != own_uid() || facts.mode() & OF_OTHERS != 0 {
         let message = format!(
             "{path} must be accessible to root only; run on the box: chown root {path} && chmod 600 {path}"
         );
-        return Err(Refusal::failed(message));
+        return Err(OperationRefusal::failed(message));
     }
     Ok(())
 }
@@ -301,12 +311,15 @@ pub fn is_mounted(place: &Path) -> bool {
 }
 
 /// The refusal for an operation that needs a state directory when there is none.
-pub fn no_state() -> Refusal {
-    Refusal::failed("this helper has no state directory (StateDirectory=, --state-dir)")
+pub fn no_state() -> OperationRefusal {
+    OperationRefusal::failed("this helper has no state directory (StateDirectory=, --state-dir)")
 }
 
 /// Prints all targets.
-pub async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+pub async fn list(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let looks = all(house)
         .into_iter()
@@ -317,7 +330,7 @@ pub async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     for look in looks {
         match pump.wait(look).await {
             Ok(one) => told.extend(one),
-            Err(why) => return Ok(Ending::Killed { why }),
+            Err(why) => return Ok(OperationEnd::Killed { why }),
         }
     }
     // Plain numbers and strings always serialize.
@@ -328,7 +341,11 @@ pub async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
 }
 
 /// Adds a target: a directory below one of `backup_roots`.
-pub async fn add(house: &House, name: &TargetName, root: Option<&str>) -> Result<Ending, Refusal> {
+pub async fn add(
+    house: &HelperContext,
+    name: &TargetName,
+    root: Option<&str>,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let policy = house.policy.now();
     let root = match root {
@@ -340,16 +357,16 @@ pub async fn add(house: &House, name: &TargetName, root: Option<&str>) -> Result
             "a backup target can only be added below a directory in backup_roots of {HELPER_POLICY_FILE}; only the \
              owner of this box can change that"
         );
-        Refusal::bad_command(message)
+        OperationRefusal::bad_command(message)
     })?;
     if all(house).iter().any(|known| known.name == *name) {
         let message = format!("backup target '{name}' already exists; choose another name");
-        return Err(Refusal::bad_command(message));
+        return Err(OperationRefusal::bad_command(message));
     }
     let place = PathBuf::from(format!("{root}/{name}"));
     change(house, name.clone(), move |all, name| {
         own(Path::new(&root))?;
-        private_dir(&place).map_err(|e| Refusal::failed(e.to_string()))?;
+        private_dir(&place).map_err(|e| OperationRefusal::failed(e.to_string()))?;
         own(&place)?;
         all.insert(name, root);
         Ok(())
@@ -358,12 +375,15 @@ pub async fn add(house: &House, name: &TargetName, root: Option<&str>) -> Result
 }
 
 /// Removes an added target; its backups stay.
-pub async fn forget(house: &House, name: &TargetName) -> Result<Ending, Refusal> {
+pub async fn forget(
+    house: &HelperContext,
+    name: &TargetName,
+) -> Result<OperationEnd, OperationRefusal> {
     if named(house, name)?.of_the_owner {
         let message = format!(
             "backup target '{name}' is set in {HELPER_POLICY_FILE}; only the owner of this box can remove it"
         );
-        return Err(Refusal::bad_command(message));
+        return Err(OperationRefusal::bad_command(message));
     }
     change(house, name.clone(), |all, name| {
         all.remove(&name);
@@ -374,12 +394,12 @@ pub async fn forget(house: &House, name: &TargetName) -> Result<Ending, Refusal>
 
 /// Changes the list of added targets and writes its file.
 async fn change(
-    house: &House,
+    house: &HelperContext,
     name: TargetName,
-    change: impl FnOnce(&mut BTreeMap<TargetName, String>, TargetName) -> Result<(), Refusal>
+    change: impl FnOnce(&mut BTreeMap<TargetName, String>, TargetName) -> Result<(), OperationRefusal>
     + Send
     + 'static,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let state = house.state.clone().ok_or_else(no_state)?;
     let mut all = added(house);
     to_its_end(move || {
@@ -387,11 +407,11 @@ async fn change(
         let bytes = serde_json::to_vec(&all).unwrap_or_default();
         if bytes.len() > ADDED_BYTES {
             let message = "the limit of backup targets is reached; remove one first";
-            return Err(Refusal::failed(message));
+            return Err(OperationRefusal::failed(message));
         }
         let written = private_dir(&state).and_then(|()| write_private(&state.join(ADDED), &bytes));
-        written.map_err(|e| Refusal::failed(e.to_string()))
+        written.map_err(|e| OperationRefusal::failed(e.to_string()))
     })
     .await?;
-    Ok(Ending::Exited { code: 0 })
+    Ok(OperationEnd::Exited { code: 0 })
 }

@@ -5,31 +5,31 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gatewren_wire::operations::{ContainerName, RefusalCode};
 
-use super::refusal::Refusal;
+use super::refusal::OperationRefusal;
 
 /// The claimed containers.
 #[derive(Debug, Default)]
-pub struct Claims(Mutex<BTreeSet<ContainerName>>);
+pub struct ContainerLocks(Mutex<BTreeSet<ContainerName>>);
 
 /// A claim on a container, until it is dropped.
 #[derive(Debug)]
-pub struct Claim<'a> {
-    claims: &'a Claims,
+pub struct ContainerLock<'a> {
+    claims: &'a ContainerLocks,
     name: ContainerName,
 }
 
-impl Claims {
+impl ContainerLocks {
     /// Claims a container, or rejects as busy if it is already claimed.
-    pub fn take(&self, name: &ContainerName) -> Result<Claim<'_>, Refusal> {
+    pub fn take(&self, name: &ContainerName) -> Result<ContainerLock<'_>, OperationRefusal> {
         if !self.taken().insert(name.clone()) {
             return Err(busy(name));
         }
         let name = name.clone();
-        Ok(Claim { claims: self, name })
+        Ok(ContainerLock { claims: self, name })
     }
 
     /// Rejects as busy if the container is claimed.
-    pub fn check_free(&self, name: &ContainerName) -> Result<(), Refusal> {
+    pub fn check_free(&self, name: &ContainerName) -> Result<(), OperationRefusal> {
         if self.taken().contains(name) {
             return Err(busy(name));
         }
@@ -41,13 +41,13 @@ impl Claims {
     }
 }
 
-fn busy(name: &ContainerName) -> Refusal {
+fn busy(name: &ContainerName) -> OperationRefusal {
     let message =
         format!("container '{name}' is being copied, restored or removed; try again later");
-    Refusal::new(RefusalCode::Busy, message)
+    OperationRefusal::new(RefusalCode::Busy, message)
 }
 
-impl Drop for Claim<'_> {
+impl Drop for ContainerLock<'_> {
     fn drop(&mut self) {
         self.claims.taken().remove(&self.name);
     }

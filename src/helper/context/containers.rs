@@ -14,10 +14,10 @@ use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, process}
 use gatewren_base::telemetry::redact_text;
 use gatewren_wire::operations::{ContainerName, RefusalCode};
 
-use super::definitions::{CONFIG, Definitions};
+use super::definitions::{CONFIG, ContainerDefinitions};
 use super::lxc_tools::question;
-use super::orphans::Strays;
-use super::refusal::Refusal;
+use super::orphans::Orphans;
+use super::refusal::OperationRefusal;
 use super::tools::output;
 
 /// The most containers remembered. One more clears them all, which costs one lxc-info for each.
@@ -32,7 +32,7 @@ const HELD_LOOK: Duration = Duration::from_millis(5);
 
 /// A running container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningContainer {
     /// Its init process, by its id on the host.
     pub init: i32,
     /// The start time of init, in clock ticks from boot.
@@ -47,24 +47,24 @@ pub struct Running {
 
 /// The state of a container.
 #[derive(Debug)]
-pub struct Standing {
+pub struct ContainerRunState {
     /// LXC's name for the state, if LXC reports one.
     pub state: Option<String>,
     /// Its init process, if it runs.
-    pub running: Option<Running>,
+    pub running: Option<RunningContainer>,
 }
 
 /// The containers of this host.
 #[derive(Debug)]
-pub struct Containers {
-    definitions: Definitions,
-    strays: Arc<Strays>,
-    remembered: Mutex<BTreeMap<ContainerName, Running>>,
+pub struct HostContainers {
+    definitions: ContainerDefinitions,
+    strays: Arc<Orphans>,
+    remembered: Mutex<BTreeMap<ContainerName, RunningContainer>>,
 }
 
-impl Containers {
+impl HostContainers {
     /// Creates the list over these definitions.
-    pub fn new(definitions: Definitions, strays: Arc<Strays>) -> Self {
+    pub fn new(definitions: ContainerDefinitions, strays: Arc<Orphans>) -> Self {
         Self {
             definitions,
             strays,
@@ -73,7 +73,7 @@ impl Containers {
     }
 
     /// Where they are defined.
-    pub fn definitions(&self) -> &Definitions {
+    pub fn definitions(&self) -> &ContainerDefinitions {
         &self.definitions
     }
 
@@ -83,7 +83,7 @@ impl Containers {
     }
 
     /// Checks that the container exists.
-    pub fn check_exists(&self, name: &ContainerName) -> Result<(), Refusal> {
+    pub fn check_exists(&self, name: &ContainerName) -> Result<(), OperationRefusal> {
         if self.definitions.file(name).is_file() {
             return Ok(());
         }
@@ -91,12 +91,12 @@ impl Containers {
     }
 
     /// The refusal for a container that does not exist.
-    pub fn absent(&self, name: &ContainerName) -> Refusal {
+    pub fn absent(&self, name: &ContainerName) -> OperationRefusal {
         let message =
             format!("there is no container '{name}'; container_list shows those that exist");
         let name = redact_text(name.as_str());
         tracing::debug!(%name, lxcpath = %self.lxcpath().display(), "no such container");
-        Refusal::new(RefusalCode::NoSuchContainer, message)
+        OperationRefusal::new(RefusalCode::NoSuchContainer, message)
     }
 
     /// Returns the container if a command can be run in it now.
@@ -104,7 +104,10 @@ impl Containers {
     /// # Errors
     /// Fails if it does not exist, is not running, or is frozen: entering a frozen container would hang. Waits for a
     /// container that the helper has frozen for a moment.
-    pub async fn running(&self, name: &ContainerName) -> Result<Running, Refusal> {
+    pub async fn running(
+        &self,
+        name: &ContainerName,
+    ) -> Result<RunningContainer, OperationRefusal> {
         let running = self.alive(name).await?;
         let held_until = Instant::now() + HELD_TIME;
         while running.is_frozen() && running.is_held() && Instant::now() < held_until {
@@ -113,7 +116,7 @@ impl Containers {
         if running.is_frozen() {
             let message =
                 format!("container '{name}' is frozen; unfreeze it first (container_unfreeze)");
-            return Err(Refusal::new(RefusalCode::Frozen, message));
+            return Err(OperationRefusal::new(RefusalCode::Frozen, message));
         }
         Ok(running)
     }
@@ -122,7 +125,7 @@ impl Containers {
     ///
     /// # Errors
     /// Fails if it does not exist or is not running.
-    pub async fn alive(&self, name: &ContainerName) -> Result<Running, Refusal> {
+    pub async fn alive(&self, name: &ContainerName) -> Result<RunningContainer, OperationRefusal> {
         if let Some(running) = self.recall(name) {
             return Ok(running);
         }
@@ -135,25 +138,25 @@ impl Containers {
                 .to_lowercase();
             let message =
                 format!("container '{name}' is {state}; start it first (container_start)");
-            Refusal::new(RefusalCode::NotRunning, message)
+            OperationRefusal::new(RefusalCode::NotRunning, message)
         })
     }
 
     /// Asks LXC for a container's state, and remembers its init.
-    pub async fn ask(&self, name: &ContainerName) -> Result<Standing, Refusal> {
+    pub async fn ask(&self, name: &ContainerName) -> Result<ContainerRunState, OperationRefusal> {
         self.check_exists(name)?;
         let text = output(&question(name, self.lxcpath()), &self.strays).await?;
-        let running = init_of(&text).and_then(Running::of);
+        let running = init_of(&text).and_then(RunningContainer::of);
         self.remember(name, running.clone());
         let state = field(&text, "State", ':').map(str::to_owned);
         // LXC knows nothing yet of a container that Proxmox has never started.
         let unborn = || !self.definitions.directory(name).join(CONFIG).exists();
         let state = state.or_else(|| unborn().then(|| "STOPPED".to_owned()));
-        Ok(Standing { state, running })
+        Ok(ContainerRunState { state, running })
     }
 
     /// Returns the containers that were running when last asked about and still are.
-    pub fn still_running(&self) -> Vec<(ContainerName, Running)> {
+    pub fn still_running(&self) -> Vec<(ContainerName, RunningContainer)> {
         let remembered = self.remembered().clone();
         remembered
             .into_iter()
@@ -161,12 +164,12 @@ impl Containers {
             .collect()
     }
 
-    fn recall(&self, name: &ContainerName) -> Option<Running> {
+    fn recall(&self, name: &ContainerName) -> Option<RunningContainer> {
         let found = self.remembered().get(name).cloned();
-        found.filter(Running::still_runs)
+        found.filter(RunningContainer::still_runs)
     }
 
-    fn remember(&self, name: &ContainerName, running: Option<Running>) {
+    fn remember(&self, name: &ContainerName, running: Option<RunningContainer>) {
         let mut remembered = self.remembered();
         if remembered.len() >= MAX_REMEMBERED {
             remembered.clear();
@@ -177,14 +180,14 @@ impl Containers {
         };
     }
 
-    fn remembered(&self) -> MutexGuard<'_, BTreeMap<ContainerName, Running>> {
+    fn remembered(&self) -> MutexGuard<'_, BTreeMap<ContainerName, RunningContainer>> {
         self.remembered
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Running {
+impl RunningContainer {
     fn of(init: i32) -> Option<Self> {
         let process = process(init)?;
         let groups = fs::read_to_string(format!("/proc/{init}/cgroup")).ok()?;

@@ -18,12 +18,12 @@ pub const CONFIG: &str = "config";
 /// directory below the lxcpath from it at each start. The directory is missing before the first start, and stays when
 /// the container moves to another node.
 #[derive(Debug, Clone)]
-pub struct Definitions {
+pub struct ContainerDefinitions {
     lxcpath: PathBuf,
     proxmox: PathBuf,
 }
 
-impl Definitions {
+impl ContainerDefinitions {
     /// Definitions below `lxcpath`, and in the directory `proxmox` if it exists.
     pub fn new(lxcpath: PathBuf, proxmox: PathBuf) -> Self {
         Self { lxcpath, proxmox }
@@ -102,7 +102,7 @@ mod tests {
 
     use super::super::definitions::*;
 
-    fn places(scratch: &Scratch) -> Definitions {
+    fn places(scratch: &Scratch) -> ContainerDefinitions {
         let define = |file: &str| {
             let file = scratch.join(file);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -116,10 +116,10 @@ mod tests {
         ] {
             define(file);
         }
-        Definitions::new(scratch.join("lxc"), scratch.join("pve"))
+        ContainerDefinitions::new(scratch.join("lxc"), scratch.join("pve"))
     }
 
-    fn names(definitions: &Definitions) -> Vec<String> {
+    fn names(definitions: &ContainerDefinitions) -> Vec<String> {
         let names = definitions.names().unwrap();
         names.iter().map(ToString::to_string).collect()
     }
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(names(&definitions), ["101", "alpha"]);
         let file = definitions.file(&"101".parse().unwrap());
         assert_eq!(file, scratch.join("lxc/101/config"));
-        let nowhere = Definitions::new(scratch.join("a"), scratch.join("b"));
+        let nowhere = ContainerDefinitions::new(scratch.join("a"), scratch.join("b"));
         assert_eq!(names(&nowhere), [""; 0]);
     }
 

@@ -11,20 +11,20 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use gatewren_base::config::{HelperPolicy, Live};
+use gatewren_base::config::{HelperPolicy, LiveSettings};
 use gatewren_base::sys::{
     Cgroup, hold, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy,
     share_controllers, stale_cgroups,
 };
 
-use super::container_locks::Claims;
-use super::containers::{Containers, HELD};
-use super::definitions::Definitions;
-use super::jobs::Jobs;
+use super::container_locks::ContainerLocks;
+use super::containers::{HELD, HostContainers};
+use super::definitions::ContainerDefinitions;
+use super::jobs::JobTable;
 use super::limits::{CallLimits, MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_JOB_WAITS};
-use super::log_limiter::Complaints;
-use super::operation_slots::OperationPlaces;
-use super::orphans::Strays;
+use super::log_limiter::LogLimiter;
+use super::operation_slots::OperationSlots;
+use super::orphans::Orphans;
 
 /// How long the start waits to remove what a dead helper left. What is still busy stays for the next start.
 const SWEEP_TIME: Duration = Duration::from_secs(2);
@@ -34,27 +34,27 @@ const PREFIX: &str = "gatewren-exec-";
 
 /// The helper's shared context.
 #[derive(Debug)]
-pub struct House {
+pub struct HelperContext {
     /// The containers.
-    pub containers: Containers,
+    pub containers: HostContainers,
     /// The containers that are being copied, exchanged or removed.
-    pub claims: Claims,
+    pub claims: ContainerLocks,
     /// The helper's child processes, including adopted orphans.
-    pub strays: Arc<Strays>,
+    pub strays: Arc<Orphans>,
     /// The places for concurrent operations.
-    pub operations: Arc<OperationPlaces>,
+    pub operations: Arc<OperationSlots>,
     /// One permit for each event stream.
     pub event_streams: Semaphore,
     /// One permit for each caller that waits for the end of a job.
     pub job_waits: Semaphore,
     /// The jobs, which run on without their callers.
-    pub jobs: Jobs,
+    pub jobs: JobTable,
     /// The rate limit for log lines about refused requests.
-    pub complaints: Complaints,
+    pub complaints: LogLimiter,
     /// One permit for each stream of the enabled classes or of job ends.
     pub bounds_streams: Semaphore,
     /// The owner's policy file, as it was last read.
-    pub policy: Live<HelperPolicy>,
+    pub policy: LiveSettings<HelperPolicy>,
     /// True once the helper shuts down.
     pub shutdown: watch::Receiver<bool>,
     /// The cgroup that host commands are started below.
@@ -68,25 +68,25 @@ pub struct House {
     calls: AtomicU64,
 }
 
-impl House {
+impl HelperContext {
     /// Creates the context with these definitions, the owner's policy and the existing jobs.
     pub fn new(
-        definitions: Definitions,
-        policy: Live<HelperPolicy>,
-        jobs: Jobs,
+        definitions: ContainerDefinitions,
+        policy: LiveSettings<HelperPolicy>,
+        jobs: JobTable,
         shutdown: watch::Receiver<bool>,
         front_uid: u32,
     ) -> Self {
-        let strays = Arc::<Strays>::default();
+        let strays = Arc::<Orphans>::default();
         Self {
-            containers: Containers::new(definitions, Arc::clone(&strays)),
-            claims: Claims::default(),
+            containers: HostContainers::new(definitions, Arc::clone(&strays)),
+            claims: ContainerLocks::default(),
             strays,
             operations: Arc::default(),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
             job_waits: Semaphore::new(MAX_JOB_WAITS),
             jobs,
-            complaints: Complaints::default(),
+            complaints: LogLimiter::default(),
             bounds_streams: Semaphore::new(MAX_BOUNDS_STREAMS),
             policy,
             shutdown,

@@ -16,12 +16,12 @@ const LISTENER_TIME: Duration = Duration::from_secs(5);
 
 /// The amount of output of a running job, readable by others.
 #[derive(Debug, Default)]
-pub struct Printed {
+pub struct OutputCounters {
     written: AtomicU64,
     lost: AtomicU64,
 }
 
-impl Printed {
+impl OutputCounters {
     /// Returns the bytes written and the bytes that could not be written.
     pub fn now(&self) -> (u64, u64) {
         (
@@ -33,18 +33,18 @@ impl Printed {
 
 /// The sink of a job's output, and the receiver of its cancellation.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct JobOutputSink {
     log: Option<JobLog>,
-    printed: Arc<Printed>,
+    printed: Arc<OutputCounters>,
     cancelled: watch::Receiver<bool>,
     listener: Option<mpsc::Sender<Frame>>,
 }
 
-impl Keeper {
+impl JobOutputSink {
     /// Creates a sink that writes to `log` and sends to `listener`.
     pub fn new(
         log: JobLog,
-        printed: Arc<Printed>,
+        printed: Arc<OutputCounters>,
         cancelled: watch::Receiver<bool>,
         listener: mpsc::Sender<Frame>,
     ) -> Self {

@@ -9,11 +9,11 @@ use tokio::sync::{mpsc, watch};
 
 use gatewren_base::sys::files::{private_dir, read_bounded, write_private};
 use gatewren_base::sys::{FileError, now_ms};
-use gatewren_wire::operations::{Ending, Frame, Job, JobId, KillReason, RefusalCode};
+use gatewren_wire::operations::{Frame, Job, JobId, KillReason, OperationEnd, RefusalCode};
 
 use super::job_log::{JobLog, MOST_BYTES, found};
-use super::job_output_sink::{Keeper, Printed};
-use super::refusal::Refusal;
+use super::job_output_sink::{JobOutputSink, OutputCounters};
+use super::refusal::OperationRefusal;
 
 /// Concurrent jobs. One more is rejected as busy.
 const MAX_RUNNING: usize = 32;
@@ -42,7 +42,7 @@ const LISTENER_FRAMES: usize = 8;
 
 /// All jobs. Only this type decides which of them an owner may access.
 #[derive(Debug)]
-pub struct Jobs {
+pub struct JobTable {
     directory: Option<PathBuf>,
     entries: Mutex<BTreeMap<JobId, Entry>>,
     /// Notified when a job has ended.
@@ -52,11 +52,11 @@ pub struct Jobs {
 #[derive(Debug)]
 struct Entry {
     job: Job,
-    printed: Arc<Printed>,
+    printed: Arc<OutputCounters>,
     cancel: watch::Sender<bool>,
 }
 
-impl Jobs {
+impl JobTable {
     /// Opens the jobs in a directory of the helper. Jobs that an earlier helper left running count as ended with it.
     /// Without a directory no job can start.
     pub fn open(directory: Option<PathBuf>) -> Self {
@@ -70,15 +70,20 @@ impl Jobs {
 
     /// Records a new job, and removes old ones to make room. Returns the sink for its output and the receiver of its
     /// frames.
-    pub fn begin(&self, job: Job) -> Result<(Keeper, mpsc::Receiver<Frame>), Refusal> {
+    pub fn begin(
+        &self,
+        job: Job,
+    ) -> Result<(JobOutputSink, mpsc::Receiver<Frame>), OperationRefusal> {
         let Some(directory) = &self.directory else {
-            return Err(Refusal::failed(
+            return Err(OperationRefusal::failed(
                 "this helper has no directory for jobs; set StateDirectory= in its unit, or start it with \
                  --state-dir",
             ));
         };
         if job.owner.len() > NAME_BYTES || job.tool.len() > NAME_BYTES {
-            return Err(Refusal::bad_command("the job's owner or tool is too long"));
+            return Err(OperationRefusal::bad_command(
+                "the job's owner or tool is too long",
+            ));
         }
         let mut entries = self.lock();
         check_room(&entries, &job)?;
@@ -87,10 +92,10 @@ impl Jobs {
         }
         let own = directory.join(job.id.as_str());
         let kept = private_dir(&own).and_then(|()| write(&own, &job));
-        kept.map_err(|e| Refusal::failed(format!("the job cannot be saved: {e}")))?;
-        let (printed, cancel) = (Arc::<Printed>::default(), watch::Sender::new(false));
+        kept.map_err(|e| OperationRefusal::failed(format!("the job cannot be saved: {e}")))?;
+        let (printed, cancel) = (Arc::<OutputCounters>::default(), watch::Sender::new(false));
         let (listener, heard) = mpsc::channel(LISTENER_FRAMES);
-        let keeper = Keeper::new(
+        let keeper = JobOutputSink::new(
             JobLog::new(own),
             Arc::clone(&printed),
             cancel.subscribe(),
@@ -106,7 +111,7 @@ impl Jobs {
     }
 
     /// Records that a job has ended, how, and whether its caller listened.
-    pub fn end(&self, id: &JobId, ending: Ending, heard: bool) {
+    pub fn end(&self, id: &JobId, ending: OperationEnd, heard: bool) {
         if let Some(entry) = self.lock().get_mut(id) {
             entry.job = entry.now();
             entry.job.ending = Some(ending);
@@ -133,7 +138,7 @@ impl Jobs {
     }
 
     /// Returns a job of an owner. Another owner's job counts as unknown.
-    pub fn find(&self, owner: Option<&str>, id: &JobId) -> Result<Job, Refusal> {
+    pub fn find(&self, owner: Option<&str>, id: &JobId) -> Result<Job, OperationRefusal> {
         let found = self.list(owner, Some(id)).pop();
         found.ok_or_else(|| no_such_job(id))
     }
@@ -203,14 +208,16 @@ impl Entry {
 }
 
 /// The refusal for an unknown job.
-pub fn no_such_job(id: &JobId) -> Refusal {
+pub fn no_such_job(id: &JobId) -> OperationRefusal {
     let message = format!("there is no job {id}; job_list shows those that exist");
-    Refusal::new(RefusalCode::NoSuchJob, message)
+    OperationRefusal::new(RefusalCode::NoSuchJob, message)
 }
 
-fn check_room(entries: &BTreeMap<JobId, Entry>, job: &Job) -> Result<(), Refusal> {
+fn check_room(entries: &BTreeMap<JobId, Entry>, job: &Job) -> Result<(), OperationRefusal> {
     if entries.contains_key(&job.id) {
-        return Err(Refusal::bad_command("a job with this id already exists"));
+        return Err(OperationRefusal::bad_command(
+            "a job with this id already exists",
+        ));
     }
     let running = || entries.values().filter(|entry| entry.runs());
     let own = running().filter(|entry| entry.job.owner == job.owner);
@@ -219,7 +226,7 @@ fn check_room(entries: &BTreeMap<JobId, Entry>, job: &Job) -> Result<(), Refusal
             "too many jobs are running: at most {MAX_RUNNING_OF_ONE} per agent and {MAX_RUNNING} in total; wait for \
              one (job_wait) or cancel one (job_cancel)"
         );
-        return Err(Refusal::new(RefusalCode::Busy, message));
+        return Err(OperationRefusal::new(RefusalCode::Busy, message));
     }
     Ok(())
 }
@@ -278,7 +285,7 @@ fn ended(place: &Path, mut job: Job) -> Job {
         return job;
     }
     let why = KillReason::Lost;
-    job.ending = Some(Ending::Killed { why });
+    job.ending = Some(OperationEnd::Killed { why });
     job.ended_ms = Some(now_ms());
     job.output_bytes = found(place);
     if let Err(cause) = write(place, &job) {
@@ -319,11 +326,11 @@ mod tests {
         }
     }
 
-    fn jobs(scratch: &Scratch) -> Jobs {
-        Jobs::open(Some(scratch.join("jobs")))
+    fn jobs(scratch: &Scratch) -> JobTable {
+        JobTable::open(Some(scratch.join("jobs")))
     }
 
-    const DONE: Ending = Ending::Exited { code: 0 };
+    const DONE: OperationEnd = OperationEnd::Exited { code: 0 };
 
     #[tokio::test]
     async fn a_job_is_there_for_its_owner_and_outlives_the_helper() {
@@ -340,7 +347,7 @@ mod tests {
         let other = first.find(Some("b"), &runs.id);
         let never = first.find(Some("a"), &JobId::random());
         for none in [other, never] {
-            let Ending::Refused { code, .. } = none.unwrap_err().into() else {
+            let OperationEnd::Refused { code, .. } = none.unwrap_err().into() else {
                 panic!("a refusal is an ending");
             };
             assert_eq!(code, RefusalCode::NoSuchJob);
@@ -357,7 +364,7 @@ mod tests {
         assert!(!scratch.join("jobs").join(done.id.as_str()).exists());
         let lost = second.find(None, &runs.id).unwrap();
         let why = KillReason::Lost;
-        assert_eq!(lost.ending, Some(Ending::Killed { why }));
+        assert_eq!(lost.ending, Some(OperationEnd::Killed { why }));
         assert_eq!(lost.output_bytes, 3);
     }
 
@@ -369,7 +376,7 @@ mod tests {
         let kept: Vec<_> = running.iter().map(|job| jobs.begin(job.clone())).collect();
         assert!(kept.iter().all(Result::is_ok));
         assert!(jobs.begin(running[0].clone()).is_err(), "twice the same");
-        let Ending::Refused { code, .. } = jobs.begin(job("a")).unwrap_err().into() else {
+        let OperationEnd::Refused { code, .. } = jobs.begin(job("a")).unwrap_err().into() else {
             panic!("a refusal is an ending");
         };
         assert_eq!(code, RefusalCode::Busy);
@@ -392,7 +399,7 @@ mod tests {
 
     #[test]
     fn without_a_place_there_is_no_job() {
-        let jobs = Jobs::open(None);
+        let jobs = JobTable::open(None);
         assert!(jobs.begin(job("a")).is_err());
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use gatewren_wire::operations::{Command, Limits, Operation, Program};
+use gatewren_wire::operations::{Command, Operation, OperationLimits, Program};
 
 use super::operation_slots::{MAX_OPERATIONS, MAX_WAITING};
-use super::refusal::Refusal;
+use super::refusal::OperationRefusal;
 
 /// Concurrent event streams. They are counted separately because they stay open. One more is rejected as busy.
 pub const MAX_EVENT_STREAMS: usize = 4;
@@ -108,13 +108,13 @@ impl CallLimits {
 }
 
 /// Returns the limits of a job: the caller's, or the helper's where those are lower.
-pub fn job_limits(asked: Limits, operation: &Operation) -> Limits {
+pub fn job_limits(asked: OperationLimits, operation: &Operation) -> OperationLimits {
     let is_command = matches!(
         operation,
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. }
     );
     let limits = limits(asked, operation);
-    Limits {
+    OperationLimits {
         timeout_ms: if is_command {
             let most = u64::try_from(JOB_TIME.as_millis()).unwrap_or(u64::MAX);
             asked.timeout_ms.min(most)
@@ -127,7 +127,7 @@ pub fn job_limits(asked: Limits, operation: &Operation) -> Limits {
 }
 
 /// Returns the limits in effect: the caller's, or the helper's where those are lower.
-pub fn limits(asked: Limits, operation: &Operation) -> Limits {
+pub fn limits(asked: OperationLimits, operation: &Operation) -> OperationLimits {
     let most = match operation {
         Operation::ContainerEvents {}
         | Operation::Bounds {}
@@ -145,7 +145,7 @@ pub fn limits(asked: Limits, operation: &Operation) -> Limits {
         _ => TOOL_TIME,
     };
     let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
-    Limits {
+    OperationLimits {
         timeout_ms: if most == u64::MAX {
             most
         } else {
@@ -157,13 +157,13 @@ pub fn limits(asked: Limits, operation: &Operation) -> Limits {
 }
 
 /// Checks that the parts of a command are of a form and size that can be run.
-pub fn check(command: &Command) -> Result<(), Refusal> {
+pub fn check(command: &Command) -> Result<(), OperationRefusal> {
     let arguments: Vec<&str> = match &command.program {
         Program::Shell(line) => vec![line],
         Program::Argv(argv) => argv.iter().map(String::as_str).collect(),
     };
     if arguments.first().is_none_or(|first| first.is_empty()) {
-        return Err(Refusal::bad_command(
+        return Err(OperationRefusal::bad_command(
             "the command is empty; name a program to run",
         ));
     }
@@ -195,24 +195,24 @@ pub fn check(command: &Command) -> Result<(), Refusal> {
         .chain(values)
         .any(|text| text.contains('\0'))
     {
-        return Err(Refusal::bad_command(
+        return Err(OperationRefusal::bad_command(
             "a command cannot contain a NUL character",
         ));
     }
     Ok(())
 }
 
-fn check_surroundings(command: &Command) -> Result<(), Refusal> {
+fn check_surroundings(command: &Command) -> Result<(), OperationRefusal> {
     if let Some(name) = command.env.keys().find(|name| !is_variable(name)) {
         let name = name.escape_debug();
-        return Err(Refusal::bad_command(format!(
+        return Err(OperationRefusal::bad_command(format!(
             "'{name}' is not a valid variable name: use letters, digits and '_', and do not start with a digit"
         )));
     }
     let good_cwd =
         |cwd: &str| cwd.starts_with('/') && cwd.len() <= CWD_BYTES && !cwd.contains('\0');
     if !command.cwd.as_deref().is_none_or(good_cwd) {
-        return Err(Refusal::bad_command(
+        return Err(OperationRefusal::bad_command(
             "cwd must be an absolute path, such as /srv",
         ));
     }
@@ -221,15 +221,15 @@ fn check_surroundings(command: &Command) -> Result<(), Refusal> {
         !user.is_empty() && user.len() <= USER_BYTES && user.chars().all(plain)
     };
     if !command.user.as_deref().is_none_or(good_user) {
-        return Err(Refusal::bad_command(
+        return Err(OperationRefusal::bad_command(
             "user must be a login name or a number",
         ));
     }
     Ok(())
 }
 
-fn too_big(what: &str, most: usize) -> Refusal {
-    Refusal::bad_command(format!(
+fn too_big(what: &str, most: usize) -> OperationRefusal {
+    OperationRefusal::bad_command(format!(
         "the command is too big: more than {most} {what}; write it to a file first and run that"
     ))
 }
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_lower_limit_holds() {
-        let asked = Limits {
+        let asked = OperationLimits {
             timeout_ms: u64::MAX,
             output_bytes: 7,
             processes: u32::MAX,

@@ -10,14 +10,14 @@ const LINE_BYTES: usize = 512 * 1024;
 type Shows = dyn Fn(&[u8]) -> bool + Send;
 
 /// Passes the complete lines that the predicate accepts. A last line without a line feed is dropped.
-pub struct Sieve {
+pub struct LineFilter {
     shows: Box<Shows>,
     unfinished: Vec<u8>,
     /// Whether the unfinished line is too long and will be dropped.
     too_long: bool,
 }
 
-impl Sieve {
+impl LineFilter {
     /// Creates a filter; `shows` gets each line without its line feed.
     pub fn new(shows: impl Fn(&[u8]) -> bool + Send + 'static) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Sieve {
     }
 }
 
-impl fmt::Debug for Sieve {
+impl fmt::Debug for LineFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sieve").finish_non_exhaustive()
     }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn whole_lines_that_fit_come_through() {
-        let mut sieve = Sieve::new(|line| !line.starts_with(b"x"));
+        let mut sieve = LineFilter::new(|line| !line.starts_with(b"x"));
         assert_eq!(sieve.pass(b"a\nx\n\nb"), b"a\n\n");
         assert_eq!(sieve.pass(b""), b"");
         assert_eq!(sieve.pass(b"c\nx"), b"bc\n");

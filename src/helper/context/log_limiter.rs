@@ -14,7 +14,7 @@ const PERIOD: Duration = Duration::from_mins(1);
 
 /// The rate limit for all such lines of one helper.
 #[derive(Debug, Default)]
-pub struct Complaints(Mutex<Count>);
+pub struct LogLimiter(Mutex<Count>);
 
 #[derive(Debug, Default)]
 struct Count {
@@ -23,7 +23,7 @@ struct Count {
     unsaid: u64,
 }
 
-impl Complaints {
+impl LogLimiter {
     /// Logs a line if the limit permits it. `say` gets the number of lines dropped since the last one, if there were
     /// any.
     pub fn say(&self, say: impl FnOnce(Option<u64>)) {
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn so_many_are_said_and_the_rest_is_counted() {
-        let complaints = Complaints::default();
+        let complaints = LogLimiter::default();
         let begun = Instant::now();
         for _ in 0..MOST {
             assert_eq!(complaints.admit(begun), Some(0));

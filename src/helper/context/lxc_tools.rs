@@ -5,7 +5,7 @@ use std::path::Path;
 use gatewren_wire::operations::{ContainerName, Operation};
 
 use super::limits::GRACE_SECONDS;
-use super::tools::Tool;
+use super::tools::HostTool;
 
 /// Stops a tool from writing a log file in addition to stderr. If no container has the name, as with the pattern of
 /// lxc-monitor, the tool would create a directory for it among the containers.
@@ -17,7 +17,7 @@ const WITH_LOG: [&str; 2] = ["lxc-start", "lxc-stop"];
 /// Returns the tool for an operation; `None` if no tool performs it.
 ///
 /// Always with `-l ERROR`: without it some tools fail and print nothing.
-pub fn tool_for(operation: &Operation, lxcpath: &Path) -> Option<Tool> {
+pub fn tool_for(operation: &Operation, lxcpath: &Path) -> Option<HostTool> {
     Some(match operation {
         Operation::ContainerInfo { container } => tool("lxc-info", lxcpath, Some(container), &[]),
         Operation::ContainerStart { container } => {
@@ -37,22 +37,22 @@ pub fn tool_for(operation: &Operation, lxcpath: &Path) -> Option<Tool> {
 }
 
 /// Returns the tool that freezes or unfreezes a container.
-pub fn freezer(name: &'static str, container: &ContainerName, lxcpath: &Path) -> Tool {
+pub fn freezer(name: &'static str, container: &ContainerName, lxcpath: &Path) -> HostTool {
     tool(name, lxcpath, Some(container), &[])
 }
 
 /// Returns a tool on the containers in `lxcpath`, with arguments that name them.
-pub fn with_path(name: &'static str, lxcpath: &Path, args: &[&str]) -> Tool {
+pub fn with_path(name: &'static str, lxcpath: &Path, args: &[&str]) -> HostTool {
     tool(name, lxcpath, None, args)
 }
 
 /// Returns the tool that prints a container's state and init process.
-pub fn question(container: &ContainerName, lxcpath: &Path) -> Tool {
+pub fn question(container: &ContainerName, lxcpath: &Path) -> HostTool {
     tool("lxc-info", lxcpath, Some(container), &["-s", "-p"])
 }
 
 /// Returns the tool that stops the daemon which lxc-monitor leaves behind.
-pub fn end_monitor_daemon(lxcpath: &Path) -> Tool {
+pub fn end_monitor_daemon(lxcpath: &Path) -> HostTool {
     tool("lxc-monitor", lxcpath, None, &["-Q"])
 }
 
@@ -61,7 +61,7 @@ fn tool(
     lxcpath: &Path,
     container: Option<&ContainerName>,
     more: &[&str],
-) -> Tool {
+) -> HostTool {
     let lxcpath = lxcpath.to_string_lossy();
     let fixed = ["-P", &lxcpath, "-l", "ERROR"];
     let log: &[&str] = if WITH_LOG.contains(&name) {
@@ -73,7 +73,7 @@ fn tool(
     let named = container.into_iter().flat_map(|name| ["-n", name.as_str()]);
     let given = log.iter().chain(more).copied();
     let args = fixed.into_iter().chain(named).chain(given);
-    Tool {
+    HostTool {
         name,
         args: args.map(str::to_owned).collect(),
     }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use gatewren_wire::operations::{Operation, RefusalCode, Requester};
 
-use super::refusal::Refusal;
+use super::refusal::OperationRefusal;
 
 /// Concurrent operations of all requesters together.
 pub const MAX_OPERATIONS: usize = 64;
@@ -38,12 +38,12 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// The places, and the operations that wait for one.
 #[derive(Debug, Default)]
-pub struct OperationPlaces(Mutex<Book>);
+pub struct OperationSlots(Mutex<Book>);
 
 /// A place. Dropping it frees the place for the next operation.
 #[derive(Debug)]
-pub struct OperationPlace {
-    of: Arc<OperationPlaces>,
+pub struct OperationSlot {
+    of: Arc<OperationSlots>,
     wanted: Wanted,
 }
 
@@ -84,16 +84,16 @@ struct Share {
 struct Waiting {
     number: u64,
     wanted: Wanted,
-    give: oneshot::Sender<OperationPlace>,
+    give: oneshot::Sender<OperationSlot>,
 }
 
 /// A turn in the queue; dropping it leaves the queue.
 struct Turn<'p> {
-    places: &'p OperationPlaces,
+    places: &'p OperationSlots,
     number: u64,
 }
 
-impl OperationPlaces {
+impl OperationSlots {
     /// Takes a place for an operation; waits up to five seconds for one. Dropping the future leaves the queue.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl OperationPlaces {
         self: &Arc<Self>,
         requester: Option<&Requester>,
         operation: &Operation,
-    ) -> Result<OperationPlace, Refusal> {
+    ) -> Result<OperationSlot, OperationRefusal> {
         let wanted = Wanted {
             requester: requester.cloned(),
             class: class_of(operation),
@@ -130,8 +130,8 @@ impl OperationPlaces {
         }
     }
 
-    fn place(self: &Arc<Self>, wanted: Wanted) -> OperationPlace {
-        OperationPlace {
+    fn place(self: &Arc<Self>, wanted: Wanted) -> OperationSlot {
+        OperationSlot {
             of: self.clone(),
             wanted,
         }
@@ -158,7 +158,7 @@ impl OperationPlaces {
     }
 }
 
-impl Drop for OperationPlace {
+impl Drop for OperationSlot {
     fn drop(&mut self) {
         self.of.release(&self.wanted);
     }
@@ -209,7 +209,7 @@ impl Book {
         self.waiting.len() >= MAX_WAITING || own >= MAX_WAITING_OF_ONE
     }
 
-    fn queue(&mut self, wanted: Wanted, give: oneshot::Sender<OperationPlace>) -> u64 {
+    fn queue(&mut self, wanted: Wanted, give: oneshot::Sender<OperationSlot>) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
         let waiting = Waiting {
@@ -257,7 +257,7 @@ impl Book {
         }
     }
 
-    fn busy(&self, wanted: &Wanted) -> Refusal {
+    fn busy(&self, wanted: &Wanted) -> OperationRefusal {
         let own = self.share(wanted);
         let (count, what) = match wanted.class {
             Class::Change => (own.changes, "commands and changes"),
@@ -271,7 +271,7 @@ impl Book {
         } else {
             "the helper has reached its limit of operations; try again in a few seconds".to_owned()
         };
-        Refusal::new(RefusalCode::Busy, message)
+        OperationRefusal::new(RefusalCode::Busy, message)
     }
 }
 
@@ -324,16 +324,16 @@ mod tests {
         Operation::ContainerList {}
     }
 
-    fn places() -> Arc<OperationPlaces> {
+    fn places() -> Arc<OperationSlots> {
         Arc::default()
     }
 
     /// Takes as many places as this requester gets without waiting.
     async fn fill(
-        places: &Arc<OperationPlaces>,
+        places: &Arc<OperationSlots>,
         requester: &Requester,
         operation: &Operation,
-    ) -> Vec<OperationPlace> {
+    ) -> Vec<OperationSlot> {
         let mut taken = Vec::new();
         let wanted = Wanted {
             requester: Some(requester.clone()),

@@ -22,16 +22,16 @@ const MONITOR_DAEMON: &str = "lxc-monitord";
 
 /// The children that the helper started; all others are strays.
 #[derive(Debug, Default)]
-pub struct Strays {
+pub struct Orphans {
     known: Mutex<BTreeSet<i32>>,
 }
 
-impl Strays {
-    /// Starts a child, which is no stray while its `Kept` exists. In this folder, children are started only here.
-    pub fn start(self: &Arc<Self>, spawn: &Spawn<'_>) -> Result<Kept, SpawnError> {
+impl Orphans {
+    /// Starts a child, which is no stray while its `TrackedChild` exists. In this folder, children are started only here.
+    pub fn start(self: &Arc<Self>, spawn: &Spawn<'_>) -> Result<TrackedChild, SpawnError> {
         let child = spawn.spawn()?;
         self.known().insert(child.pid());
-        Ok(Kept {
+        Ok(TrackedChild {
             child,
             strays: Arc::clone(self),
         })
@@ -59,12 +59,12 @@ impl Strays {
 
 /// A child that its call waits for. If dropped early, the child becomes a stray and is killed as one.
 #[derive(Debug)]
-pub struct Kept {
+pub struct TrackedChild {
     child: Child,
-    strays: Arc<Strays>,
+    strays: Arc<Orphans>,
 }
 
-impl Deref for Kept {
+impl Deref for TrackedChild {
     type Target = Child;
 
     fn deref(&self) -> &Child {
@@ -72,7 +72,7 @@ impl Deref for Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for TrackedChild {
     fn drop(&mut self) {
         self.strays.known().remove(&self.child.pid());
     }

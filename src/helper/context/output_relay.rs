@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use gatewren_wire::operations::{Ending, Frame, KillReason, Operation, Stream};
+use gatewren_wire::operations::{Frame, KillReason, Operation, OperationEnd, Stream};
 
-use super::job_output_sink::Keeper;
-use super::outputs::{CHUNK_BYTES, Outputs};
-use super::send_buffer::Outbox;
-use super::stop::{Stop, hung_up};
+use super::job_output_sink::JobOutputSink;
+use super::outputs::{CHUNK_BYTES, CommandOutputs};
+use super::send_buffer::SendBuffer;
+use super::stop::{StopConditions, hung_up};
 
 /// How long a caller that does not read may delay the end of its own call. After that nothing more is sent.
 const LAST_WORDS_TIME: Duration = Duration::from_secs(5);
@@ -22,10 +22,10 @@ const STEADFAST_TIME: Duration = Duration::from_hours(6);
 
 /// The output channel of one call to its caller, or of one job to its log.
 #[derive(Debug)]
-pub struct Pump {
+pub struct OutputRelay {
     way: Way,
     output_left: u64,
-    stop: Stop,
+    stop: StopConditions,
     /// Whether the operation must not be interrupted now.
     steadfast: bool,
     /// The name of the operation, for the log.
@@ -38,24 +38,24 @@ pub struct Pump {
 #[derive(Debug)]
 enum Way {
     Caller(Caller),
-    Kept(Keeper),
+    Kept(JobOutputSink),
 }
 
 /// A caller at the other end of a connection.
 #[derive(Debug)]
 struct Caller {
     stream: UnixStream,
-    outbox: Outbox,
+    outbox: SendBuffer,
     reachable: bool,
 }
 
-impl Pump {
+impl OutputRelay {
     /// Relays to the caller at `stream`, at most `output_bytes` of output.
-    pub fn new(stream: UnixStream, output_bytes: u64, stop: Stop) -> Self {
+    pub fn new(stream: UnixStream, output_bytes: u64, stop: StopConditions) -> Self {
         Self {
             way: Way::Caller(Caller {
                 stream,
-                outbox: Outbox::default(),
+                outbox: SendBuffer::default(),
                 reachable: true,
             }),
             output_left: output_bytes,
@@ -67,7 +67,7 @@ impl Pump {
     }
 
     /// Relays a job's output, at most `output_bytes`.
-    pub fn keeping(keeper: Keeper, output_bytes: u64, stop: Stop) -> Self {
+    pub fn keeping(keeper: JobOutputSink, output_bytes: u64, stop: StopConditions) -> Self {
         Self {
             way: Way::Kept(keeper),
             output_left: output_bytes,
@@ -79,7 +79,7 @@ impl Pump {
     }
 
     /// Replaces the conditions that end the operation.
-    pub fn set_stop(&mut self, stop: Stop) {
+    pub fn set_stop(&mut self, stop: StopConditions) {
         self.stop = stop;
     }
 
@@ -135,9 +135,9 @@ impl Pump {
     /// left to [`Self::drain`], as a background child may hold the pipes open forever.
     pub async fn carry(
         &mut self,
-        outputs: &mut Outputs,
-        ended: impl Future<Output = Ending>,
-    ) -> Ending {
+        outputs: &mut CommandOutputs,
+        ended: impl Future<Output = OperationEnd>,
+    ) -> OperationEnd {
         if self.steadfast {
             return self.see_through(outputs, ended).await;
         }
@@ -155,16 +155,16 @@ impl Pump {
 
     async fn see_through(
         &mut self,
-        outputs: &mut Outputs,
-        ended: impl Future<Output = Ending>,
-    ) -> Ending {
+        outputs: &mut CommandOutputs,
+        ended: impl Future<Output = OperationEnd>,
+    ) -> OperationEnd {
         let mut ended = pin!(ended);
         let mut time_up = pin!(sleep(STEADFAST_TIME));
         loop {
             tokio::select! {
                 biased;
                 ending = &mut ended => return ending,
-                () = &mut time_up => return Ending::Killed { why: KillReason::Timeout },
+                () = &mut time_up => return OperationEnd::Killed { why: KillReason::Timeout },
                 (which, mut bytes) = outputs.next() => {
                     // Output over the limit is still read and discarded; otherwise the command would block forever.
                     cut(&mut self.output_left, &mut bytes);
@@ -177,7 +177,7 @@ impl Pump {
     }
 
     /// Sends what is still in the pipes, once nothing writes to them any more.
-    pub async fn drain(&mut self, outputs: &mut Outputs) {
+    pub async fn drain(&mut self, outputs: &mut CommandOutputs) {
         for which in [Stream::Stdout, Stream::Stderr] {
             for mut bytes in outputs.rest(which) {
                 let within = cut(&mut self.output_left, &mut bytes);
@@ -226,22 +226,22 @@ impl Pump {
 impl Caller {
     async fn carry(
         &mut self,
-        outputs: &mut Outputs,
-        ended: impl Future<Output = Ending>,
-        (stop, output_left): (&mut Stop, &mut u64),
-    ) -> Ending {
+        outputs: &mut CommandOutputs,
+        ended: impl Future<Output = OperationEnd>,
+        (stop, output_left): (&mut StopConditions, &mut u64),
+    ) -> OperationEnd {
         let mut ended = pin!(ended);
         let stream = &self.stream;
         let mut ordered = pin!(stop.ordered(hung_up(stream)));
         loop {
             tokio::select! {
                 biased;
-                why = &mut ordered => return Ending::Killed { why },
+                why = &mut ordered => return OperationEnd::Killed { why },
                 ending = &mut ended => return ending,
                 sent = self.outbox.send_some(stream), if !self.outbox.is_empty() => {
                     if sent.is_err() {
                         self.reachable = false;
-                        return Ending::Killed { why: KillReason::Cancelled };
+                        return OperationEnd::Killed { why: KillReason::Cancelled };
                     }
                 }
                 (which, mut bytes) = outputs.next(), if self.outbox.is_empty() => {
@@ -250,7 +250,7 @@ impl Caller {
                         self.outbox.put(&Frame::Output(which, bytes));
                     }
                     if !within {
-                        return Ending::Killed { why: KillReason::Output };
+                        return OperationEnd::Killed { why: KillReason::Output };
                     }
                 }
             }
@@ -267,23 +267,23 @@ impl Caller {
 
 /// Relays the output of a job.
 async fn keep(
-    keeper: &mut Keeper,
-    outputs: &mut Outputs,
-    ended: impl Future<Output = Ending>,
-    (stop, output_left): (&mut Stop, &mut u64),
-) -> Ending {
+    keeper: &mut JobOutputSink,
+    outputs: &mut CommandOutputs,
+    ended: impl Future<Output = OperationEnd>,
+    (stop, output_left): (&mut StopConditions, &mut u64),
+) -> OperationEnd {
     let mut ended = pin!(ended);
     let mut ordered = pin!(stop.ordered(keeper.cancelled()));
     loop {
         tokio::select! {
             biased;
-            why = &mut ordered => return Ending::Killed { why },
+            why = &mut ordered => return OperationEnd::Killed { why },
             ending = &mut ended => return ending,
             (which, mut bytes) = outputs.next() => {
                 let within = cut(output_left, &mut bytes);
                 keeper.put(which, bytes).await;
                 if !within {
-                    return Ending::Killed { why: KillReason::Output };
+                    return OperationEnd::Killed { why: KillReason::Output };
                 }
             }
         }

@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use gatewren_base::sys::pipe;
 use gatewren_wire::operations::Stream;
 
-use super::line_filter::Sieve;
+use super::line_filter::LineFilter;
 
 /// The most bytes of one read; a pipe holds no more.
 pub const CHUNK_BYTES: usize = 64 * 1024;
@@ -22,26 +22,26 @@ const LAST_READS: usize = 16;
 
 /// The read ends of the pipes.
 #[derive(Debug)]
-pub struct Outputs {
+pub struct CommandOutputs {
     stdout: Option<Receiver>,
     stderr: Option<Receiver>,
-    sieve: Option<Sieve>,
+    sieve: Option<LineFilter>,
     /// Output that passed the sieve, in chunks.
     sifted: VecDeque<Vec<u8>>,
 }
 
 /// The write ends, for the command.
 #[derive(Debug)]
-pub struct Writers {
+pub struct OutputWriters {
     /// Its standard output.
     pub stdout: OwnedFd,
     /// Its standard error.
     pub stderr: OwnedFd,
 }
 
-impl Outputs {
+impl CommandOutputs {
     /// Creates two pipes.
-    pub fn open() -> io::Result<(Self, Writers)> {
+    pub fn open() -> io::Result<(Self, OutputWriters)> {
         let (stdout_reader, stdout) = pipe()?;
         let (stderr_reader, stderr) = pipe()?;
         let outputs = Self {
@@ -50,11 +50,11 @@ impl Outputs {
             sieve: None,
             sifted: VecDeque::new(),
         };
-        Ok((outputs, Writers { stdout, stderr }))
+        Ok((outputs, OutputWriters { stdout, stderr }))
     }
 
     /// From now on, stdout contains only the lines that pass this sieve.
-    pub fn sift(&mut self, sieve: Sieve) {
+    pub fn sift(&mut self, sieve: LineFilter) {
         self.sieve = Some(sieve);
     }
 

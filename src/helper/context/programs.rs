@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gatewren_wire::operations::RefusalCode;
 
-use super::refusal::Refusal;
+use super::refusal::OperationRefusal;
 
 /// The default PATH of commands, and that of the helper's own tools.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -37,7 +37,7 @@ pub fn candidates(name: &str, path: &str) -> impl Iterator<Item = Result<CString
 ///
 /// # Errors
 /// A refusal that names the package to install.
-pub fn find(name: &str) -> Result<PathBuf, Refusal> {
+pub fn find(name: &str) -> Result<PathBuf, OperationRefusal> {
     let files = PATH.split(':').map(|folder| Path::new(folder).join(name));
     files
         .into_iter()
@@ -46,7 +46,7 @@ pub fn find(name: &str) -> Result<PathBuf, Refusal> {
             let package = package(name);
             let message =
                 format!("{name} is not installed; install it with: apt install {package}");
-            Refusal::new(RefusalCode::MissingProgram, message)
+            OperationRefusal::new(RefusalCode::MissingProgram, message)
         })
 }
 
@@ -84,7 +84,7 @@ fn package(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::programs::*;
-    use gatewren_wire::operations::Ending;
+    use gatewren_wire::operations::OperationEnd;
 
     #[test]
     fn a_name_with_a_slash_is_a_path_and_relative_folders_are_not_searched() {
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_missing_tool_is_named_with_its_remedy() {
-        let refused = Ending::from(find("lxc-no-such-tool").unwrap_err());
-        let Ending::Refused { code, message } = refused else {
+        let refused = OperationEnd::from(find("lxc-no-such-tool").unwrap_err());
+        let OperationEnd::Refused { code, message } = refused else {
             panic!("{refused:?}");
         };
         assert_eq!(code, RefusalCode::MissingProgram);

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-use gatewren_wire::operations::{Ending, RefusalCode};
+use gatewren_wire::operations::{OperationEnd, RefusalCode};
 
 /// An obstacle and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct OperationRefusal {
     code: RefusalCode,
     message: String,
 }
 
-impl Refusal {
+impl OperationRefusal {
     /// Creates a refusal. The message states the obstacle and its remedy in one sentence.
     pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
         Self {
@@ -46,14 +46,14 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for OperationRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl From<Refusal> for Ending {
-    fn from(refusal: Refusal) -> Self {
+impl From<OperationRefusal> for OperationEnd {
+    fn from(refusal: OperationRefusal) -> Self {
         Self::Refused {
             code: refusal.code,
             message: refusal.message,

@@ -10,12 +10,12 @@ use gatewren_wire::operations::Frame;
 
 /// Bytes that the socket has not taken yet.
 #[derive(Debug, Default)]
-pub struct Outbox {
+pub struct SendBuffer {
     bytes: Vec<u8>,
     sent: usize,
 }
 
-impl Outbox {
+impl SendBuffer {
     /// Adds a frame.
     pub fn put(&mut self, frame: &Frame) {
         if self.is_empty() {

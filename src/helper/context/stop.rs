@@ -11,12 +11,12 @@ use gatewren_wire::operations::KillReason;
 
 /// The conditions that end one operation.
 #[derive(Debug, Clone)]
-pub struct Stop {
+pub struct StopConditions {
     deadline: Option<Instant>,
     shutdown: watch::Receiver<bool>,
 }
 
-impl Stop {
+impl StopConditions {
     /// Ends after `timeout_ms`, or when `shutdown` becomes true.
     pub fn new(timeout_ms: u64, shutdown: watch::Receiver<bool>) -> Self {
         // A timeout too long for the clock counts as none.

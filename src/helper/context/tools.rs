@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use gatewren_base::sys::{Exit, Spawn, WithParent};
-use gatewren_wire::operations::{Ending, Stream};
+use gatewren_base::sys::{Exit, OnParentExit, Spawn};
+use gatewren_wire::operations::{OperationEnd, Stream};
 
-use super::line_filter::Sieve;
-use super::orphans::{Kept, Strays};
-use super::output_relay::Pump;
-use super::outputs::Outputs;
+use super::line_filter::LineFilter;
+use super::orphans::{Orphans, TrackedChild};
+use super::output_relay::OutputRelay;
+use super::outputs::CommandOutputs;
 use super::programs::{find, path_variable};
-use super::refusal::Refusal;
+use super::refusal::OperationRefusal;
 
 /// How long a tool may take to answer the helper's own question. After that there is no answer.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ const ANSWER_BYTES: usize = 64 * 1024;
 
 /// A tool with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tool {
+pub struct HostTool {
     /// Such as `lxc-info`.
     pub name: &'static str,
     /// Its arguments.
@@ -36,33 +36,40 @@ pub struct Tool {
 }
 
 /// Runs a tool and relays its output to the caller. Kills it if the call has to end.
-pub async fn carry(tool: &Tool, pump: &mut Pump, strays: &Arc<Strays>) -> Result<Ending, Refusal> {
+pub async fn carry(
+    tool: &HostTool,
+    pump: &mut OutputRelay,
+    strays: &Arc<Orphans>,
+) -> Result<OperationEnd, OperationRefusal> {
     let started = start(tool, strays)?;
     Ok(carried(started, pump).await)
 }
 
 /// The same, but only with the lines that pass a sieve.
 pub async fn carry_sifted(
-    tool: &Tool,
-    pump: &mut Pump,
-    strays: &Arc<Strays>,
-    sieve: Sieve,
-) -> Result<Ending, Refusal> {
+    tool: &HostTool,
+    pump: &mut OutputRelay,
+    strays: &Arc<Orphans>,
+    sieve: LineFilter,
+) -> Result<OperationEnd, OperationRefusal> {
     let (child, mut outputs) = start(tool, strays)?;
     outputs.sift(sieve);
     Ok(carried((child, outputs), pump).await)
 }
 
 /// Relays the output of a started program to the caller. Kills it if the call has to end.
-pub async fn carried((child, mut outputs): (Kept, Outputs), pump: &mut Pump) -> Ending {
+pub async fn carried(
+    (child, mut outputs): (TrackedChild, CommandOutputs),
+    pump: &mut OutputRelay,
+) -> OperationEnd {
     let ended = async {
         child
             .wait()
             .await
-            .map_or(Ending::Exited { code: 1 }, ending)
+            .map_or(OperationEnd::Exited { code: 1 }, ending)
     };
     let ending = pump.carry(&mut outputs, ended).await;
-    if matches!(ending, Ending::Killed { .. }) {
+    if matches!(ending, OperationEnd::Killed { .. }) {
         child.kill();
         let _ = child.wait().await;
     }
@@ -71,7 +78,7 @@ pub async fn carried((child, mut outputs): (Kept, Outputs), pump: &mut Pump) -> 
 }
 
 /// Returns the output of a tool, for questions of the helper's own.
-pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal> {
+pub async fn output(tool: &HostTool, strays: &Arc<Orphans>) -> Result<String, OperationRefusal> {
     let (child, mut outputs) = start(tool, strays)?;
     let mut text = Vec::new();
     let collect = async {
@@ -92,7 +99,7 @@ pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal
         child.kill();
         let _ = child.wait().await;
         let name = tool.name;
-        return Err(Refusal::failed(format!(
+        return Err(OperationRefusal::failed(format!(
             "{name} did not answer within ten seconds"
         )));
     }
@@ -102,7 +109,10 @@ pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal
 
 /// Runs a tool to its end, without a time limit. Returns its exit status and the end of its stdout, followed by its
 /// stderr. If the tool must not be interrupted, spawn this in its own task.
-pub async fn whole(tool: Tool, strays: Arc<Strays>) -> Result<(Exit, String), Refusal> {
+pub async fn whole(
+    tool: HostTool,
+    strays: Arc<Orphans>,
+) -> Result<(Exit, String), OperationRefusal> {
     let (child, mut outputs) = start(&tool, &strays)?;
     let (mut said, mut complained) = (Vec::new(), Vec::new());
     let exit = loop {
@@ -121,7 +131,8 @@ pub async fn whole(tool: Tool, strays: Arc<Strays>) -> Result<(Exit, String), Re
         put(&mut complained, &bytes);
     }
     let name = tool.name;
-    let exit = exit.map_err(|e| Refusal::failed(format!("cannot wait for {name}: {e}")))?;
+    let exit =
+        exit.map_err(|e| OperationRefusal::failed(format!("cannot wait for {name}: {e}")))?;
     said.extend(complained);
     Ok((exit, String::from_utf8_lossy(&said).into_owned()))
 }
@@ -132,7 +143,10 @@ fn put(kept: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Starts a tool. It is killed if dropped early.
-pub fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
+pub fn start(
+    tool: &HostTool,
+    strays: &Arc<Orphans>,
+) -> Result<(TrackedChild, CommandOutputs), OperationRefusal> {
     let name = tool.name;
     let program = find(name)?;
     let words = [name]
@@ -158,9 +172,9 @@ pub fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refus
 pub fn start_with_outputs(
     name: &str,
     spawn: Spawn<'_>,
-    strays: &Arc<Strays>,
-) -> Result<(Kept, Outputs), Refusal> {
-    let (outputs, writers) = Outputs::open().map_err(|e| not_run(name, &e))?;
+    strays: &Arc<Orphans>,
+) -> Result<(TrackedChild, CommandOutputs), OperationRefusal> {
+    let (outputs, writers) = CommandOutputs::open().map_err(|e| not_run(name, &e))?;
     let nothing = File::open("/dev/null").map_err(|e| not_run(name, &e))?;
     let spawn = Spawn {
         fds: vec![
@@ -169,7 +183,7 @@ pub fn start_with_outputs(
             writers.stderr.as_fd(),
         ],
         directories: vec![c"/".to_owned()],
-        with_parent: WithParent::Dies,
+        with_parent: OnParentExit::Dies,
         ..spawn
     };
     let child = strays.start(&spawn).map_err(|e| not_run(name, &e))?;
@@ -177,13 +191,13 @@ pub fn start_with_outputs(
 }
 
 /// The refusal for a program that cannot be run.
-pub fn not_run(name: &str, cause: &dyn std::fmt::Display) -> Refusal {
-    Refusal::failed(format!("{name} cannot be run: {cause}"))
+pub fn not_run(name: &str, cause: &dyn std::fmt::Display) -> OperationRefusal {
+    OperationRefusal::failed(format!("{name} cannot be run: {cause}"))
 }
 
-fn ending(exit: Exit) -> Ending {
+fn ending(exit: Exit) -> OperationEnd {
     match exit {
-        Exit::Code(code) => Ending::Exited { code },
-        Exit::Signal(signal) => Ending::Signalled { signal },
+        Exit::Code(code) => OperationEnd::Exited { code },
+        Exit::Signal(signal) => OperationEnd::Signalled { signal },
     }
 }

@@ -10,8 +10,8 @@ use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_base::sys::{own_uid, place_beneath};
 use gatewren_wire::operations::RefusalCode;
 
-use crate::context::helper_context::House;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::refusal::OperationRefusal;
 
 /// The longest path (`PATH_MAX` without its NUL).
 const PATH_BYTES: usize = 4095;
@@ -38,7 +38,7 @@ const STICKY: u32 = 0o1000;
 
 /// The directories that an operation may access.
 #[derive(Debug, Clone)]
-pub struct Ground {
+pub struct AllowedDirectories {
     key: &'static str,
     roots: Vec<String>,
     kept_out: Vec<PathBuf>,
@@ -48,7 +48,7 @@ pub struct Ground {
 
 /// A file or directory that may be accessed, not opened for reading yet.
 #[derive(Debug)]
-pub struct Place {
+pub struct AllowedPath {
     file: File,
     /// Its path, with links resolved.
     pub path: PathBuf,
@@ -56,9 +56,9 @@ pub struct Place {
     pub facts: Metadata,
 }
 
-impl Ground {
+impl AllowedDirectories {
     /// The directories that a key of the policy file names.
-    pub fn new(house: &House, key: &'static str, roots: Vec<String>) -> Self {
+    pub fn new(house: &HelperContext, key: &'static str, roots: Vec<String>) -> Self {
         let definitions = house.containers.definitions();
         let containers = [Some(definitions.lxcpath()), definitions.proxmox()];
         let kept_out = KEPT_OUT.iter().map(Path::new);
@@ -85,12 +85,12 @@ impl Ground {
     ///
     /// # Errors
     /// `Forbidden` if the path may not be accessed.
-    pub fn find(&self, path: &str) -> Result<Place, Refusal> {
+    pub fn find(&self, path: &str) -> Result<AllowedPath, OperationRefusal> {
         let (root, rest) = self.split(path)?;
         // The owner named this directory, so it may be a link.
         let root = File::open(root).map_err(|e| wrong(root, &e))?;
         let file = place_beneath(&root, rest, false).map_err(|e| wrong(path, &e))?;
-        let place = Place::of(file).map_err(|e| wrong(path, &e))?;
+        let place = AllowedPath::of(file).map_err(|e| wrong(path, &e))?;
         if self.keeps_out(&place.path, &place.facts) {
             return Err(kept(path));
         }
@@ -110,10 +110,10 @@ impl Ground {
     }
 
     /// Splits a path into a directory of the policy file and the rest.
-    fn split<'a>(&'a self, path: &'a str) -> Result<(&'a str, &'a Path), Refusal> {
+    fn split<'a>(&'a self, path: &'a str) -> Result<(&'a str, &'a Path), OperationRefusal> {
         let straight = path.split('/').all(|part| part != "..");
         if !path.starts_with('/') || path.len() > PATH_BYTES || path.contains('\0') || !straight {
-            return Err(Refusal::bad_command(
+            return Err(OperationRefusal::bad_command(
                 "the path must be absolute and without .., such as /srv/file",
             ));
         }
@@ -135,12 +135,12 @@ impl Ground {
                 "{shown} is not in a directory that {key} in {HELPER_POLICY_FILE} allows; only the owner of this box \
                  can change that"
             );
-            Refusal::new(RefusalCode::Forbidden, message)
+            OperationRefusal::new(RefusalCode::Forbidden, message)
         })
     }
 }
 
-impl Place {
+impl AllowedPath {
     fn of(file: File) -> io::Result<Self> {
         let path = fs::read_link(handle(&file))?;
         let facts = file.metadata()?;
@@ -162,7 +162,7 @@ impl Place {
     ///
     /// # Errors
     /// Names the first directory, from the root on, that another user owns or can write.
-    pub fn check_ancestors(&self) -> Result<(), Refusal> {
+    pub fn check_ancestors(&self) -> Result<(), OperationRefusal> {
         let mut ancestors: Vec<&Path> = self.path.ancestors().collect();
         ancestors.reverse();
         // From the root downwards: only root can replace a directory whose parents have passed the check.
@@ -179,13 +179,13 @@ impl Place {
             let path = self.path.display();
             let message =
                 format!("{path} was replaced during the check; nothing was changed. Try again");
-            return Err(Refusal::failed(message));
+            return Err(OperationRefusal::failed(message));
         }
         Ok(())
     }
 
     /// Opens the regular file for reading.
-    pub fn open(&self) -> Result<File, Refusal> {
+    pub fn open(&self) -> Result<File, OperationRefusal> {
         if !self.facts.is_file() {
             return Err(self.is_no("regular file"));
         }
@@ -193,7 +193,7 @@ impl Place {
     }
 
     /// Returns the entries of the directory, in no order.
-    pub fn entries(&self) -> Result<Vec<DirEntry>, Refusal> {
+    pub fn entries(&self) -> Result<Vec<DirEntry>, OperationRefusal> {
         if !self.facts.is_dir() {
             return Err(self.is_no("directory"));
         }
@@ -203,8 +203,8 @@ impl Place {
     }
 
     /// The refusal for a file of another type.
-    pub fn is_no(&self, kind: &str) -> Refusal {
-        Refusal::failed(format!("{} is not a {kind}", self.path.display()))
+    pub fn is_no(&self, kind: &str) -> OperationRefusal {
+        OperationRefusal::failed(format!("{} is not a {kind}", self.path.display()))
     }
 }
 
@@ -216,20 +216,20 @@ fn is_safe(facts: &Metadata) -> bool {
     facts.is_dir() && is_ours && !is_writable
 }
 
-fn unsafe_ancestor(path: &Path) -> Refusal {
+fn unsafe_ancestor(path: &Path) -> OperationRefusal {
     let shown = path.display();
-    Refusal::failed(format!(
+    OperationRefusal::failed(format!(
         "{shown} must be writable by root only; otherwise another user could redirect a restore below it. Nothing \
          was changed. Run on the box: chown root {shown} && chmod go-w {shown}"
     ))
 }
 
-fn kept(path: &str) -> Refusal {
+fn kept(path: &str) -> OperationRefusal {
     let path = path.escape_debug();
     let message = format!(
         "no agent has access to {path}: gatewren's own files, containers, /proc, /sys and /dev are excluded"
     );
-    Refusal::new(RefusalCode::Forbidden, message)
+    OperationRefusal::new(RefusalCode::Forbidden, message)
 }
 
 /// Not `/proc/self`: programs that the helper starts reach its descriptors through this path too.
@@ -238,9 +238,9 @@ fn handle(file: &File) -> PathBuf {
 }
 
 /// Converts an I/O error on a path to a refusal.
-pub fn wrong(path: &str, cause: &io::Error) -> Refusal {
+pub fn wrong(path: &str, cause: &io::Error) -> OperationRefusal {
     let path = path.escape_debug();
-    Refusal::failed(match cause.kind() {
+    OperationRefusal::failed(match cause.kind() {
         io::ErrorKind::NotFound => format!("{path} does not exist"),
         io::ErrorKind::CrossesDevices => {
             format!(

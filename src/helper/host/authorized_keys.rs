@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_base::sys::{place_beneath, random_bytes, source::text};
 
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::accounts::account;
 
 /// The user database of this host.
@@ -50,8 +50,9 @@ impl KeyFile {
     ///
     /// # Errors
     /// Fails if another user could have written it: sshd(8) would ignore it too.
-    pub fn open(entry: &str, make: bool) -> Result<Self, Refusal> {
-        let wrong = |shown: &str, cause: &io::Error| Refusal::failed(format!("{shown}: {cause}"));
+    pub fn open(entry: &str, make: bool) -> Result<Self, OperationRefusal> {
+        let wrong =
+            |shown: &str, cause: &io::Error| OperationRefusal::failed(format!("{shown}: {cause}"));
         let (folder, name, owner) = place(entry)?;
         let shown = folder.join(&name).display().to_string();
         if make && owner.is_some() {
@@ -62,7 +63,7 @@ impl KeyFile {
         let (uid, gid) = owner.unwrap_or((facts.uid(), facts.gid()));
         let whose = [0, uid];
         if !whose.contains(&facts.uid()) || facts.mode() & 0o022 != 0 {
-            return Err(Refusal::failed(format!(
+            return Err(OperationRefusal::failed(format!(
                 "users other than its account and root can write to the directory of {shown}, so its files are not \
                  trusted"
             )));
@@ -80,9 +81,9 @@ impl KeyFile {
         Ok(file)
     }
 
-    fn read(&mut self, whose: &[u32]) -> Result<(), Refusal> {
+    fn read(&mut self, whose: &[u32]) -> Result<(), OperationRefusal> {
         let shown = &self.shown;
-        let wrong = |cause: &io::Error| Refusal::failed(format!("{shown}: {cause}"));
+        let wrong = |cause: &io::Error| OperationRefusal::failed(format!("{shown}: {cause}"));
         let handle = match place_beneath(&self.directory, &self.name, true) {
             Ok(handle) => handle,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -90,12 +91,12 @@ impl KeyFile {
         };
         let facts = handle.metadata().map_err(|e| wrong(&e))?;
         if !facts.is_file() || !whose.contains(&facts.uid()) || facts.mode() & 0o022 != 0 {
-            return Err(Refusal::failed(format!(
+            return Err(OperationRefusal::failed(format!(
                 "{shown} is not a regular file that only its account and root can write; it is not read or changed"
             )));
         }
         if facts.len() > FILE_BYTES {
-            return Err(Refusal::failed(format!(
+            return Err(OperationRefusal::failed(format!(
                 "{shown} is larger than {FILE_BYTES} bytes; it is not read or changed"
             )));
         }
@@ -113,14 +114,15 @@ impl KeyFile {
     ///
     /// # Errors
     /// Fails if the file changed since it was read.
-    pub fn replace(&self, bytes: &[u8]) -> Result<(), Refusal> {
+    pub fn replace(&self, bytes: &[u8]) -> Result<(), OperationRefusal> {
         let shown = &self.shown;
-        let wrong =
-            |cause: io::Error| Refusal::failed(format!("{shown}: {cause}; nothing was changed"));
+        let wrong = |cause: io::Error| {
+            OperationRefusal::failed(format!("{shown}: {cause}; nothing was changed"))
+        };
         if bytes.len() as u64 > FILE_BYTES {
             let words =
                 format!("{shown} would be larger than {FILE_BYTES} bytes; nothing was changed");
-            return Err(Refusal::failed(words));
+            return Err(OperationRefusal::failed(words));
         }
         let random = random_bytes::<8>().map_err(|e| wrong(io::Error::other(e)))?;
         let passing = format!(".authorized_keys-{:016x}", u64::from_ne_bytes(random));
@@ -172,7 +174,7 @@ pub fn in_turn<T>(work: impl FnOnce() -> T) -> T {
 
 /// Returns the directory, the file name, and the owner that the file must have. For a login name the owner is that
 /// account; for a path it is the directory's owner.
-fn place(entry: &str) -> Result<(PathBuf, PathBuf, Option<Owner>), Refusal> {
+fn place(entry: &str) -> Result<(PathBuf, PathBuf, Option<Owner>), OperationRefusal> {
     if entry.starts_with('/') {
         let path = Path::new(entry);
         let parts = path.parent().zip(path.file_name());
@@ -187,10 +189,10 @@ fn place(entry: &str) -> Result<(PathBuf, PathBuf, Option<Owner>), Refusal> {
     Ok((folder, "authorized_keys".into(), whose))
 }
 
-fn unknown(entry: &str) -> Refusal {
+fn unknown(entry: &str) -> OperationRefusal {
     let words =
         format!("{entry} in ssh_keys of {HELPER_POLICY_FILE} is neither a user nor a file path");
-    Refusal::failed(words)
+    OperationRefusal::failed(words)
 }
 
 /// Opens the directory, but no symbolic link in its place. The system chooses an account's home; the account controls

@@ -13,15 +13,15 @@ use serde::Serialize;
 
 use gatewren_base::sys::{random_bytes, rfc3339};
 use gatewren_wire::operations::{
-    Ending, FileEntry, FileFacts, FileKind, FileList, FileWritten, HostFileList, HostFileRead,
-    HostFileWrite, Operation,
+    FileEntry, FileFacts, FileKind, FileList, FileWritten, HostFileList, HostFileRead,
+    HostFileWrite, Operation, OperationEnd,
 };
 
-use super::allowed_paths::{Ground, Place, wrong};
+use super::allowed_paths::{AllowedDirectories, AllowedPath, wrong};
 use super::search::search;
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::printing::print;
 
 /// The most entries of one response.
@@ -44,12 +44,12 @@ const OLD: &str = "~";
 
 /// Performs one of the operations on the host's files.
 pub async fn perform(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     operation: &Operation,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let policy = house.policy.now();
-    let ground = |key, roots: &[String]| Ground::new(house, key, roots.to_vec());
+    let ground = |key, roots: &[String]| AllowedDirectories::new(house, key, roots.to_vec());
     let reads = || ground("host_file_reads", &policy.host_file_reads);
     match operation.clone() {
         Operation::HostFileList(asked) => {
@@ -68,11 +68,11 @@ pub async fn perform(
             let ground = ground("host_file_writes", &policy.host_file_writes);
             print(pump, move || Ok(json(&write(&ground, &asked)?))).await
         }
-        _ => Err(Refusal::failed("unsupported file operation")),
+        _ => Err(OperationRefusal::failed("unsupported file operation")),
     }
 }
 
-fn list(ground: &Ground, asked: &HostFileList) -> Result<FileList, Refusal> {
+fn list(ground: &AllowedDirectories, asked: &HostFileList) -> Result<FileList, OperationRefusal> {
     let Some(path) = &asked.path else {
         let facts = |root: &String| Some(entry(root.clone(), &fs::metadata(root).ok()?));
         let entries: Vec<FileEntry> = ground.roots().iter().filter_map(facts).collect();
@@ -99,7 +99,7 @@ fn list(ground: &Ground, asked: &HostFileList) -> Result<FileList, Refusal> {
     })
 }
 
-fn read(ground: &Ground, asked: &HostFileRead) -> Result<Vec<u8>, Refusal> {
+fn read(ground: &AllowedDirectories, asked: &HostFileRead) -> Result<Vec<u8>, OperationRefusal> {
     let place = ground.find(&asked.path)?;
     let file = place.open()?;
     let mut bytes = vec![0; asked.limit.min(ANSWER_BYTES) as usize];
@@ -121,16 +121,21 @@ fn read(ground: &Ground, asked: &HostFileRead) -> Result<Vec<u8>, Refusal> {
 }
 
 /// The new version is renamed into place in one step: a reader, or a power failure, sees the old file or the new one.
-fn write(ground: &Ground, asked: &HostFileWrite) -> Result<FileWritten, Refusal> {
+fn write(
+    ground: &AllowedDirectories,
+    asked: &HostFileWrite,
+) -> Result<FileWritten, OperationRefusal> {
     let path = Path::new(&asked.path);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Refusal::bad_command("the path does not name a file"));
+        return Err(OperationRefusal::bad_command(
+            "the path does not name a file",
+        ));
     };
     let bytes = STANDARD.decode(&asked.base64);
-    let bytes = bytes.map_err(|_| Refusal::bad_command("the content is not base64"))?;
+    let bytes = bytes.map_err(|_| OperationRefusal::bad_command("the content is not base64"))?;
     if bytes.len() > WRITE_BYTES {
         let most = format!("a file that is written may have {WRITE_BYTES} bytes at most");
-        return Err(Refusal::bad_command(most));
+        return Err(OperationRefusal::bad_command(most));
     }
     let directory = ground.find(&parent.to_string_lossy())?;
     if !directory.facts.is_dir() {
@@ -149,11 +154,11 @@ fn write(ground: &Ground, asked: &HostFileWrite) -> Result<FileWritten, Refusal>
 
 /// Returns the metadata of the file at this name, if there is one and it may be replaced.
 fn old_version(
-    ground: &Ground,
-    directory: &Place,
+    ground: &AllowedDirectories,
+    directory: &AllowedPath,
     name: &OsStr,
     must_be_new: bool,
-) -> Result<Option<Metadata>, Refusal> {
+) -> Result<Option<Metadata>, OperationRefusal> {
     let at = directory.path.join(name);
     let shown = at.to_string_lossy();
     let facts = match fs::symlink_metadata(directory.handle().join(name)) {
@@ -162,22 +167,22 @@ fn old_version(
         Err(cause) => return Err(wrong(&shown, &cause)),
     };
     if must_be_new {
-        return Err(Refusal::failed(format!("{shown} already exists")));
+        return Err(OperationRefusal::failed(format!("{shown} already exists")));
     }
     if facts.is_symlink() {
         let message = format!("{shown} is a symbolic link; name its target instead");
-        return Err(Refusal::failed(message));
+        return Err(OperationRefusal::failed(message));
     }
     if !facts.is_file() || ground.keeps_out(&at, &facts) {
         let message = format!("{shown} is not a file that may be replaced");
-        return Err(Refusal::failed(message));
+        return Err(OperationRefusal::failed(message));
     }
     Ok(Some(facts))
 }
 
 /// Writes a temporary file, links the old version to its own name, and renames. Returns the name of the old version.
 fn replace(
-    directory: &Place,
+    directory: &AllowedPath,
     name: &OsStr,
     (bytes, old): (&[u8], Option<&Metadata>),
 ) -> io::Result<Option<PathBuf>> {
@@ -228,7 +233,7 @@ fn create(path: &Path, bytes: &[u8], old: Option<&Metadata>) -> io::Result<()> {
     file.sync_all()
 }
 
-fn facts(place: &Place) -> FileFacts {
+fn facts(place: &AllowedPath) -> FileFacts {
     let one = entry(String::new(), &place.facts);
     FileFacts {
         path: place.path.to_string_lossy().into_owned(),

@@ -1,25 +1,27 @@
 //! Inspects and updates the firmware of the host's devices through fwupd.
 
-use gatewren_wire::operations::{Ending, FIRMWARE_MARK, FirmwareDeed, FirmwareId, Frame, Stream};
+use gatewren_wire::operations::{
+    FIRMWARE_MARK, FirmwareAction, FirmwareId, Frame, OperationEnd, Stream,
+};
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 
 /// Performs one of the operations on firmware.
 pub async fn perform(
-    house: &House,
-    pump: &mut Pump,
-    deed: &FirmwareDeed,
-) -> Result<Ending, Refusal> {
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    deed: &FirmwareAction,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     match deed {
-        FirmwareDeed::Devices {} => fwupdmgr(house, pump, &["get-devices"]).await,
-        FirmwareDeed::Updates {} => fwupdmgr(house, pump, &["get-updates"]).await,
-        FirmwareDeed::Refresh {} => fwupdmgr(house, pump, &["refresh"]).await,
-        FirmwareDeed::Apply { device } => {
+        FirmwareAction::Devices {} => fwupdmgr(house, pump, &["get-devices"]).await,
+        FirmwareAction::Updates {} => fwupdmgr(house, pump, &["get-updates"]).await,
+        FirmwareAction::Refresh {} => fwupdmgr(house, pump, &["refresh"]).await,
+        FirmwareAction::Apply { device } => {
             // No questions, no reports to others, no reboot.
             let mut words = vec![
                 "update",
@@ -43,9 +45,13 @@ pub async fn perform(
 }
 
 /// Runs fwupdmgr with JSON output, which also suppresses its questions.
-async fn fwupdmgr(house: &House, pump: &mut Pump, words: &[&str]) -> Result<Ending, Refusal> {
+async fn fwupdmgr(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    words: &[&str],
+) -> Result<OperationEnd, OperationRefusal> {
     let words = words.iter().chain(&["--json"]);
-    let tool = tools::Tool {
+    let tool = tools::HostTool {
         name: "fwupdmgr",
         args: words.map(|word| (*word).to_owned()).collect(),
     };

@@ -10,13 +10,15 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use gatewren_wire::operations::{Ending, LETTER_SUBJECT_BYTES, LETTER_TEXT_BYTES, Letter, Stream};
+use gatewren_wire::operations::{
+    LETTER_SUBJECT_BYTES, LETTER_TEXT_BYTES, MailMessage, OperationEnd, Stream,
+};
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
 use crate::context::programs::find;
-use crate::context::refusal::Refusal;
-use crate::processes::step_error::{Halt, Step, Work, ending};
+use crate::context::refusal::OperationRefusal;
+use crate::processes::step_error::{ProgramStep, StepContext, StepError, ending};
 
 /// How long sendmail may take. After that it is killed with all that it started.
 const TIME: Duration = Duration::from_mins(1);
@@ -41,11 +43,11 @@ const COMPLAINT_BYTES: usize = 512;
 
 /// Sends a message.
 pub async fn send(
-    house: &House,
-    pump: &mut Pump,
-    letter: &Letter,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    letter: &MailMessage,
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let is_long =
         letter.subject.len() > LETTER_SUBJECT_BYTES || letter.text.len() > LETTER_TEXT_BYTES;
     if is_long
@@ -54,14 +56,14 @@ pub async fn send(
             .as_ref()
             .is_some_and(|name| name.len() > LETTER_SUBJECT_BYTES)
     {
-        return Err(Refusal::bad_command("the mail is too long"));
+        return Err(OperationRefusal::bad_command("the mail is too long"));
     }
     let to = house.policy.now().mail_to.clone();
     let program = find("sendmail")?.to_string_lossy().into_owned();
     let mut args: Vec<String> = ["-c", GIVE, "sh", &program].map(str::to_owned).into();
     args.extend(OPTIONS.map(str::to_owned));
     args.extend(to.iter().map(ToString::to_string));
-    let step = Step {
+    let step = ProgramStep {
         name: "sh",
         args,
         cwd: "/".to_owned(),
@@ -76,26 +78,26 @@ pub async fn send(
         }
         None
     };
-    let mut work = Work {
+    let mut work = StepContext {
         house,
         pump,
         processes,
     };
     match work.step(step, &mut hear).await {
-        Ok(0) => Ok(Ending::Exited { code: 0 }),
+        Ok(0) => Ok(OperationEnd::Exited { code: 0 }),
         Ok(code) => {
             let said = String::from_utf8_lossy(&complaint);
             let why = said.lines().next().unwrap_or("no reason given").trim();
             let message = format!("sendmail rejected the mail (exit code {code}): {why}");
-            Err(Refusal::failed(message))
+            Err(OperationRefusal::failed(message))
         }
-        Err(Halt::Refused(refusal)) => Err(refusal),
+        Err(StepError::Refused(refusal)) => Err(refusal),
         Err(halt) => ending(Err(halt)),
     }
 }
 
 /// Formats the message for `sendmail`, which adds sender and date.
-fn written(letter: &Letter, to: &[impl ToString]) -> String {
+fn written(letter: &MailMessage, to: &[impl ToString]) -> String {
     let to: Vec<String> = to.iter().map(ToString::to_string).collect();
     let from = match &letter.agent {
         Some(agent) => encoded(&format!("agent {agent}")),
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn nothing_that_is_said_becomes_a_header_or_ends_the_letter() {
-        let letter = Letter {
+        let letter = MailMessage {
             subject: "a\nBcc: x@example.org\r\n\r\nbody \u{fc}".repeat(20),
             text: "one\n.\ntwo\nBcc: y@example.org\n".repeat(40),
             agent: Some("evil\nX-Other: 1".to_owned()),

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gatewren_base::config::{HelperPolicy, Traces};
+use gatewren_base::config::{ContainerMentions, HelperPolicy};
 use gatewren_base::sys::source::{field, names, text};
 use gatewren_base::telemetry::redact_text;
-use gatewren_wire::operations::{ProcessOrder, ProcessSeen, Processes};
+use gatewren_wire::operations::{ProcessOrder, ProcessUsage, ProcessUsageList};
 
 /// The most processes in a list; more are cut off.
 const MOST: u32 = 100;
@@ -53,7 +53,7 @@ pub fn seen(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
         let age_s = uptime_s.saturating_sub(begun);
         describe(&proc.join(pid.to_string()), (pid, cpu_percent, age_s))
     });
-    let told = Processes {
+    let told = ProcessUsageList {
         processes: told.collect(),
         total,
     };
@@ -67,7 +67,7 @@ fn is_shown(process: &Path, policy: &HelperPolicy) -> bool {
     policy.shows_all_containers()
         || ["cgroup", "comm", "cmdline"].iter().all(|file| {
             let text = text(process.join(file)).unwrap_or_default();
-            Traces::show(&text, |name| policy.shows_container(name))
+            ContainerMentions::show(&text, |name| policy.shows_container(name))
         })
 }
 
@@ -129,11 +129,11 @@ fn kilobytes(status: &str) -> u64 {
 }
 
 /// Describes a process; `None` if it has already exited.
-fn describe(process: &Path, (pid, cpu_percent, age_s): (i32, f64, u64)) -> Option<ProcessSeen> {
+fn describe(process: &Path, (pid, cpu_percent, age_s): (i32, f64, u64)) -> Option<ProcessUsage> {
     let status = text(process.join("status"))?;
     let first = |name: &str| field(&status, name, ':')?.split_whitespace().next();
     let name = field(&status, "Name", ':')?.to_owned();
-    Some(ProcessSeen {
+    Some(ProcessUsage {
         pid,
         parent: first("PPid")?.parse().ok()?,
         uid: first("Uid")?.parse().ok()?,
@@ -159,7 +159,9 @@ fn command(process: &Path) -> String {
 fn cgroup(process: &Path) -> String {
     let groups = text(process.join("cgroup")).unwrap_or_default();
     let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
-    let of_lxc = groups.lines().find(|line| !Traces::in_text(line).is_none());
+    let of_lxc = groups
+        .lines()
+        .find(|line| !ContainerMentions::in_text(line).is_none());
     let unified = || groups.lines().find(|line| line.starts_with("0::"));
     of_lxc.or_else(unified).and_then(path).unwrap_or_default()
 }
@@ -188,7 +190,7 @@ mod tests {
     #[test]
     fn those_that_use_most_come_first() {
         for order in [ProcessOrder::Cpu, ProcessOrder::Memory] {
-            let told: Processes =
+            let told: ProcessUsageList =
                 serde_json::from_slice(&seen(order, 5, &HelperPolicy::default())).unwrap();
             assert!((1..=5).contains(&told.processes.len()), "{told:?}");
             let keys = told.processes.iter().map(|one| match order {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use gatewren_base::sys::source::{field, text, word};
 use gatewren_base::sys::{Exit, is_free, unescape_mount};
 use gatewren_wire::operations::{
-    DiskName, Ending, HostRepair, KillReason, RepairOutcome, Repaired,
+    DiskName, HostRepair, KillReason, OperationEnd, RepairOutcome, RepairResult,
 };
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
-use crate::context::tools::{Tool, output, whole};
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
+use crate::context::tools::{HostTool, output, whole};
 use crate::processes::answers::line;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
@@ -28,11 +28,11 @@ const MOST_MOUNTS: u32 = 16_000;
 /// Why a repair did not complete.
 enum Stopped {
     Killed(KillReason),
-    Refused(Refusal),
+    Refused(OperationRefusal),
 }
 
-impl From<Refusal> for Stopped {
-    fn from(refusal: Refusal) -> Self {
+impl From<OperationRefusal> for Stopped {
+    fn from(refusal: OperationRefusal) -> Self {
         Self::Refused(refusal)
     }
 }
@@ -40,10 +40,10 @@ impl From<Refusal> for Stopped {
 /// Performs a check or repair and prints the result. A program that changes a file system is never killed: if the
 /// caller disconnects, it still runs to its end.
 pub async fn perform(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     what: &HostRepair,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let done = match what {
         HostRepair::Mounted(place) => mounted(house, pump, place).await,
@@ -57,13 +57,17 @@ pub async fn perform(
     };
     match done {
         Ok(repaired) => print(pump, move || Ok(line(&repaired))).await,
-        Err(Stopped::Killed(why)) => Ok(Ending::Killed { why }),
+        Err(Stopped::Killed(why)) => Ok(OperationEnd::Killed { why }),
         Err(Stopped::Refused(refusal)) => Err(refusal),
     }
 }
 
 /// Checks a mounted file system.
-async fn mounted(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, Stopped> {
+async fn mounted(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    place: &str,
+) -> Result<RepairResult, Stopped> {
     let table = text("/proc/self/mountinfo").unwrap_or_default();
     let Some(mount) = mount_at(&table, place) else {
         return Err(refused(
@@ -85,7 +89,11 @@ async fn mounted(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired
 }
 
 /// btrfs reads all its data and repairs what it has a good copy of. The call lasts as long.
-async fn scrub(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, Stopped> {
+async fn scrub(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    place: &str,
+) -> Result<RepairResult, Stopped> {
     let start = tool("btrfs", &["scrub", "start", "-B", "-R", "--", place]);
     let ended = run(house, pump, start).await;
     if matches!(ended, Err(Stopped::Killed(_))) {
@@ -97,7 +105,7 @@ async fn scrub(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, 
     Ok(of_scrub(code, &said)?)
 }
 
-fn of_scrub(code: i32, said: &str) -> Result<Repaired, Refusal> {
+fn of_scrub(code: i32, said: &str) -> Result<RepairResult, OperationRefusal> {
     let count = |name| field(said, name, ':').and_then(|n| n.trim().parse::<u64>().ok());
     let outcome = match (
         code,
@@ -108,7 +116,7 @@ fn of_scrub(code: i32, said: &str) -> Result<Repaired, Refusal> {
         (0, Some(0), Some(_)) => RepairOutcome::Repaired,
         // btrfs exits with 3 if uncorrectable errors remain.
         (3, ..) | (0, Some(_), _) => RepairOutcome::Damaged,
-        _ => return Err(Refusal::failed(end_of(said))),
+        _ => return Err(OperationRefusal::failed(end_of(said))),
     };
     Ok(repaired(outcome, said))
 }
@@ -116,10 +124,10 @@ fn of_scrub(code: i32, said: &str) -> Result<Repaired, Refusal> {
 /// Plans a check at boot: raises the mount count of a mounted ext file system to its maximum. Setting the error flag
 /// instead would be lost when it is unmounted.
 async fn plan(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (place, device): (&str, &Path),
-) -> Result<Repaired, Stopped> {
+) -> Result<RepairResult, Stopped> {
     let device = device.to_string_lossy();
     let facts = tool("dumpe2fs", &["-h", "--", &device]);
     let (_, facts) = run(house, pump, facts).await?;
@@ -143,7 +151,11 @@ async fn plan(
 }
 
 /// Checks a file system that is not in use, and repairs what can be repaired without questions.
-async fn unmounted(house: &House, pump: &mut Pump, disk: &DiskName) -> Result<Repaired, Stopped> {
+async fn unmounted(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    disk: &DiskName,
+) -> Result<RepairResult, Stopped> {
     let device = format!("/dev/{}", disk.as_str());
     is_free(Path::new(&device)).map_err(|e| {
         refused(format!(
@@ -176,18 +188,22 @@ async fn unmounted(house: &House, pump: &mut Pump, disk: &DiskName) -> Result<Re
 }
 
 /// Decodes the exit status of a check, a bit for each condition (fsck(8)).
-fn of_fsck(code: i32, said: &str) -> Result<Repaired, Refusal> {
+fn of_fsck(code: i32, said: &str) -> Result<RepairResult, OperationRefusal> {
     let outcome = match code {
         0 => RepairOutcome::Sound,
         1..=3 => RepairOutcome::Repaired,
         4..=7 => RepairOutcome::Damaged,
-        _ => return Err(Refusal::failed(end_of(said))),
+        _ => return Err(OperationRefusal::failed(end_of(said))),
     };
     Ok(repaired(outcome, said))
 }
 
 /// A first read-only run: only it tells whether there is something to repair (`xfs_repair(8)`).
-async fn xfs(house: &House, pump: &mut Pump, device: &str) -> Result<Repaired, Stopped> {
+async fn xfs(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    device: &str,
+) -> Result<RepairResult, Stopped> {
     let look = tool("xfs_repair", &["-n", "--", device]);
     let (code, said) = run(house, pump, look).await?;
     if code == 0 {
@@ -205,33 +221,37 @@ async fn xfs(house: &House, pump: &mut Pump, device: &str) -> Result<Repaired, S
 }
 
 /// Makes md compare the data of its disks (md(4)). The kernel does the work.
-fn check_array(array: &DiskName) -> Result<Repaired, Refusal> {
+fn check_array(array: &DiskName) -> Result<RepairResult, OperationRefusal> {
     let action = format!("/sys/block/{}/md/sync_action", array.as_str());
     match word(&action).as_deref() {
         Some("idle") => {}
         Some(other) => {
             let words = format!("the array is busy: {other}; disk_health shows the progress");
-            return Err(Refusal::failed(words));
+            return Err(OperationRefusal::failed(words));
         }
         None => {
             let words = "there is no such array to check; disk_health lists the arrays";
-            return Err(Refusal::failed(words));
+            return Err(OperationRefusal::failed(words));
         }
     }
     fs::write(&action, "check")
-        .map_err(|e| Refusal::failed(format!("md did not start the check: {e}")))?;
+        .map_err(|e| OperationRefusal::failed(format!("md did not start the check: {e}")))?;
     Ok(repaired(RepairOutcome::Begun, ""))
 }
 
-fn begun((code, said): (i32, String)) -> Result<Repaired, Refusal> {
+fn begun((code, said): (i32, String)) -> Result<RepairResult, OperationRefusal> {
     match code {
         0 => Ok(repaired(RepairOutcome::Begun, &said)),
-        _ => Err(Refusal::failed(end_of(&said))),
+        _ => Err(OperationRefusal::failed(end_of(&said))),
     }
 }
 
 /// Runs a program and waits for it as long as the call lasts. The program is never killed.
-async fn run(house: &House, pump: &mut Pump, tool: Tool) -> Result<(i32, String), Stopped> {
+async fn run(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    tool: HostTool,
+) -> Result<(i32, String), Stopped> {
     let work = tokio::spawn(whole(tool, Arc::clone(&house.strays)));
     let ended = pump.wait(work).await.map_err(Stopped::Killed)?;
     let (exit, said) = ended.map_err(|e| refused(format!("the operation was aborted: {e}")))??;
@@ -241,19 +261,19 @@ async fn run(house: &House, pump: &mut Pump, tool: Tool) -> Result<(i32, String)
     }
 }
 
-fn tool(name: &'static str, args: &[&str]) -> Tool {
-    Tool {
+fn tool(name: &'static str, args: &[&str]) -> HostTool {
+    HostTool {
         name,
         args: args.iter().map(|&word| word.to_owned()).collect(),
     }
 }
 
 fn refused(words: impl Into<String>) -> Stopped {
-    Stopped::Refused(Refusal::failed(words))
+    Stopped::Refused(OperationRefusal::failed(words))
 }
 
-fn repaired(outcome: RepairOutcome, said: &str) -> Repaired {
-    Repaired {
+fn repaired(outcome: RepairOutcome, said: &str) -> RepairResult {
+    RepairResult {
         outcome,
         report: end_of(said),
     }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use gatewren_base::config::fits;
 use gatewren_wire::operations::{FileKind, FileMatch, FileMatches, HostFileSearch};
 
-use super::allowed_paths::{Ground, Place};
-use crate::context::refusal::Refusal;
+use super::allowed_paths::{AllowedDirectories, AllowedPath};
+use crate::context::refusal::OperationRefusal;
 
 /// The most files and directories that one search visits.
 const LOOKED_AT: u32 = 200_000;
@@ -30,12 +30,15 @@ const LINE_CHARS: usize = 200;
 const MATCHES: u32 = 1000;
 
 /// Searches everything below a directory.
-pub fn search(ground: &Ground, asked: &HostFileSearch) -> Result<FileMatches, Refusal> {
+pub fn search(
+    ground: &AllowedDirectories,
+    asked: &HostFileSearch,
+) -> Result<FileMatches, OperationRefusal> {
     let questions = [&asked.name, &asked.text];
     let questions: Vec<&String> = questions.into_iter().flatten().collect();
     let fits_in = |text: &&String| !text.is_empty() && text.len() <= QUESTION_BYTES;
     if questions.is_empty() || !questions.iter().all(fits_in) {
-        return Err(Refusal::bad_command(format!(
+        return Err(OperationRefusal::bad_command(format!(
             "give a name or a text to search for, of 1 to {QUESTION_BYTES} bytes"
         )));
     }
@@ -68,7 +71,7 @@ pub fn search(ground: &Ground, asked: &HostFileSearch) -> Result<FileMatches, Re
 }
 
 struct Walk<'a> {
-    ground: &'a Ground,
+    ground: &'a AllowedDirectories,
     asked: &'a HostFileSearch,
     until: Instant,
     /// The directories still to visit, relative to the start.
@@ -77,7 +80,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn enter(&mut self, place: &Place, directory: &Path) {
+    fn enter(&mut self, place: &AllowedPath, directory: &Path) {
         let Ok(mut entries) = place.entries() else {
             return;
         };
@@ -117,7 +120,7 @@ impl Walk<'_> {
             || Instant::now() >= self.until
     }
 
-    fn consider(&mut self, directory: &Place, (name, kind): (&str, FileKind)) {
+    fn consider(&mut self, directory: &AllowedPath, (name, kind): (&str, FileKind)) {
         let pattern = self.asked.name.as_deref();
         if !pattern.is_none_or(|pattern| fits(pattern, name)) {
             return;
@@ -146,7 +149,7 @@ impl Walk<'_> {
 }
 
 /// Returns the first line of a file that contains the text.
-fn line_with(directory: &Place, name: &str, text: &str) -> Option<(u32, String)> {
+fn line_with(directory: &AllowedPath, name: &str, text: &str) -> Option<(u32, String)> {
     let file = directory.below(Path::new(name)).ok()?.open().ok()?;
     let mut bytes = Vec::new();
     file.take(TEXT_BYTES).read_to_end(&mut bytes).ok()?;

@@ -5,13 +5,13 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use gatewren_base::sys::InsideRoot;
-use gatewren_wire::operations::{Ending, HostName, HostSetting, Keyboard, SettingWord};
+use gatewren_wire::operations::{HostName, HostSetting, Keyboard, OperationEnd, SettingWord};
 
 use super::hosts_file::renamed;
 use super::zram;
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
@@ -46,10 +46,10 @@ const fn of(service: &'static str, object: &'static str) -> [&'static str; 3] {
 
 /// Applies a setting.
 pub async fn perform(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     setting: &HostSetting,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     match setting {
         HostSetting::Hostname { hostname, pretty } => {
             let pretty = pretty.as_deref().map(checked).transpose()?;
@@ -79,11 +79,11 @@ pub async fn perform(
     }
 }
 
-const DONE: Ending = Ending::Exited { code: 0 };
+const DONE: OperationEnd = OperationEnd::Exited { code: 0 };
 
-fn checked(pretty: &str) -> Result<&str, Refusal> {
+fn checked(pretty: &str) -> Result<&str, OperationRefusal> {
     if pretty.len() > PRETTY_BYTES || pretty.contains(char::is_control) {
-        return Err(Refusal::bad_command(format!(
+        return Err(OperationRefusal::bad_command(format!(
             "the pretty name must be one line of at most {PRETTY_BYTES} bytes"
         )));
     }
@@ -92,10 +92,10 @@ fn checked(pretty: &str) -> Result<&str, Refusal> {
 
 /// Sets the host name and its entry in `/etc/hosts`, and the pretty name.
 async fn name(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (hostname, pretty): (Option<&HostName>, Option<&str>),
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     if let Some(pretty) = pretty {
         let set = ["SetPrettyHostname", "sb", pretty, "false"];
         let ending = call(house, pump, &HOSTNAMED, &set).await?;
@@ -116,29 +116,33 @@ async fn name(
     Ok(ending)
 }
 
-fn known_zone(zones: &Path, zone: &str) -> Result<(), Refusal> {
+fn known_zone(zones: &Path, zone: &str) -> Result<(), OperationRefusal> {
     let file = fs::read(zones.join(zone)).unwrap_or_default();
     if file.starts_with(b"TZif") {
         return Ok(());
     }
-    Err(Refusal::bad_command(format!(
+    Err(OperationRefusal::bad_command(format!(
         "there is no time zone '{zone}' here; use a name below {ZONES}, such as Europe/Vienna"
     )))
 }
 
 /// Sets the language; generates a locale that does not exist yet.
-async fn language(house: &House, pump: &mut Pump, locale: &SettingWord) -> Result<Ending, Refusal> {
+async fn language(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    locale: &SettingWord,
+) -> Result<OperationEnd, OperationRefusal> {
     let locale = locale.as_str();
     require_root()?;
     if !["C.UTF-8", "C", "POSIX"].contains(&locale) && !is_made(house, locale).await? {
         let supported = fs::read_to_string(LOCALES).map_err(|_| {
-            Refusal::failed(format!(
+            OperationRefusal::failed(format!(
                 "locale '{locale}' does not exist and cannot be generated; install the generator: apt install locales"
             ))
         })?;
         let line = known_locale(&supported, locale)?.to_owned();
         to_its_end(move || rewrite("locale.gen", |text| enabled(text, &line))).await?;
-        let make = tools::Tool {
+        let make = tools::HostTool {
             name: "locale-gen",
             args: Vec::new(),
         };
@@ -153,8 +157,8 @@ async fn language(house: &House, pump: &mut Pump, locale: &SettingWord) -> Resul
 }
 
 /// Returns whether the locale exists, in either spelling of its encoding.
-async fn is_made(house: &House, locale: &str) -> Result<bool, Refusal> {
-    let list = tools::Tool {
+async fn is_made(house: &HelperContext, locale: &str) -> Result<bool, OperationRefusal> {
+    let list = tools::HostTool {
         name: "locale",
         args: vec!["-a".to_owned()],
     };
@@ -164,11 +168,11 @@ async fn is_made(house: &House, locale: &str) -> Result<bool, Refusal> {
 }
 
 /// Returns the line of the list that generates a locale, such as `de_AT.UTF-8 UTF-8`.
-fn known_locale<'l>(supported: &'l str, locale: &str) -> Result<&'l str, Refusal> {
+fn known_locale<'l>(supported: &'l str, locale: &str) -> Result<&'l str, OperationRefusal> {
     let mut lines = supported.lines();
     let line = lines.find(|line| line.split(' ').next() == Some(locale));
     line.ok_or_else(|| {
-        Refusal::bad_command(format!(
+        OperationRefusal::bad_command(format!(
             "there is no locale '{locale}'; use a name in {LOCALES}, such as de_AT.UTF-8"
         ))
     })
@@ -191,12 +195,12 @@ fn enabled(text: &str, line: &str) -> String {
 
 /// Sets the keyboard in Debian's own file, which console and desktop read when they start (keyboard(5)).
 async fn set_keyboard(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     keyboard: &Keyboard,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let list = fs::read_to_string(KEYBOARDS).map_err(|_| {
-        Refusal::failed(
+        OperationRefusal::failed(
             "no keyboard layouts are installed; install them: apt install console-setup",
         )
     })?;
@@ -208,7 +212,7 @@ async fn set_keyboard(
         return Ok(DONE);
     }
     // Without a console there is nothing to set now: saves the layout for the next boot.
-    let keep = tools::Tool {
+    let keep = tools::HostTool {
         name: "setupcon",
         args: vec![
             "--save".to_owned(),
@@ -221,7 +225,7 @@ async fn set_keyboard(
 }
 
 /// Checks that the list has every part of the keyboard; it lists a variant with its layout.
-fn known_keyboard(list: &str, keyboard: &Keyboard) -> Result<(), Refusal> {
+fn known_keyboard(list: &str, keyboard: &Keyboard) -> Result<(), OperationRefusal> {
     let mut section = "";
     let mut known: Vec<(&str, &str, &str)> = Vec::new();
     for line in list.lines() {
@@ -240,7 +244,7 @@ fn known_keyboard(list: &str, keyboard: &Keyboard) -> Result<(), Refusal> {
             .any(|(s, n, words)| *s == "variant" && *n == variant && words.starts_with(&begins))
     };
     let missing = |kind: &str, name: &str| {
-        Refusal::bad_command(format!(
+        OperationRefusal::bad_command(format!(
             "there is no {kind} '{name}' here; {KEYBOARDS} lists them"
         ))
     };
@@ -299,14 +303,14 @@ fn with_keyboard(text: &str, keyboard: &Keyboard) -> String {
 }
 
 /// Sets the governor of every CPU that has a choice; changes none if one of them does not offer it.
-fn govern(processors: &Path, governor: &str) -> Result<(), Refusal> {
+fn govern(processors: &Path, governor: &str) -> Result<(), OperationRefusal> {
     let entries = fs::read_dir(processors).into_iter().flatten().flatten();
     let places: Vec<_> = entries
         .map(|entry| entry.path().join("cpufreq"))
         .filter(|place| place.join("scaling_governor").exists())
         .collect();
     if places.is_empty() {
-        return Err(Refusal::failed(
+        return Err(OperationRefusal::failed(
             "the processors of this machine have no selectable governor",
         ));
     }
@@ -316,7 +320,7 @@ fn govern(processors: &Path, governor: &str) -> Result<(), Refusal> {
         if !known.split_whitespace().any(|known| known == governor) {
             let known = known.trim();
             let words = format!("there is no governor '{governor}' here; available: {known}");
-            return Err(Refusal::bad_command(words));
+            return Err(OperationRefusal::bad_command(words));
         }
     }
     for place in &places {
@@ -324,14 +328,15 @@ fn govern(processors: &Path, governor: &str) -> Result<(), Refusal> {
             .write(true)
             .open(place.join("scaling_governor"))
             .and_then(|mut file| file.write_all(governor.as_bytes()));
-        written.map_err(|e| Refusal::failed(format!("the kernel rejected it: {e}")))?;
+        written.map_err(|e| OperationRefusal::failed(format!("the kernel rejected it: {e}")))?;
     }
     Ok(())
 }
 
 /// Rewrites a file below `/etc` atomically.
-fn rewrite(name: &str, change: impl FnOnce(&str) -> String) -> Result<(), Refusal> {
-    let failed = |e: io::Error| Refusal::failed(format!("/etc/{name} cannot be changed: {e}"));
+fn rewrite(name: &str, change: impl FnOnce(&str) -> String) -> Result<(), OperationRefusal> {
+    let failed =
+        |e: io::Error| OperationRefusal::failed(format!("/etc/{name} cannot be changed: {e}"));
     let etc = InsideRoot::open(Path::new("/etc")).map_err(failed)?;
     let text = match etc.read(name, 0, FILE_BYTES) {
         Ok((bytes, _)) => String::from_utf8(bytes).map_err(|e| failed(io::Error::other(e)))?,
@@ -349,16 +354,16 @@ fn rewrite(name: &str, change: impl FnOnce(&str) -> String) -> Result<(), Refusa
 
 /// Calls a method of one of systemd's services without interactive authorization.
 async fn call(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     object: &[&str; 3],
     words: &[&str],
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     // `--`: an argument that begins with a hyphen is not taken for an option of busctl.
     let fixed = ["--timeout=60", "call", "--"]
         .into_iter()
         .chain(object.iter().copied());
-    let tool = tools::Tool {
+    let tool = tools::HostTool {
         name: "busctl",
         args: fixed
             .chain(words.iter().copied())

@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_wire::operations::{
-    Ending, Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange, SshKeyDeed,
+    Fingerprint, OperationEnd, PublicKey, SshAccount, SshKey, SshKeyAction, SshKeyChange,
 };
 
 use super::authorized_keys::{KeyFile, in_turn};
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
 
@@ -30,22 +30,22 @@ const MOST_TOLD: usize = 256;
 
 /// Performs one of the operations on keys.
 pub async fn perform(
-    house: &Arc<House>,
-    pump: &mut Pump,
-    deed: &SshKeyDeed,
-) -> Result<Ending, Refusal> {
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
+    deed: &SshKeyAction,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let entries = house.policy.now().ssh_keys.clone();
     match deed.clone() {
-        SshKeyDeed::List {} => print(pump, move || Ok(json(&list(&entries)))).await,
-        SshKeyDeed::Add { account, key } => {
+        SshKeyAction::List {} => print(pump, move || Ok(json(&list(&entries)))).await,
+        SshKeyAction::Add { account, key } => {
             let entry = meant(&entries, account.as_deref())?;
             print(pump, move || {
                 in_turn(|| add(&entry, &key)).map(|done| json(&done))
             })
             .await
         }
-        SshKeyDeed::Remove {
+        SshKeyAction::Remove {
             account,
             fingerprint,
         } => {
@@ -59,7 +59,7 @@ pub async fn perform(
 }
 
 /// Returns the requested entry of the owner's list.
-fn meant(entries: &[String], account: Option<&str>) -> Result<String, Refusal> {
+fn meant(entries: &[String], account: Option<&str>) -> Result<String, OperationRefusal> {
     let found = match (account, entries) {
         (None, [only]) => Some(only),
         (None, _) => None,
@@ -70,7 +70,7 @@ fn meant(entries: &[String], account: Option<&str>) -> Result<String, Refusal> {
             "name an account: ssh_keys in {HELPER_POLICY_FILE} allows {}; only the owner of this box can change that",
             entries.join(", ")
         );
-        Refusal::bad_command(message)
+        OperationRefusal::bad_command(message)
     })
 }
 
@@ -98,7 +98,7 @@ fn list(entries: &[String]) -> Vec<SshAccount> {
     told.collect()
 }
 
-fn add(entry: &str, key: &PublicKey) -> Result<SshKeyChange, Refusal> {
+fn add(entry: &str, key: &PublicKey) -> Result<SshKeyChange, OperationRefusal> {
     let file = KeyFile::open(entry, true)?;
     let parts = Parts::of(&file)?;
     let fingerprint = key.fingerprint();
@@ -121,14 +121,14 @@ fn add(entry: &str, key: &PublicKey) -> Result<SshKeyChange, Refusal> {
             "the limit of {MOST_KEYS} keys in the block of {} is reached; remove one first",
             file.shown
         );
-        return Err(Refusal::failed(words));
+        return Err(OperationRefusal::failed(words));
     }
     let block = [parts.block, key.to_string().as_bytes(), b"\n"].concat();
     file.replace(&parts.with(&block))?;
     Ok(done(true))
 }
 
-fn remove(entry: &str, fingerprint: &Fingerprint) -> Result<SshKeyChange, Refusal> {
+fn remove(entry: &str, fingerprint: &Fingerprint) -> Result<SshKeyChange, OperationRefusal> {
     let file = KeyFile::open(entry, false)?;
     let parts = Parts::of(&file)?;
     let is_it = |line: &[u8]| known(line).is_some_and(|(_, found, _)| found == *fingerprint);
@@ -145,7 +145,7 @@ fn remove(entry: &str, fingerprint: &Fingerprint) -> Result<SshKeyChange, Refusa
         } else {
             "there is no such key; ssh_key_list shows those that exist"
         };
-        return Err(Refusal::failed(words));
+        return Err(OperationRefusal::failed(words));
     }
     file.replace(&parts.with(&block))?;
     Ok(SshKeyChange {
@@ -167,7 +167,7 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     /// Fails if the marker lines are not exactly one pair: other keys could be between them.
-    fn of(file: &'a KeyFile) -> Result<Self, Refusal> {
+    fn of(file: &'a KeyFile) -> Result<Self, OperationRefusal> {
         let bytes = file.bytes.as_slice();
         let mut at = 0;
         let (mut begin, mut end) = (Vec::new(), Vec::new());
@@ -194,7 +194,7 @@ impl<'a> Parts<'a> {
             _ => None,
         }
         .ok_or_else(|| {
-            Refusal::failed(format!(
+            OperationRefusal::failed(format!(
                 "the lines \"{BEGIN}\" and \"{END}\" in {} do not form one pair; repair them first",
                 file.shown
             ))

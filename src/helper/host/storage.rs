@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use gatewren_wire::operations::{Ending, HostDiskUsage, Operation};
+use gatewren_wire::operations::{HostDiskUsage, Operation, OperationEnd};
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 
@@ -18,10 +18,10 @@ const PATH_BYTES: usize = 4095;
 
 /// Performs one of the operations on disks.
 pub async fn perform(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     operation: &Operation,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let tool = match operation {
         Operation::HostDiskUsage(asked) => usage(asked)?,
         Operation::HostSmart { disk } => {
@@ -38,22 +38,22 @@ pub async fn perform(
             let path = checked(path)?;
             tool("btrfs", ["--format", "json", "device", "stats", "--", path])
         }
-        _ => return Err(Refusal::failed("unsupported disk operation")),
+        _ => return Err(OperationRefusal::failed("unsupported disk operation")),
     };
     require_root()?;
     tools::carry(&tool, pump, &house.strays).await
 }
 
-fn tool<'a>(name: &'static str, args: impl IntoIterator<Item = &'a str>) -> tools::Tool {
-    tools::Tool {
+fn tool<'a>(name: &'static str, args: impl IntoIterator<Item = &'a str>) -> tools::HostTool {
+    tools::HostTool {
         name,
         args: args.into_iter().map(str::to_owned).collect(),
     }
 }
 
-fn checked(path: &str) -> Result<&str, Refusal> {
+fn checked(path: &str) -> Result<&str, OperationRefusal> {
     if !path.starts_with('/') || path.len() > PATH_BYTES || path.contains('\0') {
-        return Err(Refusal::bad_command(
+        return Err(OperationRefusal::bad_command(
             "the path must be absolute, such as /var",
         ));
     }
@@ -61,7 +61,7 @@ fn checked(path: &str) -> Result<&str, Refusal> {
 }
 
 /// Sums up a directory on its file system, with subtotals for the directories below it.
-fn usage(asked: &HostDiskUsage) -> Result<tools::Tool, Refusal> {
+fn usage(asked: &HostDiskUsage) -> Result<tools::HostTool, OperationRefusal> {
     let path = checked(&asked.path)?;
     let depth = format!("--max-depth={}", asked.depth.min(DEPTH));
     let fixed = [

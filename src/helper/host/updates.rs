@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use gatewren_wire::operations::{
-    Command, ContainerName, Ending, Operation, PackageName, Program, UpdateOrder, UpdateScope,
+    Command, ContainerName, Operation, OperationEnd, PackageName, Program, UpdateOrder, UpdateScope,
 };
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::lxc::jailed::{ContainerView, JailedTool};
 use crate::processes::commands::{in_container, on_host, require_root};
@@ -55,10 +55,10 @@ const NO_APT: &str = "has no apt: another program manages its packages";
 
 /// Performs one of the operations on updates.
 pub async fn perform(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     operation: &Operation,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let (seen, words) = match operation {
         Operation::UpdateCheck { container: None } => return check(house, pump).await,
         Operation::UpdateCheck {
@@ -75,7 +75,7 @@ pub async fn perform(
             (seen, vec!["history".to_owned(), which])
         }
         Operation::UpdateApply(order) => return apply(house, pump, order).await,
-        _ => return Err(Refusal::failed("unsupported update operation")),
+        _ => return Err(OperationRefusal::failed("unsupported update operation")),
     };
     match seen {
         Some(seen) => from_outside(house, pump, seen, words).await,
@@ -84,13 +84,13 @@ pub async fn perform(
 }
 
 /// The refusal of a refresh in a container: a read-only tool neither writes lists into a container nor runs its apt.
-fn no_refresh(house: &House, name: &ContainerName) -> Refusal {
+fn no_refresh(house: &HelperContext, name: &ContainerName) -> OperationRefusal {
     house
         .containers
         .check_exists(name)
         .err()
         .unwrap_or_else(|| {
-            Refusal::bad_command(format!(
+            OperationRefusal::bad_command(format!(
                 "a read-only tool cannot refresh the lists of container '{name}', because that runs the container's \
                  own apt; call update_check without refresh, or update_apply, which refreshes them first"
             ))
@@ -99,20 +99,20 @@ fn no_refresh(house: &House, name: &ContainerName) -> Refusal {
 
 /// Runs a step with the host's programs on files of a container.
 async fn from_outside(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (name, view): (&ContainerName, &ContainerView),
     words: Vec<String>,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let shell = ["-c", STEPS, STEPS].map(str::to_owned);
-    let tool = tools::Tool {
+    let tool = tools::HostTool {
         name: "sh",
         args: shell.into_iter().chain(words).collect(),
     };
     let running = match pump.wait(house.containers.alive(name)).await {
         Ok(running) => running?,
-        Err(why) => return Ok(Ending::Killed { why }),
+        Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     let jailed = JailedTool {
         tool: &tool,
@@ -125,8 +125,11 @@ async fn from_outside(
 
 /// Prints a simulated upgrade. The options override apt settings of the owner, such as a quieter output or other
 /// upgrade rules.
-async fn check(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
-    let tool = tools::Tool {
+async fn check(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+) -> Result<OperationEnd, OperationRefusal> {
+    let tool = tools::HostTool {
         name: "apt-get",
         args: [
             "--simulate",
@@ -143,13 +146,17 @@ async fn check(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
 
 /// Installs updates. The caller can cancel until everything is downloaded. After that the installation runs to its
 /// end: a half-installed package is worse than an unwanted one.
-async fn apply(house: &House, pump: &mut Pump, order: &UpdateOrder) -> Result<Ending, Refusal> {
+async fn apply(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    order: &UpdateOrder,
+) -> Result<OperationEnd, OperationRefusal> {
     let words = words(order)?;
     let container = order.container.as_ref();
     let with = |first: &str| [vec![first.to_owned()], words.clone()].concat();
     // If a repository does not respond, updates from the others are installed; apt's output names it.
     let refreshed = step(house, pump, container, vec!["refresh".to_owned()]).await?;
-    if matches!(refreshed, Ending::Killed { .. }) {
+    if matches!(refreshed, OperationEnd::Killed { .. }) {
         return Ok(refreshed);
     }
     // In a container without systemd, an installation ends with the helper.
@@ -158,7 +165,7 @@ async fn apply(house: &House, pump: &mut Pump, order: &UpdateOrder) -> Result<En
     pump.set_steadfast(false);
     mended?;
     let fetched = step(house, pump, container, with("download")).await?;
-    if fetched != (Ending::Exited { code: 0 }) {
+    if fetched != (OperationEnd::Exited { code: 0 }) {
         return Ok(fetched);
     }
     pump.set_steadfast(true);
@@ -168,14 +175,14 @@ async fn apply(house: &House, pump: &mut Pump, order: &UpdateOrder) -> Result<En
 }
 
 /// The arguments after the step's name.
-fn words(order: &UpdateOrder) -> Result<Vec<String>, Refusal> {
+fn words(order: &UpdateOrder) -> Result<Vec<String>, OperationRefusal> {
     let (scope, names): (_, &[_]) = match &order.scope {
         UpdateScope::All => ("all", &[]),
         UpdateScope::Security => ("security", &[]),
         UpdateScope::Named(names) => ("named", names),
     };
     if names.len() > NAMES {
-        return Err(Refusal::bad_command(format!(
+        return Err(OperationRefusal::bad_command(format!(
             "at most {NAMES} packages can be named at once"
         )));
     }
@@ -190,11 +197,11 @@ fn words(order: &UpdateOrder) -> Result<Vec<String>, Refusal> {
 
 /// Runs a step of the script. It ends, with all processes it started, when the caller cancels.
 async fn step(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     container: Option<&ContainerName>,
     words: Vec<String>,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let shell = ["/bin/sh", "-c", STEPS, STEPS].map(str::to_owned);
     let command = Command {

@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use gatewren_base::sys::source::{field, names, text, word};
-use gatewren_wire::operations::Ending;
+use gatewren_wire::operations::OperationEnd;
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
@@ -36,7 +36,7 @@ const TRIES: u32 = 30;
 /// The memory that must remain free after swapped-out data is read back, in KiB.
 const SPARE_KIB: u64 = 64 * 1024;
 
-const DONE: Ending = Ending::Exited { code: 0 };
+const DONE: OperationEnd = OperationEnd::Exited { code: 0 };
 
 /// One switch at a time: two at once would create two devices.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -52,11 +52,15 @@ struct Device {
 }
 
 /// Switches compressed swap on or off. Does nothing if it is in that state already.
-pub async fn switch(house: &House, pump: &mut Pump, on: bool) -> Result<Ending, Refusal> {
+pub async fn switch(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    on: bool,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let _turn = match pump.wait(TURN.lock()).await {
         Ok(turn) => turn,
-        Err(why) => return Ok(Ending::Killed { why }),
+        Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     if on && !Path::new(CONTROL).exists() {
         let loaded = run(house, pump, "modprobe", &["zram", "num_devices=0"]).await?;
@@ -76,7 +80,11 @@ pub async fn switch(house: &House, pump: &mut Pump, on: bool) -> Result<Ending, 
     switched
 }
 
-async fn begin(house: &House, pump: &mut Pump, devices: &[Device]) -> Result<Ending, Refusal> {
+async fn begin(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    devices: &[Device],
+) -> Result<OperationEnd, OperationRefusal> {
     let mut active = devices.iter().filter(|device| device.used_kib.is_some());
     match active.next() {
         Some(device) if device.ours => return Ok(DONE),
@@ -100,7 +108,11 @@ async fn begin(house: &House, pump: &mut Pump, devices: &[Device]) -> Result<End
     ending
 }
 
-async fn end(house: &House, pump: &mut Pump, devices: &[Device]) -> Result<Ending, Refusal> {
+async fn end(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    devices: &[Device],
+) -> Result<OperationEnd, OperationRefusal> {
     let (ours, others): (Vec<&Device>, Vec<_>) = devices.iter().partition(|device| device.ours);
     let active = others.iter().find(|device| device.used_kib.is_some());
     if let Some(device) = active.filter(|_| ours.is_empty()) {
@@ -120,21 +132,21 @@ async fn end(house: &House, pump: &mut Pump, devices: &[Device]) -> Result<Endin
     Ok(DONE)
 }
 
-fn foreign(device: &Device) -> Refusal {
+fn foreign(device: &Device) -> OperationRefusal {
     let name = &device.name;
-    Refusal::failed(format!(
+    OperationRefusal::failed(format!(
         "/dev/{name} is compressed swap that gatewren did not create; change it with the program that did, such as \
          zram-tools or systemd-zram-generator"
     ))
 }
 
 /// Checks that the swapped-out data fits into memory; otherwise the kernel would kill programs.
-fn has_room(used_kib: u64, meminfo: &str) -> Result<(), Refusal> {
+fn has_room(used_kib: u64, meminfo: &str) -> Result<(), OperationRefusal> {
     let available = kib(meminfo, "MemAvailable").unwrap_or_default();
     if available >= used_kib.saturating_add(SPARE_KIB) {
         return Ok(());
     }
-    Err(Refusal::failed(format!(
+    Err(OperationRefusal::failed(format!(
         "{used_kib} KiB are swapped out, but only {available} KiB of memory are free for them; stop a program first"
     )))
 }
@@ -181,8 +193,8 @@ fn is_ours(node: &Path) -> bool {
 
 /// Creates a device of half the memory's size. It takes only as much memory as the swapped-out data needs when
 /// compressed.
-fn make() -> Result<String, Refusal> {
-    let failed = |what: &str| Refusal::failed(format!("the kernel {what}"));
+fn make() -> Result<String, OperationRefusal> {
+    let failed = |what: &str| OperationRefusal::failed(format!("the kernel {what}"));
     let memory = kib(&text("/proc/meminfo").unwrap_or_default(), "MemTotal");
     let memory = memory.ok_or_else(|| failed("does not report the size of the memory"))?;
     // Reading this file creates a device.
@@ -204,11 +216,13 @@ fn make() -> Result<String, Refusal> {
 }
 
 /// Removes a device, which frees its memory.
-fn take_away(name: &str) -> Result<(), Refusal> {
+fn take_away(name: &str) -> Result<(), OperationRefusal> {
     let number = name.trim_start_matches("zram");
     persist(&format!("/sys/block/{name}/reset"), "1")
         .and_then(|()| persist(&format!("{CONTROL}/hot_remove"), number))
-        .map_err(|cause| Refusal::failed(format!("/dev/{name} cannot be removed: {cause}")))
+        .map_err(|cause| {
+            OperationRefusal::failed(format!("/dev/{name} cannot be removed: {cause}"))
+        })
 }
 
 /// Retries a write: the kernel rejects it while a program has the device open.
@@ -225,13 +239,13 @@ fn persist(file: &str, word: &str) -> std::io::Result<()> {
 }
 
 async fn run(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     name: &'static str,
     args: &[&str],
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    tools::carry(&tools::Tool { name, args }, pump, &house.strays).await
+    tools::carry(&tools::HostTool { name, args }, pump, &house.strays).await
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::InsideRoot;
 
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 
 /// The most bytes of a configuration file that are read; the rest is cut off.
 const CONFIG_BYTES: u64 = 256 * 1024;
@@ -18,38 +18,40 @@ const OS_RELEASE_BYTES: u64 = 64 * 1024;
 const OS_RELEASE: [&str; 2] = ["etc/os-release", "usr/lib/os-release"];
 
 /// Reads a container's configuration file.
-pub fn config(path: &Path) -> Result<Vec<u8>, Refusal> {
+pub fn config(path: &Path) -> Result<Vec<u8>, OperationRefusal> {
     let read = File::open(path).and_then(|file| {
         let mut bytes = Vec::new();
         file.take(CONFIG_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     });
-    read.map_err(|e| Refusal::failed(format!("the container's configuration cannot be read: {e}")))
+    read.map_err(|e| {
+        OperationRefusal::failed(format!("the container's configuration cannot be read: {e}"))
+    })
 }
 
 /// Reads the container's `os-release`. The second path is read only if the first does not exist.
-pub fn os_release(root: &InsideRoot) -> Result<Vec<u8>, Refusal> {
+pub fn os_release(root: &InsideRoot) -> Result<Vec<u8>, OperationRefusal> {
     for path in OS_RELEASE {
         match root.read(path, 0, OS_RELEASE_BYTES) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => {
                 let message = format!("cannot read /{path} of the container: {e}");
-                return Err(Refusal::failed(message));
+                return Err(OperationRefusal::failed(message));
             }
             Ok((bytes, _)) => return Ok(bytes),
         }
     }
     let paths = OS_RELEASE.map(|path| format!("/{path}")).join(" or ");
-    Err(Refusal::failed(format!(
+    Err(OperationRefusal::failed(format!(
         "cannot read the operating system of the container: it has no {paths}"
     )))
 }
 
 /// Returns the root file system of a container that is not running, if it is a plain directory.
-pub fn root_of(config: &Path) -> Result<PathBuf, Refusal> {
+pub fn root_of(config: &Path) -> Result<PathBuf, OperationRefusal> {
     let text = fs::read_to_string(config).unwrap_or_default();
     let path = rootfs(&text).ok_or_else(|| {
-        Refusal::failed(
+        OperationRefusal::failed(
             "the container's root file system is not a directory; start the container first",
         )
     })?;

@@ -3,27 +3,27 @@
 use std::fs;
 use std::path::Path;
 
-use gatewren_base::config::Template;
-use gatewren_wire::operations::{ContainerName, Ending, RefusalCode};
+use gatewren_base::config::ContainerTemplate;
+use gatewren_wire::operations::{ContainerName, OperationEnd, RefusalCode};
 
 use super::paths::{plain, stopped};
 use super::{config_files, definition};
 use crate::context::definitions::CONFIG;
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
 use crate::processes::lxc_command::{run, went_well};
-use crate::processes::staging_dir::Stage;
+use crate::processes::staging_dir::StagingDir;
 
 /// Copies a stopped container to a new name, with its own hardware addresses.
 pub async fn clone(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (container, to): (&ContainerName, &ContainerName),
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let config = plain(house, container)?;
     let _claims = (house.claims.take(container)?, house.claims.take(to)?);
     check_new(house, to)?;
@@ -34,7 +34,7 @@ pub async fn clone(
         // Its storage creates such a copy in one step.
         return run(house, pump, ("lxc-copy", lxcpath, &args), processes).await;
     }
-    let stage = Stage::below(lxcpath, to.as_str()).await?;
+    let stage = StagingDir::below(lxcpath, to.as_str()).await?;
     let place = stage.path().to_string_lossy().into_owned();
     let args = [&args[..], &["-p", &place]].concat();
     let ending = run(house, pump, ("lxc-copy", lxcpath, &args), processes).await;
@@ -43,18 +43,18 @@ pub async fn clone(
 
 /// Creates a container from a template of the owner's policy file.
 pub async fn create(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (name, template): (&ContainerName, &str),
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let policy = house.policy.now();
     let found = policy.templates.iter().find(|t| t.name() == template);
     let template = found.ok_or_else(|| no_template(template, &policy.templates))?;
     let _claim = house.claims.take(name)?;
     check_new(house, name)?;
-    let stage = Stage::below(house.containers.lxcpath(), name.as_str()).await?;
+    let stage = StagingDir::below(house.containers.lxcpath(), name.as_str()).await?;
     let mut args = vec!["-n", name.as_str(), "-B", "dir", "-t", template.program()];
     if !template.options().is_empty() {
         args.push("--");
@@ -66,11 +66,11 @@ pub async fn create(
 
 /// Destroys a container and its contents.
 pub async fn destroy(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (container, force, snapshots): (&ContainerName, bool, bool),
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     plain(house, container)?;
     let _claim = house.claims.take(container)?;
     if !force {
@@ -84,32 +84,32 @@ pub async fn destroy(
 }
 
 /// Rejects a name that the owner's policy file does not allow or that is taken.
-pub fn check_new(house: &House, name: &ContainerName) -> Result<(), Refusal> {
+pub fn check_new(house: &HelperContext, name: &ContainerName) -> Result<(), OperationRefusal> {
     if !house.policy.now().allows_container(name.as_str()) {
         let message = format!("the owner's policy does not allow a container named '{name}'");
-        return Err(Refusal::new(RefusalCode::Forbidden, message));
+        return Err(OperationRefusal::new(RefusalCode::Forbidden, message));
     }
     let definitions = house.containers.definitions();
     let directory = definitions.directory(name);
     if definitions.file(name).exists() || fs::symlink_metadata(directory).is_ok() {
         let message = format!("container '{name}' already exists; choose another name");
-        return Err(Refusal::bad_command(message));
+        return Err(OperationRefusal::bad_command(message));
     }
     if definitions.file(name) != definitions.directory(name).join(CONFIG) {
         let message =
             "on Proxmox VE a number is reserved for its own containers; choose another name";
-        return Err(Refusal::bad_command(message));
+        return Err(OperationRefusal::bad_command(message));
     }
     Ok(())
 }
 
 /// Moves the container from its stage to its place, if it was created without errors.
 pub async fn settle(
-    house: &House,
-    stage: Stage,
+    house: &HelperContext,
+    stage: StagingDir,
     name: &ContainerName,
-    ending: Result<Ending, Refusal>,
-) -> Result<Ending, Refusal> {
+    ending: Result<OperationEnd, OperationRefusal>,
+) -> Result<OperationEnd, OperationRefusal> {
     let ending = match ending {
         Ok(ending) if went_well(&ending) => {
             let from = stage.path().join(name.as_str());
@@ -118,7 +118,9 @@ pub async fn settle(
                 let text = moved_text(&from, &to)?;
                 definition::write(&from.join(CONFIG), &text)?;
                 fs::rename(&from, &to).map_err(|e| {
-                    Refusal::failed(format!("the container cannot be moved into place: {e}"))
+                    OperationRefusal::failed(format!(
+                        "the container cannot be moved into place: {e}"
+                    ))
                 })
             });
             moved.await.map(|()| ending)
@@ -130,16 +132,16 @@ pub async fn settle(
 }
 
 /// Returns the definition in `from` with its paths changed to `to`.
-pub fn moved_text(from: &Path, to: &Path) -> Result<String, Refusal> {
+pub fn moved_text(from: &Path, to: &Path) -> Result<String, OperationRefusal> {
     let text = definition::read(&from.join(CONFIG))?;
     let (from, to) = (from.to_string_lossy(), to.to_string_lossy());
     Ok(text.replace(&format!("{from}/"), &format!("{to}/")))
 }
 
-fn no_template(name: &str, known: &[Template]) -> Refusal {
-    let known: Vec<&str> = known.iter().map(Template::name).collect();
+fn no_template(name: &str, known: &[ContainerTemplate]) -> OperationRefusal {
+    let known: Vec<&str> = known.iter().map(ContainerTemplate::name).collect();
     let name = name.escape_debug();
-    Refusal::bad_command(if known.is_empty() {
+    OperationRefusal::bad_command(if known.is_empty() {
         "the owner of this box allows no templates; templates in /etc/gatewren/helper.toml lists the allowed ones"
             .to_owned()
     } else {

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use gatewren_base::sys::InsideRoot;
 use gatewren_base::sys::files::read_bounded;
-use gatewren_wire::operations::{Changes, ContainerName, Ending};
+use gatewren_wire::operations::{ContainerName, DefinitionChanges, OperationEnd};
 
 use super::paths::plain;
 use crate::context::definitions::CONFIG;
-use crate::context::helper_context::House;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::to_its_end;
 
 /// The name of the previous definition, next to the current one.
@@ -31,7 +31,11 @@ const PERIOD_US: u64 = 100_000;
 pub type Setting = (&'static str, Option<String>);
 
 /// Sets whether the container starts with the host.
-pub async fn autostart(house: &House, name: &ContainerName, on: bool) -> Result<Ending, Refusal> {
+pub async fn autostart(
+    house: &HelperContext,
+    name: &ContainerName,
+    on: bool,
+) -> Result<OperationEnd, OperationRefusal> {
     let value = if on { "1" } else { "0" };
     set(
         house,
@@ -43,18 +47,18 @@ pub async fn autostart(house: &House, name: &ContainerName, on: bool) -> Result<
 
 /// Applies changes to a container's definition.
 pub async fn configure(
-    house: &House,
+    house: &HelperContext,
     name: &ContainerName,
-    changes: &Changes,
-) -> Result<Ending, Refusal> {
+    changes: &DefinitionChanges,
+) -> Result<OperationEnd, OperationRefusal> {
     set(house, name, settings(changes)?).await
 }
 
 async fn set(
-    house: &House,
+    house: &HelperContext,
     name: &ContainerName,
     settings: Vec<Setting>,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let _claim = house.claims.take(name)?;
     let file = plain(house, name)?;
     to_its_end(move || {
@@ -62,18 +66,18 @@ async fn set(
         replace(&file, &edited(&text, &settings))
     })
     .await?;
-    Ok(Ending::Exited { code: 0 })
+    Ok(OperationEnd::Exited { code: 0 })
 }
 
 /// Reads a definition.
-pub fn read(file: &Path) -> Result<String, Refusal> {
+pub fn read(file: &Path) -> Result<String, OperationRefusal> {
     let bytes = read_bounded(file, MOST_BYTES);
     let text = bytes.map(String::from_utf8).map_err(|e| unwritten(&e))?;
     text.map_err(|_| unwritten(&"it is not valid UTF-8"))
 }
 
 /// Replaces a definition; the previous one stays as `config.old`.
-pub fn replace(file: &Path, text: &str) -> Result<(), Refusal> {
+pub fn replace(file: &Path, text: &str) -> Result<(), OperationRefusal> {
     let keep = || {
         let (old, mode) = (fs::read(file)?, fs::metadata(file)?.mode());
         directory(file)?.write((".", OLD), &old, Some(mode))
@@ -83,7 +87,7 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Refusal> {
 }
 
 /// Replaces a definition.
-pub fn write(file: &Path, text: &str) -> Result<(), Refusal> {
+pub fn write(file: &Path, text: &str) -> Result<(), OperationRefusal> {
     let write = || directory(file)?.write((".", CONFIG), text.as_bytes(), None);
     write().map(drop).map_err(|e| unwritten(&e))
 }
@@ -92,14 +96,14 @@ fn directory(file: &Path) -> io::Result<InsideRoot> {
     InsideRoot::open(file.parent().unwrap_or(file))
 }
 
-fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
-    Refusal::failed(format!(
+fn unwritten(cause: &dyn std::fmt::Display) -> OperationRefusal {
+    OperationRefusal::failed(format!(
         "the container's definition was not changed: {cause}"
     ))
 }
 
-fn settings(changes: &Changes) -> Result<Vec<Setting>, Refusal> {
-    let Changes {
+fn settings(changes: &DefinitionChanges) -> Result<Vec<Setting>, OperationRefusal> {
+    let DefinitionChanges {
         hostname,
         memory_limit_bytes,
         cpu_limit_percent,
@@ -109,7 +113,7 @@ fn settings(changes: &Changes) -> Result<Vec<Setting>, Refusal> {
     } = changes;
     if memory_limit_bytes.is_some_and(|bytes| bytes != 0 && bytes < LEAST_MEMORY) {
         let words = format!("a container needs at least {LEAST_MEMORY} bytes of memory");
-        return Err(Refusal::bad_command(words));
+        return Err(OperationRefusal::bad_command(words));
     }
     let quota = |percent: u32| format!("{} {PERIOD_US}", u64::from(percent) * PERIOD_US / 100);
     let number =
@@ -194,21 +198,21 @@ mod tests {
         for bad in ["", "-a", "a b", "a\nlxc.hook.start = /x", &"x".repeat(64)] {
             let changes = serde_json::json!({ "hostname": bad });
             assert!(
-                serde_json::from_value::<Changes>(changes).is_err(),
+                serde_json::from_value::<DefinitionChanges>(changes).is_err(),
                 "{bad:?}"
             );
         }
-        let low = Changes {
+        let low = DefinitionChanges {
             memory_limit_bytes: Some(4096),
-            ..Changes::default()
+            ..DefinitionChanges::default()
         };
         assert!(settings(&low).is_err());
-        let some = Changes {
+        let some = DefinitionChanges {
             hostname: Some("web".to_owned().try_into().unwrap()),
             memory_limit_bytes: Some(0),
             cpu_limit_percent: Some(150),
             start_order: Some(3),
-            ..Changes::default()
+            ..DefinitionChanges::default()
         };
         let lines = settings(&some).unwrap();
         let expected = [

@@ -9,13 +9,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use gatewren_wire::operations::{
-    ContainerName, Ending, Excerpt, InsideEntry, InsideKind, InsidePath,
+    ContainerName, FileExcerpt, InsideEntry, InsideKind, InsidePath, OperationEnd,
 };
 
 use super::paths::inside;
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::{line, to_its_end};
 use crate::processes::printing::print;
 
@@ -30,11 +30,11 @@ const NAMES: usize = 100_000;
 
 /// Prints the entries of a directory, sorted by name.
 pub async fn list(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (container, path): (&ContainerName, &InsidePath),
     (after, limit): (Option<String>, u32),
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let root = inside(house, container).await?;
     let path = path.clone();
     let limit = usize::try_from(limit.min(ENTRIES)).unwrap_or_default();
@@ -58,18 +58,18 @@ pub async fn list(
 
 /// Prints a part of a file.
 pub async fn read(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (container, path): (&ContainerName, &InsidePath),
     (offset, bytes): (u64, u32),
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let root = inside(house, container).await?;
     let path = path.clone();
     print(pump, move || {
         let read = root.read(path.relative(), offset, bytes.min(READ_BYTES).into());
         let (bytes, facts) = read.map_err(|e| obstacle(&path, &e))?;
         let size_bytes = facts.len();
-        let mut out = line(&Excerpt { size_bytes, offset });
+        let mut out = line(&FileExcerpt { size_bytes, offset });
         out.extend(bytes);
         Ok(out)
     })
@@ -78,24 +78,25 @@ pub async fn read(
 
 /// Writes a file.
 pub async fn write(
-    house: &House,
+    house: &HelperContext,
     (container, path): (&ContainerName, &InsidePath),
     content: &str,
     mode: Option<u32>,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let content = STANDARD.decode(content);
-    let content = content.map_err(|_| Refusal::bad_command("the content is not base64"))?;
+    let content =
+        content.map_err(|_| OperationRefusal::bad_command("the content is not base64"))?;
     let root = inside(house, container).await?;
     let path = path.clone();
     to_its_end(move || {
         let place = path.split();
-        let place =
-            place.ok_or_else(|| Refusal::bad_command(format!("{path} does not name a file")))?;
+        let place = place
+            .ok_or_else(|| OperationRefusal::bad_command(format!("{path} does not name a file")))?;
         root.write(place, &content, mode)
             .map_err(|e| obstacle(&path, &e))
     })
     .await?;
-    Ok(Ending::Exited { code: 0 })
+    Ok(OperationEnd::Exited { code: 0 })
 }
 
 fn entry(name: &OsString, facts: &Metadata) -> InsideEntry {
@@ -118,17 +119,17 @@ fn entry(name: &OsString, facts: &Metadata) -> InsideEntry {
 }
 
 /// Converts an error to a refusal; `path` is the one that the caller named.
-fn obstacle(path: &InsidePath, cause: &io::Error) -> Refusal {
+fn obstacle(path: &InsidePath, cause: &io::Error) -> OperationRefusal {
     use io::ErrorKind::{CrossesDevices, InvalidInput, NotADirectory, NotFound};
     let path = path.to_string();
     let path = path.escape_debug();
     match cause.kind() {
-        NotFound => Refusal::bad_command(format!("there is no {path} in the container")),
-        NotADirectory => Refusal::bad_command(format!("{path} is not a directory")),
-        CrossesDevices => Refusal::bad_command(format!(
+        NotFound => OperationRefusal::bad_command(format!("there is no {path} in the container")),
+        NotADirectory => OperationRefusal::bad_command(format!("{path} is not a directory")),
+        CrossesDevices => OperationRefusal::bad_command(format!(
             "{path} is on a separate mount, which this tool does not enter; use container_shell"
         )),
-        InvalidInput => Refusal::bad_command(format!("{path}: {cause}")),
-        _ => Refusal::failed(format!("{path}: {cause}")),
+        InvalidInput => OperationRefusal::bad_command(format!("{path}: {cause}")),
+        _ => OperationRefusal::failed(format!("{path}: {cause}")),
     }
 }

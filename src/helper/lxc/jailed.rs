@@ -10,16 +10,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use gatewren_base::sys::{Jail, JailCommand, Spawn, run_in_jail};
-use gatewren_wire::operations::{ContainerName, Ending};
+use gatewren_wire::operations::{ContainerName, OperationEnd};
 
-use crate::context::containers::Running;
-use crate::context::orphans::{Kept, Strays};
-use crate::context::output_relay::Pump;
-use crate::context::outputs::Outputs;
+use crate::context::containers::RunningContainer;
+use crate::context::orphans::{Orphans, TrackedChild};
+use crate::context::output_relay::OutputRelay;
+use crate::context::outputs::CommandOutputs;
 use crate::context::programs::{find, path_variable};
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
-use crate::context::tools::{Tool, not_run};
+use crate::context::tools::{HostTool, not_run};
 
 /// The hidden subcommand that enters a jail.
 pub const JAIL_NAME: &str = "__jail";
@@ -56,13 +56,13 @@ struct JailOrder {
 #[derive(Debug, Clone, Copy)]
 pub struct JailedTool<'a> {
     /// The program.
-    pub tool: &'a Tool,
+    pub tool: &'a HostTool,
     /// The files that it sees.
     pub view: &'a ContainerView,
     /// The container's name.
     pub container: &'a ContainerName,
     /// The running container.
-    pub running: &'a Running,
+    pub running: &'a RunningContainer,
 }
 
 impl JailedTool<'_> {
@@ -70,20 +70,27 @@ impl JailedTool<'_> {
     ///
     /// # Errors
     /// Fails if the program is not installed on the host, or if the container has nothing to read.
-    pub async fn carry(&self, pump: &mut Pump, strays: &Arc<Strays>) -> Result<Ending, Refusal> {
+    pub async fn carry(
+        &self,
+        pump: &mut OutputRelay,
+        strays: &Arc<Orphans>,
+    ) -> Result<OperationEnd, OperationRefusal> {
         let started = self.start(strays)?;
         let ending = tools::carried(started, pump).await;
-        let nothing = Ending::Exited {
+        let nothing = OperationEnd::Exited {
             code: NOTHING_TO_READ.into(),
         };
         if ending == nothing {
             let message = format!("container '{}' {}", self.container, self.view.absent);
-            return Err(Refusal::failed(message));
+            return Err(OperationRefusal::failed(message));
         }
         Ok(ending)
     }
 
-    fn start(&self, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
+    fn start(
+        &self,
+        strays: &Arc<Orphans>,
+    ) -> Result<(TrackedChild, CommandOutputs), OperationRefusal> {
         let name = self.tool.name;
         let order = serde_json::to_string(&self.order()?).map_err(|e| not_run(name, &e))?;
         let spawn = Spawn {
@@ -99,7 +106,7 @@ impl JailedTool<'_> {
         tools::start_with_outputs(name, spawn, strays)
     }
 
-    fn order(&self) -> Result<JailOrder, Refusal> {
+    fn order(&self) -> Result<JailOrder, OperationRefusal> {
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
         let name = [self.tool.name.to_owned()].into_iter();
         Ok(JailOrder {

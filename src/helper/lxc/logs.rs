@@ -4,13 +4,13 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use gatewren_wire::operations::{ContainerName, Ending, Excerpt, LogFile};
+use gatewren_wire::operations::{ContainerName, FileExcerpt, LogFile, OperationEnd};
 
 use super::config_files;
 use super::paths::existing;
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::line;
 use crate::processes::printing::print;
 
@@ -22,11 +22,11 @@ const USUAL: (&str, &str) = ("/var/lib/lxc", "/var/log/lxc");
 
 /// Prints a part of a log.
 pub async fn log(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     container: &ContainerName,
     (log, offset, bytes): (LogFile, Option<u64>, u32),
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let config = existing(house, container)?;
     let (lxcpath, name) = (house.containers.lxcpath().to_owned(), container.clone());
     print(pump, move || {
@@ -39,7 +39,9 @@ pub async fn log(
         let path = path.ok_or_else(|| none(log, &name))?;
         match excerpt(&path, offset, bytes.min(MOST_BYTES)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Err(none(log, &name)),
-            read => read.map_err(|e| Refusal::failed(format!("the log cannot be read: {e}"))),
+            read => {
+                read.map_err(|e| OperationRefusal::failed(format!("the log cannot be read: {e}")))
+            }
         }
     })
     .await
@@ -65,13 +67,13 @@ fn excerpt(path: &Path, offset: Option<u64>, bytes: u32) -> io::Result<Vec<u8>> 
     let size_bytes = file.metadata()?.len();
     let offset = offset.unwrap_or_else(|| size_bytes.saturating_sub(bytes.into()));
     file.seek(SeekFrom::Start(offset))?;
-    let mut out = line(&Excerpt { size_bytes, offset });
+    let mut out = line(&FileExcerpt { size_bytes, offset });
     file.take(bytes.into()).read_to_end(&mut out)?;
     Ok(out)
 }
 
-fn none(log: LogFile, name: &ContainerName) -> Refusal {
-    Refusal::bad_command(match log {
+fn none(log: LogFile, name: &ContainerName) -> OperationRefusal {
+    OperationRefusal::bad_command(match log {
         LogFile::Console => format!(
             "the console of '{name}' is not logged; lxc.console.logfile in its definition sets the file"
         ),

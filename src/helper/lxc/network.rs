@@ -4,21 +4,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::{open_ports_beside, open_ports_of, source::text};
-use gatewren_wire::operations::{Listener, Transport};
+use gatewren_wire::operations::{ContainerListener, Transport};
 
 /// The most addresses, and the most ports, that are kept; more are left out.
 const MOST: usize = 256;
 
 /// A network namespace.
 #[derive(Debug)]
-pub struct Network {
+pub struct NetworkNamespace {
     /// A process in it.
     pid: i32,
     /// Its directory in `/proc`.
     folder: PathBuf,
 }
 
-impl Network {
+impl NetworkNamespace {
     /// The network namespace of a process.
     pub fn of(pid: i32) -> Self {
         let folder = format!("/proc/{pid}/net").into();
@@ -35,11 +35,11 @@ impl Network {
     }
 
     /// Returns its open ports, sorted.
-    pub fn listeners(&self) -> Vec<Listener> {
+    pub fn listeners(&self) -> Vec<ContainerListener> {
         let asked = open_ports_beside(self.pid);
         // Without permission to enter the namespace, `/proc` is read instead, which takes longer.
         let open = asked.unwrap_or_else(|_| open_ports_of(&self.folder));
-        sorted(open.into_iter().map(|open| Listener {
+        sorted(open.into_iter().map(|open| ContainerListener {
             protocol: if open.tcp {
                 Transport::Tcp
             } else {
@@ -136,7 +136,7 @@ mod tests {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let tcp6 = TcpListener::bind("[::1]:0").ok();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let network = Network::of(std::process::id().try_into().unwrap());
+        let network = NetworkNamespace::of(std::process::id().try_into().unwrap());
         // A busy host may have more ports than are kept; then this one may be missing.
         let all = network.listeners();
         let expected = [
@@ -146,7 +146,7 @@ mod tests {
         ];
         for (protocol, at) in expected.into_iter().flatten() {
             let (port, address) = (at.port(), at.ip());
-            let wanted = Listener {
+            let wanted = ContainerListener {
                 protocol,
                 port,
                 address,

@@ -7,29 +7,35 @@ use gatewren_base::sys::InsideRoot;
 use gatewren_wire::operations::{ContainerName, RefusalCode};
 
 use super::config_files;
-use crate::context::helper_context::House;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::commands::require_root;
 
 /// Returns the configuration file of a container that exists.
-pub fn existing(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
+pub fn existing(
+    house: &HelperContext,
+    container: &ContainerName,
+) -> Result<PathBuf, OperationRefusal> {
     require_root()?;
     house.containers.check_exists(container)?;
     Ok(house.containers.definitions().file(container))
 }
 
 /// Like `existing`, but rejects a container that Proxmox defines.
-pub fn plain(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
+pub fn plain(
+    house: &HelperContext,
+    container: &ContainerName,
+) -> Result<PathBuf, OperationRefusal> {
     let file = existing(house, container)?;
     if file == own_file(house, container) {
         return Ok(file);
     }
-    Err(Refusal::bad_command(format!(
+    Err(OperationRefusal::bad_command(format!(
         "Proxmox VE manages container '{container}'; use pct or its web interface"
     )))
 }
 
-fn own_file(house: &House, container: &ContainerName) -> PathBuf {
+fn own_file(house: &HelperContext, container: &ContainerName) -> PathBuf {
     let directory = house.containers.definitions().directory(container);
     directory.join(crate::context::definitions::CONFIG)
 }
@@ -40,10 +46,13 @@ fn own_file(house: &House, container: &ContainerName) -> PathBuf {
 ///
 /// # Errors
 /// Also fails while the container starts, when its init process still has the host's root.
-pub async fn inside(house: &House, container: &ContainerName) -> Result<InsideRoot, Refusal> {
+pub async fn inside(
+    house: &HelperContext,
+    container: &ContainerName,
+) -> Result<InsideRoot, OperationRefusal> {
     let config = existing(house, container)?;
     let failed = |cause: io::Error| {
-        Refusal::failed(format!(
+        OperationRefusal::failed(format!(
             "cannot open the root directory of container '{container}': {cause}"
         ))
     };
@@ -61,20 +70,23 @@ pub async fn inside(house: &House, container: &ContainerName) -> Result<InsideRo
     // Another process may have got the process id before the root was opened.
     if of_the_host || !running.still_runs() {
         let message = format!("container '{container}' is starting or stopping; try again");
-        return Err(Refusal::new(RefusalCode::Busy, message));
+        return Err(OperationRefusal::new(RefusalCode::Busy, message));
     }
     Ok(root)
 }
 
 /// Rejects an operation that needs a stopped container if the container is not stopped.
-pub async fn stopped(house: &House, container: &ContainerName) -> Result<(), Refusal> {
+pub async fn stopped(
+    house: &HelperContext,
+    container: &ContainerName,
+) -> Result<(), OperationRefusal> {
     let standing = house.containers.ask(container).await?;
     let state = standing.state.unwrap_or_default();
     if state == "STOPPED" && standing.running.is_none() {
         return Ok(());
     }
     let state = state.to_lowercase();
-    Err(Refusal::bad_command(format!(
+    Err(OperationRefusal::bad_command(format!(
         "container '{container}' is {state}; stop it first (container_stop)"
     )))
 }

@@ -10,20 +10,20 @@ use gatewren_base::sys::{
     swap,
 };
 use gatewren_wire::operations::{
-    ContainerName, Ending, Frame, SnapshotFacts, SnapshotName, Stream,
+    ContainerName, Frame, OperationEnd, SnapshotFacts, SnapshotName, Stream,
 };
 
 use super::copies::moved_text;
 use super::paths::{existing, plain, stopped};
 use super::{config_files, definition};
 use crate::context::definitions::CONFIG;
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::{line, to_its_end};
 use crate::processes::lxc_command::{run, went_well};
 use crate::processes::printing::print;
-use crate::processes::staging_dir::{Stage, remove};
+use crate::processes::staging_dir::{StagingDir, remove};
 
 /// LXC's folder of snapshots in the container's directory.
 const FOLDER: &str = "snaps";
@@ -42,10 +42,10 @@ const MOST: usize = 1000;
 
 /// Prints the snapshots, one a line.
 pub async fn list(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     container: &ContainerName,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let folder = folder(house, container);
     print(pump, move || {
         let names = names(&folder)?.into_iter().take(MOST);
@@ -69,15 +69,15 @@ pub async fn list(
 
 /// Takes a snapshot of a stopped container and prints its name.
 pub async fn make(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (container, comment): (&ContainerName, Option<&str>),
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     plain(house, container)?;
     if comment.is_some_and(|c| c.len() > COMMENT_BYTES || c.contains(char::is_control)) {
         let words = format!("a comment must be one line of at most {COMMENT_BYTES} bytes");
-        return Err(Refusal::bad_command(words));
+        return Err(OperationRefusal::bad_command(words));
     }
     let _claim = house.claims.take(container)?;
     stopped(house, container).await?;
@@ -96,7 +96,7 @@ pub async fn make(
         let removed = to_its_end(move || {
             let all: Result<Vec<()>, _> = new.iter().map(|path| remove(path)).collect();
             all.map_err(|e| {
-                Refusal::failed(format!("the incomplete snapshot cannot be removed: {e}"))
+                OperationRefusal::failed(format!("the incomplete snapshot cannot be removed: {e}"))
             })
         });
         return removed.await.and(ending);
@@ -104,7 +104,7 @@ pub async fn make(
     if let (Some(place), Some(comment)) = (new.first(), comment) {
         let written = write_private(&place.join(COMMENT), comment.as_bytes());
         written.map_err(|e| {
-            Refusal::failed(format!("the comment of the snapshot cannot be saved: {e}"))
+            OperationRefusal::failed(format!("the comment of the snapshot cannot be saved: {e}"))
         })?;
     }
     for name in after {
@@ -116,11 +116,11 @@ pub async fn make(
 
 /// Restores a stopped container from a snapshot: its files and its definition.
 pub async fn restore(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (container, snapshot): (&ContainerName, &SnapshotName),
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let config = plain(house, container)?;
     let _claim = house.claims.take(container)?;
     let folder = whole(house, container, snapshot)?;
@@ -134,7 +134,7 @@ pub async fn restore(
         return run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
     }
     // lxc-snapshot would first remove the container and then copy. An interruption in between would lose it.
-    let stage = Stage::below(&directory, "restore").await?;
+    let stage = StagingDir::below(&directory, "restore").await?;
     let place = stage.path().to_string_lossy().into_owned();
     let args = [
         "-n",
@@ -161,11 +161,11 @@ pub async fn restore(
 
 /// Deletes a snapshot, complete or not.
 pub async fn forget(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (container, snapshot): (&ContainerName, &SnapshotName),
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     plain(house, container)?;
     let _claim = house.claims.take(container)?;
     let Err(obstacle) = whole(house, container, snapshot) else {
@@ -178,10 +178,11 @@ pub async fn forget(
         return Err(obstacle);
     }
     to_its_end(move || {
-        remove(&place).map_err(|e| Refusal::failed(format!("the snapshot cannot be removed: {e}")))
+        remove(&place)
+            .map_err(|e| OperationRefusal::failed(format!("the snapshot cannot be removed: {e}")))
     })
     .await?;
-    Ok(Ending::Exited { code: 0 })
+    Ok(OperationEnd::Exited { code: 0 })
 }
 
 /// The root file system in a container's directory.
@@ -190,10 +191,11 @@ pub const ROOTFS: &str = "rootfs";
 /// Replaces the container in `directory` by the one in `from`. The old files move to `from`, or to `rest` on a file
 /// system that cannot exchange two directories. Only there, if the helper dies between two steps, the container is
 /// left without its files; they are then in `rest`.
-pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Refusal> {
+pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), OperationRefusal> {
     let text = moved_text(from, directory)?;
     let (new, old) = (from.join(ROOTFS), directory.join(ROOTFS));
-    let failed = |e: std::io::Error| Refusal::failed(format!("the container was not changed: {e}"));
+    let failed =
+        |e: std::io::Error| OperationRefusal::failed(format!("the container was not changed: {e}"));
     let define = || definition::replace(&directory.join(CONFIG), &text);
     match swap(&new, &old) {
         Ok(()) => {
@@ -217,33 +219,32 @@ pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Refusa
 
 /// Returns the folder of the snapshots, if it has this one and that is complete.
 fn whole(
-    house: &House,
+    house: &HelperContext,
     container: &ContainerName,
     snapshot: &SnapshotName,
-) -> Result<PathBuf, Refusal> {
+) -> Result<PathBuf, OperationRefusal> {
     existing(house, container)?;
     let folder = folder(house, container);
     let place = folder.join(snapshot.to_string());
     if place.join(MADE).is_file() && place.join(CONFIG).is_file() {
         return Ok(folder);
     }
-    Err(Refusal::bad_command(format!(
+    Err(OperationRefusal::bad_command(format!(
         "container '{container}' has no complete snapshot '{snapshot}'; container_snapshot_list shows those that \
          exist"
     )))
 }
 
-fn folder(house: &House, container: &ContainerName) -> PathBuf {
+fn folder(house: &HelperContext, container: &ContainerName) -> PathBuf {
     let directory = house.containers.definitions().directory(container);
     directory.join(FOLDER)
 }
 
-fn names(folder: &Path) -> Result<BTreeSet<SnapshotName>, Refusal> {
+fn names(folder: &Path) -> Result<BTreeSet<SnapshotName>, OperationRefusal> {
     let found = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        found => {
-            found.map_err(|e| Refusal::failed(format!("the snapshots cannot be read: {e}")))?
-        }
+        found => found
+            .map_err(|e| OperationRefusal::failed(format!("the snapshots cannot be read: {e}")))?,
     };
     let names = found.flatten().map(|entry| entry.file_name().into_string());
     Ok(names.flatten().flat_map(SnapshotName::try_from).collect())

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::source::{field, text, word};
-use gatewren_wire::operations::Usage;
+use gatewren_wire::operations::ContainerUsage;
 
 /// Version 1 represents "no limit" by a number near the maximum.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// Returns the usage of the container whose init has this `/proc/PID/cgroup`, without its network.
-pub fn usage(groups: &str) -> Usage {
+pub fn usage(groups: &str) -> ContainerUsage {
     read(Path::new("/sys/fs/cgroup"), groups)
 }
 
-fn read(mount: &Path, groups: &str) -> Usage {
+fn read(mount: &Path, groups: &str) -> ContainerUsage {
     let groups = Groups { mount, groups };
     let unified = groups.unified();
     let mut usage = unified.as_deref().map(version_2).unwrap_or_default();
@@ -50,7 +50,7 @@ fn read(mount: &Path, groups: &str) -> Usage {
     usage
 }
 
-fn version_2(group: &Path) -> Usage {
+fn version_2(group: &Path) -> ContainerUsage {
     let memory = text(group.join("memory.stat")).unwrap_or_default();
     let cpu = text(group.join("cpu.stat")).unwrap_or_default();
     let moved = text(group.join("io.stat"));
@@ -60,7 +60,7 @@ fn version_2(group: &Path) -> Usage {
             .and_then(|(quota, period)| Some((quota.parse().ok()?, period.parse().ok()?)))?;
         u64::checked_div(u64::checked_mul(quota, 100)?, period)
     };
-    Usage {
+    ContainerUsage {
         memory_bytes: number(group, "memory.current"),
         memory_cache_bytes: entry(&memory, "file"),
         memory_limit_bytes: number(group, "memory.max"),
@@ -73,20 +73,20 @@ fn version_2(group: &Path) -> Usage {
         pids_limit: number(group, "pids.max"),
         io_read_bytes: moved.as_deref().map(|moved| sum(moved, "rbytes=")),
         io_write_bytes: moved.as_deref().map(|moved| sum(moved, "wbytes=")),
-        ..Usage::default()
+        ..ContainerUsage::default()
     }
 }
 
-fn version_1_memory(group: &Path) -> Usage {
+fn version_1_memory(group: &Path) -> ContainerUsage {
     let used = number(group, "memory.usage_in_bytes");
     let stat = text(group.join("memory.stat")).unwrap_or_default();
     let with_swap = number(group, "memory.memsw.usage_in_bytes");
-    Usage {
+    ContainerUsage {
         memory_bytes: used,
         memory_cache_bytes: entry(&stat, "total_cache"),
         memory_limit_bytes: number(group, "memory.limit_in_bytes").filter(|most| *most < NO_LIMIT),
         swap_bytes: with_swap.and_then(|both| both.checked_sub(used?)),
-        ..Usage::default()
+        ..ContainerUsage::default()
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
             ],
         );
         let found = read(scratch.path(), "0::/lxc.payload.a-1/init.scope\n");
-        let expected = Usage {
+        let expected = ContainerUsage {
             memory_bytes: Some(4096),
             memory_cache_bytes: Some(1024),
             swap_bytes: Some(0),
@@ -211,7 +211,7 @@ mod tests {
             pids_limit: Some(512),
             io_read_bytes: Some(11),
             io_write_bytes: Some(22),
-            ..Usage::default()
+            ..ContainerUsage::default()
         };
         assert_eq!(found, expected);
     }
@@ -245,7 +245,7 @@ mod tests {
         );
         let groups = "8:pids:/lxc.payload.a\n4:memory:/lxc.payload.a\n7:blkio:/lxc.payload.a\n\
                       2:cpu,cpuacct:/lxc.payload.a\n0::/lxc.payload.a\n";
-        let expected = Usage {
+        let expected = ContainerUsage {
             memory_bytes: Some(8192),
             memory_cache_bytes: Some(7),
             swap_bytes: Some(100),
@@ -253,7 +253,7 @@ mod tests {
             pids: Some(2),
             io_read_bytes: Some(6),
             io_write_bytes: Some(6),
-            ..Usage::default()
+            ..ContainerUsage::default()
         };
         assert_eq!(read(scratch.path(), groups), expected);
     }
@@ -293,7 +293,11 @@ mod tests {
             "0::/lxc.payload.a",
             "0::/system.slice/lxc.service",
         ] {
-            assert_eq!(read(scratch.path(), groups), Usage::default(), "{groups}");
+            assert_eq!(
+                read(scratch.path(), groups),
+                ContainerUsage::default(),
+                "{groups}"
+            );
         }
     }
 }

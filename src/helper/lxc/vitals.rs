@@ -2,16 +2,16 @@
 
 use gatewren_base::sys::own_pid;
 use gatewren_base::sys::source::text;
-use gatewren_wire::operations::{ContainerName, Usage, Vitals};
+use gatewren_wire::operations::{ContainerName, ContainerUsage, Vitals};
 
-use super::network::{Network, same_network};
+use super::network::{NetworkNamespace, same_network};
 use super::usage::usage;
-use crate::context::containers::Running;
+use crate::context::containers::RunningContainer;
 
 /// Returns a container's state without its usage; `None` if it has already ended.
-pub fn vitals(container: ContainerName, running: &Running) -> Option<Vitals> {
+pub fn vitals(container: ContainerName, running: &RunningContainer) -> Option<Vitals> {
     let init = running.init;
-    let network = Network::of(init);
+    let network = NetworkNamespace::of(init);
     let vitals = Vitals {
         container,
         init_pid: init.try_into().ok()?,
@@ -19,17 +19,17 @@ pub fn vitals(container: ContainerName, running: &Running) -> Option<Vitals> {
         addresses: network.addresses(),
         listeners: network.listeners(),
         shares_host_network: same_network(init, own_pid()),
-        usage: Usage::default(),
+        usage: ContainerUsage::default(),
     };
     // The process id may have been reused during the reads.
     running.still_runs().then_some(vitals)
 }
 
 /// Returns a container's state with its usage.
-pub fn vitals_and_usage(container: ContainerName, running: &Running) -> Option<Vitals> {
+pub fn vitals_and_usage(container: ContainerName, running: &RunningContainer) -> Option<Vitals> {
     let groups = text(format!("/proc/{}/cgroup", running.init)).unwrap_or_default();
-    let traffic = Network::of(running.init).traffic();
-    let usage = Usage {
+    let traffic = NetworkNamespace::of(running.init).traffic();
+    let usage = ContainerUsage {
         network_received_bytes: traffic.map(|(received, _)| received),
         network_sent_bytes: traffic.map(|(_, sent)| sent),
         ..usage(&groups)

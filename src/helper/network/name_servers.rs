@@ -14,13 +14,15 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use gatewren_base::sys::{Exit, neutralise, random_bytes};
-use gatewren_wire::operations::{Answered, Ending, HostProbe, NameServers, Probe, RefusalCode};
+use gatewren_wire::operations::{
+    HostProbe, NameServers, OperationEnd, Probe, ProbeAnswer, RefusalCode,
+};
 
-use super::resolver_files::{Owner, addresses, owner, search};
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
-use crate::context::tools::{Tool, whole};
+use super::resolver_files::{ResolverManager, addresses, owner, search};
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
+use crate::context::tools::{HostTool, whole};
 use crate::processes::commands::require_root;
 
 /// The directory of settings.
@@ -49,15 +51,15 @@ static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Sets the name servers, or uses those that the network announces.
 pub async fn set(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     servers: &NameServers,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let owner = owner(Path::new("/"))?;
     let turn = TURN.try_lock().map_err(|_| {
         let message = "another call is changing the name servers; try again later";
-        Refusal::new(RefusalCode::Busy, message)
+        OperationRefusal::new(RefusalCode::Busy, message)
     })?;
     let (house, servers) = (Arc::clone(house), servers.all().to_vec());
     // In its own task: a change that has begun is checked to the end, even if the caller disconnects.
@@ -66,20 +68,24 @@ pub async fn set(
         change(&house, owner, servers).await
     });
     match pump.wait(done).await {
-        Ok(Ok(changed)) => changed.map(|()| Ending::Exited { code: 0 }),
-        Ok(Err(cause)) => Err(Refusal::failed(format!(
+        Ok(Ok(changed)) => changed.map(|()| OperationEnd::Exited { code: 0 }),
+        Ok(Err(cause)) => Err(OperationRefusal::failed(format!(
             "the operation was aborted: {cause}"
         ))),
-        Err(why) => Ok(Ending::Killed { why }),
+        Err(why) => Ok(OperationEnd::Killed { why }),
     }
 }
 
-async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(), Refusal> {
+async fn change(
+    house: &HelperContext,
+    owner: ResolverManager,
+    servers: Vec<IpAddr>,
+) -> Result<(), OperationRefusal> {
     let etc = Path::new(ETC);
     let now = match fs::read_to_string(RESOLV_CONF) {
         Err(e) if e.kind() == ErrorKind::InvalidData => {
             let words = format!("{RESOLV_CONF} is not plain text; nothing was changed");
-            return Err(Refusal::failed(words));
+            return Err(OperationRefusal::failed(words));
         }
         now => now.unwrap_or_default(),
     };
@@ -92,7 +98,7 @@ async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(),
     }
     // Working name servers are not replaced by ones that do not respond.
     if !servers.is_empty() && !any_answers(servers.clone()).await {
-        return Err(Refusal::failed(
+        return Err(OperationRefusal::failed(
             "none of these name servers answers; nothing was changed. Test each with dns_query",
         ));
     }
@@ -107,7 +113,7 @@ async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(),
     owner.put(etc, kept.as_deref())?;
     reload(house, owner).await?;
     changed?;
-    Err(Refusal::failed(if servers.is_empty() {
+    Err(OperationRefusal::failed(if servers.is_empty() {
         "no name server from the network answers; the previous ones were restored"
     } else {
         "the host got no answer from these name servers; the previous ones were restored"
@@ -115,29 +121,29 @@ async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(),
 }
 
 /// Makes the service that owns the file reload it.
-async fn reload(house: &House, owner: Owner) -> Result<(), Refusal> {
+async fn reload(house: &HelperContext, owner: ResolverManager) -> Result<(), OperationRefusal> {
     let service = "systemd-resolved.service";
     let commands: &[(&'static str, &[&str])] = match owner {
         // It reads its files when it starts. `reset-failed` first: systemd would not start it if it was restarted
         // often lately.
-        Owner::Resolved => &[
+        ResolverManager::Resolved => &[
             ("systemctl", &["reset-failed", service]),
             ("systemctl", &["restart", service]),
         ],
-        Owner::NetworkManager => &[("nmcli", &["general", "reload"])],
-        Owner::File => &[],
+        ResolverManager::NetworkManager => &[("nmcli", &["general", "reload"])],
+        ResolverManager::File => &[],
     };
     for (name, words) in commands {
-        let tool = Tool {
+        let tool = HostTool {
             name,
             args: words.iter().map(|word| (*word).to_owned()).collect(),
         };
         let ran = timeout(RELOAD_TIME, whole(tool, Arc::clone(&house.strays))).await;
         let (exit, said) =
-            ran.map_err(|_| Refusal::failed(format!("{name} did not end in time")))??;
+            ran.map_err(|_| OperationRefusal::failed(format!("{name} did not end in time")))??;
         if exit != Exit::Code(0) {
             let said = neutralise(said.trim()).into_owned();
-            return Err(Refusal::failed(format!(
+            return Err(OperationRefusal::failed(format!(
                 "{name} {}: {said}",
                 words.join(" ")
             )));
@@ -180,7 +186,7 @@ fn answers(address: IpAddr) -> bool {
         return false;
     };
     let message = STANDARD.decode(&probed.message).unwrap_or_default();
-    probed.answer == Answered::Yes && is_good(&message)
+    probed.answer == ProbeAnswer::Yes && is_good(&message)
 }
 
 /// Returns whether a response is usable: the name exists or does not exist. A failure or a refusal is not usable.

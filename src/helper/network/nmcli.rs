@@ -9,9 +9,9 @@ use tokio::time::timeout;
 use gatewren_base::sys::{Exit, neutralise};
 use gatewren_wire::operations::WifiNetwork;
 
-use crate::context::helper_context::House;
-use crate::context::refusal::Refusal;
-use crate::context::tools::{Tool, whole};
+use crate::context::helper_context::HelperContext;
+use crate::context::refusal::OperationRefusal;
+use crate::context::tools::{HostTool, whole};
 
 /// How long to wait for nmcli beyond its own timeout. Then it is killed.
 const GRACE: Duration = Duration::from_secs(15);
@@ -27,11 +27,11 @@ const WIRELESS: &str = "802-11-wireless";
 
 /// nmcli's own timeout.
 #[derive(Debug, Clone, Copy)]
-pub struct Seconds(pub u8);
+pub struct NmcliTimeout(pub u8);
 
 /// A saved network.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Saved {
+pub struct SavedNetwork {
     /// The profile's id.
     pub uuid: String,
     /// The network's name; `None` if it is ambiguous.
@@ -42,7 +42,7 @@ pub struct Saved {
 
 /// An access point in range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
+pub struct AccessPoint {
     /// The bytes of the network's name.
     pub ssid: Vec<u8>,
     /// The interface that receives it.
@@ -58,21 +58,25 @@ pub struct Heard {
 ///
 /// # Errors
 /// Contains nmcli's own error message.
-pub async fn run(house: &House, wait: Seconds, words: &[&str]) -> Result<String, Refusal> {
+pub async fn run(
+    house: &HelperContext,
+    wait: NmcliTimeout,
+    words: &[&str],
+) -> Result<String, OperationRefusal> {
     let limit = wait.0.to_string();
     let fixed = ["--wait", &limit, "--terse"];
     let args = fixed.iter().chain(words).map(|word| (*word).to_owned());
-    let tool = Tool {
+    let tool = HostTool {
         name: "nmcli",
         args: args.collect(),
     };
     let patience = Duration::from_secs(wait.0.into()) + GRACE;
     let ran = timeout(patience, whole(tool, Arc::clone(&house.strays))).await;
-    let (exit, said) = ran.map_err(|_| Refusal::failed("nmcli did not end in time"))??;
+    let (exit, said) = ran.map_err(|_| OperationRefusal::failed("nmcli did not end in time"))??;
     if exit == Exit::Code(0) {
         return Ok(said);
     }
-    Err(Refusal::failed(complaint(&said)))
+    Err(OperationRefusal::failed(complaint(&said)))
 }
 
 /// Returns the last line, which states the cause.
@@ -103,9 +107,9 @@ pub fn parts(line: &str) -> Vec<String> {
 }
 
 /// Returns the saved wireless networks.
-pub async fn saved(house: &House) -> Result<Vec<Saved>, Refusal> {
+pub async fn saved(house: &HelperContext) -> Result<Vec<SavedNetwork>, OperationRefusal> {
     let all = ["--fields", "UUID,TYPE,ACTIVE", "connection", "show"];
-    let listed = run(house, Seconds(5), &all).await?;
+    let listed = run(house, NmcliTimeout(5), &all).await?;
     let known = listed
         .lines()
         .filter_map(|line| match parts(line).as_slice() {
@@ -121,12 +125,12 @@ pub async fn saved(house: &House) -> Result<Vec<Saved>, Refusal> {
     let fields = "connection.uuid,802-11-wireless.ssid";
     let mut words = vec!["--fields", fields, "connection", "show"];
     words.extend(known.iter().flat_map(|(uuid, _)| ["uuid", uuid]));
-    let shown = run(house, Seconds(5), &words).await?;
+    let shown = run(house, NmcliTimeout(5), &words).await?;
     let named = ssids(&shown);
     let saved = known.into_iter().map(|(uuid, active)| {
         let own = named.iter().find(|(of, _)| *of == uuid);
         let ssid = own.and_then(|(_, ssid)| ssid.clone());
-        Saved { uuid, ssid, active }
+        SavedNetwork { uuid, ssid, active }
     });
     Ok(saved.collect())
 }
@@ -158,24 +162,27 @@ fn ssids(shown: &str) -> Vec<(String, Option<String>)> {
 }
 
 /// Returns the access points in range. With `scan` the radio scans first, unless it did so recently.
-pub async fn heard(house: &House, scan: bool) -> Result<Vec<Heard>, Refusal> {
+pub async fn heard(
+    house: &HelperContext,
+    scan: bool,
+) -> Result<Vec<AccessPoint>, OperationRefusal> {
     let fields = "IN-USE,SSID-HEX,FREQ,SIGNAL,SECURITY,DEVICE";
     let rescan = if scan { "auto" } else { "no" };
     let words = [
         "--fields", fields, "device", "wifi", "list", "--rescan", rescan,
     ];
-    let listed = run(house, Seconds(20), &words).await?;
+    let listed = run(house, NmcliTimeout(20), &words).await?;
     Ok(listed.lines().filter_map(point).collect())
 }
 
 /// Parses a line of the list.
-fn point(line: &str) -> Option<Heard> {
+fn point(line: &str) -> Option<AccessPoint> {
     let parts = parts(line);
     let [joined, ssid, frequency, signal, security, interface] = parts.as_slice() else {
         return None;
     };
     let ssid = bytes(ssid)?;
-    Some(Heard {
+    Some(AccessPoint {
         ssid,
         interface: neutralise(interface).into_owned(),
         joined: joined == "*",
@@ -198,8 +205,8 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
 }
 
 /// Groups access points into networks, the strongest first. Hidden networks are left out.
-pub fn networks(heard: &[Heard], saved: &[Saved]) -> Vec<WifiNetwork> {
-    let mut sorted: Vec<&Heard> = heard
+pub fn networks(heard: &[AccessPoint], saved: &[SavedNetwork]) -> Vec<WifiNetwork> {
+    let mut sorted: Vec<&AccessPoint> = heard
         .iter()
         .filter(|point| !point.ssid.is_empty())
         .collect();
@@ -219,7 +226,7 @@ pub fn networks(heard: &[Heard], saved: &[Saved]) -> Vec<WifiNetwork> {
     told.into_iter().map(|(_, network)| network).collect()
 }
 
-fn network(point: &Heard, saved: &[Saved]) -> WifiNetwork {
+fn network(point: &AccessPoint, saved: &[SavedNetwork]) -> WifiNetwork {
     let text = String::from_utf8_lossy(&point.ssid);
     let shown = neutralise(&text).replace(['\n', '\t'], " ");
     let plain = shown.as_bytes() == point.ssid;
@@ -258,9 +265,9 @@ mod tests {
 
     #[test]
     fn networks_are_told_whatever_they_are_called() {
-        let heard: Vec<Heard> = LIST.lines().filter_map(point).collect();
+        let heard: Vec<AccessPoint> = LIST.lines().filter_map(point).collect();
         assert_eq!(heard.len(), LIST.lines().count());
-        let saved = [Saved {
+        let saved = [SavedNetwork {
             uuid: String::new(),
             ssid: Some("Home:Net\\5".to_owned()),
             active: true,

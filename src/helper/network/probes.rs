@@ -4,21 +4,25 @@
 
 use std::sync::Arc;
 
-use gatewren_wire::operations::{Ending, HostProbe};
+use gatewren_wire::operations::{HostProbe, OperationEnd};
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
 
 /// Checks whether another host responds.
-pub async fn probe(pump: &mut Pump, asked: &HostProbe) -> Result<Ending, Refusal> {
+pub async fn probe(
+    pump: &mut OutputRelay,
+    asked: &HostProbe,
+) -> Result<OperationEnd, OperationRefusal> {
     let asked = asked.clone();
     print(pump, move || {
         let probed = asked.run(true);
-        let probed = probed.map_err(|e| Refusal::failed(format!("{}: {e}", asked.address)))?;
+        let probed =
+            probed.map_err(|e| OperationRefusal::failed(format!("{}: {e}", asked.address)))?;
         // Plain numbers and strings always serialize.
         Ok(serde_json::to_vec(&probed).unwrap_or_default())
     })
@@ -26,9 +30,12 @@ pub async fn probe(pump: &mut Pump, asked: &HostProbe) -> Result<Ending, Refusal
 }
 
 /// Prints the firewall's rules as JSON from `nft`.
-pub async fn firewall(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal> {
+pub async fn firewall(
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let tool = tools::Tool {
+    let tool = tools::HostTool {
         name: "nft",
         args: ["--json", "list", "ruleset"].map(str::to_owned).into(),
     };

@@ -9,7 +9,7 @@ use std::path::Path;
 use gatewren_base::sys::source::{names, word};
 use gatewren_base::sys::{InsideRoot, neutralise, own_pid};
 
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 use crate::lxc::network::same_network;
 
 /// The most bytes of such a file that are read.
@@ -49,7 +49,7 @@ const WRITERS: [(&str, &str); 5] = [
 
 /// The service that manages the name servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum ResolverManager {
     /// systemd-resolved (resolved.conf(5)).
     Resolved,
     /// `NetworkManager`, through its `global-dns`.
@@ -58,7 +58,7 @@ pub enum Owner {
     File,
 }
 
-impl Owner {
+impl ResolverManager {
     /// Returns its file below `/etc`, as directory and name.
     fn place(self) -> (&'static str, &'static str) {
         match self {
@@ -93,7 +93,7 @@ impl Owner {
     }
 
     /// Returns the current contents of its file.
-    pub fn kept(self, etc: &Path) -> Result<Option<Vec<u8>>, Refusal> {
+    pub fn kept(self, etc: &Path) -> Result<Option<Vec<u8>>, OperationRefusal> {
         let (folder, name) = self.place();
         let read = InsideRoot::open(etc)
             .and_then(|etc| etc.read(&format!("{folder}/{name}"), 0, FILE_BYTES));
@@ -105,7 +105,7 @@ impl Owner {
     }
 
     /// Writes its file atomically, or removes it.
-    pub fn put(self, etc: &Path, bytes: Option<&[u8]>) -> Result<(), Refusal> {
+    pub fn put(self, etc: &Path, bytes: Option<&[u8]>) -> Result<(), OperationRefusal> {
         let (folder, name) = self.place();
         let done = match bytes {
             Some(bytes) => open_to_all(&etc.join(folder))
@@ -119,10 +119,10 @@ impl Owner {
         done.map_err(|e| self.unchangeable(&e))
     }
 
-    fn unchangeable(self, cause: &io::Error) -> Refusal {
+    fn unchangeable(self, cause: &io::Error) -> OperationRefusal {
         let (folder, name) = self.place();
         let path = format!("/etc/{folder}/{name}").replace("/./", "/");
-        Refusal::failed(format!("{path} cannot be changed: {cause}"))
+        OperationRefusal::failed(format!("{path} cannot be changed: {cause}"))
     }
 }
 
@@ -139,10 +139,10 @@ fn open_to_all(folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Fails if it is a program that is not supported here; the error states where its name servers are set.
-pub fn owner(root: &Path) -> Result<Owner, Refusal> {
+pub fn owner(root: &Path) -> Result<ResolverManager, OperationRefusal> {
     let path = root.join("etc").join(RESOLV_CONF);
     if fs::symlink_metadata(&path).is_err() {
-        return Err(Refusal::failed(
+        return Err(OperationRefusal::failed(
             "/etc/resolv.conf does not exist, so the program that writes it is unknown; if there is none, create an \
              empty file",
         ));
@@ -151,11 +151,11 @@ pub fn owner(root: &Path) -> Result<Owner, Refusal> {
     if let Ok(link) = fs::read_link(&path) {
         let link = link.to_string_lossy();
         return match &*link {
-            link if link.contains("systemd/resolve") => Ok(Owner::Resolved),
-            link if link.contains("NetworkManager") => Ok(Owner::NetworkManager),
+            link if link.contains("systemd/resolve") => Ok(ResolverManager::Resolved),
+            link if link.contains("NetworkManager") => Ok(ResolverManager::NetworkManager),
             link => Err(another(link).unwrap_or_else(|| {
                 let link = neutralise(link);
-                Refusal::failed(format!(
+                OperationRefusal::failed(format!(
                     "/etc/resolv.conf links to {link}, and the program that writes it is unknown; set the name \
                      servers in that program"
                 ))
@@ -163,28 +163,28 @@ pub fn owner(root: &Path) -> Result<Owner, Refusal> {
         };
     }
     if addresses(&text) == [IpAddr::from([127, 0, 0, 53])] {
-        return Ok(Owner::Resolved);
+        return Ok(ResolverManager::Resolved);
     }
     let comments: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
     let comments = comments.join("\n").replace(BEGIN, "");
     if comments.contains("NetworkManager") {
-        return Ok(Owner::NetworkManager);
+        return Ok(ResolverManager::NetworkManager);
     }
     let refused = another(&comments).or_else(|| running(&root.join("proc")));
-    refused.map_or(Ok(Owner::File), Err)
+    refused.map_or(Ok(ResolverManager::File), Err)
 }
 
 /// Returns a refusal that names a writer, if the text contains a sign of one.
-fn another(sign: &str) -> Option<Refusal> {
+fn another(sign: &str) -> Option<OperationRefusal> {
     let (name, place) = WRITERS.iter().find(|(name, _)| sign.contains(name))?;
-    Some(Refusal::failed(format!(
+    Some(OperationRefusal::failed(format!(
         "{name} writes /etc/resolv.conf on this host and would overwrite a change; the owner sets the name servers \
          in its settings: {place}"
     )))
 }
 
 /// The same for a writer that runs in this network namespace. Those in containers write their own file.
-fn running(proc: &Path) -> Option<Refusal> {
+fn running(proc: &Path) -> Option<OperationRefusal> {
     let ours = own_pid();
     let pids = names(proc)
         .into_iter()
@@ -302,13 +302,19 @@ mod tests {
             owner(scratch.path())
         };
         assert!(owner(scratch.path()).is_err(), "there is none");
-        assert_eq!(with_text(""), Ok(Owner::File));
-        assert_eq!(with_text("nameserver 192.168.1.1\n"), Ok(Owner::File));
-        assert_eq!(with_text("nameserver 127.0.0.53\n"), Ok(Owner::Resolved));
+        assert_eq!(with_text(""), Ok(ResolverManager::File));
+        assert_eq!(
+            with_text("nameserver 192.168.1.1\n"),
+            Ok(ResolverManager::File)
+        );
+        assert_eq!(
+            with_text("nameserver 127.0.0.53\n"),
+            Ok(ResolverManager::Resolved)
+        );
         // Recorded: the first line that NetworkManager 1.42.4 writes.
         assert_eq!(
             with_text("# Generated by NetworkManager\n"),
-            Ok(Owner::NetworkManager)
+            Ok(ResolverManager::NetworkManager)
         );
         for (text, place) in [
             ("# Generated by resolvconf\n", "dns-nameservers"),
@@ -321,9 +327,12 @@ mod tests {
         for (link, expected) in [
             (
                 "../run/systemd/resolve/stub-resolv.conf",
-                Ok(Owner::Resolved),
+                Ok(ResolverManager::Resolved),
             ),
-            ("/run/NetworkManager/resolv.conf", Ok(Owner::NetworkManager)),
+            (
+                "/run/NetworkManager/resolv.conf",
+                Ok(ResolverManager::NetworkManager),
+            ),
             ("/run/resolvconf/resolv.conf", Err("resolvconf writes")),
             ("/run/other/\u{1b}[2J", Err("links to /run/other/^[[2J")),
         ] {
@@ -341,7 +350,7 @@ mod tests {
     fn a_file_of_ours_is_written_and_taken_away() {
         let scratch = Scratch::new();
         fs::create_dir(scratch.join("systemd")).unwrap();
-        let of = Owner::Resolved;
+        let of = ResolverManager::Resolved;
         assert_eq!(of.kept(scratch.path()), Ok(None));
         let text = of.text(&servers(&["9.9.9.9", "::1"]), "", &[]).unwrap();
         assert!(
@@ -368,12 +377,13 @@ mod tests {
         of.put(scratch.path(), None).unwrap();
         assert_eq!(of.kept(scratch.path()), Ok(None));
         assert_eq!(of.text(&[], "", &[]), None);
-        let text = Owner::NetworkManager.text(&servers(&["::1"]), "", &["lan".to_owned()]);
+        let text =
+            ResolverManager::NetworkManager.text(&servers(&["::1"]), "", &["lan".to_owned()]);
         assert!(
             text.unwrap()
                 .ends_with("[global-dns]\nsearches=lan\n\n[global-dns-domain-*]\nservers=::1\n")
         );
-        let refused = Owner::NetworkManager
+        let refused = ResolverManager::NetworkManager
             .put(scratch.path(), Some(b"x"))
             .unwrap_err();
         assert!(

@@ -7,14 +7,14 @@ use std::fs;
 use std::sync::Arc;
 
 use gatewren_base::sys::rfc3339;
-use gatewren_wire::operations::{Ending, Tunnel, TunnelName, TunnelPeer};
+use gatewren_wire::operations::{OperationEnd, Tunnel, TunnelName, TunnelPeer};
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
 use crate::context::programs::find;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
-use crate::context::tools::Tool;
+use crate::context::tools::HostTool;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
 
@@ -28,10 +28,13 @@ const SUFFIX: &str = ".conf";
 const MOST: usize = 256;
 
 /// Prints the tunnels as JSON, sorted by name.
-pub async fn list(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal> {
+pub async fn list(
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     find("wg")?;
-    let show = Tool {
+    let show = HostTool {
         name: "wg",
         args: ["show", "all", "dump"].map(str::to_owned).into(),
     };
@@ -46,18 +49,18 @@ pub async fn list(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal
 
 /// Brings a tunnel up or down.
 pub async fn switch(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     (tunnel, word): (&TunnelName, &str),
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     if !profiles().contains(tunnel) {
         let name = tunnel.as_str();
-        return Err(Refusal::failed(format!(
+        return Err(OperationRefusal::failed(format!(
             "there is no profile {PROFILES}/{name}{SUFFIX}; tunnel_list shows those that exist"
         )));
     }
-    let tool = Tool {
+    let tool = HostTool {
         name: "wg-quick",
         // The name begins with a letter or a digit, so it is neither an option nor a path.
         args: vec![word.to_owned(), tunnel.as_str().to_owned()],

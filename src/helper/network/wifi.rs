@@ -7,27 +7,29 @@ use tokio::sync::Mutex;
 
 use gatewren_base::sys::neutralise;
 use gatewren_base::sys::source::{names, word};
-use gatewren_wire::operations::{Ending, RefusalCode, Ssid, WifiDeed, WifiInterface, WifiStatus};
+use gatewren_wire::operations::{
+    OperationEnd, RefusalCode, Ssid, WifiAction, WifiInterface, WifiStatus,
+};
 
-use super::nmcli::{Saved, Seconds, heard, networks, parts, run, saved};
+use super::nmcli::{NmcliTimeout, SavedNetwork, heard, networks, parts, run, saved};
 use super::wifi_country;
-use super::wifi_profile::{Profile, password, proof};
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
+use super::wifi_profile::{WifiProfile, password, proof};
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
 use crate::context::programs::find;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::line;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
 
 /// How long joining a network may take.
-const JOIN: Seconds = Seconds(30);
+const JOIN: NmcliTimeout = NmcliTimeout(30);
 
 /// How long rejoining the previous network may take.
-const REJOIN: Seconds = Seconds(20);
+const REJOIN: NmcliTimeout = NmcliTimeout(20);
 
 /// How long other commands may take.
-const SOON: Seconds = Seconds(10);
+const SOON: NmcliTimeout = NmcliTimeout(10);
 
 /// The network interfaces in sysfs.
 const INTERFACES: &str = "/sys/class/net";
@@ -37,15 +39,15 @@ static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Performs one of the operations on wireless networks.
 pub async fn perform(
-    house: &Arc<House>,
-    pump: &mut Pump,
-    deed: &WifiDeed,
-) -> Result<Ending, Refusal> {
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
+    deed: &WifiAction,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     find("nmcli")?;
     if deed.only_looks() {
         let looked = match deed {
-            WifiDeed::Scan {} => pump.wait(scan(house)).await,
+            WifiAction::Scan {} => pump.wait(scan(house)).await,
             _ => pump.wait(status(house)).await,
         };
         return match looked {
@@ -53,12 +55,12 @@ pub async fn perform(
                 let told = told?;
                 print(pump, move || Ok(told)).await
             }
-            Err(why) => Ok(Ending::Killed { why }),
+            Err(why) => Ok(OperationEnd::Killed { why }),
         };
     }
     let turn = TURN.try_lock().map_err(|_| {
         let message = "another call is changing the wireless network; try again later";
-        Refusal::new(RefusalCode::Busy, message)
+        OperationRefusal::new(RefusalCode::Busy, message)
     })?;
     let (house, deed) = (Arc::clone(house), deed.clone());
     // In its own task: the change is expected to cut off the caller, and must still complete.
@@ -67,43 +69,43 @@ pub async fn perform(
         change(&house, &deed).await
     });
     match pump.wait(done).await {
-        Ok(Ok(changed)) => changed.map(|()| Ending::Exited { code: 0 }),
-        Ok(Err(cause)) => Err(Refusal::failed(format!(
+        Ok(Ok(changed)) => changed.map(|()| OperationEnd::Exited { code: 0 }),
+        Ok(Err(cause)) => Err(OperationRefusal::failed(format!(
             "the operation was aborted: {cause}"
         ))),
-        Err(why) => Ok(Ending::Killed { why }),
+        Err(why) => Ok(OperationEnd::Killed { why }),
     }
 }
 
-async fn change(house: &House, deed: &WifiDeed) -> Result<(), Refusal> {
+async fn change(house: &HelperContext, deed: &WifiAction) -> Result<(), OperationRefusal> {
     match deed {
-        WifiDeed::Status {} | WifiDeed::Scan {} => Ok(()),
-        WifiDeed::Connect { ssid } => connect(house, ssid).await,
-        WifiDeed::Forget { ssid } => forget(house, ssid).await,
-        WifiDeed::Enable { enabled } => {
+        WifiAction::Status {} | WifiAction::Scan {} => Ok(()),
+        WifiAction::Connect { ssid } => connect(house, ssid).await,
+        WifiAction::Forget { ssid } => forget(house, ssid).await,
+        WifiAction::Enable { enabled } => {
             if !enabled {
                 must_have_a_cable()?;
             }
             let word = if *enabled { "on" } else { "off" };
             run(house, SOON, &["radio", "wifi", word]).await.map(drop)
         }
-        WifiDeed::Country { country } => wifi_country::set(house, country).await,
+        WifiAction::Country { country } => wifi_country::set(house, country).await,
     }
 }
 
-async fn scan(house: &House) -> Result<Vec<u8>, Refusal> {
+async fn scan(house: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
     let saved = saved(house).await?;
     Ok(line(&networks(&heard(house, true).await?, &saved)))
 }
 
-async fn status(house: &House) -> Result<Vec<u8>, Refusal> {
+async fn status(house: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
     let radio = run(house, SOON, &["--fields", "WIFI-HW,WIFI", "radio"]).await?;
     let radio = parts(radio.trim());
     let listed = run(house, SOON, &["--fields", "DEVICE,TYPE,STATE", "device"]).await?;
     let (saved, heard) = (saved(house).await?, heard(house, false).await?);
     let mut interfaces: Vec<WifiInterface> = listed.lines().filter_map(interface).collect();
     for interface in &mut interfaces {
-        let own = |point: &&super::nmcli::Heard| point.interface == interface.interface;
+        let own = |point: &&super::nmcli::AccessPoint| point.interface == interface.interface;
         let own: Vec<_> = heard.iter().filter(own).cloned().collect();
         interface.network = networks(&own, &saved)
             .into_iter()
@@ -145,9 +147,9 @@ fn interface(line: &str) -> Option<WifiInterface> {
 
 /// Joins a network: a saved one with its profile, another one with the password file that the policy names. If that
 /// fails, saved and joined networks are restored.
-async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
+async fn connect(house: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefusal> {
     let saved = saved(house).await?;
-    let profile = Profile::of(ssid);
+    let profile = WifiProfile::of(ssid);
     let of_the_owner = saved
         .iter()
         .find(|one| one.ssid.as_deref() == Some(ssid.as_str()) && one.uuid != profile.uuid);
@@ -177,7 +179,7 @@ async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
         // Rejoining the previous network matters more.
         words = format!("{words}; its saved profile could not be restored: {worse}");
     }
-    Err(Refusal::failed(match former {
+    Err(OperationRefusal::failed(match former {
         None => format!("{words}; the host is not connected to a network, as before"),
         Some(former) => match run(house, REJOIN, &["connection", "up", "uuid", &former]).await {
             Ok(_) => format!("{words}; the host is back in its previous network"),
@@ -191,11 +193,11 @@ async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
 
 /// Writes the profile of a network if needed; returns whether it was written.
 async fn prepare(
-    house: &House,
+    house: &HelperContext,
     ssid: &Ssid,
-    profile: &Profile,
+    profile: &WifiProfile,
     is_there: bool,
-) -> Result<bool, Refusal> {
+) -> Result<bool, OperationRefusal> {
     let policy = house.policy.now();
     let mut known = policy.wifi_networks.iter();
     let file = known.find(|network| network.ssid == ssid.as_str());
@@ -211,7 +213,7 @@ async fn prepare(
         .collect();
     points.sort_by_key(|point| point.security.is_empty());
     let Some(point) = points.first() else {
-        return Err(Refusal::failed(
+        return Err(OperationRefusal::failed(
             "no network with this name is in range; wifi_scan lists those that are",
         ));
     };
@@ -220,7 +222,11 @@ async fn prepare(
 }
 
 /// Restores the state before the profile was written.
-async fn take_back(house: &House, profile: &Profile, kept: Option<&[u8]>) -> Result<(), Refusal> {
+async fn take_back(
+    house: &HelperContext,
+    profile: &WifiProfile,
+    kept: Option<&[u8]>,
+) -> Result<(), OperationRefusal> {
     if kept.is_some() {
         profile.put_back(kept)?;
         let load = ["connection", "load", &profile.file()];
@@ -233,14 +239,14 @@ async fn take_back(house: &House, profile: &Profile, kept: Option<&[u8]>) -> Res
     profile.put_back(None)
 }
 
-async fn forget(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
+async fn forget(house: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefusal> {
     let saved = saved(house).await?;
-    let own: Vec<&Saved> = saved
+    let own: Vec<&SavedNetwork> = saved
         .iter()
         .filter(|one| one.ssid.as_deref() == Some(ssid.as_str()))
         .collect();
     if own.is_empty() {
-        return Err(Refusal::failed(
+        return Err(OperationRefusal::failed(
             "no network with this name is saved; wifi_status lists those that are",
         ));
     }
@@ -253,11 +259,11 @@ async fn forget(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
 }
 
 /// Rejects a change that would leave the host without any network.
-fn must_have_a_cable() -> Result<(), Refusal> {
+fn must_have_a_cable() -> Result<(), OperationRefusal> {
     if has_a_cable(Path::new(INTERFACES)) {
         return Ok(());
     }
-    Err(Refusal::failed(
+    Err(OperationRefusal::failed(
         "no network cable is plugged in: without the wireless network this host would be unreachable",
     ))
 }

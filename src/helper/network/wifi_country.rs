@@ -8,10 +8,10 @@ use tokio::time::sleep;
 use gatewren_base::sys::InsideRoot;
 use gatewren_wire::operations::CountryCode;
 
-use crate::context::helper_context::House;
+use crate::context::helper_context::HelperContext;
 use crate::context::programs::find;
-use crate::context::refusal::Refusal;
-use crate::context::tools::{Tool, output};
+use crate::context::refusal::OperationRefusal;
+use crate::context::tools::{HostTool, output};
 
 /// How often to check whether the kernel has accepted it.
 const LOOKS: u32 = 10;
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 const KEPT: (&str, &str) = ("modprobe.d", "gatewren-wifi.conf");
 
 /// Returns the current country, if it is known.
-pub async fn now(house: &House) -> Option<String> {
+pub async fn now(house: &HelperContext) -> Option<String> {
     find("iw").ok()?;
     country(&iw(house, &["reg", "get"]).await.ok()?)
 }
@@ -38,7 +38,7 @@ fn country(said: &str) -> Option<String> {
 }
 
 /// Sets the country, and stores it if the kernel has rules for it. Otherwise restores the previous one.
-pub async fn set(house: &House, wanted: &CountryCode) -> Result<(), Refusal> {
+pub async fn set(house: &HelperContext, wanted: &CountryCode) -> Result<(), OperationRefusal> {
     let wanted = wanted.as_str();
     let before = now(house).await;
     iw(house, &["reg", "set", wanted]).await?;
@@ -53,13 +53,13 @@ pub async fn set(house: &House, wanted: &CountryCode) -> Result<(), Refusal> {
         // Best effort: the error below is the one that matters.
         let _ = iw(house, &["reg", "set", &before]).await;
     }
-    Err(Refusal::failed(format!(
+    Err(OperationRefusal::failed(format!(
         "the kernel rejected {wanted}: it has no rules for this country (apt install wireless-regdb), or there is no \
          radio here"
     )))
 }
 
-fn keep(country: &str) -> Result<(), Refusal> {
+fn keep(country: &str) -> Result<(), OperationRefusal> {
     let text = format!(
         "# Written by gatewren's wifi_country: the country whose rules apply to the radio.\noptions cfg80211 \
          ieee80211_regdom={country}\n"
@@ -68,14 +68,14 @@ fn keep(country: &str) -> Result<(), Refusal> {
     let kept = etc.and_then(|etc| etc.write(KEPT, text.as_bytes(), None));
     kept.map(drop).map_err(|e| {
         let (folder, file) = KEPT;
-        Refusal::failed(format!(
+        OperationRefusal::failed(format!(
             "it is set until the next boot only; /etc/{folder}/{file} cannot be written: {e}"
         ))
     })
 }
 
-async fn iw(house: &House, words: &[&str]) -> Result<String, Refusal> {
-    let tool = Tool {
+async fn iw(house: &HelperContext, words: &[&str]) -> Result<String, OperationRefusal> {
+    let tool = HostTool {
         name: "iw",
         args: words.iter().map(|word| (*word).to_owned()).collect(),
     };

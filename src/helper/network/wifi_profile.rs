@@ -13,7 +13,7 @@ use gatewren_base::sys::files::{read_bounded, write_private};
 use gatewren_wire::operations::Ssid;
 
 use crate::backup::targets::private;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 
 /// The directory of the profiles (nm-settings-keyfile(5)).
 const PROFILES: &str = "/etc/NetworkManager/system-connections";
@@ -32,7 +32,7 @@ const KEY_DIGITS: usize = 64;
 
 /// How the host authenticates to a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Proof {
+pub enum WifiAuthentication {
     /// An open network.
     Nothing,
     /// No authentication, but encryption against eavesdropping.
@@ -45,12 +45,15 @@ pub enum Proof {
 ///
 /// # Errors
 /// States why the network cannot be joined.
-pub fn proof(security: &str, password: Option<Secret>) -> Result<Proof, Refusal> {
+pub fn proof(
+    security: &str,
+    password: Option<Secret>,
+) -> Result<WifiAuthentication, OperationRefusal> {
     let words: Vec<&str> = security.split(' ').collect();
     let has = |word: &str| words.contains(&word);
     let way = match (has("802.1X"), has("WPA1") || has("WPA2"), has("WPA3")) {
         (true, ..) => {
-            return Err(Refusal::failed(
+            return Err(OperationRefusal::failed(
                 "this network needs more than a password (802.1X); the owner can join it on the box, with nmtui or \
                  nmcli",
             ));
@@ -58,26 +61,26 @@ pub fn proof(security: &str, password: Option<Secret>) -> Result<Proof, Refusal>
         (_, true, _) => "wpa-psk",
         (_, _, true) => "sae",
         _ if has("WEP") => {
-            return Err(Refusal::failed(
+            return Err(OperationRefusal::failed(
                 "this network uses WEP, which is insecure; switch it to WPA2 or WPA3",
             ));
         }
         _ if password.is_some() && !asks_for_more(security) => {
-            return Err(Refusal::failed(
+            return Err(OperationRefusal::failed(
                 "this network is open, but the owner's file has a password for this name; it may be a fake, so the \
                  host does not join it",
             ));
         }
-        _ if security.is_empty() => return Ok(Proof::Nothing),
-        _ if !asks_for_more(security) => return Ok(Proof::Encrypted),
+        _ if security.is_empty() => return Ok(WifiAuthentication::Nothing),
+        _ if !asks_for_more(security) => return Ok(WifiAuthentication::Encrypted),
         // An unknown protocol cannot be used.
         _ => {
             let words = format!("this network needs {security}, which is not supported here");
-            return Err(Refusal::failed(words));
+            return Err(OperationRefusal::failed(words));
         }
     };
-    password.map(|password| Proof::Password(way, password)).ok_or_else(|| {
-        Refusal::failed(
+    password.map(|password| WifiAuthentication::Password(way, password)).ok_or_else(|| {
+        OperationRefusal::failed(
             "this network needs a password, which is never an argument: the owner writes it to a file that only root \
              can read, and adds network and file to wifi_networks in /etc/gatewren/helper.toml",
         )
@@ -93,10 +96,10 @@ fn asks_for_more(security: &str) -> bool {
 ///
 /// # Errors
 /// States what is wrong with the file, without its contents.
-pub fn password(path: &str) -> Result<Secret, Refusal> {
+pub fn password(path: &str) -> Result<Secret, OperationRefusal> {
     private(path)?;
     let bytes = read_bounded(Path::new(path), PASSWORD_BYTES);
-    let bytes = bytes.map_err(|e| Refusal::failed(e.to_string()))?;
+    let bytes = bytes.map_err(|e| OperationRefusal::failed(e.to_string()))?;
     let text = String::from_utf8(bytes).unwrap_or_default();
     let word = text.strip_suffix('\n').unwrap_or(&text);
     let word = word.strip_suffix('\r').unwrap_or(word);
@@ -105,21 +108,21 @@ pub fn password(path: &str) -> Result<Secret, Refusal> {
     if is_key || plain && PASSWORD_CHARS.contains(&word.len()) {
         return Ok(Secret::new(word));
     }
-    Err(Refusal::failed(format!(
+    Err(OperationRefusal::failed(format!(
         "{path} must have one line, the password of 8 to 63 ASCII characters"
     )))
 }
 
 /// A network that gatewren joined.
 #[derive(Debug)]
-pub struct Profile {
+pub struct WifiProfile {
     /// `NetworkManager`'s id of the profile: always the same for the same network.
     pub uuid: String,
     path: PathBuf,
     ssid: Ssid,
 }
 
-impl Profile {
+impl WifiProfile {
     /// Returns the profile of a network.
     pub fn of(ssid: &Ssid) -> Self {
         Self::below(Path::new(PROFILES), ssid)
@@ -138,21 +141,23 @@ impl Profile {
     }
 
     /// Returns the file's current contents; `None` if it does not exist.
-    pub fn kept(&self) -> Result<Option<Vec<u8>>, Refusal> {
+    pub fn kept(&self) -> Result<Option<Vec<u8>>, OperationRefusal> {
         if !self.path.exists() {
             return Ok(None);
         }
         let bytes = read_bounded(&self.path, PROFILE_BYTES);
-        bytes.map(Some).map_err(|e| Refusal::failed(e.to_string()))
+        bytes
+            .map(Some)
+            .map_err(|e| OperationRefusal::failed(e.to_string()))
     }
 
     /// Writes the file atomically, readable only by root.
-    pub fn write(&self, proof: &Proof) -> Result<(), Refusal> {
+    pub fn write(&self, proof: &WifiAuthentication) -> Result<(), OperationRefusal> {
         self.put_back(Some(&self.text(proof).into_bytes()))
     }
 
     /// Restores the file's previous contents.
-    pub fn put_back(&self, kept: Option<&[u8]>) -> Result<(), Refusal> {
+    pub fn put_back(&self, kept: Option<&[u8]>) -> Result<(), OperationRefusal> {
         let done = match kept {
             Some(bytes) => write_private(&self.path, bytes).map_err(|e| e.to_string()),
             None => match fs::remove_file(&self.path) {
@@ -160,12 +165,12 @@ impl Profile {
                 _ => Ok(()),
             },
         };
-        done.map_err(Refusal::failed)
+        done.map_err(OperationRefusal::failed)
     }
 
     /// Returns the contents of the file (nm-settings-keyfile(5)). The network's name is written as numbers, so that
     /// no byte of it has a special meaning.
-    fn text(&self, proof: &Proof) -> String {
+    fn text(&self, proof: &WifiAuthentication) -> String {
         let uuid = &self.uuid;
         let bytes: Vec<String> = self
             .ssid
@@ -175,9 +180,9 @@ impl Profile {
             .collect();
         let ssid = bytes.concat();
         let security = match proof {
-            Proof::Nothing => String::new(),
-            Proof::Encrypted => "\n[wifi-security]\nkey-mgmt=owe\n".to_owned(),
-            Proof::Password(way, password) => {
+            WifiAuthentication::Nothing => String::new(),
+            WifiAuthentication::Encrypted => "\n[wifi-security]\nkey-mgmt=owe\n".to_owned(),
+            WifiAuthentication::Password(way, password) => {
                 let word = escaped(password.expose());
                 format!("\n[wifi-security]\nkey-mgmt={way}\npsk={word}\n")
             }
@@ -230,19 +235,19 @@ mod tests {
     #[test]
     fn a_profile_has_a_name_of_its_own_and_no_byte_that_means_anything() {
         let scratch = Scratch::new();
-        let profile = Profile::below(scratch.path(), &ssid("a;[x]\\"));
+        let profile = WifiProfile::below(scratch.path(), &ssid("a;[x]\\"));
         assert_eq!(profile.uuid.len(), 36);
         assert_eq!(profile.uuid.as_bytes()[14], b'8');
         assert_ne!(profile.uuid, uuid("b"));
         assert_eq!(profile.kept().unwrap(), None);
-        profile.write(&Proof::Nothing).unwrap();
+        profile.write(&WifiAuthentication::Nothing).unwrap();
         let text = String::from_utf8(profile.kept().unwrap().unwrap()).unwrap();
         assert!(text.contains("\nssid=97;59;91;120;93;92;\n"), "{text}");
         assert!(!text.contains("wifi-security"), "{text}");
         let mode = fs::metadata(&profile.path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let secret = Secret::new("  a\\b=c#");
-        let proof = Proof::Password("sae", secret);
+        let proof = WifiAuthentication::Password("sae", secret);
         assert!(!format!("{proof:?}").contains('#'));
         profile.write(&proof).unwrap();
         let text = String::from_utf8(profile.kept().unwrap().unwrap()).unwrap();
@@ -259,11 +264,11 @@ mod tests {
     fn only_what_is_understood_is_joined() {
         let secret = || Some(Secret::new("12345678"));
         let way = |security: &str| match proof(security, secret()) {
-            Ok(Proof::Password(way, _)) => way,
+            Ok(WifiAuthentication::Password(way, _)) => way,
             _ => "no",
         };
-        assert_eq!(proof("", None), Ok(Proof::Nothing));
-        assert_eq!(proof("OWE", None), Ok(Proof::Encrypted));
+        assert_eq!(proof("", None), Ok(WifiAuthentication::Nothing));
+        assert_eq!(proof("OWE", None), Ok(WifiAuthentication::Encrypted));
         let ways = [
             ("", "no"),
             ("OWE", "no"),

@@ -1,14 +1,14 @@
 //! Work that the helper does itself, without a host program, and its results as JSON.
 
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 
 /// Runs `deed` to completion on a blocking thread, even if the caller stops waiting.
 pub async fn to_its_end<T: Send + 'static>(
-    deed: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
+    deed: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
+) -> Result<T, OperationRefusal> {
     let done = tokio::task::spawn_blocking(deed).await;
     done.unwrap_or_else(|cause| {
-        Err(Refusal::failed(format!(
+        Err(OperationRefusal::failed(format!(
             "the operation was aborted: {cause}"
         )))
     })

@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use gatewren_base::sys::{
-    Process, all_processes, audit_session, descendants, descendants_among, has_in_environment,
+    ProcessStat, all_processes, audit_session, descendants, descendants_among, has_in_environment,
     kill_exactly, own_pid, process, process_name, random_letters,
 };
 
@@ -53,15 +53,15 @@ pub struct CallProcesses {
 #[derive(Debug, Default)]
 struct Found {
     /// The reaper and, in a container, the processes that lead to it.
-    keepers: Vec<Process>,
+    keepers: Vec<ProcessStat>,
     /// Start times of descendants by process id.
     remembered: BTreeMap<i32, u64>,
-    survivors: Survivors,
+    survivors: SurvivingProcesses,
 }
 
 /// Processes of a call that survived its reaper.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Survivors {
+pub struct SurvivingProcesses {
     /// How many were killed.
     pub killed: usize,
     /// The first of them, each with its process id on the host and its own process name.
@@ -162,16 +162,16 @@ impl CallProcesses {
     }
 
     /// The survivors that [`Self::kill_all`] found.
-    pub fn survivors(&self) -> Survivors {
+    pub fn survivors(&self) -> SurvivingProcesses {
         self.found().survivors.clone()
     }
 
     /// Kills each process of the call once and returns those that were alive. A process that a sign of its own
     /// identifies is killed as soon as it is seen. This outruns a process that forks endlessly, as its children have
     /// higher ids. Processes that only their parents identify are killed afterwards.
-    fn kill_round(&self, spare_keepers: bool) -> Vec<Process> {
+    fn kill_round(&self, spare_keepers: bool) -> Vec<ProcessStat> {
         let (keepers, remembered) = self.known();
-        let is_spared = |process: &Process| spare_keepers && contains(&keepers, process);
+        let is_spared = |process: &ProcessStat| spare_keepers && contains(&keepers, process);
         let (mut table, mut shown, mut killed) = (Vec::new(), Vec::new(), Vec::new());
         for process in all_processes() {
             table.push(process);
@@ -194,7 +194,7 @@ impl CallProcesses {
     }
 
     /// Kills a process. Counts it as a survivor unless the reaper is still spared.
-    fn kill(&self, process: &Process, is_reaper_spared: bool) {
+    fn kill(&self, process: &ProcessStat, is_reaper_spared: bool) {
         if !is_reaper_spared {
             self.found().survivors.count(process);
         }
@@ -203,20 +203,20 @@ impl CallProcesses {
         }
     }
 
-    fn is_in_session(&self, process: &Process) -> bool {
+    fn is_in_session(&self, process: &ProcessStat) -> bool {
         self.session.is_some() && audit_session(process.pid) == self.session
     }
 
     /// Whether it is alive and started during the call.
-    fn could_be(&self, process: &Process) -> bool {
+    fn could_be(&self, process: &ProcessStat) -> bool {
         !process.is_ending && process.started >= self.begun
     }
 
     /// Whether a sign of its own identifies it: the session, an earlier scan, or the variable.
     fn is_shown(
         &self,
-        process: &Process,
-        (keepers, remembered): (&[Process], &BTreeMap<i32, u64>),
+        process: &ProcessStat,
+        (keepers, remembered): (&[ProcessStat], &BTreeMap<i32, u64>),
     ) -> bool {
         self.could_be(process)
             && (self.is_in_session(process)
@@ -226,28 +226,28 @@ impl CallProcesses {
     }
 
     /// The processes of the table that descend from `ancestors`.
-    fn below(&self, table: &[Process], ancestors: &[Process]) -> Vec<Process> {
+    fn below(&self, table: &[ProcessStat], ancestors: &[ProcessStat]) -> Vec<ProcessStat> {
         let numbers: Vec<i32> = ancestors.iter().map(|process| process.pid).collect();
         let mut below = descendants_among(table, &numbers);
         below.retain(|process| self.could_be(process));
         below
     }
 
-    fn known(&self) -> (Vec<Process>, BTreeMap<i32, u64>) {
+    fn known(&self) -> (Vec<ProcessStat>, BTreeMap<i32, u64>) {
         let found = self.found();
         (found.keepers.clone(), found.remembered.clone())
     }
 
-    fn has_variable(&self, process: &Process) -> bool {
+    fn has_variable(&self, process: &ProcessStat) -> bool {
         let variable = self.variable.as_deref();
         variable.is_some_and(|variable| has_in_environment(process.pid, variable))
     }
 
     fn remember(&self) {
-        let table: Vec<Process> = all_processes().collect();
+        let table: Vec<ProcessStat> = all_processes().collect();
         let (keepers, remembered) = self.known();
-        let is_shown = |process: &&Process| self.is_shown(process, (&keepers, &remembered));
-        let shown: Vec<Process> = table.iter().filter(is_shown).copied().collect();
+        let is_shown = |process: &&ProcessStat| self.is_shown(process, (&keepers, &remembered));
+        let shown: Vec<ProcessStat> = table.iter().filter(is_shown).copied().collect();
         let below = self.below(&table, &shown);
         let members = [shown, below].concat();
         let mut found = self.found();
@@ -264,8 +264,8 @@ impl CallProcesses {
     }
 }
 
-impl Survivors {
-    fn count(&mut self, process: &Process) {
+impl SurvivingProcesses {
+    fn count(&mut self, process: &ProcessStat) {
         if self.counted.len() >= MAX_REMEMBERED
             || self.counted.insert(process.pid, process.started) == Some(process.started)
         {
@@ -273,14 +273,14 @@ impl Survivors {
         }
         self.killed += 1;
         if self.first.len() < MAX_NAMED {
-            let Process { pid, .. } = process;
+            let ProcessStat { pid, .. } = process;
             self.first.push(format!("{pid} {}", process_name(*pid)));
         }
     }
 }
 
-fn contains(processes: &[Process], wanted: &Process) -> bool {
-    let is_same = |one: &Process| one.pid == wanted.pid && one.started == wanted.started;
+fn contains(processes: &[ProcessStat], wanted: &ProcessStat) -> bool {
+    let is_same = |one: &ProcessStat| one.pid == wanted.pid && one.started == wanted.started;
     processes.iter().any(is_same)
 }
 
@@ -343,7 +343,7 @@ mod tests {
             found: Mutex::new(Found {
                 keepers: vec![process],
                 remembered: [(process.pid, process.started)].into(),
-                survivors: Survivors::default(),
+                survivors: SurvivingProcesses::default(),
             }),
         };
         assert!(call.kill_round(false).is_empty());
@@ -354,10 +354,10 @@ mod tests {
 
     #[test]
     fn a_survivor_is_counted_once_and_a_few_are_named() {
-        let mut survivors = Survivors::default();
+        let mut survivors = SurvivingProcesses::default();
         let process = process(own_pid()).unwrap();
         for pid in 0..20 {
-            let process = Process { pid, ..process };
+            let process = ProcessStat { pid, ..process };
             survivors.count(&process);
             survivors.count(&process);
         }

@@ -14,58 +14,60 @@ use tokio::time::timeout;
 use gatewren_base::sys::source::field;
 use gatewren_base::sys::{adopt_orphans, is_root};
 use gatewren_wire::operations::{
-    Command, ContainerName, Ending, Frame, KillReason, Launch, Program, RefusalCode, Stream,
+    Command, ContainerName, Frame, KillReason, OperationEnd, Program, ReaperLaunch, RefusalCode,
+    Stream,
 };
 
-use super::process_scope::{Cage, Recipe, TornDown};
-use crate::context::helper_context::{House, REAPER_PATH, reaper_argv};
+use super::process_scope::{ProcessScope, SpawnSpec, TeardownResult};
+use crate::context::helper_context::{HelperContext, REAPER_PATH, reaper_argv};
 use crate::context::limits::{CallLimits, check};
-use crate::context::output_relay::Pump;
-use crate::context::outputs::Outputs;
+use crate::context::output_relay::OutputRelay;
+use crate::context::outputs::CommandOutputs;
 use crate::context::programs::find;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 
 /// How long starting the reaper may take. After that the container counts as one that cannot be entered.
 const ENTRY_TIME: Duration = Duration::from_secs(15);
 
 /// Receives a command's output in place of the caller. What it returns is sent to the caller as stderr.
-pub type Hear<'a> = &'a mut (dyn FnMut(Stream, &[u8]) -> Option<Vec<u8>> + Send);
+pub type OutputCallback<'a> = &'a mut (dyn FnMut(Stream, &[u8]) -> Option<Vec<u8>> + Send);
 
 /// The ending of a command when the helper's own time limit for it is over: as if killed by SIGALRM.
-pub const OUT_OF_TIME: Ending = Ending::Signalled { signal: 14 };
+pub const OUT_OF_TIME: OperationEnd = OperationEnd::Signalled { signal: 14 };
 
 /// Runs a command on the host.
 pub async fn on_host(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     command: &Command,
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     host(house, pump, (command, None), processes).await
 }
 
 /// Like `on_host`, for a command of the helper's own. The helper reads its output, and may give it less time than the
 /// caller has.
 pub async fn heard_on_host(
-    house: &House,
-    pump: &mut Pump,
-    (command, hear): (&Command, (Hear<'_>, Duration)),
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    (command, hear): (&Command, (OutputCallback<'_>, Duration)),
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     host(house, pump, (command, Some(hear)), processes).await
 }
 
 async fn host(
-    house: &House,
-    pump: &mut Pump,
-    (command, hear): (&Command, Option<(Hear<'_>, Duration)>),
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    (command, hear): (&Command, Option<(OutputCallback<'_>, Duration)>),
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     check(command)?;
-    let own = File::open("/proc/self/exe")
-        .map_err(|e| Refusal::failed(format!("cannot open gatewren's own program: {e}")))?;
+    let own = File::open("/proc/self/exe").map_err(|e| {
+        OperationRefusal::failed(format!("cannot open gatewren's own program: {e}"))
+    })?;
     let cgroup = house.own_cgroup.as_deref();
-    let recipe = Recipe {
+    let recipe = SpawnSpec {
         program: REAPER_PATH.to_owned(),
         argv: reaper_argv().into(),
         reaper: own.as_fd(),
@@ -83,18 +85,18 @@ async fn host(
 
 /// Runs a command in a running container.
 pub async fn in_container(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (container, command): (&ContainerName, &Command),
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     check(command)?;
     require_root()?;
     let attach = find("lxc-attach")?;
     let running = pump.wait(house.containers.running(container)).await;
     let running = match running {
         Ok(running) => running?,
-        Err(why) => return Ok(Ending::Killed { why }),
+        Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     let reaper = house.reaper().map_err(|e| no_reaper(&e))?;
     let payload = running.payload.as_deref();
@@ -105,7 +107,7 @@ pub async fn in_container(
     } else {
         Vec::new()
     };
-    let recipe = Recipe {
+    let recipe = SpawnSpec {
         program: text(attach.as_os_str().as_bytes())?,
         argv: attach_argv(house.containers.lxcpath(), container, cgroup.is_some())?,
         reaper: reaper.as_fd(),
@@ -116,7 +118,7 @@ pub async fn in_container(
     run(house, pump, recipe, (&launch(command, "/bin/sh"), None)).await
 }
 
-fn limits(pump: &Pump, processes: u32) -> CallLimits {
+fn limits(pump: &OutputRelay, processes: u32) -> CallLimits {
     CallLimits::of(processes, pump.is_clients_command(), memory_total())
 }
 
@@ -133,25 +135,25 @@ fn memory_total() -> Option<u64> {
 }
 
 /// Rejects an operation that only root can perform.
-pub fn require_root() -> Result<(), Refusal> {
+pub fn require_root() -> Result<(), OperationRefusal> {
     if is_root() {
         return Ok(());
     }
     let message = "containers need root: run gatewren as root, or install it as a service, \
                    whose helper is root";
-    Err(Refusal::new(RefusalCode::NotRoot, message))
+    Err(OperationRefusal::new(RefusalCode::NotRoot, message))
 }
 
 async fn run(
-    house: &House,
-    pump: &mut Pump,
-    recipe: Recipe<'_>,
-    (launch, mut hear): (&Launch, Option<(Hear<'_>, Duration)>),
-) -> Result<Ending, Refusal> {
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+    recipe: SpawnSpec<'_>,
+    (launch, mut hear): (&ReaperLaunch, Option<(OutputCallback<'_>, Duration)>),
+) -> Result<OperationEnd, OperationRefusal> {
     adopt_orphans().map_err(|e| no_orphans(&e))?;
-    let spawned = Cage::spawn(recipe, &house.strays);
+    let spawned = ProcessScope::spawn(recipe, &house.strays);
     let (mut cage, mut outputs) =
-        spawned.map_err(|e| Refusal::failed(format!("cannot start a process: {e}")))?;
+        spawned.map_err(|e| OperationRefusal::failed(format!("cannot start a process: {e}")))?;
     let outcome = match pump.wait(timeout(ENTRY_TIME, cage.ready())).await {
         Ok(Ok(true)) => Ok(match &mut hear {
             None => pump.carry(&mut outputs, cage.run(launch)).await,
@@ -162,7 +164,7 @@ async fn run(
             }
         }),
         Ok(_) => Err(()),
-        Err(why) => Ok(Ending::Killed { why }),
+        Err(why) => Ok(OperationEnd::Killed { why }),
     };
     let torn_down = cage.tear_down(house).await;
     warn_of(&torn_down, pump.operation());
@@ -182,8 +184,8 @@ async fn run(
 }
 
 /// Logs a warning about a lost reaper, or about processes that survived a reaper.
-fn warn_of(torn_down: &TornDown, operation: &str) {
-    let TornDown {
+fn warn_of(torn_down: &TeardownResult, operation: &str) {
+    let TeardownResult {
         lost,
         survivors,
         session,
@@ -213,18 +215,21 @@ fn warn_of(torn_down: &TornDown, operation: &str) {
 /// Replaces the reported ending if the reaper was lost, since the command may have sent that report. Also replaces it
 /// if the kernel killed a process for its memory. In the second case an exit code of 0 is kept: the command did its
 /// work.
-fn with_loss(ending: Ending, torn_down: &TornDown) -> Ending {
-    let is_reported = matches!(ending, Ending::Exited { .. } | Ending::Signalled { .. });
+fn with_loss(ending: OperationEnd, torn_down: &TeardownResult) -> OperationEnd {
+    let is_reported = matches!(
+        ending,
+        OperationEnd::Exited { .. } | OperationEnd::Signalled { .. }
+    );
     if !is_reported || ending == OUT_OF_TIME {
         return ending;
     }
-    let is_well = torn_down.lost.is_none() && ending == (Ending::Exited { code: 0 });
+    let is_well = torn_down.lost.is_none() && ending == (OperationEnd::Exited { code: 0 });
     if torn_down.was_out_of_memory && !is_well {
         let why = KillReason::Memory;
-        return Ending::Killed { why };
+        return OperationEnd::Killed { why };
     }
     match torn_down.lost {
-        Some(_) => Ending::Killed {
+        Some(_) => OperationEnd::Killed {
             why: KillReason::ReaperLost,
         },
         None => ending,
@@ -233,10 +238,10 @@ fn with_loss(ending: Ending, torn_down: &TornDown) -> Ending {
 
 /// Passes the output to `hear` until the command has ended or there is a reason to kill it.
 async fn hearing(
-    pump: &mut Pump,
-    outputs: &mut Outputs,
-    (ended, hear): (impl Future<Output = Ending>, Hear<'_>),
-) -> Ending {
+    pump: &mut OutputRelay,
+    outputs: &mut CommandOutputs,
+    (ended, hear): (impl Future<Output = OperationEnd>, OutputCallback<'_>),
+) -> OperationEnd {
     let mut ended = pin!(ended);
     loop {
         let until_news = async {
@@ -253,35 +258,35 @@ async fn hearing(
         match pump.wait(until_news).await {
             Ok(Ok(news)) => pump.say(&Frame::Output(Stream::Stderr, news)).await,
             Ok(Err(ending)) => return ending,
-            Err(why) => return Ending::Killed { why },
+            Err(why) => return OperationEnd::Killed { why },
         }
     }
 }
 
 /// The refusal when this process cannot adopt orphans: the reaper needs the same feature to kill everything.
-fn no_orphans(cause: &io::Error) -> Refusal {
-    Refusal::failed(format!(
+fn no_orphans(cause: &io::Error) -> OperationRefusal {
+    OperationRefusal::failed(format!(
         "commands are refused, because their background processes could not be killed: this kernel or emulator does \
          not let a process adopt orphans: {cause}"
     ))
 }
 
 /// The refusal with lxc-attach's own message, when it did not start the reaper.
-fn not_entered(outputs: &mut Outputs) -> Refusal {
+fn not_entered(outputs: &mut CommandOutputs) -> OperationRefusal {
     let said = outputs.rest(Stream::Stderr).next().unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let cause = said.lines().next().unwrap_or("no reason given").trim();
-    Refusal::failed(format!(
+    OperationRefusal::failed(format!(
         "the command's process could not be started: {cause}"
     ))
 }
 
-fn launch(command: &Command, shell: &str) -> Launch {
+fn launch(command: &Command, shell: &str) -> ReaperLaunch {
     let argv = match &command.program {
         Program::Shell(line) => vec![shell.to_owned(), "-c".to_owned(), line.clone()],
         Program::Argv(argv) => argv.clone(),
     };
-    Launch {
+    ReaperLaunch {
         argv,
         user: command.user.clone(),
         cwd: command.cwd.clone(),
@@ -295,7 +300,7 @@ fn attach_argv(
     lxcpath: &Path,
     container: &ContainerName,
     own_cgroup: bool,
-) -> Result<Vec<CString>, Refusal> {
+) -> Result<Vec<CString>, OperationRefusal> {
     let mut argv = vec![
         c"lxc-attach".to_owned(),
         c"-P".to_owned(),
@@ -316,14 +321,16 @@ fn attach_argv(
 
 /// Opens the version 1 cgroups with a container's device rules and limits. A command that cannot be put under them is
 /// not run.
-fn memberships(groups: &[PathBuf]) -> Result<Vec<File>, Refusal> {
+fn memberships(groups: &[PathBuf]) -> Result<Vec<File>, OperationRefusal> {
     let open = |group: &PathBuf| File::options().write(true).open(group.join("cgroup.procs"));
     let opened: io::Result<_> = groups.iter().map(open).collect();
-    opened.map_err(|e| Refusal::failed(format!("the container's cgroups cannot be entered: {e}")))
+    opened.map_err(|e| {
+        OperationRefusal::failed(format!("the container's cgroups cannot be entered: {e}"))
+    })
 }
 
-fn no_reaper(cause: &io::Error) -> Refusal {
-    Refusal::failed(if cause.kind() == io::ErrorKind::Unsupported {
+fn no_reaper(cause: &io::Error) -> OperationRefusal {
+    OperationRefusal::failed(if cause.kind() == io::ErrorKind::Unsupported {
         "this build of gatewren is not static, so it cannot work inside containers; \
          build it with +crt-static or install the released package"
             .to_owned()
@@ -332,6 +339,7 @@ fn no_reaper(cause: &io::Error) -> Refusal {
     })
 }
 
-fn text(bytes: &[u8]) -> Result<CString, Refusal> {
-    CString::new(bytes).map_err(|_| Refusal::bad_command("a name contains a NUL character"))
+fn text(bytes: &[u8]) -> Result<CString, OperationRefusal> {
+    CString::new(bytes)
+        .map_err(|_| OperationRefusal::bad_command("a name contains a NUL character"))
 }

@@ -10,8 +10,8 @@ use tokio::time::{sleep, timeout};
 use gatewren_base::sys::{Cgroup, hold};
 
 use super::call_processes::CallProcesses;
-use crate::context::containers::Running;
-use crate::context::helper_context::House;
+use crate::context::containers::RunningContainer;
+use crate::context::helper_context::HelperContext;
 
 /// How long a container may be frozen while the processes of a call are found and killed in it.
 const FROZEN_TIME: Duration = Duration::from_secs(1);
@@ -25,15 +25,15 @@ const LOOK: Duration = Duration::from_millis(1);
 /// records that a helper froze it. If this helper is killed, the next one, or the command that systemd runs after it,
 /// unfreezes the container.
 #[derive(Debug)]
-pub struct Frost {
+pub struct FreezeGuard {
     payload: PathBuf,
     mark: Cgroup,
 }
 
-impl Frost {
+impl FreezeGuard {
     /// Asks the kernel to freeze the container; [`still`] waits until it is frozen. `None` if it has no version 2
     /// cgroup, or is already frozen.
-    pub fn begin(house: &House, running: &Running) -> io::Result<Option<Self>> {
+    pub fn begin(house: &HelperContext, running: &RunningContainer) -> io::Result<Option<Self>> {
         let Some(payload) = running.payload.clone() else {
             return Ok(None);
         };
@@ -48,13 +48,13 @@ impl Frost {
 }
 
 /// Waits until a container is frozen.
-pub async fn still(running: &Running) {
+pub async fn still(running: &RunningContainer) {
     while !running.is_frozen() {
         sleep(LOOK).await;
     }
 }
 
-impl Drop for Frost {
+impl Drop for FreezeGuard {
     fn drop(&mut self) {
         let path = &self.payload;
         // A container that has ended in the meantime needs no unfreezing.
@@ -73,11 +73,11 @@ impl Drop for Frost {
 /// Kills what a lost reaper left in a container, while the whole container is frozen. Otherwise a process that forks
 /// and exits repeatedly never lives long enough to be killed. Returns whether it is certain that none is left.
 pub async fn kill_frozen(
-    house: &House,
-    container: &Running,
+    house: &HelperContext,
+    container: &RunningContainer,
     processes: &Arc<CallProcesses>,
 ) -> bool {
-    let frost = match Frost::begin(house, container) {
+    let frost = match FreezeGuard::begin(house, container) {
         Ok(Some(frost)) => frost,
         // It is already frozen, or has no freezer.
         Ok(None) => return false,

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gatewren_wire::operations::{Command, Ending, Program};
+use gatewren_wire::operations::{Command, OperationEnd, Program};
 
 use super::commands::on_host;
-use crate::context::helper_context::House;
+use crate::context::helper_context::HelperContext;
 use crate::context::lxc_tools::with_path;
-use crate::context::output_relay::Pump;
+use crate::context::output_relay::OutputRelay;
 use crate::context::programs::find;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 
 /// Runs an LXC tool on the containers in `lxcpath`, with these arguments.
 pub async fn run(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     (name, lxcpath, args): (&'static str, &Path, &[&str]),
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let program = find(name)?.to_string_lossy().into_owned();
     let tool = with_path(name, lxcpath, args);
     let command = Command {
@@ -31,6 +31,6 @@ pub async fn run(
 }
 
 /// Returns whether the tool succeeded.
-pub fn went_well(ending: &Ending) -> bool {
-    *ending == Ending::Exited { code: 0 }
+pub fn went_well(ending: &OperationEnd) -> bool {
+    *ending == OperationEnd::Exited { code: 0 }
 }

@@ -1,25 +1,25 @@
 //! Reads on a blocking thread and prints the result.
 
-use gatewren_wire::operations::{Ending, Frame, Stream};
+use gatewren_wire::operations::{Frame, OperationEnd, Stream};
 
-use crate::context::output_relay::Pump;
+use crate::context::output_relay::OutputRelay;
 use crate::context::outputs::CHUNK_BYTES;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 
 /// Reads on a blocking thread, since a disk may not respond, and prints the result.
 pub async fn print(
-    pump: &mut Pump,
-    read: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
-) -> Result<Ending, Refusal> {
+    pump: &mut OutputRelay,
+    read: impl FnOnce() -> Result<Vec<u8>, OperationRefusal> + Send + 'static,
+) -> Result<OperationEnd, OperationRefusal> {
     let read = tokio::task::spawn_blocking(read);
     let bytes = match pump.wait(read).await {
         Ok(Ok(bytes)) => bytes?,
-        Ok(Err(cause)) => return Err(Refusal::failed(format!("reading failed: {cause}"))),
-        Err(why) => return Ok(Ending::Killed { why }),
+        Ok(Err(cause)) => return Err(OperationRefusal::failed(format!("reading failed: {cause}"))),
+        Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     for chunk in bytes.chunks(CHUNK_BYTES) {
         pump.say(&Frame::Output(Stream::Stdout, chunk.to_vec()))
             .await;
     }
-    Ok(Ending::Exited { code: 0 })
+    Ok(OperationEnd::Exited { code: 0 })
 }

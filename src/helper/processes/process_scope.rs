@@ -17,16 +17,16 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
 use tokio::time::{Instant, sleep, timeout};
 
-use gatewren_base::sys::{AuditSession, Cgroup, Exit, Spawn, SpawnError, WithParent, pipe};
-use gatewren_wire::operations::{Ending, Launch, Report};
+use gatewren_base::sys::{AuditSession, Cgroup, Exit, OnParentExit, Spawn, SpawnError, pipe};
+use gatewren_wire::operations::{OperationEnd, ReaperLaunch, ReaperReport};
 
-use super::call_processes::{CallProcesses, Survivors};
+use super::call_processes::{CallProcesses, SurvivingProcesses};
 use super::freeze_guard::kill_frozen;
-use super::reports::Reports;
-use crate::context::containers::Running;
-use crate::context::helper_context::House;
-use crate::context::orphans::{Kept, Strays};
-use crate::context::outputs::Outputs;
+use super::reports::ReaperReports;
+use crate::context::containers::RunningContainer;
+use crate::context::helper_context::HelperContext;
+use crate::context::orphans::{Orphans, TrackedChild};
+use crate::context::outputs::CommandOutputs;
 use crate::context::programs::path_variable;
 
 /// How long the reaper may take to kill everything. After that the helper kills from outside.
@@ -54,7 +54,7 @@ const PATIENCE: Duration = Duration::from_mins(10);
 
 /// What to start, up to the reaper.
 #[derive(Debug)]
-pub struct Recipe<'a> {
+pub struct SpawnSpec<'a> {
     /// The file to execute.
     pub program: CString,
     /// All arguments; the last ones start the reaper.
@@ -66,16 +66,16 @@ pub struct Recipe<'a> {
     /// Version 1 groups to enter in addition, as open `cgroup.procs` files.
     pub memberships: Vec<File>,
     /// The container that it runs in; `None` on the host.
-    pub container: Option<Running>,
+    pub container: Option<RunningContainer>,
 }
 
 /// How tearing down a call's processes went.
 #[derive(Debug)]
-pub struct TornDown {
+pub struct TeardownResult {
     /// What happened to a reaper that did not finish its work.
     pub lost: Option<&'static str>,
     /// Processes that were alive after the reaper exited, and were killed.
-    pub survivors: Survivors,
+    pub survivors: SurvivingProcesses,
     /// The audit session of the processes, if they had one.
     pub session: Option<u32>,
     /// Whether the kernel killed one of them because a cgroup, the call's or one above it, was out of memory.
@@ -84,26 +84,29 @@ pub struct TornDown {
 
 /// A call's processes.
 #[derive(Debug)]
-pub struct Cage {
-    child: Kept,
+pub struct ProcessScope {
+    child: TrackedChild,
     control: Sender,
-    reports: Reports,
+    reports: ReaperReports,
     cgroup: Option<Cgroup>,
-    container: Option<Running>,
+    container: Option<RunningContainer>,
     processes: Arc<CallProcesses>,
     ready: bool,
     told: bool,
 }
 
-impl Cage {
+impl ProcessScope {
     /// Starts the chain of programs that leads to the reaper. Must be called from the helper's main thread: the child
     /// is killed when the thread that started it exits.
-    pub fn spawn(recipe: Recipe<'_>, strays: &Arc<Strays>) -> io::Result<(Self, Outputs)> {
+    pub fn spawn(
+        recipe: SpawnSpec<'_>,
+        strays: &Arc<Orphans>,
+    ) -> io::Result<(Self, CommandOutputs)> {
         let (control_reader, control) = pipe()?;
         let (status, status_writer) = pipe()?;
-        let (outputs, writers) = Outputs::open()?;
+        let (outputs, writers) = CommandOutputs::open()?;
         let nothing = File::open("/dev/null")?;
-        let reports = Reports::new(status)?;
+        let reports = ReaperReports::new(status)?;
         let control = Sender::from_owned_fd(control)?;
         let spawn = Spawn {
             programs: vec![recipe.program],
@@ -120,7 +123,7 @@ impl Cage {
             directories: vec![c"/".to_owned()],
             cgroup: recipe.cgroup.as_ref().map(Cgroup::fd),
             memberships: recipe.memberships.iter().map(|file| file.as_fd()).collect(),
-            with_parent: WithParent::Dies,
+            with_parent: OnParentExit::Dies,
             identity: None,
             // Root on the host keeps the right to control the kernel's audit, as auditctl(8) does.
             audit_session: match recipe.container {
@@ -150,7 +153,7 @@ impl Cage {
 
     /// Waits until the reaper is ready; `false` if it could not be started.
     pub async fn ready(&mut self) -> bool {
-        self.ready = self.reports.next().await == Some(Report::Ready);
+        self.ready = self.reports.next().await == Some(ReaperReport::Ready);
         if self.ready {
             self.processes.reaper_is_ready();
         }
@@ -158,7 +161,7 @@ impl Cage {
     }
 
     /// Sends the command to the reaper and waits until it has ended.
-    pub async fn run(&mut self, launch: &Launch) -> Ending {
+    pub async fn run(&mut self, launch: &ReaperLaunch) -> OperationEnd {
         let mut launch = launch.clone();
         if let Some((name, value)) = self.processes.variable() {
             launch.env.insert(name.to_owned(), value.to_owned());
@@ -174,18 +177,18 @@ impl Cage {
                 () = &mut watching => continue,
             };
             match report {
-                Some(Report::Ended(ending)) => {
+                Some(ReaperReport::Ended(ending)) => {
                     self.told = true;
                     return ending;
                 }
-                Some(Report::Ready | Report::Started) => {}
+                Some(ReaperReport::Ready | ReaperReport::Started) => {}
                 // The reaper is dead. The command, which is tied to its life, is dead too.
-                None => return Ending::Signalled { signal: 9 },
+                None => return OperationEnd::Signalled { signal: 9 },
             }
         }
     }
 
-    async fn hand_over(&mut self, launch: &Launch) -> io::Result<()> {
+    async fn hand_over(&mut self, launch: &ReaperLaunch) -> io::Result<()> {
         let bytes = serde_json::to_vec(launch)?;
         let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
         self.control.write_all(&length.to_be_bytes()).await?;
@@ -193,7 +196,7 @@ impl Cage {
     }
 
     /// Kills all processes of the call. Those still alive when this returns are named in the log.
-    pub async fn tear_down(self, house: &House) -> TornDown {
+    pub async fn tear_down(self, house: &HelperContext) -> TeardownResult {
         let Self {
             child,
             control,
@@ -237,7 +240,7 @@ impl Cage {
         let is_gone = timeout(GONE_TIME, rest.gone(patience)).await.is_ok();
         // The end of a container kills all its processes: those found then were dying, not survivors.
         let survivors = (finished || lost.is_some()).then(|| rest.processes.survivors());
-        let torn_down = TornDown {
+        let torn_down = TeardownResult {
             lost,
             survivors: survivors.unwrap_or_default(),
             session: rest.processes.session(),
@@ -280,7 +283,7 @@ fn lost_reaper(slow: Slow, is_well: bool, told_twice: bool) -> Option<&'static s
 /// Kills from outside what the reaper has not killed, and waits for the reaper to exit. A frozen process cannot exit
 /// on its own.
 async fn end_slow_reaper(
-    reports: &mut Reports,
+    reports: &mut ReaperReports,
     processes: &Arc<CallProcesses>,
     cgroup: Option<&Cgroup>,
 ) -> Slow {
@@ -304,8 +307,8 @@ async fn end_slow_reaper(
 
 /// Kills what a lost reaper left. Returns how many empty rounds are then needed.
 async fn kill_lost(
-    house: &House,
-    (cgroup, container): (Option<&Cgroup>, Option<&Running>),
+    house: &HelperContext,
+    (cgroup, container): (Option<&Cgroup>, Option<&RunningContainer>),
     processes: &Arc<CallProcesses>,
 ) -> u32 {
     kill_group(cgroup);
@@ -321,13 +324,13 @@ fn has_oom_kills(cgroup: Option<&Cgroup>) -> bool {
 }
 
 /// Returns whether a container has ended, which kills all its processes.
-fn has_ended(container: Option<&Running>) -> bool {
+fn has_ended(container: Option<&RunningContainer>) -> bool {
     container.is_some_and(|container| !container.still_runs())
 }
 
 /// Processes that have been killed and are not gone yet.
 struct Rest {
-    child: Kept,
+    child: TrackedChild,
     cgroup: Option<Cgroup>,
     processes: Arc<CallProcesses>,
     empty_rounds: u32,

@@ -13,14 +13,17 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use gatewren_base::sys::{
-    Child, Exit, Identity, Keeper, Spawn, SpawnError, Stage, Wake, WithParent, descendants,
-    hold_proc, is_root, launch_pipes, own_pid, own_uid, reap_any, terminate,
+    Child, Exit, OnParentExit, ProcessCredentials, Spawn, SpawnError, SpawnStage, Subreaper,
+    SubreaperEvent, descendants, hold_proc, is_root, launch_pipes, own_pid, own_uid, reap_any,
+    terminate,
 };
-use gatewren_wire::operations::{Ending, Launch, MAX_LAUNCH_BYTES, RefusalCode, Report};
+use gatewren_wire::operations::{
+    MAX_LAUNCH_BYTES, OperationEnd, ReaperLaunch, ReaperReport, RefusalCode,
+};
 
 use super::accounts::{Account, account, groups};
 use crate::context::programs::{PATH, candidates};
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 
 /// How long the reaper keeps killing. After that only a process that the kernel cannot end is left.
 const KILL_TIME: Duration = Duration::from_mins(1);
@@ -46,11 +49,11 @@ pub fn reap() -> ExitCode {
 /// Runs the reaper; returns whether no process is left at the end.
 fn keep() -> io::Result<bool> {
     let (control, status) = launch_pipes()?;
-    let keeper = Keeper::begin()?;
+    let keeper = Subreaper::begin()?;
     // Opened now: a mount that the command makes over `/proc` must not hide its processes.
     hold_proc()?;
     let mut status = File::from(status);
-    tell(&mut status, &Report::Ready)?;
+    tell(&mut status, &ReaperReport::Ready)?;
     let mut control = File::from(control);
     let launch = match read_launch(&mut control) {
         // The call was over before it began.
@@ -61,15 +64,15 @@ fn keep() -> io::Result<bool> {
         Err(refusal) => refusal.into(),
         Ok(command) => {
             // The helper may be gone; the killing below happens anyway.
-            let _ = tell(&mut status, &Report::Started);
+            let _ = tell(&mut status, &ReaperReport::Started);
             wait(&keeper, &control.into(), &command)
         }
     };
-    let _ = tell(&mut status, &Report::Ended(ending));
+    let _ = tell(&mut status, &ReaperReport::Ended(ending));
     Ok(kill_all())
 }
 
-fn read_launch(control: &mut File) -> io::Result<Launch> {
+fn read_launch(control: &mut File) -> io::Result<ReaperLaunch> {
     let mut length = [0; 4];
     control.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length) as usize;
@@ -81,17 +84,17 @@ fn read_launch(control: &mut File) -> io::Result<Launch> {
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-fn tell(status: &mut File, report: &Report) -> io::Result<()> {
+fn tell(status: &mut File, report: &ReaperReport) -> io::Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
     status.write_all(&line)
 }
 
 /// Sleeps until the command has ended or is to be killed.
-fn wait(keeper: &Keeper, control: &OwnedFd, command: &Child) -> Ending {
+fn wait(keeper: &Subreaper, control: &OwnedFd, command: &Child) -> OperationEnd {
     loop {
         match keeper.wait(control.as_fd()) {
-            Ok(Wake::Child) => {
+            Ok(SubreaperEvent::Child) => {
                 while let Ok(Some((pid, exit))) = reap_any() {
                     if pid == command.pid() {
                         return ending(exit);
@@ -99,15 +102,17 @@ fn wait(keeper: &Keeper, control: &OwnedFd, command: &Child) -> Ending {
                 }
             }
             // The helper knows why it ordered this; the ending given here matters only if it did not order it.
-            Ok(Wake::Stop | Wake::Closed) | Err(_) => return Ending::Signalled { signal: 15 },
+            Ok(SubreaperEvent::Stop | SubreaperEvent::Closed) | Err(_) => {
+                return OperationEnd::Signalled { signal: 15 };
+            }
         }
     }
 }
 
-fn ending(exit: Exit) -> Ending {
+fn ending(exit: Exit) -> OperationEnd {
     match exit {
-        Exit::Code(code) => Ending::Exited { code },
-        Exit::Signal(signal) => Ending::Signalled { signal },
+        Exit::Code(code) => OperationEnd::Exited { code },
+        Exit::Signal(signal) => OperationEnd::Signalled { signal },
     }
 }
 
@@ -140,7 +145,7 @@ fn kill_all() -> bool {
     }
 }
 
-fn start(launch: &Launch) -> Result<Child, Refusal> {
+fn start(launch: &ReaperLaunch) -> Result<Child, OperationRefusal> {
     let passwd = fs::read("/etc/passwd").unwrap_or_default();
     let passwd = String::from_utf8_lossy(&passwd);
     let who = who(&passwd, launch.user.as_deref())?;
@@ -148,10 +153,10 @@ fn start(launch: &Launch) -> Result<Child, Refusal> {
     let environment = environment(launch, home);
     let path = environment.get("PATH").map_or(PATH, String::as_str);
     let Some(name) = launch.argv.first() else {
-        return Err(Refusal::bad_command("the command is empty"));
+        return Err(OperationRefusal::bad_command("the command is empty"));
     };
     let nothing =
-        File::open("/dev/null").map_err(|e| Refusal::failed(format!("/dev/null: {e}")))?;
+        File::open("/dev/null").map_err(|e| OperationRefusal::failed(format!("/dev/null: {e}")))?;
     let (out, err) = (io::stdout(), io::stderr());
     let spawn = Spawn {
         programs: candidates(name, path)
@@ -169,22 +174,23 @@ fn start(launch: &Launch) -> Result<Child, Refusal> {
             Some(cwd) => strings([cwd.clone()])?,
             None => strings([home.to_owned(), "/".to_owned()])?,
         },
-        with_parent: WithParent::Dies,
+        with_parent: OnParentExit::Dies,
         ..Spawn::default()
     };
     spawn.spawn().map_err(|error| explain(launch, &error))
 }
 
 /// Returns the account to run as; `None` if none was requested and this user has none.
-fn who(passwd: &str, wanted: Option<&str>) -> Result<Option<Account>, Refusal> {
+fn who(passwd: &str, wanted: Option<&str>) -> Result<Option<Account>, OperationRefusal> {
     let own = own_uid();
     let Some(wanted) = wanted else {
         return Ok(account(passwd, &own.to_string()));
     };
-    let found = account(passwd, wanted)
-        .ok_or_else(|| Refusal::bad_command(format!("user '{wanted}' not found in /etc/passwd")))?;
+    let found = account(passwd, wanted).ok_or_else(|| {
+        OperationRefusal::bad_command(format!("user '{wanted}' not found in /etc/passwd"))
+    })?;
     if found.uid != own && !is_root() {
-        return Err(Refusal::new(
+        return Err(OperationRefusal::new(
             RefusalCode::NotRoot,
             format!("running as '{wanted}' needs root: omit the user, or run gatewren as root"),
         ));
@@ -193,17 +199,17 @@ fn who(passwd: &str, wanted: Option<&str>) -> Result<Option<Account>, Refusal> {
 }
 
 /// Returns the identity to change to; `None` if no user was named or this is not root.
-fn identity(launch: &Launch, who: Option<&Account>) -> Option<Identity> {
+fn identity(launch: &ReaperLaunch, who: Option<&Account>) -> Option<ProcessCredentials> {
     let account = who.filter(|_| launch.user.is_some() && is_root())?;
     let group = fs::read("/etc/group").unwrap_or_default();
-    Some(Identity {
+    Some(ProcessCredentials {
         uid: account.uid,
         gid: account.gid,
         groups: groups(&String::from_utf8_lossy(&group), account),
     })
 }
 
-fn environment(launch: &Launch, home: &str) -> BTreeMap<String, String> {
+fn environment(launch: &ReaperLaunch, home: &str) -> BTreeMap<String, String> {
     let fixed = [
         ("PATH", PATH),
         ("HOME", home),
@@ -215,30 +221,30 @@ fn environment(launch: &Launch, home: &str) -> BTreeMap<String, String> {
     fixed.into_iter().chain(given).collect()
 }
 
-fn strings(texts: impl IntoIterator<Item = String>) -> Result<Vec<CString>, Refusal> {
+fn strings(texts: impl IntoIterator<Item = String>) -> Result<Vec<CString>, OperationRefusal> {
     let texts = texts.into_iter().map(CString::new);
     texts.collect::<Result<_, _>>().map_err(no_nul)
 }
 
-fn no_nul(_: std::ffi::NulError) -> Refusal {
-    Refusal::bad_command("a command cannot contain a NUL character")
+fn no_nul(_: std::ffi::NulError) -> OperationRefusal {
+    OperationRefusal::bad_command("a command cannot contain a NUL character")
 }
 
-fn explain(launch: &Launch, error: &SpawnError) -> Refusal {
+fn explain(launch: &ReaperLaunch, error: &SpawnError) -> OperationRefusal {
     let program = short(launch.argv.first().map_or("", String::as_str));
     let directory = short(launch.cwd.as_deref().unwrap_or("/"));
     let cause = &error.cause;
     match (error.stage, cause.kind()) {
-        (Stage::Directory, _) => Refusal::bad_command(format!(
+        (SpawnStage::Directory, _) => OperationRefusal::bad_command(format!(
             "directory '{directory}' cannot be entered: {cause}; name one that exists"
         )),
-        (Stage::Program, io::ErrorKind::NotFound) => Refusal::bad_command(format!(
+        (SpawnStage::Program, io::ErrorKind::NotFound) => OperationRefusal::bad_command(format!(
             "program '{program}' was not found; check that it is installed and in PATH"
         )),
-        (Stage::Program, _) => {
-            Refusal::bad_command(format!("program '{program}' cannot be executed: {cause}"))
-        }
-        _ => Refusal::failed(format!("the command could not be started: {error}")),
+        (SpawnStage::Program, _) => OperationRefusal::bad_command(format!(
+            "program '{program}' cannot be executed: {cause}"
+        )),
+        _ => OperationRefusal::failed(format!("the command could not be started: {error}")),
     }
 }
 

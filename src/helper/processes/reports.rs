@@ -6,17 +6,17 @@ use std::os::fd::OwnedFd;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 
-use gatewren_wire::operations::{MAX_REPORT_BYTES, Report};
+use gatewren_wire::operations::{MAX_REPORT_BYTES, ReaperReport};
 
 /// The read end of the pipe.
 #[derive(Debug)]
-pub struct Reports {
+pub struct ReaperReports {
     pipe: Receiver,
     pending: Vec<u8>,
     told_again: bool,
 }
 
-impl Reports {
+impl ReaperReports {
     /// Creates a reader of `pipe`.
     pub fn new(pipe: OwnedFd) -> io::Result<Self> {
         Ok(Self {
@@ -27,7 +27,7 @@ impl Reports {
     }
 
     /// Returns the next report; `None` if the reaper is gone, or if the data is not from it.
-    pub async fn next(&mut self) -> Option<Report> {
+    pub async fn next(&mut self) -> Option<ReaperReport> {
         loop {
             if let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.pending.drain(..=end).collect();
@@ -48,7 +48,7 @@ impl Reports {
     /// it. Cancel safe: another call continues the wait.
     pub async fn closed(&mut self) {
         while let Some(report) = self.next().await {
-            self.told_again |= matches!(report, Report::Ended(_));
+            self.told_again |= matches!(report, ReaperReport::Ended(_));
         }
         let mut bytes = [0; 512];
         while let Ok(1..) = self.pipe.read(&mut bytes).await {}

@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::answers::to_its_end;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 
 /// The prefix of its name. No container's name begins with it, so it is not mistaken for one.
 pub const PREFIX: &str = ".gatewren-";
@@ -21,27 +21,33 @@ const PRIVATE: u32 = 0o700;
 
 /// A directory of one call, on the file system of the final place.
 #[derive(Debug)]
-pub struct Stage(PathBuf);
+pub struct StagingDir(PathBuf);
 
-impl Stage {
+impl StagingDir {
     /// Creates a stage in `parent`. Removes what an earlier one of this name left.
-    pub async fn below(parent: &Path, name: &str) -> Result<Self, Refusal> {
+    pub async fn below(parent: &Path, name: &str) -> Result<Self, OperationRefusal> {
         Self::with_mode(parent, name, MODE).await
     }
 
     /// Creates a stage whose contents others must not see before they are moved.
-    pub async fn private(parent: &Path, name: &str) -> Result<Self, Refusal> {
+    pub async fn private(parent: &Path, name: &str) -> Result<Self, OperationRefusal> {
         Self::with_mode(parent, name, PRIVATE).await
     }
 
-    async fn with_mode(parent: &Path, name: &str, permissions: u32) -> Result<Self, Refusal> {
+    async fn with_mode(
+        parent: &Path,
+        name: &str,
+        permissions: u32,
+    ) -> Result<Self, OperationRefusal> {
         let path = parent.join(format!("{PREFIX}{name}"));
         let place = path.clone();
         to_its_end(move || {
             let made = remove(&place)
                 .and_then(|()| fs::DirBuilder::new().mode(permissions).create(&place));
             made.map_err(|e| {
-                Refusal::failed(format!("the directory for the copy cannot be created: {e}"))
+                OperationRefusal::failed(format!(
+                    "the directory for the copy cannot be created: {e}"
+                ))
             })
         })
         .await?;
@@ -58,7 +64,7 @@ impl Stage {
         let Self(path) = self;
         let place = path.clone();
         let removed =
-            to_its_end(move || remove(&place).map_err(|e| Refusal::failed(e.to_string())));
+            to_its_end(move || remove(&place).map_err(|e| OperationRefusal::failed(e.to_string())));
         if removed.await.is_err() {
             tracing::warn!(?path, "an incomplete copy could not be removed");
         }

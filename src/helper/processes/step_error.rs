@@ -3,60 +3,60 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gatewren_wire::operations::{Command, Ending, KillReason, Program, Stream};
+use gatewren_wire::operations::{Command, KillReason, OperationEnd, Program, Stream};
 
 use super::answers::to_its_end;
-use super::commands::{Hear, OUT_OF_TIME, heard_on_host};
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
+use super::commands::{OUT_OF_TIME, OutputCallback, heard_on_host};
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
 use crate::context::programs::find;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 
 /// The most bytes of a program's stderr that are kept; the rest is dropped.
 const COMPLAINT_BYTES: usize = 2048;
 
 /// Why a step was the last.
 #[derive(Debug)]
-pub enum Halt {
+pub enum StepError {
     /// An obstacle.
-    Refused(Refusal),
+    Refused(OperationRefusal),
     /// The caller, the timeout or the helper's own shutdown ended it.
     Killed(KillReason),
 }
 
-impl From<Refusal> for Halt {
-    fn from(refusal: Refusal) -> Self {
+impl From<OperationRefusal> for StepError {
+    fn from(refusal: OperationRefusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
 /// Converts the result of the last step to the operation's ending.
-pub fn ending(done: Result<(), Halt>) -> Result<Ending, Refusal> {
+pub fn ending(done: Result<(), StepError>) -> Result<OperationEnd, OperationRefusal> {
     match done {
-        Ok(()) => Ok(Ending::Exited { code: 0 }),
-        Err(Halt::Killed(why)) => Ok(Ending::Killed { why }),
-        Err(Halt::Refused(refusal)) => Err(refusal),
+        Ok(()) => Ok(OperationEnd::Exited { code: 0 }),
+        Err(StepError::Killed(why)) => Ok(OperationEnd::Killed { why }),
+        Err(StepError::Refused(refusal)) => Err(refusal),
     }
 }
 
 /// The context for the steps of one operation.
-pub struct Work<'a> {
+pub struct StepContext<'a> {
     /// The helper's shared context.
-    pub house: &'a House,
+    pub house: &'a HelperContext,
     /// Signals that the operation has to end.
-    pub pump: &'a mut Pump,
+    pub pump: &'a mut OutputRelay,
     /// The most processes of each program.
     pub processes: u32,
 }
 
-impl Work<'_> {
+impl StepContext<'_> {
     /// Runs a step that may wait for a disk on a blocking thread.
     pub async fn aside<T: Send + 'static>(
         &mut self,
-        step: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Halt> {
+        step: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
+    ) -> Result<T, StepError> {
         let done = self.pump.wait(to_its_end(step)).await;
-        done.map_err(Halt::Killed)?.map_err(Halt::Refused)
+        done.map_err(StepError::Killed)?.map_err(StepError::Refused)
     }
 
     /// Runs a program and passes its stdout to `hear`. All processes it starts end with the operation. Returns its
@@ -65,7 +65,7 @@ impl Work<'_> {
         &mut self,
         (name, args): (&'static str, Vec<String>),
         mut hear: impl FnMut(&[u8]) + Send,
-    ) -> Result<(i32, String), Halt> {
+    ) -> Result<(i32, String), StepError> {
         let mut complaint = Vec::new();
         let mut heard = |which: Stream, bytes: &[u8]| {
             match which {
@@ -77,7 +77,7 @@ impl Work<'_> {
             }
             None
         };
-        let step = Step {
+        let step = ProgramStep {
             name,
             args,
             cwd: "/".to_owned(),
@@ -90,7 +90,11 @@ impl Work<'_> {
 
     /// Like `run`, with its own directory, environment and timeout; `hear` gets stdout and stderr. Returns the exit
     /// code.
-    pub async fn step(&mut self, step: Step, hear: Hear<'_>) -> Result<i32, Halt> {
+    pub async fn step(
+        &mut self,
+        step: ProgramStep,
+        hear: OutputCallback<'_>,
+    ) -> Result<i32, StepError> {
         let name = step.name;
         let program = find(name)?.to_string_lossy().into_owned();
         let command = Command {
@@ -102,17 +106,22 @@ impl Work<'_> {
         let heard = (&command, (hear, step.time));
         let ended = heard_on_host(self.house, self.pump, heard, self.processes).await?;
         match ended {
-            Ending::Exited { code } => Ok(code),
-            OUT_OF_TIME => Err(Refusal::failed(format!("{name} did not answer in time")).into()),
-            Ending::Killed { why } => Err(Halt::Killed(why)),
-            other => Err(Refusal::failed(format!("{name} did not exit normally: {other}")).into()),
+            OperationEnd::Exited { code } => Ok(code),
+            OUT_OF_TIME => {
+                Err(OperationRefusal::failed(format!("{name} did not answer in time")).into())
+            }
+            OperationEnd::Killed { why } => Err(StepError::Killed(why)),
+            other => Err(OperationRefusal::failed(format!(
+                "{name} did not exit normally: {other}"
+            ))
+            .into()),
         }
     }
 }
 
 /// A program of the host, with its arguments and environment.
 #[derive(Debug)]
-pub struct Step {
+pub struct ProgramStep {
     /// Such as `tar`.
     pub name: &'static str,
     /// Its arguments.

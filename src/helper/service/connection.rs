@@ -10,17 +10,17 @@ use tokio::time::timeout;
 
 use gatewren_base::telemetry::redact_text;
 use gatewren_wire::operations::{
-    AuditHead, Decoder, Ending, Frame, Operation, RefusalCode, Request,
+    AuditHead, Decoder, Frame, HelperRequest, Operation, OperationEnd, RefusalCode,
 };
 
 use super::job_operations;
 use super::perform::perform;
-use crate::context::helper_context::House;
+use crate::context::helper_context::HelperContext;
 use crate::context::limits::{REQUEST_TIME, limits};
-use crate::context::operation_slots::OperationPlace;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
-use crate::context::stop::Stop;
+use crate::context::operation_slots::OperationSlot;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
+use crate::context::stop::StopConditions;
 
 /// The longest part of a reference that is logged.
 const REFERENCE_CHARS: usize = 80;
@@ -29,7 +29,7 @@ const REFERENCE_CHARS: usize = 80;
 const REASON_CHARS: usize = 300;
 
 /// Serves one connection to its end.
-pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
+pub async fn serve_connection(house: Arc<HelperContext>, mut stream: UnixStream) {
     let request = match timeout(REQUEST_TIME, read_request(&mut stream)).await {
         Ok(Ok(request)) => request,
         Ok(Err(cause)) => return no_request(&house, &cause),
@@ -37,12 +37,12 @@ pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
     };
     let begun = Instant::now();
     let limits = limits(request.limits, &request.operation);
-    let stop = |timeout_ms| Stop::new(timeout_ms, house.shutdown.clone());
-    let pump = Pump::new(stream, limits.output_bytes, stop(u64::MAX));
+    let stop = |timeout_ms| StopConditions::new(timeout_ms, house.shutdown.clone());
+    let pump = OutputRelay::new(stream, limits.output_bytes, stop(u64::MAX));
     let mut pump = pump.of(&request.operation);
     pump.say(&Frame::Accepted).await;
     let outcome = match pump.wait(permit(&house, &request)).await {
-        Err(why) => Ok(Ending::Killed { why }),
+        Err(why) => Ok(OperationEnd::Killed { why }),
         Ok(Err(refusal)) => Err(refusal),
         Ok(Ok(_permit)) => {
             // Waiting for a place does not count towards the operation's timeout.
@@ -52,16 +52,16 @@ pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
     };
     house.strays.sweep();
     log(&house, &request, &outcome, begun);
-    let ending = outcome.unwrap_or_else(Ending::from);
+    let ending = outcome.unwrap_or_else(OperationEnd::from);
     pump.say(&Frame::End(ending)).await;
 }
 
 async fn answer(
-    house: &Arc<House>,
-    pump: &mut Pump,
-    request: &Request,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
+    request: &HelperRequest,
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     match &request.operation {
         Operation::JobStart { .. } => job_operations::start(house, pump, request).await,
         Operation::JobList { owner, job } => {
@@ -87,7 +87,7 @@ async fn answer(
     }
 }
 
-async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
+async fn read_request(stream: &mut UnixStream) -> Result<HelperRequest, String> {
     let mut decoder = Decoder::default();
     let mut bytes = vec![0; 16 * 1024];
     loop {
@@ -109,11 +109,14 @@ async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
 /// What an operation holds while it runs.
 enum Permit<'a> {
     Stream { _permit: SemaphorePermit<'a> },
-    Place { _place: OperationPlace },
+    Place { _place: OperationSlot },
 }
 
 /// Takes a place for the operation. A stream is rejected if none is free; an operation waits a short time for one.
-async fn permit<'a>(house: &'a House, request: &Request) -> Result<Permit<'a>, Refusal> {
+async fn permit<'a>(
+    house: &'a HelperContext,
+    request: &HelperRequest,
+) -> Result<Permit<'a>, OperationRefusal> {
     let streams = match request.operation {
         Operation::ContainerEvents {} => &house.event_streams,
         Operation::Bounds {} | Operation::JobEnds {} => &house.bounds_streams,
@@ -126,12 +129,12 @@ async fn permit<'a>(house: &'a House, request: &Request) -> Result<Permit<'a>, R
     };
     let permit = streams.try_acquire().map_err(|_| {
         let message = "the helper has reached its limit of connections; try again in a few seconds";
-        Refusal::new(RefusalCode::Busy, message)
+        OperationRefusal::new(RefusalCode::Busy, message)
     })?;
     Ok(Permit::Stream { _permit: permit })
 }
 
-fn no_request(house: &House, cause: &str) {
+fn no_request(house: &HelperContext, cause: &str) {
     let cause = beginning(cause, REASON_CHARS);
     house
         .complaints
@@ -140,12 +143,17 @@ fn no_request(house: &House, cause: &str) {
 
 /// Logs one line for each operation: at level info if it changes something, at debug if it only reads. The line
 /// contains no arguments and no variables' values, as they may be secret.
-fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begun: Instant) {
+fn log(
+    house: &HelperContext,
+    request: &HelperRequest,
+    outcome: &Result<OperationEnd, OperationRefusal>,
+    begun: Instant,
+) {
     // As strings: control characters that would start a new line or command a terminal are escaped.
     let reference = beginning(&request.reference, REFERENCE_CHARS);
     let ending = match outcome {
         Ok(ending) => ending.to_string(),
-        Err(refusal) => Ending::from(refusal.clone()).to_string(),
+        Err(refusal) => OperationEnd::from(refusal.clone()).to_string(),
     };
     let ending = beginning(&redact_text(&ending), REASON_CHARS);
     let operation = request.operation.name();
@@ -182,7 +190,10 @@ fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begu
             audit_sha256,
             "operation"
         );
-    } else if outcome.as_ref().is_err_and(Refusal::is_of_the_request) {
+    } else if outcome
+        .as_ref()
+        .is_err_and(OperationRefusal::is_of_the_request)
+    {
         house.complaints.say(say);
     } else {
         say(None);

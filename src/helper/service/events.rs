@@ -9,17 +9,19 @@ use tokio::time::sleep;
 
 use gatewren_base::config::HelperPolicy;
 use gatewren_base::sys::{FolderEvent, FolderWatch};
-use gatewren_wire::operations::{ContainerName, Ending, Frame, KillReason, Operation, Stream};
+use gatewren_wire::operations::{
+    ContainerName, Frame, KillReason, Operation, OperationEnd, Stream,
+};
 
 use super::policy_check;
-use crate::context::definitions::{CONFIG, Definitions, numbered};
-use crate::context::helper_context::House;
+use crate::context::definitions::{CONFIG, ContainerDefinitions, numbered};
+use crate::context::helper_context::HelperContext;
 use crate::context::limits::MAX_EVENT_STREAMS;
 use crate::context::lxc_tools::{end_monitor_daemon, tool_for};
-use crate::context::orphans::Kept;
-use crate::context::output_relay::Pump;
-use crate::context::outputs::Outputs;
-use crate::context::refusal::Refusal;
+use crate::context::orphans::TrackedChild;
+use crate::context::output_relay::OutputRelay;
+use crate::context::outputs::CommandOutputs;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 
@@ -38,7 +40,10 @@ const MAX_LINE: usize = 4096;
 
 /// Reports until the caller disconnects or the monitor exits. lxc-monitor leaves a daemon behind, which would keep
 /// the directory busy for half a minute. The last stream to end stops the daemon if this helper started it.
-pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+pub async fn report(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let outcome = follow(house, pump).await;
     let last = house.event_streams.available_permits() + 1 == MAX_EVENT_STREAMS;
@@ -60,11 +65,14 @@ enum News {
     Allowed,
 }
 
-async fn follow(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+async fn follow(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+) -> Result<OperationEnd, OperationRefusal> {
     let definitions = house.containers.definitions();
     let watched = Watched::begin(definitions).map_err(|e| unwatchable(&e))?;
     let tool = tool_for(&Operation::ContainerEvents {}, definitions.lxcpath());
-    let tool = tool.ok_or_else(|| Refusal::failed("unsupported operation"))?;
+    let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
     let (monitor, outputs) = tools::start(&tool, &house.strays)?;
     let outcome = listen(house, pump, watched, (&monitor, outputs)).await;
     monitor.kill();
@@ -73,11 +81,11 @@ async fn follow(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
 }
 
 async fn listen(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     mut watched: Watched,
-    (monitor, mut outputs): (&Kept, Outputs),
-) -> Result<Ending, Refusal> {
+    (monitor, mut outputs): (&TrackedChild, CommandOutputs),
+) -> Result<OperationEnd, OperationRefusal> {
     let definitions = house.containers.definitions();
     let mut lines = Lines::default();
     let mut policy = house.policy.clone();
@@ -104,20 +112,20 @@ async fn listen(
             }
             Ok(News::Ended) => {
                 let message = "LXC's monitor exited; the next request restarts it";
-                return Err(Refusal::failed(message));
+                return Err(OperationRefusal::failed(message));
             }
-            Err(why) => return Ok(Ending::Killed { why }),
+            Err(why) => return Ok(OperationEnd::Killed { why }),
         };
         if !text.is_empty() {
             pump.say(&Frame::Output(stream, text)).await;
         }
     }
     let why = KillReason::Cancelled;
-    Ok(Ending::Killed { why })
+    Ok(OperationEnd::Killed { why })
 }
 
-fn unwatchable(cause: &io::Error) -> Refusal {
-    Refusal::failed(format!("the containers cannot be watched: {cause}"))
+fn unwatchable(cause: &io::Error) -> OperationRefusal {
+    OperationRefusal::failed(format!("the containers cannot be watched: {cause}"))
 }
 
 /// The containers whose definitions may have changed.
@@ -161,7 +169,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn begin(definitions: &Definitions) -> io::Result<Self> {
+    fn begin(definitions: &ContainerDefinitions) -> io::Result<Self> {
         let mut watched = Self {
             folders: FolderWatch::new()?,
             lxcpath: false,
@@ -172,7 +180,7 @@ impl Watched {
     }
 
     /// Waits for changes. Cancel safe.
-    async fn next(&mut self, definitions: &Definitions) -> io::Result<Changed> {
+    async fn next(&mut self, definitions: &ContainerDefinitions) -> io::Result<Changed> {
         loop {
             let events = tokio::select! {
                 events = self.folders.next() => events?,
@@ -194,7 +202,7 @@ impl Watched {
     }
 
     /// Watches directories that exist now and did not before; returns whether there were any.
-    fn arm(&mut self, definitions: &Definitions) -> bool {
+    fn arm(&mut self, definitions: &ContainerDefinitions) -> bool {
         let before = (self.lxcpath, self.proxmox);
         if !self.lxcpath {
             self.lxcpath = self.add(definitions, Place::Lxcpath);
@@ -217,7 +225,7 @@ impl Watched {
     fn container(
         &mut self,
         event: FolderEvent<Place>,
-        definitions: &Definitions,
+        definitions: &ContainerDefinitions,
     ) -> Option<ContainerName> {
         let entry = event.entry.as_deref().and_then(|entry| entry.to_str());
         match (event.folder, entry) {
@@ -245,7 +253,7 @@ impl Watched {
         }
     }
 
-    fn add(&mut self, definitions: &Definitions, place: Place) -> bool {
+    fn add(&mut self, definitions: &ContainerDefinitions, place: Place) -> bool {
         let path = match &place {
             Place::Lxcpath => Some(definitions.lxcpath().to_owned()),
             Place::Proxmox => definitions.proxmox().map(ToOwned::to_owned),

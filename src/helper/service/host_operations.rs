@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use gatewren_wire::operations::{Ending, Operation};
+use gatewren_wire::operations::{Operation, OperationEnd};
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::host::{facts, files, firmware, processes, repair, settings, ssh_keys, storage};
 use crate::network::{name_servers, probes, tunnels, wifi};
 use crate::processes::printing::print;
 
 /// Performs an operation on the host that is not a command.
 pub async fn perform(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     operation: &Operation,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     match operation {
         Operation::HostView {} => print(pump, || Ok(facts::view())).await,
         Operation::HostSpace { places } => {
@@ -52,6 +52,6 @@ pub async fn perform(
         Operation::HostTunnelDown { tunnel } => {
             tunnels::switch(house, pump, (tunnel, "down")).await
         }
-        _ => Err(Refusal::failed("unsupported operation")),
+        _ => Err(OperationRefusal::failed("unsupported operation")),
     }
 }

@@ -7,19 +7,19 @@ use std::time::Instant;
 use gatewren_base::sys::now_ms;
 use gatewren_base::telemetry::redact_text;
 use gatewren_wire::operations::{
-    Command, Ending, Frame, Job, JobId, JobPiece, KillReason, Limits, Operation, Program, Request,
-    Stream,
+    Command, Frame, HelperRequest, Job, JobId, JobOutputHeader, KillReason, Operation,
+    OperationEnd, OperationLimits, Program, Stream,
 };
 
 use super::perform::{check, perform};
-use crate::context::helper_context::House;
+use crate::context::helper_context::HelperContext;
 use crate::context::job_log;
-use crate::context::job_output_sink::Keeper;
+use crate::context::job_output_sink::JobOutputSink;
 use crate::context::jobs::no_such_job;
 use crate::context::limits::job_limits;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
-use crate::context::stop::Stop;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
+use crate::context::stop::StopConditions;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
 
@@ -34,10 +34,10 @@ type Which<'a> = (Option<&'a str>, &'a JobId);
 
 /// Starts a job and passes its output to the caller until it ends or the caller disconnects.
 pub async fn start(
-    house: &Arc<House>,
-    pump: &mut Pump,
-    request: &Request,
-) -> Result<Ending, Refusal> {
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
+    request: &HelperRequest,
+) -> Result<OperationEnd, OperationRefusal> {
     let Operation::JobStart {
         job,
         owner,
@@ -46,10 +46,12 @@ pub async fn start(
         operation,
     } = &request.operation
     else {
-        return Err(Refusal::failed("unsupported operation"));
+        return Err(OperationRefusal::failed("unsupported operation"));
     };
     if !can_be_a_job(operation) {
-        return Err(Refusal::bad_command("this operation cannot be a job"));
+        return Err(OperationRefusal::bad_command(
+            "this operation cannot be a job",
+        ));
     }
     check(house, operation)?;
     if let Operation::ContainerCommand { container, .. } = &**operation {
@@ -57,7 +59,7 @@ pub async fn start(
         // A container that cannot be entered is reported at once; no job starts.
         match pump.wait(house.containers.running(container)).await {
             Ok(running) => drop(running?),
-            Err(why) => return Ok(Ending::Killed { why }),
+            Err(why) => return Ok(OperationEnd::Killed { why }),
         }
     }
     let job = Job {
@@ -76,7 +78,7 @@ pub async fn start(
     tokio::spawn(work);
     pump.say(&Frame::Started).await;
     if *detached {
-        return Ok(Ending::Exited { code: 0 });
+        return Ok(OperationEnd::Exited { code: 0 });
     }
     while pump.reaches() {
         match pump.wait(heard.recv()).await {
@@ -84,13 +86,13 @@ pub async fn start(
             Ok(None) => {
                 let ended = house.jobs.find(None, &id)?.ending;
                 let why = KillReason::Lost;
-                return Ok(ended.unwrap_or(Ending::Killed { why }));
+                return Ok(ended.unwrap_or(OperationEnd::Killed { why }));
             }
             Err(_) => break,
         }
     }
     // The caller has disconnected, so nothing receives this. The job runs on.
-    Ok(Ending::Exited { code: 0 })
+    Ok(OperationEnd::Exited { code: 0 })
 }
 
 /// Creates the record of a job that starts now.
@@ -130,15 +132,15 @@ fn can_be_a_job(operation: &Operation) -> bool {
 }
 
 async fn run(
-    house: Arc<House>,
-    keeper: Keeper,
+    house: Arc<HelperContext>,
+    keeper: JobOutputSink,
     (id, operation): (JobId, Operation),
-    limits: Limits,
+    limits: OperationLimits,
 ) {
     let begun = Instant::now();
-    let stop = Stop::new(limits.timeout_ms, house.shutdown.clone());
+    let stop = StopConditions::new(limits.timeout_ms, house.shutdown.clone());
     let name = operation.name();
-    let mut pump = Pump::keeping(keeper, limits.output_bytes, stop).of(&operation);
+    let mut pump = OutputRelay::keeping(keeper, limits.output_bytes, stop).of(&operation);
     let doing = Arc::clone(&house);
     // In its own task: if it panics, the job still ends.
     let work = tokio::spawn(async move {
@@ -151,18 +153,18 @@ async fn run(
             tracing::error!(%cause, job = %id, "a job's task failed");
             (
                 None,
-                Err(Refusal::failed(
+                Err(OperationRefusal::failed(
                     "the helper failed with an internal error; see its log",
                 )),
             )
         }
     };
     house.strays.sweep();
-    let ending = outcome.unwrap_or_else(Ending::from);
+    let ending = outcome.unwrap_or_else(OperationEnd::from);
     let said = redact_text(&ending.to_string()).into_owned();
     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(job = %id, operation = name, ending = said, duration_ms, "job ended");
-    let heard = pump.as_ref().is_some_and(Pump::is_heard);
+    let heard = pump.as_ref().is_some_and(OutputRelay::is_heard);
     house.jobs.end(&id, ending, heard);
     // The end can be queried now: drop the pump, so that a listening caller is notified.
     drop(pump);
@@ -186,10 +188,10 @@ fn command_of(operation: &Operation) -> Option<String> {
 
 /// Prints jobs with their current state.
 pub async fn list(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     (owner, job): (Option<&str>, Option<&JobId>),
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let mut jobs = house.jobs.list(owner, job);
     jobs.retain(|job| may_be_seen(house, job));
     if let (Some(id), true) = (job, jobs.is_empty()) {
@@ -200,10 +202,10 @@ pub async fn list(
 
 /// Waits until a job has ended, and prints it.
 pub async fn wait(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     which: Which<'_>,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let mut bell = house.jobs.bell();
     loop {
         bell.mark_unchanged();
@@ -212,18 +214,18 @@ pub async fn wait(
             return print(pump, move || Ok(line(&job))).await;
         }
         if let Err(why) = pump.wait(bell.changed()).await {
-            return Ok(Ending::Killed { why });
+            return Ok(OperationEnd::Killed { why });
         }
     }
 }
 
 /// Prints a piece of a job's output.
 pub async fn output(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     which: Which<'_>,
     (offset, bytes): (u64, u32),
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let job = find(house, which)?;
     let place = house
         .jobs
@@ -233,8 +235,8 @@ pub async fn output(
     print(pump, move || {
         let read = job_log::read(&place, offset, job.output_bytes, most);
         let (offset, bytes) =
-            read.map_err(|e| Refusal::failed(format!("the output cannot be read: {e}")))?;
-        let piece = JobPiece {
+            read.map_err(|e| OperationRefusal::failed(format!("the output cannot be read: {e}")))?;
+        let piece = JobOutputHeader {
             offset,
             output_bytes: job.output_bytes,
             ended: job.ending.is_some(),
@@ -246,25 +248,28 @@ pub async fn output(
 
 /// Cancels a job, waits until it has ended, and prints it.
 pub async fn cancel(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     which: Which<'_>,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let job = find(house, which)?;
     house.jobs.cancel(&job.id);
     wait(house, pump, which).await
 }
 
 /// Removes a job that has ended.
-pub fn forget(house: &House, which: Which<'_>) -> Result<Ending, Refusal> {
+pub fn forget(house: &HelperContext, which: Which<'_>) -> Result<OperationEnd, OperationRefusal> {
     let job = find(house, which)?;
     house.jobs.forget(&job.id);
-    Ok(Ending::Exited { code: 0 })
+    Ok(OperationEnd::Exited { code: 0 })
 }
 
 /// Prints each job that ended while its caller did not listen, and then each further one, until the caller
 /// disconnects.
-pub async fn ends(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal> {
+pub async fn ends(
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
+) -> Result<OperationEnd, OperationRefusal> {
     let mut bell = house.jobs.bell();
     let mut told = BTreeSet::new();
     while pump.reaches() {
@@ -276,14 +281,14 @@ pub async fn ends(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal
             pump.say(&Frame::Output(Stream::Stdout, line(&job))).await;
         }
         if let Err(why) = pump.wait(bell.changed()).await {
-            return Ok(Ending::Killed { why });
+            return Ok(OperationEnd::Killed { why });
         }
     }
     let why = KillReason::Cancelled;
-    Ok(Ending::Killed { why })
+    Ok(OperationEnd::Killed { why })
 }
 
-fn find(house: &House, (owner, id): Which<'_>) -> Result<Job, Refusal> {
+fn find(house: &HelperContext, (owner, id): Which<'_>) -> Result<Job, OperationRefusal> {
     let job = house.jobs.find(owner, id)?;
     if may_be_seen(house, &job) {
         Ok(job)
@@ -293,7 +298,7 @@ fn find(house: &House, (owner, id): Which<'_>) -> Result<Job, Refusal> {
 }
 
 /// A job of a container that the policy hides is hidden too.
-fn may_be_seen(house: &House, job: &Job) -> bool {
+fn may_be_seen(house: &HelperContext, job: &Job) -> bool {
     let policy = house.policy.now();
     let container = job.container.as_ref();
     container.is_none_or(|name| policy.allows_container(name.as_str()))

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use gatewren_wire::operations::{ContainerName, Ending, Operation};
+use gatewren_wire::operations::{ContainerName, Operation, OperationEnd};
 
 use super::{container_operations, events, host_operations, policy_check};
 use crate::backup::operations;
-use crate::context::helper_context::House;
+use crate::context::helper_context::HelperContext;
 use crate::context::lxc_tools::tool_for;
-use crate::context::output_relay::Pump;
+use crate::context::output_relay::OutputRelay;
 use crate::context::programs::find;
-use crate::context::refusal::Refusal;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::host::{mail, updates};
 use crate::lxc::config_files;
-use crate::lxc::network::Network;
+use crate::lxc::network::NetworkNamespace;
 use crate::lxc::paths::{existing, inside};
 use crate::lxc::vitals::{lines, vitals, vitals_and_usage};
 use crate::processes::commands::{in_container, on_host, require_root};
@@ -22,7 +22,7 @@ use crate::processes::printing::print;
 use crate::systemd::{journal, power, units};
 
 /// Checks an operation against the owner's policy file.
-pub fn check(house: &House, operation: &Operation) -> Result<(), Refusal> {
+pub fn check(house: &HelperContext, operation: &Operation) -> Result<(), OperationRefusal> {
     // One snapshot of the policy for the whole check.
     let policy = house.policy.now();
     if let Some(container) = operation.container()
@@ -36,14 +36,14 @@ pub fn check(house: &House, operation: &Operation) -> Result<(), Refusal> {
 
 /// Checks and performs an operation.
 pub async fn perform(
-    house: &Arc<House>,
-    pump: &mut Pump,
+    house: &Arc<HelperContext>,
+    pump: &mut OutputRelay,
     operation: &Operation,
     most: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     check(house, operation)?;
     match operation {
-        Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
+        Operation::Ping {} => Ok(OperationEnd::Exited { code: 0 }),
         Operation::Bounds {} => policy_check::report(house, pump).await,
         Operation::HostCommand { command } => on_host(house, pump, command, most).await,
         Operation::ContainerCommand { container, command } => {
@@ -89,34 +89,39 @@ pub async fn perform(
         | Operation::JobOutput { .. }
         | Operation::JobCancel { .. }
         | Operation::JobForget { .. }
-        | Operation::JobEnds {} => Err(Refusal::bad_command("a job cannot query or control jobs")),
+        | Operation::JobEnds {} => Err(OperationRefusal::bad_command(
+            "a job cannot query or control jobs",
+        )),
         // The other operations are about the host and have their own table.
         other => host_operations::perform(house, pump, other).await,
     }
 }
 
 async fn config(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     container: &ContainerName,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let path = existing(house, container)?;
     print(pump, move || config_files::config(&path)).await
 }
 
 async fn run_tool(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     operation: &Operation,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let tool = tool_for(operation, house.containers.lxcpath());
-    let tool = tool.ok_or_else(|| Refusal::failed("unsupported operation"))?;
+    let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
     tools::carry(&tool, pump, &house.strays).await
 }
 
 /// Prints the names of the containers that may be seen.
-async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+async fn list(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     // On a host without LXC, directories are not containers.
     find("lxc-start")?;
@@ -124,7 +129,7 @@ async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     print(pump, move || {
         let names = definitions.names().map_err(|e| {
             let lxcpath = definitions.lxcpath().display();
-            Refusal::failed(format!("the containers in {lxcpath} cannot be listed: {e}"))
+            OperationRefusal::failed(format!("the containers in {lxcpath} cannot be listed: {e}"))
         })?;
         let seen = names
             .into_iter()
@@ -137,14 +142,14 @@ async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
 
 /// Prints state, init and addresses, one line each, in the format of `lxc-info`.
 async fn info(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     container: &ContainerName,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let path = existing(house, container)?;
     let standing = match pump.wait(house.containers.ask(container)).await {
         Ok(standing) => standing?,
-        Err(why) => return Ok(Ending::Killed { why }),
+        Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     let Some(state) = standing.state else {
         if !path.is_file() {
@@ -161,7 +166,7 @@ async fn info(
         let mut lines = vec![format!("State: {state}\n")];
         if let Some(running) = running {
             lines.push(format!("PID: {}\n", running.init));
-            let addresses = Network::of(running.init).addresses();
+            let addresses = NetworkNamespace::of(running.init).addresses();
             lines.extend(addresses.iter().map(|address| format!("IP: {address}\n")));
         }
         Ok(lines.concat().into_bytes())
@@ -171,15 +176,15 @@ async fn info(
 
 /// Prints the state of one container with its usage, or the state of all that are known to run.
 async fn container_vitals(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     container: Option<&ContainerName>,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     if let Some(name) = container {
         let running = match pump.wait(house.containers.alive(name)).await {
             Ok(alive) => alive?,
-            Err(why) => return Ok(Ending::Killed { why }),
+            Err(why) => return Ok(OperationEnd::Killed { why }),
         };
         let name = name.clone();
         return print(pump, move || Ok(lines(vitals_and_usage(name, &running)))).await;
@@ -197,22 +202,22 @@ async fn container_vitals(
 }
 
 async fn os_release(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     container: &ContainerName,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let root = inside(house, container).await?;
     print(pump, move || config_files::os_release(&root)).await
 }
 
 /// Prints the size of the root file system, without other mounts in it. Stops when the caller's time is over.
 async fn disk(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     container: &ContainerName,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let root = inside(house, container).await?;
-    let tool = tools::Tool {
+    let tool = tools::HostTool {
         name: "du",
         // du opens only directories; `/.` follows the link to this one.
         args: ["-sx", "--block-size=1", "--"]

@@ -2,17 +2,18 @@
 
 use gatewren_base::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
 use gatewren_wire::operations::{
-    Deed, Ending, FirmwareDeed, Frame, KillReason, Operation, RefusalCode, Stream,
+    ContainerAction, FirmwareAction, Frame, KillReason, Operation, OperationEnd, RefusalCode,
+    Stream,
 };
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 
 /// Rejects an operation that the owner's file does not allow, whatever the front's policy is.
-pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal> {
+pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), OperationRefusal> {
     match class(operation) {
-        Some(class) if !policy.allows(class) => Err(Refusal::new(
+        Some(class) if !policy.allows(class) => Err(OperationRefusal::new(
             RefusalCode::Forbidden,
             format!(
                 "{class} is off in {HELPER_POLICY_FILE}: {} for every agent; only the owner of this box can change \
@@ -54,9 +55,9 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => Some(HelperClass::Power),
         Operation::HostSetting { .. } => Some(HelperClass::HostSettings),
         Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. }
-        | Operation::Firmware { deed: FirmwareDeed::Devices {} | FirmwareDeed::Updates {} } => Some(HelperClass::Updates),
+        | Operation::Firmware { deed: FirmwareAction::Devices {} | FirmwareAction::Updates {} } => Some(HelperClass::Updates),
         Operation::UpdateRefresh { .. } | Operation::UpdateApply(_)
-        | Operation::Firmware { deed: FirmwareDeed::Refresh {} | FirmwareDeed::Apply { .. } } => Some(HelperClass::UpdatesApply),
+        | Operation::Firmware { deed: FirmwareAction::Refresh {} | FirmwareAction::Apply { .. } } => Some(HelperClass::UpdatesApply),
         Operation::HostLog { .. } | Operation::HostBoots {} => Some(HelperClass::HostLogs),
         Operation::UnitChange { .. } => Some(HelperClass::Units),
         Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => Some(HelperClass::HostFileReads),
@@ -66,24 +67,29 @@ fn class(operation: &Operation) -> Option<HelperClass> {
     }
 }
 
-fn class_of(deed: &Deed) -> HelperClass {
+fn class_of(deed: &ContainerAction) -> HelperClass {
     match deed {
-        Deed::Snapshots {} | Deed::Log { .. } => HelperClass::LxcReads,
-        Deed::Freeze {} | Deed::Unfreeze {} | Deed::Autostart { .. } => HelperClass::LxcWrites,
-        Deed::Configure { .. }
-        | Deed::Snapshot { .. }
-        | Deed::Restore { .. }
-        | Deed::Forget { .. }
-        | Deed::Clone { .. }
-        | Deed::Destroy { .. } => HelperClass::LxcManage,
-        Deed::ListFiles { .. } | Deed::ReadFile { .. } | Deed::WriteFile { .. } => {
-            HelperClass::ContainerFiles
-        }
+        ContainerAction::Snapshots {} | ContainerAction::Log { .. } => HelperClass::LxcReads,
+        ContainerAction::Freeze {}
+        | ContainerAction::Unfreeze {}
+        | ContainerAction::Autostart { .. } => HelperClass::LxcWrites,
+        ContainerAction::Configure { .. }
+        | ContainerAction::Snapshot { .. }
+        | ContainerAction::Restore { .. }
+        | ContainerAction::Forget { .. }
+        | ContainerAction::Clone { .. }
+        | ContainerAction::Destroy { .. } => HelperClass::LxcManage,
+        ContainerAction::ListFiles { .. }
+        | ContainerAction::ReadFile { .. }
+        | ContainerAction::WriteFile { .. } => HelperClass::ContainerFiles,
     }
 }
 
 /// Sends the enabled classes to the caller, now and after each change, until it disconnects.
-pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+pub async fn report(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+) -> Result<OperationEnd, OperationRefusal> {
     let mut policy = house.policy.clone();
     let mut told = None;
     while pump.reaches() {
@@ -100,11 +106,11 @@ pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
             pump.say(&Frame::Output(Stream::Stdout, line)).await;
         }
         if let Err(why) = pump.wait(policy.changed()).await {
-            return Ok(Ending::Killed { why });
+            return Ok(OperationEnd::Killed { why });
         }
     }
     let why = KillReason::Cancelled;
-    Ok(Ending::Killed { why })
+    Ok(OperationEnd::Killed { why })
 }
 
 fn refused(class: HelperClass) -> &'static str {
@@ -139,12 +145,12 @@ fn refused(class: HelperClass) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::policy_check::*;
-    use gatewren_base::config::{ConfigError, Updates};
+    use gatewren_base::config::{ConfigError, UpdatesPolicy};
     use gatewren_base::sys::Scratch;
     use gatewren_wire::operations::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-        HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, Letter, LogQuery, PowerPlan,
-        Probe, ProcessOrder, Program, SshKeyDeed, UnitChange, UnitName, UpdateOrder, UpdateScope,
+        HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, LogQuery, MailMessage, PowerPlan,
+        Probe, ProcessOrder, Program, SshKeyAction, UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
 
     fn power() -> [Operation; 3] {
@@ -409,10 +415,10 @@ mod tests {
             (Operation::UpdateHistory { container, file: 0 }, looks),
             (Operation::UpdateRefresh { container: None }, applies),
             (Operation::UpdateApply(order), applies),
-            (firmware(FirmwareDeed::Devices {}), looks),
-            (firmware(FirmwareDeed::Updates {}), looks),
-            (firmware(FirmwareDeed::Refresh {}), applies),
-            (firmware(FirmwareDeed::Apply { device: None }), applies),
+            (firmware(FirmwareAction::Devices {}), looks),
+            (firmware(FirmwareAction::Updates {}), looks),
+            (firmware(FirmwareAction::Refresh {}), applies),
+            (firmware(FirmwareAction::Apply { device: None }), applies),
         ]
     }
 
@@ -422,12 +428,12 @@ mod tests {
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
         let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
         [
-            SshKeyDeed::List {},
-            SshKeyDeed::Add {
+            SshKeyAction::List {},
+            SshKeyAction::Add {
                 account: None,
                 key: key.to_owned().try_into().unwrap(),
             },
-            SshKeyDeed::Remove {
+            SshKeyAction::Remove {
                 account: None,
                 fingerprint: fingerprint.to_owned().try_into().unwrap(),
             },
@@ -455,7 +461,7 @@ mod tests {
     }
 
     fn letter() -> Operation {
-        Operation::Mail(Letter {
+        Operation::Mail(MailMessage {
             subject: String::new(),
             text: String::new(),
             agent: None,
@@ -527,7 +533,7 @@ mod tests {
     fn without(off: HelperClass) -> HelperPolicy {
         if off == HelperClass::UpdatesApply {
             return HelperPolicy {
-                updates: Updates::ReadOnly,
+                updates: UpdatesPolicy::ReadOnly,
                 ..HelperPolicy::everything()
             };
         }
@@ -592,7 +598,7 @@ mod tests {
         for (operation, class) in everything() {
             let Some(class) = class else { continue };
             let refused = check(&without(class), &operation).unwrap_err();
-            let Ending::Refused { code, message } = refused.into() else {
+            let OperationEnd::Refused { code, message } = refused.into() else {
                 panic!("a refusal is an ending");
             };
             assert_eq!(code, RefusalCode::Forbidden);

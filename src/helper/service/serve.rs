@@ -16,14 +16,14 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
-use gatewren_base::config::{ConfigError, HelperPolicy, InForce};
+use gatewren_base::config::{ConfigError, HelperPolicy, LiveSettingsSender};
 use gatewren_base::sys::{adopt_orphans, hold_few_program_pages};
-use gatewren_base::telemetry::Notify;
+use gatewren_base::telemetry::SdNotify;
 
 use super::connection::serve_connection;
-use crate::context::definitions::Definitions;
-use crate::context::helper_context::{House, sweep};
-use crate::context::jobs::Jobs;
+use crate::context::definitions::ContainerDefinitions;
+use crate::context::helper_context::{HelperContext, sweep};
+use crate::context::jobs::JobTable;
 use crate::context::limits::MAX_CONNECTIONS;
 
 /// How long killing the running calls may take when the helper ends. Their processes die with the helper in any case.
@@ -53,7 +53,7 @@ pub type ReadPolicy = fn(&Path) -> Result<HelperPolicy, ConfigError>;
 
 /// The settings of a helper.
 #[derive(Debug)]
-pub struct Settings {
+pub struct HelperOptions {
     /// The socket where the front connects.
     pub listener: UnixListener,
     /// The directory of the containers.
@@ -78,7 +78,7 @@ pub struct Settings {
 ///
 /// # Errors
 /// Fails if the socket or the signals cannot be used.
-pub async fn serve(settings: Settings) -> io::Result<()> {
+pub async fn serve(settings: HelperOptions) -> io::Result<()> {
     if let Err(cause) = adopt_orphans() {
         tracing::error!(%cause, "orphans cannot be adopted here (is this an emulator?); all commands are refused");
     }
@@ -87,18 +87,18 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let listener = tokio::net::UnixListener::from_std(settings.listener)?;
     let mut ends = Ends::new(settings.lifeline)?;
     let (stop, stopping) = watch::channel(false);
-    let definitions = Definitions::new(settings.lxcpath, settings.proxmox);
-    let policy = InForce::new(settings.policy);
-    let jobs = Jobs::open(settings.state.as_ref().map(|state| state.join(JOBS)));
+    let definitions = ContainerDefinitions::new(settings.lxcpath, settings.proxmox);
+    let policy = LiveSettingsSender::new(settings.policy);
+    let jobs = JobTable::open(settings.state.as_ref().map(|state| state.join(JOBS)));
     let (live, front_uid) = (policy.live(), settings.allow_uid);
-    let house = House::new(definitions, live, jobs, stopping, front_uid);
+    let house = HelperContext::new(definitions, live, jobs, stopping, front_uid);
     let house = Arc::new(house.with_state(settings.state));
     let mut calls = JoinSet::new();
     let mut few_pages = pin!(hold_few_program_pages());
     let mut children = signal(SignalKind::child())?;
     let mut reloads = signal(SignalKind::hangup())?;
     let (mut tick, mut quiet_tick) = (ticks(STRAY_TIME), ticks(QUIET_STRAY_TIME));
-    let notify = Notify::from_env();
+    let notify = SdNotify::from_env();
     // Three notifications in the watchdog's timeout.
     let mut sign_of_life = notify.watchdog().map(|limit| interval(limit / 3));
     tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper is listening");
@@ -147,7 +147,11 @@ async fn turned(pace: Option<&mut Interval>) {
 
 /// Handles `systemctl reload`: reads the policy file again. Running calls go on. If the file is invalid, the previous
 /// policy stays in force.
-fn reload(file: &Path, read: ReadPolicy, (policy, notify): (&InForce<HelperPolicy>, &Notify)) {
+fn reload(
+    file: &Path,
+    read: ReadPolicy,
+    (policy, notify): (&LiveSettingsSender<HelperPolicy>, &SdNotify),
+) {
     notify.reloading();
     match read(file) {
         Ok(read) => {
@@ -173,7 +177,7 @@ fn ticks(every: Duration) -> Interval {
     ticks
 }
 
-async fn end_calls(house: &House, mut calls: JoinSet<()>) {
+async fn end_calls(house: &HelperContext, mut calls: JoinSet<()>) {
     let all = async {
         while calls.join_next().await.is_some() {}
         house.jobs.idle().await;
@@ -191,7 +195,7 @@ async fn end_calls(house: &House, mut calls: JoinSet<()>) {
 }
 
 /// The socket's mode already keeps other users out. This check still holds if the mode was changed.
-fn may_enter(stream: &UnixStream, allow_uid: u32, house: &House) -> bool {
+fn may_enter(stream: &UnixStream, allow_uid: u32, house: &HelperContext) -> bool {
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == allow_uid => true,
         Ok(peer) => {

@@ -4,13 +4,13 @@
 
 use std::fs;
 
-use gatewren_base::config::{TRACED_FIELDS, Traces};
-use gatewren_wire::operations::{ContainerName, Ending, LogOrder, LogQuery, Operation};
+use gatewren_base::config::{ContainerMentions, TRACED_FIELDS};
+use gatewren_wire::operations::{ContainerName, LogOrder, LogQuery, Operation, OperationEnd};
 
-use crate::context::helper_context::House;
-use crate::context::line_filter::Sieve;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::line_filter::LineFilter;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::lxc::jailed::{ContainerView, JailedTool};
 use crate::processes::commands::require_root;
@@ -35,17 +35,17 @@ const JOURNALS: ContainerView = ContainerView {
 /// Prints lines, one JSON object each, until there are no more or the caller disconnects; or the boots in a journal.
 /// Lines of the host's journal about containers that the policy file hides are left out.
 pub async fn read(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     operation: &Operation,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let (container, args) = match operation {
         Operation::HostLog { query } => (None, arguments(query)),
         Operation::ContainerLog { container, query } => (Some(container), arguments(query)),
         Operation::ContainerBoots { container } => (Some(container), list_of_boots()),
         _ => (None, list_of_boots()),
     };
-    let tool = tools::Tool {
+    let tool = tools::HostTool {
         name: JOURNALCTL,
         args,
     };
@@ -57,25 +57,25 @@ pub async fn read(
         return tools::carry(&tool, pump, &house.strays).await;
     }
     let machine = fs::read_to_string(MACHINE_ID).unwrap_or_default();
-    let sieve = Sieve::new(move |line| {
+    let sieve = LineFilter::new(move |line| {
         let fields = serde_json::from_slice(line);
         let shows = |name: &str| policy.shows_container(name);
-        fields.is_ok_and(|fields| Traces::show_line(&fields, machine.trim(), shows))
+        fields.is_ok_and(|fields| ContainerMentions::show_line(&fields, machine.trim(), shows))
     });
     tools::carry_sifted(&tool, pump, &house.strays, sieve).await
 }
 
 /// Runs the host's `journalctl` on a container's journals. Works for a frozen container too.
 async fn of_container(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     name: &ContainerName,
-    tool: &tools::Tool,
-) -> Result<Ending, Refusal> {
+    tool: &tools::HostTool,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let running = match pump.wait(house.containers.alive(name)).await {
         Ok(running) => running?,
-        Err(why) => return Ok(Ending::Killed { why }),
+        Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     let jailed = JailedTool {
         tool,

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use gatewren_wire::operations::{Ending, PowerPlan};
+use gatewren_wire::operations::{OperationEnd, PowerPlan};
 
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 
@@ -25,11 +25,11 @@ const REASON_BYTES: usize = 512;
 
 /// Schedules a restart or power-off, in logind's word for it. Replaces an earlier schedule.
 pub async fn schedule(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     how: &str,
     plan: &PowerPlan,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let reason = checked(plan.reason.as_deref())?;
     not_inhibited(house).await?;
@@ -42,23 +42,26 @@ pub async fn schedule(
 }
 
 /// Cancels the schedule, and prints whether there was one.
-pub async fn cancel(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+pub async fn cancel(
+    house: &HelperContext,
+    pump: &mut OutputRelay,
+) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let cancel = logind("call", "CancelScheduledShutdown", &[]);
     tools::carry(&cancel, pump, &house.strays).await
 }
 
 /// Rejects the operation while a program holds an inhibitor lock against shutdown, for example during an upgrade.
-async fn not_inhibited(house: &House) -> Result<(), Refusal> {
+async fn not_inhibited(house: &HelperContext) -> Result<(), OperationRefusal> {
     let question = logind("get-property", "BlockInhibited", &[]);
     let answer = tools::output(&question, &house.strays).await?;
     let Some(locks) = locks(&answer) else {
-        return Err(Refusal::failed(
+        return Err(OperationRefusal::failed(
             "systemd-logind does not answer; check: systemctl status systemd-logind",
         ));
     };
     if locks.split(':').any(|lock| lock == "shutdown") {
-        return Err(Refusal::failed(
+        return Err(OperationRefusal::failed(
             "a program currently blocks the shutdown of this box; find it with: systemd-inhibit --list",
         ));
     }
@@ -70,10 +73,10 @@ fn locks(answer: &str) -> Option<&str> {
     answer.trim().strip_prefix("s \"")?.strip_suffix('"')
 }
 
-fn checked(reason: Option<&str>) -> Result<&str, Refusal> {
+fn checked(reason: Option<&str>) -> Result<&str, OperationRefusal> {
     let reason = reason.unwrap_or_default();
     if reason.len() > REASON_BYTES || reason.contains(char::is_control) {
-        return Err(Refusal::bad_command(format!(
+        return Err(OperationRefusal::bad_command(format!(
             "the reason must be one line of at most {REASON_BYTES} bytes"
         )));
     }
@@ -81,18 +84,18 @@ fn checked(reason: Option<&str>) -> Result<&str, Refusal> {
 }
 
 /// Returns the time in microseconds since 1970, as logind expects it.
-fn at(delay_s: u32) -> Result<String, Refusal> {
+fn at(delay_s: u32) -> Result<String, OperationRefusal> {
     let (shortest, longest) = DELAY_SECONDS;
     let delay = Duration::from_secs(delay_s.clamp(shortest, longest).into());
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_err(|_| Refusal::failed("the clock of this box is before 1970"))?;
+    let now = now.map_err(|_| OperationRefusal::failed("the clock of this box is before 1970"))?;
     Ok((now + delay).as_micros().to_string())
 }
 
-fn logind(verb: &str, member: &str, rest: &[&str]) -> tools::Tool {
+fn logind(verb: &str, member: &str, rest: &[&str]) -> tools::HostTool {
     // `--`: an argument that begins with a hyphen is not taken for an option of busctl.
     let words = [verb, "--"].into_iter().chain(LOGIND).chain([member]);
-    tools::Tool {
+    tools::HostTool {
         name: "busctl",
         args: words
             .chain(rest.iter().copied())

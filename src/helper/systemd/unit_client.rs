@@ -56,7 +56,7 @@ const OF_A_KIND: [&str; 10] = [
 /// A request to a container's systemd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum UnitQuestion {
+pub enum UnitRequest {
     /// Print all loaded units: name, load state, active state, sub state and description, a unit a line.
     List,
     /// Print a unit's properties, `NAME=value` a line. Times are in microseconds since 1970.
@@ -82,13 +82,13 @@ pub fn ask_units() -> ExitCode {
 
 fn answer() -> Result<String, String> {
     let question = std::env::args().nth(2).unwrap_or_default();
-    let question: UnitQuestion = serde_json::from_str(&question).map_err(|e| e.to_string())?;
+    let question: UnitRequest = serde_json::from_str(&question).map_err(|e| e.to_string())?;
     let bus = ManagerBus::connect();
     let mut bus = bus.map_err(|cause| format!("it does not run systemd ({cause})"))?;
     let answered = match question {
-        UnitQuestion::List => list(&mut bus),
-        UnitQuestion::Show(unit) => show(&mut bus, &unit),
-        UnitQuestion::Change(unit, change) => do_change(&mut bus, &unit, change),
+        UnitRequest::List => list(&mut bus),
+        UnitRequest::Show(unit) => show(&mut bus, &unit),
+        UnitRequest::Change(unit, change) => do_change(&mut bus, &unit, change),
     };
     answered.map_err(|fault| fault.to_string())
 }

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_wire::operations::{
-    Command, Ending, Operation, Program, RefusalCode, UnitChange, UnitName,
+    Command, Operation, OperationEnd, Program, RefusalCode, UnitChange, UnitName,
 };
 
-use super::unit_client::{UNIT_CLIENT_NAME, UnitQuestion};
-use crate::context::helper_context::House;
-use crate::context::output_relay::Pump;
-use crate::context::refusal::Refusal;
+use super::unit_client::{UNIT_CLIENT_NAME, UnitRequest};
+use crate::context::helper_context::HelperContext;
+use crate::context::output_relay::OutputRelay;
+use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::in_container;
 
@@ -69,23 +69,23 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Performs one of the operations on units.
 pub async fn perform(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     operation: &Operation,
     processes: u32,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     let (container, question) = match operation {
         Operation::UnitChange { unit, change } => return on_host(house, pump, unit, *change).await,
-        Operation::ContainerUnitList { container } => (container, UnitQuestion::List),
+        Operation::ContainerUnitList { container } => (container, UnitRequest::List),
         Operation::ContainerUnit { container, unit } => {
-            (container, UnitQuestion::Show(unit.clone()))
+            (container, UnitRequest::Show(unit.clone()))
         }
         Operation::ContainerUnitChange {
             container,
             unit,
             change,
-        } => (container, UnitQuestion::Change(unit.clone(), *change)),
-        _ => return Err(Refusal::failed("unsupported operation")),
+        } => (container, UnitRequest::Change(unit.clone(), *change)),
+        _ => return Err(OperationRefusal::failed("unsupported operation")),
     };
     let command = inside(&question)?;
     in_container(house, pump, (container, &command), processes).await
@@ -93,8 +93,9 @@ pub async fn perform(
 
 /// The command that runs inside: systemd serves only processes of its own pid namespace, so this program asks it from
 /// there.
-fn inside(question: &UnitQuestion) -> Result<Command, Refusal> {
-    let question = serde_json::to_string(question).map_err(|e| Refusal::failed(e.to_string()))?;
+fn inside(question: &UnitRequest) -> Result<Command, OperationRefusal> {
+    let question =
+        serde_json::to_string(question).map_err(|e| OperationRefusal::failed(e.to_string()))?;
     let words = [OWN_PROGRAM, UNIT_CLIENT_NAME, &question];
     Ok(Command {
         program: Program::Argv(words.map(str::to_owned).into()),
@@ -106,16 +107,16 @@ fn inside(question: &UnitQuestion) -> Result<Command, Refusal> {
 
 /// Sends a change to systemd. A change that takes time is a job; systemd signals its end to subscribers.
 async fn on_host(
-    house: &House,
-    pump: &mut Pump,
+    house: &HelperContext,
+    pump: &mut OutputRelay,
     unit: &UnitName,
     change: UnitChange,
-) -> Result<Ending, Refusal> {
+) -> Result<OperationEnd, OperationRefusal> {
     bounded(house, unit)?;
     let ending = tools::carry(&call(unit, change), pump, &house.strays).await?;
     if change.is_job()
         || change == UnitChange::ResetFailed
-        || ending != (Ending::Exited { code: 0 })
+        || ending != (OperationEnd::Exited { code: 0 })
     {
         return Ok(ending);
     }
@@ -126,22 +127,22 @@ async fn on_host(
 
 /// Rejects units of gatewren itself, units that `power` is for, and units of containers that the policy file
 /// protects.
-fn bounded(house: &House, unit: &UnitName) -> Result<(), Refusal> {
+fn bounded(house: &HelperContext, unit: &UnitName) -> Result<(), OperationRefusal> {
     let name = unit.as_str();
     if is_own(name) {
-        return Err(Refusal::bad_command(format!(
+        return Err(OperationRefusal::bad_command(format!(
             "{name} is part of gatewren itself, and clients cannot control it; the owner can: systemctl restart \
              {name}"
         )));
     }
     if OF_THE_BOX.contains(&name) {
-        return Err(Refusal::bad_command(format!(
+        return Err(OperationRefusal::bad_command(format!(
             "{name} changes the state of the whole box; use server_restart or server_shutdown, if the owner allows \
              them"
         )));
     }
     if !house.policy.now().allows_unit(name) {
-        return Err(Refusal::new(
+        return Err(OperationRefusal::new(
             RefusalCode::Forbidden,
             format!(
                 "{name} starts and stops containers that are not allowed: containers and lxc_writes in \
@@ -158,7 +159,7 @@ fn is_own(name: &str) -> bool {
         .any(|own| name.starts_with(own))
 }
 
-fn call(unit: &UnitName, change: UnitChange) -> tools::Tool {
+fn call(unit: &UnitName, change: UnitChange) -> tools::HostTool {
     let unit = unit.as_str();
     match change {
         UnitChange::Start => systemd("StartUnit", &["ss", unit, "replace"]),
@@ -171,11 +172,11 @@ fn call(unit: &UnitName, change: UnitChange) -> tools::Tool {
     }
 }
 
-fn systemd(member: &str, rest: &[&str]) -> tools::Tool {
+fn systemd(member: &str, rest: &[&str]) -> tools::HostTool {
     // `--`: a name that begins with a hyphen is not taken for an option of busctl.
     let words = ["--json=short", ANSWER_TIME, "call", "--"].into_iter();
     let words = words.chain(SYSTEMD).chain([member]);
-    tools::Tool {
+    tools::HostTool {
         name: "busctl",
         args: words
             .chain(rest.iter().copied())
@@ -215,7 +216,7 @@ mod tests {
             let at = args.iter().position(|word| word == unit.as_str()).unwrap();
             assert!(end < at, "{args:?}");
         }
-        let Program::Argv(words) = inside(&UnitQuestion::Show(unit)).unwrap().program else {
+        let Program::Argv(words) = inside(&UnitRequest::Show(unit)).unwrap().program else {
             panic!("a shell");
         };
         assert_eq!(words[2], r#"{"show":"--help.service"}"#);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::helper_client::ContainerName;
-use gatewren_base::config::{Reach, Traces};
+use gatewren_base::config::{ContainerMentions, Reach};
 
 use super::error::{BackendError, ErrorKind};
 
@@ -15,9 +15,9 @@ use super::error::{BackendError, ErrorKind};
 /// checks of the owner's file. The helper's log has the substituted name, the audit the requested
 /// one.
 #[derive(Debug, Clone)]
-pub struct Threshold(Reach);
+pub struct AccessFilter(Reach);
 
-impl Threshold {
+impl AccessFilter {
     /// Returns the access of a caller with this reach.
     pub fn of(reach: &Reach) -> Self {
         Self(reach.clone())
@@ -35,12 +35,13 @@ impl Threshold {
 
     /// Whether a text of the host mentions no inaccessible container.
     pub fn shows_text(&self, text: &str) -> bool {
-        self.0.is_everything() || Traces::show(text, |name| self.0.container(name))
+        self.0.is_everything() || ContainerMentions::show(text, |name| self.0.container(name))
     }
 
     /// The same for a line of the host's journal; `machine` is the host's id.
     pub fn shows_line(&self, line: &Map<String, Value>, machine: &str) -> bool {
-        self.0.is_everything() || Traces::show_line(line, machine, |name| self.0.container(name))
+        self.0.is_everything()
+            || ContainerMentions::show_line(line, machine, |name| self.0.container(name))
     }
 
     /// Returns the name under which a container is queried: its own, or one that no container has.

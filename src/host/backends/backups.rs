@@ -4,15 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::helper_client::{
-    Backup, BackupDeed, BackupId, BackupList, BackupTarget, Helper, Operation, Subject, TargetName,
-    Verified,
+    Backup, BackupAction, BackupId, BackupList, BackupSubject, BackupTarget, HelperClient,
+    Operation, TargetName, VerifiedBackup,
 };
 use gatewren_base::config::Reach;
 use gatewren_base::sys::neutralise;
 
-use super::access_filter::{Threshold, told};
+use super::access_filter::{AccessFilter, told};
 use super::error::{BackendError, ErrorKind};
-use super::long_work::{Keep, ask_kept};
+use super::long_work::{CallJob, ask_kept};
 use super::request::{ask, ask_json};
 
 /// The timeout of short operations: a disk may have to spin up, a network share to respond.
@@ -33,20 +33,20 @@ const PLACES: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 /// The backups of this host.
 #[derive(Debug, Clone)]
 pub struct Backups {
-    helper: Helper,
+    helper: HelperClient,
 }
 
 /// The backups that a caller may access; a container's backup is as accessible as the container.
 #[derive(Debug, Clone)]
 pub struct BackupsView {
-    helper: Helper,
-    threshold: Threshold,
+    helper: HelperClient,
+    threshold: AccessFilter,
     reference: String,
 }
 
 impl Backups {
     /// Returns the backups that this helper manages.
-    pub fn new(helper: Helper) -> Self {
+    pub fn new(helper: HelperClient) -> Self {
         Self { helper }
     }
 
@@ -65,7 +65,7 @@ impl Backups {
     pub fn seen_by(&self, reach: &Reach, reference: &str) -> BackupsView {
         BackupsView {
             helper: self.helper.clone(),
-            threshold: Threshold::of(reach),
+            threshold: AccessFilter::of(reach),
             reference: reference.to_owned(),
         }
     }
@@ -79,7 +79,7 @@ impl BackupsView {
     /// As for the other methods, when the owner's file does not allow it.
     pub async fn targets(&self) -> Result<Vec<BackupTarget>, BackendError> {
         let operation = Operation::Backup {
-            deed: BackupDeed::Targets {},
+            deed: BackupAction::Targets {},
         };
         let mut targets: Vec<BackupTarget> =
             ask_json(&self.helper, operation, SHORT, &self.reference).await?;
@@ -93,20 +93,20 @@ impl BackupsView {
 
     /// Adds a target below a directory where the owner allows targets.
     pub async fn add(&self, target: TargetName, root: Option<String>) -> Result<(), BackendError> {
-        self.change(BackupDeed::AddTarget { target, root }).await
+        self.change(BackupAction::AddTarget { target, root }).await
     }
 
     /// Removes a target that was added.
     pub async fn remove(&self, target: TargetName) -> Result<(), BackendError> {
-        self.change(BackupDeed::RemoveTarget { target }).await
+        self.change(BackupAction::RemoveTarget { target }).await
     }
 
     /// Mounts or unmounts the disk or share of a target.
     pub async fn set_mounted(&self, target: TargetName, mounted: bool) -> Result<(), BackendError> {
         self.change(if mounted {
-            BackupDeed::Mount { target }
+            BackupAction::Mount { target }
         } else {
-            BackupDeed::Unmount { target }
+            BackupAction::Unmount { target }
         })
         .await
     }
@@ -114,7 +114,7 @@ impl BackupsView {
     /// Returns the backups, newest first.
     pub async fn list(&self, target: Option<TargetName>) -> Result<BackupList, BackendError> {
         let operation = Operation::Backup {
-            deed: BackupDeed::List { target },
+            deed: BackupAction::List { target },
         };
         let mut list: BackupList =
             ask_json(&self.helper, operation, SHORT, &self.reference).await?;
@@ -137,24 +137,26 @@ impl BackupsView {
     pub async fn create(
         &self,
         target: TargetName,
-        (subject, freeze): (Subject, bool),
-        keep: Option<Keep>,
+        (subject, freeze): (BackupSubject, bool),
+        keep: Option<CallJob>,
     ) -> Result<Backup, BackendError> {
         let asked = match &subject {
-            Subject::Container(name) => Subject::Container(self.threshold.name(name)),
-            Subject::Path(path) => {
+            BackupSubject::Container(name) => BackupSubject::Container(self.threshold.name(name)),
+            BackupSubject::Path(path) => {
                 self.threshold.host()?;
-                Subject::Path(path.clone())
+                BackupSubject::Path(path.clone())
             }
         };
-        let deed = BackupDeed::Create {
+        let deed = BackupAction::Create {
             target,
             subject: asked.clone(),
             freeze,
         };
         let made = self.kept(deed, keep).await;
         let made = match (&subject, &asked) {
-            (Subject::Container(name), Subject::Container(asked)) => told(name, asked, made),
+            (BackupSubject::Container(name), BackupSubject::Container(asked)) => {
+                told(name, asked, made)
+            }
             _ => made,
         }?;
         let mut backup = read(&made)?;
@@ -167,11 +169,11 @@ impl BackupsView {
         &self,
         target: TargetName,
         backup: BackupId,
-        keep: Option<Keep>,
-    ) -> Result<Verified, BackendError> {
-        let deed = |backup| BackupDeed::Verify { target, backup };
+        keep: Option<CallJob>,
+    ) -> Result<VerifiedBackup, BackendError> {
+        let deed = |backup| BackupAction::Verify { target, backup };
         let said = self.about(backup, deed, keep).await?;
-        let mut verified: Verified = read(&said)?;
+        let mut verified: VerifiedBackup = read(&said)?;
         verified.problem = verified.problem.as_deref().map(clean);
         Ok(verified)
     }
@@ -180,18 +182,18 @@ impl BackupsView {
     pub async fn restore(
         &self,
         target: TargetName,
-        (backup, subject): (BackupId, Subject),
-        keep: Option<Keep>,
+        (backup, subject): (BackupId, BackupSubject),
+        keep: Option<CallJob>,
     ) -> Result<(), BackendError> {
         match &subject {
-            Subject::Container(to) if !self.threshold.shows(to) => {
+            BackupSubject::Container(to) if !self.threshold.shows(to) => {
                 let words = format!("a container '{to}' would not be within this agent's reach");
                 return Err(BackendError::new(ErrorKind::Refused, words));
             }
-            Subject::Path(_) => self.threshold.host()?,
-            Subject::Container(_) => {}
+            BackupSubject::Path(_) => self.threshold.host()?,
+            BackupSubject::Container(_) => {}
         }
-        let deed = |backup| BackupDeed::Restore {
+        let deed = |backup| BackupAction::Restore {
             target,
             backup,
             subject,
@@ -204,8 +206,8 @@ impl BackupsView {
     async fn about(
         &self,
         backup: BackupId,
-        deed: impl FnOnce(BackupId) -> BackupDeed,
-        keep: Option<Keep>,
+        deed: impl FnOnce(BackupId) -> BackupAction,
+        keep: Option<CallJob>,
     ) -> Result<String, BackendError> {
         let Some(name) = backup.container().cloned() else {
             self.threshold.host()?;
@@ -216,14 +218,18 @@ impl BackupsView {
         told(&name, &asked, said)
     }
 
-    async fn kept(&self, deed: BackupDeed, keep: Option<Keep>) -> Result<String, BackendError> {
+    async fn kept(
+        &self,
+        deed: BackupAction,
+        keep: Option<CallJob>,
+    ) -> Result<String, BackendError> {
         let operation = Operation::Backup { deed };
         let as_what = (keep, self.reference.as_str());
         let said = ask_kept(&self.helper, operation, LONG, as_what).await;
         said.map_err(neutral)
     }
 
-    async fn change(&self, deed: BackupDeed) -> Result<(), BackendError> {
+    async fn change(&self, deed: BackupAction) -> Result<(), BackendError> {
         let operation = Operation::Backup { deed };
         let done = ask(&self.helper, operation, SHORT, &self.reference).await;
         done.map(drop).map_err(neutral)

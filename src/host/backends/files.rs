@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::helper_client::{
-    FileFacts, FileList, FileMatches, FileWritten, Helper, HostFileList, HostFileRead,
+    FileFacts, FileList, FileMatches, FileWritten, HelperClient, HostFileList, HostFileRead,
     HostFileSearch, HostFileWrite, Operation,
 };
 use gatewren_base::sys::neutralise;
@@ -22,8 +22,8 @@ const SEARCH_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Access to the host's files through the helper.
 #[derive(Debug, Clone)]
-pub struct Files {
-    helper: Helper,
+pub struct HostFiles {
+    helper: HelperClient,
 }
 
 /// A part of a file.
@@ -35,9 +35,9 @@ pub struct FilePart {
     pub bytes: Vec<u8>,
 }
 
-impl Files {
+impl HostFiles {
     /// Returns access through this helper.
-    pub fn new(helper: Helper) -> Self {
+    pub fn new(helper: HelperClient) -> Self {
         Self { helper }
     }
 

@@ -7,13 +7,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::helper_client::{
-    Ending, FIRMWARE_MARK, Finished, FirmwareDeed, FirmwareId, Helper, Operation,
+    FIRMWARE_MARK, FinishedOperation, FirmwareAction, FirmwareId, HelperClient, Operation,
+    OperationEnd,
 };
 
 use super::error::{BackendError, ErrorKind};
-use super::long_work::{Keep, finish_kept};
+use super::long_work::{CallJob, finish_kept};
 use super::request::{CAPTURE, limits, obstacle};
-use super::source::Tree;
+use super::source::HostTree;
 use super::update_applied::{sentence, word};
 
 /// The timeout of a query: fwupd starts for it and asks every device.
@@ -89,7 +90,7 @@ pub struct FirmwareDevice {
 
 /// The changes of a firmware update.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FirmwareUpdated {
+pub struct FirmwareUpdateResult {
     /// Whether all updates were done; otherwise the answer lists those that were.
     pub completed: bool,
     /// The devices with a new version.
@@ -128,18 +129,18 @@ pub struct FirmwareChange {
 /// fwupd on the host.
 #[derive(Debug, Clone)]
 pub struct Firmware {
-    helper: Helper,
+    helper: HelperClient,
 }
 
 impl Firmware {
     /// Returns fwupd as this helper runs it.
-    pub fn new(helper: Helper) -> Self {
+    pub fn new(helper: HelperClient) -> Self {
         Self { helper }
     }
 
     /// Whether fwupd is installed and can start: it cannot in a container.
     pub fn is_here() -> bool {
-        let tree = Tree::of_this_machine();
+        let tree = HostTree::of_this_machine();
         tree.has("usr/bin/fwupdmgr") && !tree.has("run/systemd/container")
     }
 
@@ -152,20 +153,20 @@ impl Firmware {
     pub async fn check(
         &self,
         refresh: bool,
-        (keep, reference): (Option<Keep>, &str),
+        (keep, reference): (Option<CallJob>, &str),
     ) -> Result<FirmwareCheck, BackendError> {
         let mut refresh_problem = None;
         if refresh {
-            let deed = FirmwareDeed::Refresh {};
+            let deed = FirmwareAction::Refresh {};
             let fetched = self.ask(deed, FETCHING, (keep, reference)).await?;
-            if let Ending::Refused { .. } | Ending::Killed { .. } = fetched.ending {
+            if let OperationEnd::Refused { .. } | OperationEnd::Killed { .. } = fetched.ending {
                 document(&fetched)?;
             }
             refresh_problem = document(&fetched).err().map(|error| error.message);
         }
         let read = async |deed| document(&self.ask(deed, QUESTION, (None, reference)).await?);
-        let devices = read(FirmwareDeed::Devices {}).await?;
-        let updates = read(FirmwareDeed::Updates {}).await?;
+        let devices = read(FirmwareAction::Devices {}).await?;
+        let updates = read(FirmwareAction::Updates {}).await?;
         Ok(FirmwareCheck {
             refresh_problem,
             ..checked(&devices, &updates)
@@ -181,9 +182,9 @@ impl Firmware {
     pub async fn update(
         &self,
         device: Option<FirmwareId>,
-        (keep, reference): (Option<Keep>, &str),
-    ) -> Result<FirmwareUpdated, BackendError> {
-        let look = self.ask(FirmwareDeed::Updates {}, QUESTION, (None, reference));
+        (keep, reference): (Option<CallJob>, &str),
+    ) -> Result<FirmwareUpdateResult, BackendError> {
+        let look = self.ask(FirmwareAction::Updates {}, QUESTION, (None, reference));
         let before = document(&look.await?)?;
         let wanted: Vec<&Value> = devices(&before)
             .filter(|one| {
@@ -197,34 +198,37 @@ impl Firmware {
             return Err(BackendError::new(ErrorKind::NotFound, words));
         }
         if wanted.is_empty() {
-            return Ok(FirmwareUpdated {
+            return Ok(FirmwareUpdateResult {
                 completed: true,
-                ..FirmwareUpdated::default()
+                ..FirmwareUpdateResult::default()
             });
         }
-        let deed = FirmwareDeed::Apply { device };
+        let deed = FirmwareAction::Apply { device };
         let done = self.ask(deed, APPLYING, (keep, reference)).await?;
         updated(&wanted, &done)
     }
 
     async fn ask(
         &self,
-        deed: FirmwareDeed,
+        deed: FirmwareAction,
         time: Duration,
-        as_what: (Option<Keep>, &str),
-    ) -> Result<Finished, BackendError> {
+        as_what: (Option<CallJob>, &str),
+    ) -> Result<FinishedOperation, BackendError> {
         let operation = Operation::Firmware { deed };
         finish_kept(&self.helper, operation, (limits(time), CAPTURE), as_what).await
     }
 }
 
 /// Returns fwupdmgr's JSON output; `Null` if fwupdmgr has nothing to do.
-fn document(done: &Finished) -> Result<Value, BackendError> {
+fn document(done: &FinishedOperation) -> Result<Value, BackendError> {
     read(&done.stdout.text_lossy(), done)
 }
 
-fn read(said: &str, done: &Finished) -> Result<Value, BackendError> {
-    let refused = matches!(done.ending, Ending::Refused { .. } | Ending::Killed { .. });
+fn read(said: &str, done: &FinishedOperation) -> Result<Value, BackendError> {
+    let refused = matches!(
+        done.ending,
+        OperationEnd::Refused { .. } | OperationEnd::Killed { .. }
+    );
     let parsed = serde_json::from_str::<Value>(said).ok();
     let Some(parsed) = parsed.filter(|_| !refused) else {
         let unread = || BackendError::new(ErrorKind::Failed, "fwupd's answer is invalid");
@@ -330,7 +334,10 @@ fn checked(all: &Value, updates: &Value) -> FirmwareCheck {
 
 /// fwupdmgr may exit with 0 although a device kept its firmware, so the result is read from the
 /// devices.
-fn updated(wanted: &[&Value], done: &Finished) -> Result<FirmwareUpdated, BackendError> {
+fn updated(
+    wanted: &[&Value],
+    done: &FinishedOperation,
+) -> Result<FirmwareUpdateResult, BackendError> {
     let said = done.stdout.text_lossy();
     let Some((told, after)) = said.rsplit_once(FIRMWARE_MARK) else {
         let none = || BackendError::new(ErrorKind::Failed, "fwupd did not report what it did");
@@ -342,10 +349,10 @@ fn updated(wanted: &[&Value], done: &Finished) -> Result<FirmwareUpdated, Backen
             "the firmware may be installed, but its device is missing; check with firmware_check";
         BackendError::new(ErrorKind::Failed, words)
     })?;
-    let mut result = FirmwareUpdated {
+    let mut result = FirmwareUpdateResult {
         problem,
         restart_required: devices(&after).any(waits),
-        ..FirmwareUpdated::default()
+        ..FirmwareUpdateResult::default()
     };
     for device in wanted {
         let now = with_id(&after, device).unwrap_or(&Value::Null);
@@ -377,7 +384,7 @@ fn updated(wanted: &[&Value], done: &Finished) -> Result<FirmwareUpdated, Backen
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::helper_client::Captured;
+    use crate::helper_client::CapturedOutput;
 
     /// Recorded from fwupdmgr 2.0.20 on Debian 12, whose plugin `test` simulates a webcam;
     /// shortened.
@@ -387,14 +394,14 @@ mod tests {
         r#"{"Error":{"Domain":"FwupdError","Code":9,"Message":"No updatable devices"}}"#;
     const OFFLINE: &str = r#"{"Error":{"Domain":"FwupdError","Code":21,"Message":"Failed to download metadata for lvfs: network is unreachable"}}"#;
 
-    fn done(code: i32, stdout: &str) -> Finished {
-        let captured = |text: &str| Captured {
+    fn done(code: i32, stdout: &str) -> FinishedOperation {
+        let captured = |text: &str| CapturedOutput {
             head: text.into(),
             tail: Vec::new(),
             total_bytes: text.len() as u64,
         };
-        Finished {
-            ending: Ending::Exited { code },
+        FinishedOperation {
+            ending: OperationEnd::Exited { code },
             duration_ms: 1,
             stdout: captured(stdout),
             stderr: captured(""),
@@ -435,7 +442,7 @@ mod tests {
         devices
     }
 
-    fn outcome(code: i32, told: &str, version: &str, state: u64) -> FirmwareUpdated {
+    fn outcome(code: i32, told: &str, version: &str, state: u64) -> FirmwareUpdateResult {
         let updates = value(UPDATES);
         let wanted: Vec<&Value> = devices(&updates).collect();
         let said = format!("{told}\n{FIRMWARE_MARK}\n{}", after(version, state));

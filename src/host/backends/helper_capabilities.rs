@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::helper_client::{Frame, Helper, HelperError, Limits, Operation, Stream};
+use crate::helper_client::{Frame, HelperClient, HelperError, Operation, OperationLimits, Stream};
 use gatewren_base::config::HelperClass;
 
 /// The pause before the helper is asked again; it doubles while the helper does not answer.
@@ -28,7 +28,7 @@ const MAX_LINE: usize = 4096;
 /// This enforces nothing: it only tells which tools need not be offered. The helper itself enforces
 /// the limits.
 #[derive(Debug, Clone)]
-pub struct Bounds(watch::Sender<Known>);
+pub struct HelperCapabilities(watch::Sender<Known>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Known {
@@ -38,7 +38,7 @@ struct Known {
     on: Option<BTreeSet<HelperClass>>,
 }
 
-impl Bounds {
+impl HelperCapabilities {
     /// Returns the initial state: nothing is known, and every class counts as on.
     pub fn unknown() -> Self {
         Self(watch::Sender::default())
@@ -72,8 +72,8 @@ impl Bounds {
     }
 
     /// Subscribes to changes of the classes.
-    pub fn changes(&self) -> BoundsChanges {
-        BoundsChanges {
+    pub fn changes(&self) -> CapabilityChanges {
+        CapabilityChanges {
             seen: self.off(),
             bounds: self.clone(),
             known: self.0.subscribe(),
@@ -81,7 +81,7 @@ impl Bounds {
     }
 
     /// Asks the helper, and again whenever it was unreachable; its last answer stays in effect.
-    pub async fn follow(&self, helper: &Helper) -> Infallible {
+    pub async fn follow(&self, helper: &HelperClient) -> Infallible {
         let mut pause = FIRST_PAUSE;
         loop {
             let mut answered = false;
@@ -97,8 +97,8 @@ impl Bounds {
         }
     }
 
-    async fn hear(&self, helper: &Helper, answered: &mut bool) -> Result<(), HelperError> {
-        let limits = Limits {
+    async fn hear(&self, helper: &HelperClient, answered: &mut bool) -> Result<(), HelperError> {
+        let limits = OperationLimits {
             timeout_ms: u64::MAX,
             output_bytes: u64::MAX,
             processes: 1,
@@ -140,13 +140,13 @@ impl Bounds {
 
 /// A subscription to changes of the classes.
 #[derive(Debug)]
-pub struct BoundsChanges {
-    bounds: Bounds,
+pub struct CapabilityChanges {
+    bounds: HelperCapabilities,
     known: watch::Receiver<Known>,
     seen: Vec<HelperClass>,
 }
 
-impl BoundsChanges {
+impl CapabilityChanges {
     /// Waits for the next change and returns the classes that are now off.
     pub async fn next(&mut self) -> Vec<HelperClass> {
         loop {
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_helper_says_last_holds() {
-        let bounds = Bounds::unknown();
+        let bounds = HelperCapabilities::unknown();
         let mut changes = bounds.changes();
         assert_eq!(bounds.off(), [], "nothing is known to be off");
         let off = [HelperClass::HostShell, HelperClass::Updates];
@@ -188,8 +188,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_helper_that_is_not_there_holds_up_nothing() {
-        let bounds = Bounds::unknown();
-        let helper = Helper::connect_to("/nonexistent/socket".into());
+        let bounds = HelperCapabilities::unknown();
+        let helper = HelperClient::connect_to("/nonexistent/socket".into());
         tokio::select! {
             never = bounds.follow(&helper) => match never {},
             () = bounds.asked() => {}

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use crate::helper_client::{Frame, Helper, HelperError, Job, Limits, Operation, Running, Stream};
+use crate::helper_client::{
+    Frame, HelperClient, HelperError, Job, Operation, OperationLimits, RunningOperation, Stream,
+};
 
-use super::job_status::{JobStanding, standing};
+use super::job_status::{JobStatus, standing};
 
 /// The helper sends no longer line; the connection is dropped at one.
 const MAX_LINE: usize = 64 * 1024;
@@ -19,21 +21,21 @@ pub struct JobEnd {
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
     /// Its final state.
-    pub standing: JobStanding,
+    pub standing: JobStatus,
 }
 
 /// The ends of jobs that no call waited for: past ones and, from then on, new ones.
 #[derive(Debug)]
 pub struct JobEnds {
-    running: Running,
+    running: RunningOperation,
     line: Vec<u8>,
     waiting: VecDeque<JobEnd>,
 }
 
 impl JobEnds {
     /// Subscribes to them at this helper.
-    pub async fn of(helper: &Helper) -> Result<Self, HelperError> {
-        let limits = Limits {
+    pub async fn of(helper: &HelperClient) -> Result<Self, HelperError> {
+        let limits = OperationLimits {
             timeout_ms: u64::MAX,
             output_bytes: u64::MAX,
             processes: 1,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::{Capture, JobPiece};
+use crate::helper_client::{Capture, JobOutputHeader};
 
 /// The maximum bytes of a job's output in one answer.
 pub const MOST_BYTES: u32 = 40 * 1024;
@@ -39,7 +39,7 @@ pub struct JobOutput {
 pub fn piece(asked: u64, from_any: bool, said: &[u8]) -> Option<JobOutput> {
     let end = said.iter().position(|byte| *byte == b'\n')?;
     let (line, bytes) = (said.get(..end)?, said.get(end + 1..)?);
-    let told: JobPiece = serde_json::from_slice(line).ok()?;
+    let told: JobOutputHeader = serde_json::from_slice(line).ok()?;
     let last = told.offset + bytes.len() as u64 == told.output_bytes && told.ended;
     let begin = if from_any { continued(bytes) } else { 0 };
     let bytes = bytes.get(begin..)?;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::{ContainerName, Ending, Job, JobId, KillReason};
+use crate::helper_client::{ContainerName, Job, JobId, KillReason, OperationEnd};
 use gatewren_base::sys::rfc3339;
 
 use super::outcome::killed_word;
@@ -13,7 +13,7 @@ pub const RUNNING: &str = "running";
 
 /// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct JobStanding {
+pub struct JobStatus {
     /// The job's id.
     pub job: JobId,
     /// `running`; or, when it has ended: `done`, `failed`, `killed`, or `lost` if the helper ended before it.
@@ -52,14 +52,14 @@ pub struct JobStanding {
 
 /// The jobs of an agent.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct JobStandings {
+pub struct JobStatusList {
     /// The jobs, newest first.
-    pub jobs: Vec<JobStanding>,
+    pub jobs: Vec<JobStatus>,
 }
 
 /// Returns the state of a job of the helper.
-pub fn standing(job: Job) -> JobStanding {
-    let mut standing = JobStanding {
+pub fn standing(job: Job) -> JobStatus {
+    let mut standing = JobStatus {
         job: job.id,
         state: RUNNING,
         tool: job.tool,
@@ -76,19 +76,19 @@ pub fn standing(job: Job) -> JobStanding {
     };
     standing.state = match job.ending {
         None => RUNNING,
-        Some(Ending::Exited { code }) => {
+        Some(OperationEnd::Exited { code }) => {
             standing.exit_code = Some(code);
             if code == 0 { "done" } else { "failed" }
         }
-        Some(Ending::Signalled { signal }) => {
+        Some(OperationEnd::Signalled { signal }) => {
             standing.signal = Some(signal);
             "failed"
         }
-        Some(Ending::Refused { message, .. }) => {
+        Some(OperationEnd::Refused { message, .. }) => {
             standing.error = Some(message);
             "failed"
         }
-        Some(Ending::Killed { why }) => {
+        Some(OperationEnd::Killed { why }) => {
             standing.killed_because = Some(killed_word(why));
             if why == KillReason::Lost {
                 "lost"
@@ -131,10 +131,10 @@ mod tests {
         };
         let state = |ending| standing(job(ending)).state;
         assert_eq!(state(None), "running");
-        assert_eq!(state(Some(Ending::Exited { code: 0 })), "done");
-        assert_eq!(state(Some(Ending::Exited { code: 1 })), "failed");
-        assert_eq!(state(Some(Ending::Signalled { signal: 9 })), "failed");
-        let killed = |why| standing(job(Some(Ending::Killed { why })));
+        assert_eq!(state(Some(OperationEnd::Exited { code: 0 })), "done");
+        assert_eq!(state(Some(OperationEnd::Exited { code: 1 })), "failed");
+        assert_eq!(state(Some(OperationEnd::Signalled { signal: 9 })), "failed");
+        let killed = |why| standing(job(Some(OperationEnd::Killed { why })));
         assert_eq!(killed(KillReason::Lost).state, "lost");
         let cancelled = killed(KillReason::Cancelled);
         assert_eq!(

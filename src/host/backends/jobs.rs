@@ -5,14 +5,16 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::helper_client::{ContainerName, Helper, HelperError, Job, JobId, Limits, Operation};
+use crate::helper_client::{
+    ContainerName, HelperClient, HelperError, Job, JobId, Operation, OperationLimits,
+};
 use gatewren_base::config::Reach;
 
-use super::access_filter::{Threshold, told};
+use super::access_filter::{AccessFilter, told};
 use super::error::{BackendError, ErrorKind};
 use super::job_ends::JobEnds;
 use super::job_piece::{JobOutput, MOST_BYTES, PIECE, piece};
-use super::job_status::{JobStanding, JobStandings, RUNNING, standing};
+use super::job_status::{JobStatus, JobStatusList, RUNNING, standing};
 use super::long_work::begin;
 use super::request::{ask, limits, obstacle};
 use super::shell::{ShellCall, split};
@@ -29,7 +31,7 @@ const END_TIME: Duration = Duration::from_mins(1);
 /// Access to jobs through the helper.
 #[derive(Debug, Clone)]
 pub struct Jobs {
-    helper: Helper,
+    helper: HelperClient,
     stop: watch::Receiver<bool>,
 }
 
@@ -37,7 +39,7 @@ pub struct Jobs {
 #[derive(Debug)]
 pub struct JobsView<'j> {
     jobs: &'j Jobs,
-    threshold: Threshold,
+    threshold: AccessFilter,
     /// `None` for the jobs of all agents.
     owner: Option<&'j str>,
     reference: &'j str,
@@ -46,7 +48,7 @@ pub struct JobsView<'j> {
 impl Jobs {
     /// Returns access through this helper. When `stop` becomes true, no call waits for a job any
     /// longer.
-    pub fn new(helper: Helper, stop: watch::Receiver<bool>) -> Self {
+    pub fn new(helper: HelperClient, stop: watch::Receiver<bool>) -> Self {
         Self { helper, stop }
     }
 
@@ -62,7 +64,7 @@ impl Jobs {
     pub fn of<'j>(&'j self, owner: &'j str, reach: &Reach, reference: &'j str) -> JobsView<'j> {
         JobsView {
             jobs: self,
-            threshold: Threshold::of(reach),
+            threshold: AccessFilter::of(reach),
             owner: Some(owner),
             reference,
         }
@@ -72,7 +74,7 @@ impl Jobs {
     pub fn of_everybody<'j>(&'j self, reference: &'j str) -> JobsView<'j> {
         JobsView {
             jobs: self,
-            threshold: Threshold::of(&Reach::everything()),
+            threshold: AccessFilter::of(&Reach::everything()),
             owner: None,
             reference,
         }
@@ -90,7 +92,7 @@ impl JobsView<'_> {
         tool: &str,
         container: Option<&ContainerName>,
         call: ShellCall,
-    ) -> Result<JobStanding, BackendError> {
+    ) -> Result<JobStatus, BackendError> {
         let (command, limits) = split(call);
         let Some(name) = container else {
             self.threshold.host()?;
@@ -109,8 +111,8 @@ impl JobsView<'_> {
         &self,
         tool: &str,
         operation: Operation,
-        limits: Limits,
-    ) -> Result<JobStanding, BackendError> {
+        limits: OperationLimits,
+    ) -> Result<JobStatus, BackendError> {
         let id = JobId::random();
         let start = Operation::JobStart {
             job: id.clone(),
@@ -127,9 +129,9 @@ impl JobsView<'_> {
     ///
     /// # Errors
     /// When the helper does not answer.
-    pub async fn all(&self) -> Result<JobStandings, BackendError> {
+    pub async fn all(&self) -> Result<JobStatusList, BackendError> {
         let jobs = self.look(None).await?;
-        Ok(JobStandings {
+        Ok(JobStatusList {
             jobs: jobs.into_iter().map(standing).collect(),
         })
     }
@@ -138,7 +140,7 @@ impl JobsView<'_> {
     ///
     /// # Errors
     /// When the helper does not answer.
-    pub async fn all_with_owners(&self) -> Result<Vec<(String, JobStanding)>, BackendError> {
+    pub async fn all_with_owners(&self) -> Result<Vec<(String, JobStatus)>, BackendError> {
         let jobs = self.look(None).await?.into_iter();
         Ok(jobs.map(|job| (job.owner.clone(), standing(job))).collect())
     }
@@ -147,7 +149,7 @@ impl JobsView<'_> {
     ///
     /// # Errors
     /// When this agent has no job with this id.
-    pub async fn one(&self, id: &JobId) -> Result<JobStanding, BackendError> {
+    pub async fn one(&self, id: &JobId) -> Result<JobStatus, BackendError> {
         let found = self.look(Some(id)).await?.pop();
         found.map(standing).ok_or_else(|| no_such_job(id))
     }
@@ -156,7 +158,7 @@ impl JobsView<'_> {
     ///
     /// # Errors
     /// When this agent has no job with this id.
-    pub async fn wait(&self, id: &JobId, time: Duration) -> Result<JobStanding, BackendError> {
+    pub async fn wait(&self, id: &JobId, time: Duration) -> Result<JobStatus, BackendError> {
         let standing = self.one(id).await?;
         if standing.state != RUNNING {
             return Ok(standing);
@@ -208,7 +210,7 @@ impl JobsView<'_> {
     ///
     /// # Errors
     /// When this agent has no job with this id.
-    pub async fn cancel(&self, id: &JobId) -> Result<JobStanding, BackendError> {
+    pub async fn cancel(&self, id: &JobId) -> Result<JobStatus, BackendError> {
         self.one(id).await?;
         let operation = Operation::JobCancel {
             owner: self.owner.map(str::to_owned),

@@ -4,12 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::helper_client::{Helper, HelperChild, Told};
+use crate::helper_client::{ChildHelperOptions, HelperChild, HelperClient};
 use gatewren_base::config::LogLevel;
 use gatewren_base::sys::{Scratch, skip, terminate};
 
 /// A directory with containers, and helpers for it.
-pub struct Lab {
+pub struct ContainerLab {
     /// The directory of the containers.
     pub lxcpath: PathBuf,
     /// A private directory of the test.
@@ -17,7 +17,7 @@ pub struct Lab {
     program: PathBuf,
 }
 
-impl Lab {
+impl ContainerLab {
     /// Returns the lab that `GATEWREN_LXCPATH` names; without one the test is skipped.
     pub fn find() -> Option<Self> {
         let Some(lxcpath) = std::env::var_os("GATEWREN_LXCPATH") else {
@@ -38,13 +38,13 @@ impl Lab {
     }
 
     /// Returns a helper; it ends when the child handle is dropped.
-    pub fn helper(&self) -> (HelperChild, Helper) {
+    pub fn helper(&self) -> (HelperChild, HelperClient) {
         self.spawn(&self.program)
     }
 
     /// Returns a helper on a host without LXC: in a separate mount namespace, where a device covers
     /// the tool.
-    pub fn helper_without_lxc(&self) -> (HelperChild, Helper) {
+    pub fn helper_without_lxc(&self) -> (HelperChild, HelperClient) {
         let program = self.program.display();
         self.helper_by(&format!(
             "exec unshare -m sh -c 'mount --bind /dev/null \"$(command -v lxc-start)\" && \
@@ -52,7 +52,7 @@ impl Lab {
         ))
     }
 
-    fn helper_by(&self, script: &str) -> (HelperChild, Helper) {
+    fn helper_by(&self, script: &str) -> (HelperChild, HelperClient) {
         let wrapper = self.scratch.join("wrapper");
         // Installed by another process. A child that another test is starting could inherit this
         // process's write descriptor, and a file that is open for writing cannot be executed.
@@ -64,8 +64,8 @@ impl Lab {
         self.spawn(&wrapper)
     }
 
-    fn spawn(&self, program: &Path) -> (HelperChild, Helper) {
-        let told = Told {
+    fn spawn(&self, program: &Path) -> (HelperChild, HelperClient) {
+        let told = ChildHelperOptions {
             state: None,
             lxcpath: Some(&self.lxcpath),
             policy: None,
@@ -75,7 +75,7 @@ impl Lab {
     }
 
     /// Returns a helper on a host with Proxmox, whose definitions are in `proxmox`.
-    pub fn helper_with_proxmox(&self, proxmox: &Path) -> (HelperChild, Helper) {
+    pub fn helper_with_proxmox(&self, proxmox: &Path) -> (HelperChild, HelperClient) {
         let (program, proxmox) = (self.program.display(), proxmox.display());
         self.helper_by(&format!("exec {program} \"$@\" --proxmox {proxmox}\n"))
     }

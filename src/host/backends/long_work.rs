@@ -5,7 +5,8 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use crate::helper_client::{
-    Capture, Finished, Frame, Helper, JobId, Limits, Operation, Running, finish,
+    Capture, FinishedOperation, Frame, HelperClient, JobId, Operation, OperationLimits,
+    RunningOperation, finish,
 };
 
 use super::error::{BackendError, ErrorKind};
@@ -15,7 +16,7 @@ use super::request::{CAPTURE, answer, ask, limits, obstacle};
 const FORGET_TIME: Duration = Duration::from_secs(10);
 
 /// The job that a call's work runs as.
-pub struct Keep {
+pub struct CallJob {
     /// The new job's id.
     pub job: JobId,
     /// The agent that owns it.
@@ -23,11 +24,11 @@ pub struct Keep {
     /// The tool that starts it.
     pub tool: String,
     /// The observer of its progress.
-    pub ear: Box<dyn Ear>,
+    pub ear: Box<dyn JobObserver>,
 }
 
 /// Observes the job of a call.
-pub trait Ear: Send + Sync {
+pub trait JobObserver: Send + Sync {
     /// Called when the job has started.
     fn begun(&self);
 
@@ -39,7 +40,7 @@ pub trait Ear: Send + Sync {
     fn ended(&self) -> bool;
 }
 
-impl fmt::Debug for Keep {
+impl fmt::Debug for CallJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keep")
             .field("job", &self.job)
@@ -52,11 +53,11 @@ impl fmt::Debug for Keep {
 /// # Errors
 /// When the helper does not start it.
 pub async fn begin(
-    helper: &Helper,
+    helper: &HelperClient,
     start: Operation,
-    limits: Limits,
+    limits: OperationLimits,
     reference: &str,
-) -> Result<Running, BackendError> {
+) -> Result<RunningOperation, BackendError> {
     let mut running = helper.start(start, limits, reference).await?;
     loop {
         match running.next().await? {
@@ -75,10 +76,10 @@ pub async fn begin(
 /// # Errors
 /// As for a direct operation.
 pub async fn ask_kept(
-    helper: &Helper,
+    helper: &HelperClient,
     operation: Operation,
     time: Duration,
-    (keep, reference): (Option<Keep>, &str),
+    (keep, reference): (Option<CallJob>, &str),
 ) -> Result<String, BackendError> {
     let bounds = (limits(time), CAPTURE);
     answer(&finish_kept(helper, operation, bounds, (keep, reference)).await?)
@@ -89,11 +90,11 @@ pub async fn ask_kept(
 /// # Errors
 /// When the helper does not start it, or disconnects.
 pub async fn finish_kept(
-    helper: &Helper,
+    helper: &HelperClient,
     operation: Operation,
-    (limits, capture): (Limits, Capture),
-    (keep, reference): (Option<Keep>, &str),
-) -> Result<Finished, BackendError> {
+    (limits, capture): (OperationLimits, Capture),
+    (keep, reference): (Option<CallJob>, &str),
+) -> Result<FinishedOperation, BackendError> {
     let Some(keep) = keep else {
         return Ok(helper.run(operation, limits, reference, capture).await?);
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::helper_client::{Helper, Letter, Operation};
+use crate::helper_client::{HelperClient, MailMessage, Operation};
 
 use super::error::BackendError;
 use super::request::ask;
@@ -13,12 +13,12 @@ const PATIENCE: Duration = Duration::from_secs(75);
 /// Sends mail through the helper.
 #[derive(Debug, Clone)]
 pub struct Mail {
-    helper: Helper,
+    helper: HelperClient,
 }
 
 impl Mail {
     /// Returns a sender through this helper.
-    pub fn new(helper: Helper) -> Self {
+    pub fn new(helper: HelperClient) -> Self {
         Self { helper }
     }
 
@@ -26,7 +26,7 @@ impl Mail {
     ///
     /// # Errors
     /// When the file has no address, the host has no mail program, or the program rejects the mail.
-    pub async fn send(&self, letter: Letter) -> Result<(), BackendError> {
+    pub async fn send(&self, letter: MailMessage) -> Result<(), BackendError> {
         let sent = ask(&self.helper, Operation::Mail(letter), PATIENCE, "mail").await;
         sent.map(drop)
     }

@@ -37,53 +37,53 @@ mod updates;
 pub use backups::{Backups, BackupsView};
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
-pub use files::{FilePart, Files};
-pub use helper_capabilities::Bounds;
+pub use files::{FilePart, HostFiles};
+pub use helper_capabilities::HelperCapabilities;
 pub use host::{
-    Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, HostListener, Interface, Metrics,
-    Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
-    Temperature,
+    DataLocation, Disk, DiskContent, FilesystemUsage, Host, HostEvents, HostFacts, HostListener,
+    HostMetrics, Interface, MountedFilesystem, Neighbor, NetworkTraffic, Partition,
+    ReachableAddress, Route, ServerInfo, ServerTime, Temperature,
 };
 pub use job_ends::JobEnd;
 pub use job_piece::JobOutput;
-pub use job_status::{JobStanding, JobStandings};
+pub use job_status::{JobStatus, JobStatusList};
 pub use jobs::{Jobs, JobsView};
 pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch};
-pub use long_work::{Ear, Keep};
+pub use long_work::{CallJob, JobObserver};
 pub use lxc::{
-    ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
-    ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
-    Snapshot, from_base64,
+    ChangedContainers, ContainerDefinition, ContainerDetails, ContainerEvents, ContainerSnapshot,
+    ContainerState, ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView,
+    PART_BYTES, from_base64,
 };
 pub use mail::Mail;
 pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
-pub use power::{Down, Power};
+pub use power::{Power, PowerAction};
 pub use processes::{Processes, TopProcesses};
-pub use settings::{CompressedSwap, Governors, HostSettings, Setup};
+pub use settings::{CompressedSwap, Governors, HostConfiguration, HostSettings};
 pub use shell::{Shell, ShellCall};
 pub use ssh::Ssh;
 pub use storage::{DiskHealth, DiskUsage, Storage};
-pub use stored_outputs::{KEPT_FOR, KeptOutputs};
+pub use stored_outputs::{KEPT_FOR, StoredOutputs};
 pub use systemd::{
-    Systemd, SystemdUnits, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitNews,
+    ChangedUnits, Systemd, SystemdUnits, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine,
     UnitStatus,
 };
 
-pub use firmware::{Firmware, FirmwareCheck, FirmwareUpdated};
+pub use firmware::{Firmware, FirmwareCheck, FirmwareUpdateResult};
 pub use update_applied::UpdateApplied;
 pub use update_history::UpdateHistory;
-pub use updates::{UpdateCheck, Updates, Wanted};
+pub use updates::{UpdateCheck, Updates, UpgradeRequest};
 
 pub use crate::helper_client::{
-    Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, CountryCode,
-    FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage,
-    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, Letter,
-    Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, NameServers,
-    PackageName, ProcessOrder, Program, PublicKey, Repaired, SettingWord, SnapshotName, SshAccount,
-    SshKeyChange, Ssid, Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName,
-    UnitChange, UnitName, UnseenTarget, UpdateScope, Usage, Verified, Vitals, WifiDeed,
-    WifiNetwork, WifiStatus,
+    Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, ContainerListener,
+    ContainerName, ContainerUsage, CountryCode, DefinitionChanges, FileEntry, FileFacts, FileMatch,
+    FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileSearch, HostName, HostRepair,
+    HostSetting, InsidePath, JobId, Keyboard, LogCursor, LogFile, LogOrder, LogPattern,
+    LogPriority, LogQuery, MailMessage, NameServers, PackageName, ProcessOrder, Program, PublicKey,
+    RepairResult, SettingWord, SnapshotName, SshAccount, SshKeyChange, Ssid, TargetName, Transport,
+    Tunnel, TunnelName, UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup,
+    Vitals, WifiAction, WifiNetwork, WifiStatus,
 };
 pub use gatewren_base::config::{Glob, InvalidGlob};
 pub use gatewren_base::sys::neutralise;
@@ -91,4 +91,4 @@ pub use gatewren_base::sys::neutralise;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
-pub(crate) use lab::Lab;
+pub(crate) use lab::ContainerLab;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::{Capture, Captured, Ending, Finished, KillReason};
+use crate::helper_client::{Capture, CapturedOutput, FinishedOperation, KillReason, OperationEnd};
 
 use super::error::BackendError;
 
@@ -44,7 +44,7 @@ pub struct ShellOutcome {
     pub stdout_raw: Option<Vec<u8>>,
     /// The captured outputs beyond the text above, by their names.
     #[serde(skip)]
-    pub longer: Vec<(&'static str, Captured)>,
+    pub longer: Vec<(&'static str, CapturedOutput)>,
 }
 
 impl ShellOutcome {
@@ -52,13 +52,15 @@ impl ShellOutcome {
     ///
     /// # Errors
     /// When the helper refused to run it.
-    pub fn of(finished: Finished) -> Result<Self, BackendError> {
+    pub fn of(finished: FinishedOperation) -> Result<Self, BackendError> {
         let (mut exit_code, mut by_signal, mut killed) = (None, None, None);
         match finished.ending {
-            Ending::Exited { code } => exit_code = Some(code),
-            Ending::Signalled { signal } => by_signal = Some(signal),
-            Ending::Killed { why } => killed = Some(why),
-            Ending::Refused { code, message } => return Err(BackendError::refused(code, message)),
+            OperationEnd::Exited { code } => exit_code = Some(code),
+            OperationEnd::Signalled { signal } => by_signal = Some(signal),
+            OperationEnd::Killed { why } => killed = Some(why),
+            OperationEnd::Refused { code, message } => {
+                return Err(BackendError::refused(code, message));
+            }
         }
         let (mut stdout, mut stderr) = (finished.stdout, finished.stderr);
         let whole = [stdout.clone(), stderr.clone()];
@@ -82,7 +84,10 @@ impl ShellOutcome {
 }
 
 /// Returns the outputs that were cut to be shown.
-fn longer(whole: [Captured; 2], shown: [&Captured; 2]) -> Vec<(&'static str, Captured)> {
+fn longer(
+    whole: [CapturedOutput; 2],
+    shown: [&CapturedOutput; 2],
+) -> Vec<(&'static str, CapturedOutput)> {
     let named = ["stdout", "stderr"].into_iter().zip(whole).zip(shown);
     let cut = named.filter(|((_, whole), shown)| {
         whole.head.len() + whole.tail.len() > shown.head.len() + shown.tail.len()
@@ -90,16 +95,16 @@ fn longer(whole: [Captured; 2], shown: [&Captured; 2]) -> Vec<(&'static str, Cap
     cut.map(|(whole, _)| whole).collect()
 }
 
-fn raw(output: Captured) -> Option<Vec<u8>> {
+fn raw(output: CapturedOutput) -> Option<Vec<u8>> {
     let whole = !output.truncated();
     let bytes = [output.head, output.tail].concat();
     (whole && std::str::from_utf8(&bytes).is_err()).then_some(bytes)
 }
 
 /// Shrinks both to fit [`INLINE`]: each gets half, and one can use what the other leaves.
-fn share(stdout: &mut Captured, stderr: &mut Captured) {
+fn share(stdout: &mut CapturedOutput, stderr: &mut CapturedOutput) {
     let part = |whole: usize, others: usize| whole - others.min(whole / 2);
-    let beside = |other: &Captured| Capture {
+    let beside = |other: &CapturedOutput| Capture {
         head: part(INLINE.head, other.head.len()),
         tail: part(INLINE.tail, other.tail.len()),
     };
@@ -124,15 +129,15 @@ pub fn killed_word(why: KillReason) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::helper_client::{Captured, RefusalCode};
+    use crate::helper_client::{CapturedOutput, RefusalCode};
 
-    fn finished(ending: Ending) -> Finished {
-        let said = |text: &str, total_bytes| Captured {
+    fn finished(ending: OperationEnd) -> FinishedOperation {
+        let said = |text: &str, total_bytes| CapturedOutput {
             head: text.into(),
             tail: Vec::new(),
             total_bytes,
         };
-        Finished {
+        FinishedOperation {
             ending,
             duration_ms: 5,
             stdout: said("out", 3),
@@ -144,7 +149,7 @@ mod tests {
     fn each_ending_has_its_own_shape() {
         let json =
             |ending| serde_json::to_value(ShellOutcome::of(finished(ending)).unwrap()).unwrap();
-        let exited = json(Ending::Exited { code: 2 });
+        let exited = json(OperationEnd::Exited { code: 2 });
         assert_eq!(
             (&exited["exit_code"], &exited["timed_out"]),
             (&2.into(), &false.into())
@@ -154,7 +159,7 @@ mod tests {
             (&exited["truncated"], &exited["stderr_bytes"]),
             (&true.into(), &9.into())
         );
-        let killed = json(Ending::Killed {
+        let killed = json(OperationEnd::Killed {
             why: KillReason::Timeout,
         });
         assert_eq!(
@@ -166,16 +171,16 @@ mod tests {
 
     #[test]
     fn two_long_outputs_share_what_one_may_have_alone() {
-        let long = || Captured {
+        let long = || CapturedOutput {
             head: vec![b'h'; INLINE.head],
             tail: vec![b't'; INLINE.tail],
             total_bytes: 1 << 20,
         };
-        let size = |c: &Captured| c.head.len() + c.tail.len();
+        let size = |c: &CapturedOutput| c.head.len() + c.tail.len();
         let (mut stdout, mut stderr) = (long(), long());
         share(&mut stdout, &mut stderr);
         assert_eq!((size(&stdout), size(&stderr)), (20 * 1024, 20 * 1024));
-        let mut short = Captured {
+        let mut short = CapturedOutput {
             head: b"e".to_vec(),
             tail: vec![],
             total_bytes: 1,
@@ -187,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_an_error_with_the_helpers_words() {
-        let refused = Ending::Refused {
+        let refused = OperationEnd::Refused {
             code: RefusalCode::NotRunning,
             message: "stopped".into(),
         };

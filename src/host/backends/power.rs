@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::helper_client::{Helper, Operation, PowerPlan};
+use crate::helper_client::{HelperClient, Operation, PowerPlan};
 
 use super::error::BackendError;
 use super::request::ask;
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Restart or shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Down {
+pub enum PowerAction {
     /// The host restarts.
     Restart,
     /// The host stays off until it is switched on.
@@ -22,12 +22,12 @@ pub enum Down {
 /// Schedules restarts and shutdowns through the helper.
 #[derive(Debug, Clone)]
 pub struct Power {
-    helper: Helper,
+    helper: HelperClient,
 }
 
 impl Power {
     /// Returns access through this helper.
-    pub fn new(helper: Helper) -> Self {
+    pub fn new(helper: HelperClient) -> Self {
         Self { helper }
     }
 
@@ -39,7 +39,7 @@ impl Power {
     /// refuses.
     pub async fn plan(
         &self,
-        down: Down,
+        down: PowerAction,
         delay: Duration,
         reason: Option<String>,
         reference: &str,
@@ -49,8 +49,8 @@ impl Power {
             reason,
         };
         let operation = match down {
-            Down::Restart => Operation::Restart { plan },
-            Down::Shutdown => Operation::Shutdown { plan },
+            PowerAction::Restart => Operation::Restart { plan },
+            PowerAction::Shutdown => Operation::Shutdown { plan },
         };
         ask(&self.helper, operation, PATIENCE, reference)
             .await

@@ -7,15 +7,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::helper_client::{
-    Helper, Operation, ProcessOrder, ProcessSeen, Processes as SeenProcesses,
+    HelperClient, Operation, ProcessOrder, ProcessUsage, ProcessUsageList as SeenProcesses,
 };
 use gatewren_base::config::Reach;
 
-use super::access_filter::Threshold;
+use super::access_filter::AccessFilter;
 use super::error::{BackendError, ErrorKind};
 use super::host::{container_of_group, unit_of_group, users};
 use super::request::ask;
-use super::source::Tree;
+use super::source::HostTree;
 use gatewren_base::sys::neutralise;
 
 /// The timeout of the helper's answer.
@@ -28,14 +28,14 @@ const MOST: u32 = 100;
 /// The host's processes, including those of containers; queries need a view.
 #[derive(Debug, Clone)]
 pub struct Processes {
-    helper: Helper,
+    helper: HelperClient,
 }
 
 /// The processes that a caller may see.
 #[derive(Debug)]
 pub struct ProcessesView {
-    helper: Helper,
-    threshold: Threshold,
+    helper: HelperClient,
+    threshold: AccessFilter,
     reference: String,
 }
 
@@ -84,7 +84,7 @@ pub struct TopProcesses {
 
 impl Processes {
     /// Returns access through this helper.
-    pub fn new(helper: Helper) -> Self {
+    pub fn new(helper: HelperClient) -> Self {
         Self { helper }
     }
 
@@ -93,7 +93,7 @@ impl Processes {
     pub fn seen_by(&self, reach: &Reach, reference: &str) -> ProcessesView {
         ProcessesView {
             helper: self.helper.clone(),
-            threshold: Threshold::of(reach),
+            threshold: AccessFilter::of(reach),
             reference: reference.to_owned(),
         }
     }
@@ -118,7 +118,7 @@ impl ProcessesView {
                 format!("the helper's list is invalid: {cause}"),
             )
         })?;
-        let users = users(&Tree::of_this_machine());
+        let users = users(&HostTree::of_this_machine());
         let shown = seen.processes.iter().filter(|one| self.shows(one));
         let told = shown.map(|one| process(one, &users));
         Ok(TopProcesses {
@@ -127,13 +127,13 @@ impl ProcessesView {
         })
     }
 
-    fn shows(&self, one: &ProcessSeen) -> bool {
+    fn shows(&self, one: &ProcessUsage) -> bool {
         let mut texts = [&one.cgroup, &one.name, &one.command].into_iter();
         texts.all(|text| self.threshold.shows_text(text))
     }
 }
 
-fn process(seen: &ProcessSeen, users: &BTreeMap<u32, String>) -> Process {
+fn process(seen: &ProcessUsage, users: &BTreeMap<u32, String>) -> Process {
     let plain = |text: &str| neutralise(text).into_owned();
     let user = users.get(&seen.uid).cloned();
     Process {
@@ -157,8 +157,8 @@ mod tests {
     use super::*;
     use gatewren_base::config::Space;
 
-    fn seen(name: &str, cgroup: &str) -> ProcessSeen {
-        ProcessSeen {
+    fn seen(name: &str, cgroup: &str) -> ProcessUsage {
+        ProcessUsage {
             pid: 7,
             parent: 1,
             uid: 33,
@@ -194,7 +194,7 @@ mod tests {
             containers: vec!["web".parse().unwrap()],
             host: true,
         };
-        let processes = Processes::new(Helper::connect_to("/nonexistent".into()));
+        let processes = Processes::new(HelperClient::connect_to("/nonexistent".into()));
         let view = processes.seen_by(&Reach::of(&space), "r");
         for (name, cgroup, is_shown) in [
             ("sshd", "/system.slice/ssh.service", true),

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use crate::helper_client::{Capture, Ending, Finished, Helper, KillReason, Limits, Operation};
+use crate::helper_client::{
+    Capture, FinishedOperation, HelperClient, KillReason, Operation, OperationEnd, OperationLimits,
+};
 
 use super::error::{BackendError, ErrorKind};
 
@@ -15,8 +17,8 @@ pub const CAPTURE: Capture = Capture {
 };
 
 /// Returns the limits of an operation with this timeout.
-pub fn limits(time: Duration) -> Limits {
-    Limits {
+pub fn limits(time: Duration) -> OperationLimits {
+    OperationLimits {
         timeout_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
         output_bytes: 4 * 1024 * 1024,
         processes: 64,
@@ -26,7 +28,7 @@ pub fn limits(time: Duration) -> Limits {
 /// Runs an operation and returns its output as text; `reference` identifies the call in the
 /// helper's log.
 pub async fn ask(
-    helper: &Helper,
+    helper: &HelperClient,
     operation: Operation,
     time: Duration,
     reference: &str,
@@ -39,7 +41,7 @@ pub async fn ask(
 
 /// Like `ask`, for output that is not text; returns the captured beginning.
 pub async fn ask_bytes(
-    helper: &Helper,
+    helper: &HelperClient,
     operation: Operation,
     time: Duration,
     reference: &str,
@@ -55,7 +57,7 @@ pub async fn ask_bytes(
 
 /// Like `ask`, for output that is JSON.
 pub async fn ask_json<T: DeserializeOwned>(
-    helper: &Helper,
+    helper: &HelperClient,
     operation: Operation,
     time: Duration,
     reference: &str,
@@ -68,28 +70,30 @@ pub async fn ask_json<T: DeserializeOwned>(
 }
 
 /// Returns the error of an operation's end; `None` if it succeeded.
-pub fn obstacle(ending: &Ending, heard: &str) -> Option<BackendError> {
+pub fn obstacle(ending: &OperationEnd, heard: &str) -> Option<BackendError> {
     let failed = |message: String| Some(BackendError::new(ErrorKind::Failed, message));
     let heard = heard.trim();
     match ending {
-        Ending::Exited { code: 0 } => None,
-        Ending::Exited { code } if heard.is_empty() => failed(format!(
+        OperationEnd::Exited { code: 0 } => None,
+        OperationEnd::Exited { code } if heard.is_empty() => failed(format!(
             "the program failed without a message (exit code {code})"
         )),
-        Ending::Exited { .. } => failed(heard.to_owned()),
-        Ending::Signalled { signal } => {
+        OperationEnd::Exited { .. } => failed(heard.to_owned()),
+        OperationEnd::Signalled { signal } => {
             failed(format!("the program was killed by signal {signal}"))
         }
-        Ending::Killed {
+        OperationEnd::Killed {
             why: KillReason::Timeout,
         } => failed("the program did not end in time and was killed".to_owned()),
-        Ending::Killed { why } => failed(format!("the program was killed ({why:?})")),
-        Ending::Refused { code, message } => Some(BackendError::refused(*code, message.clone())),
+        OperationEnd::Killed { why } => failed(format!("the program was killed ({why:?})")),
+        OperationEnd::Refused { code, message } => {
+            Some(BackendError::refused(*code, message.clone()))
+        }
     }
 }
 
 /// Returns the output of an operation that succeeded.
-pub fn answer(finished: &Finished) -> Result<String, BackendError> {
+pub fn answer(finished: &FinishedOperation) -> Result<String, BackendError> {
     match obstacle(&finished.ending, &finished.stderr.text_lossy()) {
         Some(obstacle) => Err(obstacle),
         None => Ok(finished.stdout.text_lossy()),
@@ -104,7 +108,7 @@ mod tests {
 
     #[test]
     fn endings_become_sentences() {
-        let refused = |code| Ending::Refused {
+        let refused = |code| OperationEnd::Refused {
             code,
             message: "lxc-start is not installed; install it with: apt install lxc".into(),
         };
@@ -117,7 +121,7 @@ mod tests {
         let gone = obstacle(&refused(RefusalCode::NoSuchContainer), "").unwrap();
         assert_eq!(gone.kind, ErrorKind::NotFound);
 
-        let exited = |code, heard| obstacle(&Ending::Exited { code }, heard);
+        let exited = |code, heard| obstacle(&OperationEnd::Exited { code }, heard);
         assert!(exited(0, "a warning").is_none());
         assert_eq!(
             exited(1, " no such bridge\n").unwrap().to_string(),

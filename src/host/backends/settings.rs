@@ -5,12 +5,12 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::{Helper, HostSetting, Operation};
+use crate::helper_client::{HelperClient, HostSetting, Operation};
 
 use super::error::BackendError;
 use super::host::zone;
 use super::request::ask;
-use super::source::Tree;
+use super::source::HostTree;
 
 /// The timeout of a change: compiling a locale takes a small host a minute.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -79,32 +79,32 @@ pub struct ZramDevice {
 
 /// Access to the host's settings.
 #[derive(Debug, Clone)]
-pub struct Setup {
-    helper: Helper,
-    tree: Tree,
+pub struct HostConfiguration {
+    helper: HelperClient,
+    tree: HostTree,
 }
 
-impl Setup {
+impl HostConfiguration {
     /// Returns access through this helper.
-    pub fn new(helper: Helper) -> Self {
-        let tree = Tree::of_this_machine();
+    pub fn new(helper: HelperClient) -> Self {
+        let tree = HostTree::of_this_machine();
         Self { helper, tree }
     }
 
     /// Whether keyboard layouts are installed; a host without a console may have none.
     pub fn have_keyboards() -> bool {
-        Tree::of_this_machine().has("usr/share/X11/xkb/rules/base.lst")
+        HostTree::of_this_machine().has("usr/share/X11/xkb/rules/base.lst")
     }
 
     /// Whether the CPU frequency governor can be set.
     pub fn have_governors() -> bool {
-        Tree::of_this_machine().has(&format!("{PROCESSORS}/cpu0/cpufreq/scaling_governor"))
+        HostTree::of_this_machine().has(&format!("{PROCESSORS}/cpu0/cpufreq/scaling_governor"))
     }
 
     /// Whether the kernel can have compressed swap: it has the control, or modules can be loaded.
     /// Not in a container, which uses the host's swap.
     pub fn have_zram() -> bool {
-        let tree = Tree::of_this_machine();
+        let tree = HostTree::of_this_machine();
         let may = ["sys/class/zram-control", "usr/sbin/modprobe"];
         may.iter().any(|path| tree.has(path)) && !tree.has("run/systemd/container")
     }
@@ -155,7 +155,7 @@ impl Setup {
 }
 
 /// Reads the zram lines of /proc/swaps (proc(5)), and the kernel's facts about each device.
-fn compressed(tree: &Tree) -> CompressedSwap {
+fn compressed(tree: &HostTree) -> CompressedSwap {
     let swaps = tree.text("proc/swaps").unwrap_or_default();
     let devices: Vec<_> = swaps.lines().filter_map(|line| zram(tree, line)).collect();
     CompressedSwap {
@@ -164,7 +164,7 @@ fn compressed(tree: &Tree) -> CompressedSwap {
     }
 }
 
-fn zram(tree: &Tree, line: &str) -> Option<ZramDevice> {
+fn zram(tree: &HostTree, line: &str) -> Option<ZramDevice> {
     let mut words = line.split_whitespace();
     let name = words.next()?.strip_prefix("/dev/")?;
     let mut numbers = words.skip(1).map(|word| word.parse::<i64>().ok());
@@ -187,7 +187,7 @@ fn zram(tree: &Tree, line: &str) -> Option<ZramDevice> {
     })
 }
 
-fn now(tree: &Tree) -> HostSettings {
+fn now(tree: &HostTree) -> HostSettings {
     let value = |file: &str, key: &str| assigned(&tree.text(file)?, key);
     HostSettings {
         hostname: tree.word("etc/hostname"),
@@ -215,7 +215,7 @@ fn assigned(text: &str, key: &str) -> Option<String> {
     (!plain.is_empty()).then_some(plain)
 }
 
-fn governors(tree: &Tree) -> Governors {
+fn governors(tree: &HostTree) -> Governors {
     let cpus = tree.names(PROCESSORS);
     let words = |file: &str| {
         let all = cpus.iter().filter_map(|cpu| {
@@ -271,7 +271,7 @@ mod tests {
             )
             .unwrap();
         }
-        let found = governors(&Tree::below(scratch.path()));
+        let found = governors(&HostTree::below(scratch.path()));
         assert_eq!(found.current, ["performance", "powersave"]);
         assert_eq!(found.available, found.current);
     }
@@ -282,7 +282,7 @@ mod tests {
         let scratch = Scratch::new();
         fs::create_dir_all(scratch.join("proc")).unwrap();
         fs::create_dir_all(scratch.join("sys/block/zram1")).unwrap();
-        let tree = Tree::below(scratch.path());
+        let tree = HostTree::below(scratch.path());
         assert!(!compressed(&tree).on);
         let swaps = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n\
                      /dev/sda2                               partition\t999996\t\t8\t\t-2\n\

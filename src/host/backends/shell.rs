@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::helper_client::{Command, ContainerName, Helper, Limits, Operation, Program, finish};
+use crate::helper_client::{
+    Command, ContainerName, HelperClient, Operation, OperationLimits, Program, finish,
+};
 use gatewren_base::config::Reach;
 
-use super::access_filter::{Threshold, told};
+use super::access_filter::{AccessFilter, told};
 use super::error::BackendError;
 use super::outcome::ShellOutcome;
-use super::stored_outputs::{KEPT, KeptOutputs};
+use super::stored_outputs::{KEPT, StoredOutputs};
 
 /// The maximum output of a command; beyond it the command is killed.
 const OUTPUT_BYTES: u64 = 2 << 30;
@@ -40,24 +42,24 @@ pub struct ShellCall {
 /// Runs commands through the helper; access is checked by a view.
 #[derive(Debug, Clone)]
 pub struct Shell {
-    helper: Helper,
+    helper: HelperClient,
     stop: watch::Receiver<bool>,
-    outputs: KeptOutputs,
+    outputs: StoredOutputs,
 }
 
 /// Runs commands where a caller has access. Dropping the future of a call kills the command.
 #[derive(Debug)]
 pub struct ShellView<'s> {
     shell: &'s Shell,
-    threshold: Threshold,
+    threshold: AccessFilter,
     reference: &'s str,
 }
 
 impl Shell {
     /// Returns access through this helper. When `stop` becomes true, a command has [`GRACE`] to
     /// finish. Then it is killed, and the result has the output until then.
-    pub fn new(helper: Helper, stop: watch::Receiver<bool>) -> Self {
-        let outputs = KeptOutputs::default();
+    pub fn new(helper: HelperClient, stop: watch::Receiver<bool>) -> Self {
+        let outputs = StoredOutputs::default();
         Self {
             helper,
             stop,
@@ -66,7 +68,7 @@ impl Shell {
     }
 
     /// Returns the outputs of commands beyond what their results show.
-    pub fn outputs(&self) -> &KeptOutputs {
+    pub fn outputs(&self) -> &StoredOutputs {
         &self.outputs
     }
 
@@ -74,7 +76,7 @@ impl Shell {
     pub fn seen_by<'s>(&'s self, reach: &Reach, reference: &'s str) -> ShellView<'s> {
         ShellView {
             shell: self,
-            threshold: Threshold::of(reach),
+            threshold: AccessFilter::of(reach),
             reference,
         }
     }
@@ -113,7 +115,7 @@ impl ShellView<'_> {
     async fn run(
         &self,
         operation: Operation,
-        limits: Limits,
+        limits: OperationLimits,
     ) -> Result<ShellOutcome, BackendError> {
         let helper = &self.shell.helper;
         let running = helper.start(operation, limits, self.reference).await?;
@@ -127,14 +129,14 @@ impl ShellView<'_> {
 }
 
 /// Returns the command of a call and its limits.
-pub fn split(call: ShellCall) -> (Command, Limits) {
+pub fn split(call: ShellCall) -> (Command, OperationLimits) {
     let command = Command {
         program: call.command,
         user: call.user,
         cwd: call.cwd,
         env: call.env,
     };
-    let limits = Limits {
+    let limits = OperationLimits {
         timeout_ms: u64::try_from(call.timeout.as_millis()).unwrap_or(u64::MAX),
         output_bytes: OUTPUT_BYTES,
         processes: PROCESSES,

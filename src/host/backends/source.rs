@@ -13,9 +13,9 @@ const MAX_LABEL: usize = 64;
 
 /// The files of this host below `/`, or of a recorded host below a directory.
 #[derive(Debug, Clone)]
-pub struct Tree(PathBuf);
+pub struct HostTree(PathBuf);
 
-impl Tree {
+impl HostTree {
     /// Returns this host's files.
     pub fn of_this_machine() -> Self {
         Self("/".into())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::helper_client::{
-    Fingerprint, Helper, Operation, PublicKey, SshAccount, SshKeyChange, SshKeyDeed,
+    Fingerprint, HelperClient, Operation, PublicKey, SshAccount, SshKeyAction, SshKeyChange,
 };
 use gatewren_base::sys::neutralise;
 
@@ -16,12 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The SSH keys of the accounts in the owner's file, through the helper.
 #[derive(Debug, Clone)]
 pub struct Ssh {
-    helper: Helper,
+    helper: HelperClient,
 }
 
 impl Ssh {
     /// Returns access through this helper.
-    pub fn new(helper: Helper) -> Self {
+    pub fn new(helper: HelperClient) -> Self {
         Self { helper }
     }
 
@@ -30,7 +30,7 @@ impl Ssh {
     /// # Errors
     /// When the owner's file does not allow it.
     pub async fn keys(&self, reference: &str) -> Result<Vec<SshAccount>, BackendError> {
-        let deed = SshKeyDeed::List {};
+        let deed = SshKeyAction::List {};
         let asked = Operation::SshKeys { deed };
         let mut accounts: Vec<SshAccount> =
             ask_json(&self.helper, asked, PATIENCE, reference).await?;
@@ -53,7 +53,7 @@ impl Ssh {
         key: PublicKey,
         reference: &str,
     ) -> Result<SshKeyChange, BackendError> {
-        let deed = SshKeyDeed::Add { account, key };
+        let deed = SshKeyAction::Add { account, key };
         let asked = Operation::SshKeys { deed };
         ask_json(&self.helper, asked, PATIENCE, reference).await
     }
@@ -68,7 +68,7 @@ impl Ssh {
         fingerprint: Fingerprint,
         reference: &str,
     ) -> Result<SshKeyChange, BackendError> {
-        let deed = SshKeyDeed::Remove {
+        let deed = SshKeyAction::Remove {
             account,
             fingerprint,
         };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::helper_client::{Capture, Captured};
+use crate::helper_client::{Capture, CapturedOutput};
 use gatewren_base::sys::random_bytes;
 
 /// How much of one output is kept: 256 kB, mostly its beginning. The middle of a longer one is left
@@ -22,7 +22,7 @@ pub const KEPT_FOR: Duration = Duration::from_mins(15);
 
 /// The stored outputs; clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct KeptOutputs {
+pub struct StoredOutputs {
     newest_last: Arc<Mutex<VecDeque<Kept>>>,
 }
 
@@ -30,14 +30,14 @@ pub struct KeptOutputs {
 struct Kept {
     id: String,
     agent: Arc<str>,
-    output: Arc<Captured>,
+    output: Arc<CapturedOutput>,
     until: Instant,
 }
 
-impl KeptOutputs {
+impl StoredOutputs {
     /// Stores an output for an agent and returns an unguessable id; `None` if no random bytes are
     /// available.
-    pub fn keep(&self, agent: &Arc<str>, output: Captured) -> Option<String> {
+    pub fn keep(&self, agent: &Arc<str>, output: CapturedOutput) -> Option<String> {
         let id = format!("out_{:016x}", u64::from_ne_bytes(random_bytes().ok()?));
         let kept = Kept {
             id: id.clone(),
@@ -54,7 +54,7 @@ impl KeptOutputs {
     }
 
     /// Returns an output of this agent's command; `None` also for another agent's.
-    pub fn find(&self, agent: &str, id: &str) -> Option<Arc<Captured>> {
+    pub fn find(&self, agent: &str, id: &str) -> Option<Arc<CapturedOutput>> {
         let all = self.all();
         let mut its_own = all.iter().filter(|kept| &*kept.agent == agent);
         its_own
@@ -78,8 +78,8 @@ impl KeptOutputs {
 mod tests {
     use super::*;
 
-    fn output(text: &str) -> Captured {
-        Captured {
+    fn output(text: &str) -> CapturedOutput {
+        CapturedOutput {
             head: text.into(),
             tail: Vec::new(),
             total_bytes: text.len() as u64,
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn an_agent_finds_its_own_outputs_and_the_oldest_go_first() {
-        let kept = KeptOutputs::default();
+        let kept = StoredOutputs::default();
         let (ada, bert): (Arc<str>, Arc<str>) = ("ada".into(), "bert".into());
         let first = kept.keep(&ada, output("first")).unwrap();
         assert_eq!(*kept.find("ada", &first).unwrap(), output("first"));

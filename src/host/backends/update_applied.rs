@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::{Ending, Finished};
+use crate::helper_client::{FinishedOperation, OperationEnd};
 use gatewren_base::sys::neutralise;
 
 use super::error::{BackendError, ErrorKind};
@@ -32,13 +32,13 @@ pub struct UpdateApplied {
     /// Whether all of it was done; otherwise the changes that were made are listed.
     pub completed: bool,
     /// The packages with another version now, sorted by name.
-    pub upgraded: Vec<Changed>,
+    pub upgraded: Vec<ChangedPackage>,
     /// The new packages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub installed: Vec<Changed>,
+    pub installed: Vec<ChangedPackage>,
     /// The removed packages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub removed: Vec<Changed>,
+    pub removed: Vec<ChangedPackage>,
     /// The total number of changed packages.
     pub total: usize,
     /// Whether some of them are not shown.
@@ -59,7 +59,7 @@ pub struct UpdateApplied {
 
 /// A changed package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Changed {
+pub struct ChangedPackage {
     /// Its name.
     pub name: String,
     /// Its architecture, such as `amd64` or `all`.
@@ -77,14 +77,14 @@ impl UpdateApplied {
     ///
     /// # Errors
     /// When they failed before changing anything.
-    pub fn of(done: &Finished) -> Result<Self, BackendError> {
+    pub fn of(done: &FinishedOperation) -> Result<Self, BackendError> {
         let said = done.stdout.text_lossy();
         let Some((before, after)) = said.rsplit_once("gatewren: done ") else {
             let heard = neutralise(&done.stderr.text_lossy()).into_owned();
             let none = || BackendError::new(ErrorKind::Failed, "apt did not report what it did");
             return Err(obstacle(&done.ending, complaint(&heard)).unwrap_or_else(none));
         };
-        let completed = done.ending == (Ending::Exited { code: 0 });
+        let completed = done.ending == (OperationEnd::Exited { code: 0 });
         let mut applied = read(after);
         applied.completed = completed;
         applied.output_tail = (!completed).then(|| {
@@ -136,8 +136,8 @@ fn read(said: &str) -> UpdateApplied {
 fn changed(
     (name, architecture): (&str, &str),
     (from, to): (Option<&&str>, Option<&&str>),
-) -> Changed {
-    Changed {
+) -> ChangedPackage {
+    ChangedPackage {
         name: word(name),
         architecture: word(architecture),
         from: from.map(|version| word(version)),
@@ -188,16 +188,16 @@ pub fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::helper_client::Captured;
+    use crate::helper_client::CapturedOutput;
 
-    fn done(code: i32, stdout: &str, stderr: &str) -> Finished {
-        let captured = |text: &str| Captured {
+    fn done(code: i32, stdout: &str, stderr: &str) -> FinishedOperation {
+        let captured = |text: &str| CapturedOutput {
             head: text.into(),
             tail: Vec::new(),
             total_bytes: text.len() as u64,
         };
-        Finished {
-            ending: Ending::Exited { code },
+        FinishedOperation {
+            ending: OperationEnd::Exited { code },
             duration_ms: 1,
             stdout: captured(stdout),
             stderr: captured(stderr),

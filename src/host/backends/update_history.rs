@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::update_applied::{Changed, sentence, word};
+use super::update_applied::{ChangedPackage, sentence, word};
 
 /// The maximum number of packages of one run in a result; the rest is only counted.
 const MAX_LISTED: usize = 40;
@@ -52,7 +52,7 @@ pub struct RunChange {
     /// `install`, `reinstall`, `upgrade`, `downgrade`, `remove` or `purge`.
     pub action: &'static str,
     #[serde(flatten)]
-    pub package: Changed,
+    pub package: ChangedPackage,
 }
 
 /// The keys of the package lists, with their actions.
@@ -140,7 +140,7 @@ fn packages(action: &'static str, text: &str) -> Vec<RunChange> {
             "remove" | "purge" => (first, None),
             _ => (first, second),
         };
-        let package = Changed {
+        let package = ChangedPackage {
             name: word(name),
             architecture: word(architecture),
             from,

@@ -9,17 +9,18 @@ use serde::Serialize;
 use tokio::task::spawn_blocking;
 
 use crate::helper_client::{
-    Capture, ContainerName, Ending, Finished, Helper, Limits, Operation, UpdateOrder, UpdateScope,
+    Capture, ContainerName, FinishedOperation, HelperClient, Operation, OperationEnd,
+    OperationLimits, UpdateOrder, UpdateScope,
 };
 use gatewren_base::config::Reach;
 use gatewren_base::sys::rfc3339;
 
-use super::access_filter::Threshold;
+use super::access_filter::AccessFilter;
 use super::error::{BackendError, ErrorKind};
 use super::host::reboot_packages;
-use super::long_work::{Keep, finish_kept};
+use super::long_work::{CallJob, finish_kept};
 use super::request::{answer, limits, obstacle};
-use super::source::Tree;
+use super::source::HostTree;
 use super::update_applied::{UpdateApplied, reboot_wanted, sentence, word};
 use super::update_history::{UpdateHistory, update_runs};
 
@@ -48,7 +49,7 @@ const MAX_PROBLEMS: usize = 10;
 const OLDEST_FILE: u8 = 24;
 
 /// The exit code that reports a missing file.
-const NO_SUCH_FILE: Ending = Ending::Exited { code: 3 };
+const NO_SUCH_FILE: OperationEnd = OperationEnd::Exited { code: 3 };
 
 /// The maximum number of packages in a result, security updates first; the rest is only counted.
 const MAX_LISTED: usize = 200;
@@ -111,22 +112,22 @@ pub struct Upgrade {
 /// apt on the host and in containers; queries need a view.
 #[derive(Debug, Clone)]
 pub struct Updates {
-    helper: Helper,
-    tree: Tree,
+    helper: HelperClient,
+    tree: HostTree,
 }
 
 /// The instances of apt that a caller may access.
 #[derive(Debug)]
 pub struct UpdatesView<'u> {
     updates: &'u Updates,
-    threshold: Threshold,
+    threshold: AccessFilter,
     agent: &'u str,
     reference: &'u str,
 }
 
 /// The packages to upgrade.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct UpgradeRequest {
     /// The container; the host if absent.
     pub container: Option<ContainerName>,
     /// Which packages.
@@ -137,14 +138,14 @@ pub struct Wanted {
 
 impl Updates {
     /// Returns access through this helper.
-    pub fn new(helper: Helper) -> Self {
-        let tree = Tree::of_this_machine();
+    pub fn new(helper: HelperClient) -> Self {
+        let tree = HostTree::of_this_machine();
         Self { helper, tree }
     }
 
     /// Whether the host has apt; its containers then may have it too.
     pub fn are_here() -> bool {
-        Tree::of_this_machine().has("usr/bin/apt-get")
+        HostTree::of_this_machine().has("usr/bin/apt-get")
     }
 
     /// Returns access for a caller; `reference` identifies the call in the helper's log.
@@ -155,7 +156,7 @@ impl Updates {
     ) -> UpdatesView<'u> {
         UpdatesView {
             updates: self,
-            threshold: Threshold::of(reach),
+            threshold: AccessFilter::of(reach),
             agent,
             reference,
         }
@@ -171,7 +172,7 @@ impl UpdatesView<'_> {
         &self,
         container: Option<&ContainerName>,
         refresh: bool,
-        keep: Option<Keep>,
+        keep: Option<CallJob>,
     ) -> Result<UpdateCheck, BackendError> {
         let (check, fetch) = (
             |container| Operation::UpdateCheck { container },
@@ -198,8 +199,8 @@ impl UpdatesView<'_> {
     /// When the owner does not allow it, and when nothing was changed because apt did not start.
     pub async fn apply(
         &self,
-        wanted: Wanted,
-        keep: Option<Keep>,
+        wanted: UpgradeRequest,
+        keep: Option<CallJob>,
     ) -> Result<UpdateApplied, BackendError> {
         let order = |container| {
             Operation::UpdateApply(UpdateOrder {
@@ -255,9 +256,9 @@ impl UpdatesView<'_> {
         &self,
         container: Option<&ContainerName>,
         operation: impl FnOnce(Option<ContainerName>) -> Operation,
-        (time, keep): (Duration, Option<Keep>),
-    ) -> Result<Finished, BackendError> {
-        let bounds = Limits {
+        (time, keep): (Duration, Option<CallJob>),
+    ) -> Result<FinishedOperation, BackendError> {
+        let bounds = OperationLimits {
             output_bytes: OUTPUT_BYTES,
             ..limits(time)
         };
@@ -270,7 +271,7 @@ impl UpdatesView<'_> {
         let asked = self.threshold.name(name);
         let operation = operation(Some(asked.clone()));
         let mut done = finish_kept(helper, operation, (bounds, CAPTURE), as_what).await?;
-        if let Ending::Refused { message, .. } = &mut done.ending {
+        if let OperationEnd::Refused { message, .. } = &mut done.ending {
             *message = message.replace(asked.as_str(), name.as_str());
         }
         Ok(done)
@@ -278,7 +279,7 @@ impl UpdatesView<'_> {
 }
 
 /// Returns apt's error messages of a refresh.
-fn problems(fetched: &Finished) -> Result<Vec<String>, BackendError> {
+fn problems(fetched: &FinishedOperation) -> Result<Vec<String>, BackendError> {
     let heard = fetched.stderr.text_lossy();
     let said = heard.lines().filter(|line| {
         let line = line.trim_start();
@@ -286,13 +287,13 @@ fn problems(fetched: &Finished) -> Result<Vec<String>, BackendError> {
     });
     let problems: Vec<String> = said.take(MAX_PROBLEMS).map(sentence).collect();
     match &fetched.ending {
-        Ending::Exited { .. } if !problems.is_empty() => Ok(problems),
+        OperationEnd::Exited { .. } if !problems.is_empty() => Ok(problems),
         ending => obstacle(ending, &heard).map_or(Ok(problems), Err),
     }
 }
 
 /// Parses apt's output. A container has no tree; its output contains the other facts too.
-fn read(said: &str, tree: Option<&Tree>) -> UpdateCheck {
+fn read(said: &str, tree: Option<&HostTree>) -> UpdateCheck {
     let mut packages: Vec<Upgrade> = said.lines().filter_map(upgrade).collect();
     packages.sort_by(|a, b| {
         let key = |upgrade: &Upgrade| (!upgrade.security, upgrade.name.clone());
@@ -331,7 +332,7 @@ fn read(said: &str, tree: Option<&Tree>) -> UpdateCheck {
 }
 
 /// Returns the packages that require a reboot of the host, if one is required.
-fn reboot_of_host(tree: &Tree) -> Option<Vec<String>> {
+fn reboot_of_host(tree: &HostTree) -> Option<Vec<String>> {
     let packages = || tree.text("run/reboot-required.pkgs").unwrap_or_default();
     tree.has("run/reboot-required")
         .then(|| reboot_packages(&packages()))
@@ -347,7 +348,7 @@ fn refreshed_inside_ms(said: &str) -> Option<u64> {
 }
 
 /// Returns when apt last downloaded its lists; `None` if it has none.
-fn refreshed_ms(tree: &Tree) -> Option<u64> {
+fn refreshed_ms(tree: &HostTree) -> Option<u64> {
     let lists = tree.names("var/lib/apt/lists");
     let moments = REFRESHED
         .iter()
@@ -419,7 +420,7 @@ Inst worse [1 (2 x
     #[test]
     fn what_apt_would_do_is_read_from_what_it_says() {
         let scratch = Scratch::new();
-        let check = read(SAID, Some(&Tree::below(scratch.path())));
+        let check = read(SAID, Some(&HostTree::below(scratch.path())));
         let names: Vec<&str> = check.packages.iter().map(|p| p.name.as_str()).collect();
         assert_eq!(names, ["libc6", "base-files", "linux-image-6.1", "tzdata"]);
         assert_eq!(
@@ -459,7 +460,7 @@ Inst worse [1 (2 x
         let mut said: String = (0..MAX_LISTED + 5).map(line).collect();
         said.push_str("Inst zzz [1] (2 Debian-Security:12/stable-security [all])\n");
         let scratch = Scratch::new();
-        let check = read(&said, Some(&Tree::below(scratch.path())));
+        let check = read(&said, Some(&HostTree::below(scratch.path())));
         assert_eq!(
             (check.total, check.packages.len()),
             (MAX_LISTED + 6, MAX_LISTED)
@@ -487,7 +488,7 @@ Inst worse [1 (2 x
         for folder in ["run", "var/lib/apt/lists/partial"] {
             fs::create_dir_all(scratch.join(folder)).unwrap();
         }
-        let look = || read("", Some(&Tree::below(scratch.path())));
+        let look = || read("", Some(&HostTree::below(scratch.path())));
         assert_eq!(look().lists_refreshed, None, "there are none");
         fs::write(scratch.join("var/lib/apt/lists/_repo_._Release"), "").unwrap();
         fs::write(scratch.join("run/reboot-required"), "").unwrap();

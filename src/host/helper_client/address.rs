@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The path of a socket that this process can connect to.
 #[derive(Debug)]
-pub struct Address {
+pub struct SocketPath {
     path: PathBuf,
     /// Kept open because `path` leads through its descriptor.
     _directory: Option<File>,
@@ -17,7 +17,7 @@ pub struct Address {
     own: Option<PathBuf>,
 }
 
-impl Address {
+impl SocketPath {
     /// The address of a socket that another process made.
     pub fn of(path: PathBuf) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Address {
     }
 }
 
-impl Drop for Address {
+impl Drop for SocketPath {
     fn drop(&mut self) {
         if let Some(own) = &self.own {
             // Best effort: the next process with this socket name removes a leftover socket.

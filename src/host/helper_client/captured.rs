@@ -14,7 +14,7 @@ pub struct Capture {
 
 /// The captured output: `head`, a gap if the output was longer than both limits, and `tail`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// Its first bytes.
     pub head: Vec<u8>,
     /// Its last bytes; they never overlap `head`.
@@ -23,7 +23,7 @@ pub struct Captured {
     pub total_bytes: u64,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// Whether bytes are missing between `head` and `tail`.
     pub fn truncated(&self) -> bool {
         self.total_bytes > (self.head.len() + self.tail.len()) as u64
@@ -69,14 +69,14 @@ impl Captured {
 
 /// Collects one output; its memory never exceeds the limits of the capture.
 #[derive(Debug)]
-pub struct Collector {
+pub struct OutputCollector {
     capture: Capture,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
 }
 
-impl Collector {
+impl OutputCollector {
     /// Returns an empty collector.
     pub fn new(capture: Capture) -> Self {
         Self {
@@ -101,8 +101,8 @@ impl Collector {
     }
 
     /// Returns the captured output.
-    pub fn finish(self) -> Captured {
-        Captured {
+    pub fn finish(self) -> CapturedOutput {
+        CapturedOutput {
             head: self.head,
             tail: self.tail.into(),
             total_bytes: self.total,
@@ -132,8 +132,8 @@ fn whole_chars_at_start(bytes: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn captured(pieces: &[&[u8]], head: usize, tail: usize) -> Captured {
-        let mut collector = Collector::new(Capture { head, tail });
+    fn captured(pieces: &[&[u8]], head: usize, tail: usize) -> CapturedOutput {
+        let mut collector = OutputCollector::new(Capture { head, tail });
         for piece in pieces {
             collector.push(piece);
         }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_gigabyte_is_held_in_the_capture() {
         let piece = vec![b'x'; 64 * 1024];
-        let mut collector = Collector::new(Capture {
+        let mut collector = OutputCollector::new(Capture {
             head: 10,
             tail: 100,
         });

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use gatewren_base::config::LogLevel;
 use gatewren_base::sys::{Child, Spawn, pipe};
 
-use super::{address::Address, error::HelperError, helper::Helper};
+use super::{address::SocketPath, error::HelperError, helper::HelperClient};
 
 /// The pause before the first restart; it doubles with every helper that exits early.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -33,7 +33,7 @@ const STOP_TIME: Duration = Duration::from_secs(10);
 
 /// The options of a child helper.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct ChildHelperOptions<'a> {
     /// The directory of the containers; LXC's own setting if absent.
     pub lxcpath: Option<&'a Path>,
     /// The owner's policy file. If absent, the helper runs in trial mode, where only the standard
@@ -67,15 +67,15 @@ impl HelperChild {
     pub fn spawn(
         exe: &Path,
         socket_dir: &Path,
-        told: Told<'_>,
-    ) -> Result<(Self, Helper), HelperError> {
+        told: ChildHelperOptions<'_>,
+    ) -> Result<(Self, HelperClient), HelperError> {
         let unreachable = |e: io::Error| HelperError::Unreachable(e.to_string());
-        let (address, listener) = Address::listen_in(socket_dir).map_err(unreachable)?;
+        let (address, listener) = SocketPath::listen_in(socket_dir).map_err(unreachable)?;
         let recipe = Recipe::new(exe, told, listener).map_err(unreachable)?;
         let first = recipe.start().map_err(unreachable)?;
         let (stop, stopped) = oneshot::channel();
         let watcher = tokio::spawn(watch(recipe, first, stopped));
-        Ok((Self { watcher, stop }, Helper::at(address)))
+        Ok((Self { watcher, stop }, HelperClient::at(address)))
     }
 
     /// Stops the helper. Returns when the helper and everything that it ran have exited.
@@ -105,7 +105,7 @@ struct Recipe {
 }
 
 impl Recipe {
-    fn new(exe: &Path, told: Told<'_>, listener: UnixListener) -> io::Result<Self> {
+    fn new(exe: &Path, told: ChildHelperOptions<'_>, listener: UnixListener) -> io::Result<Self> {
         let mut argv = vec![
             c"gatewren".to_owned(),
             c"helper".to_owned(),
@@ -213,10 +213,10 @@ async fn watch(recipe: Recipe, first: Alive, mut stopped: oneshot::Receiver<()>)
 mod tests {
     use super::*;
     use gatewren_base::sys::{process, terminate};
-    use gatewren_wire::operations::{Command, Ending, Limits, Operation, Program};
+    use gatewren_wire::operations::{Command, Operation, OperationEnd, OperationLimits, Program};
     use std::path::PathBuf;
 
-    const TRIAL: Told<'static> = Told {
+    const TRIAL: ChildHelperOptions<'static> = ChildHelperOptions {
         lxcpath: None,
         policy: None,
         state: None,
@@ -247,14 +247,14 @@ mod tests {
         gatewren_base::sys::own_pid()
     }
 
-    async fn echo(helper: &Helper, line: &str) -> Result<String, HelperError> {
+    async fn echo(helper: &HelperClient, line: &str) -> Result<String, HelperError> {
         let command = Command {
             program: Program::Shell(line.to_owned()),
             user: None,
             cwd: None,
             env: [].into(),
         };
-        let limits = Limits {
+        let limits = OperationLimits {
             timeout_ms: 300_000,
             output_bytes: 1 << 40,
             processes: 100,
@@ -265,13 +265,13 @@ mod tests {
         };
         let operation = Operation::HostCommand { command };
         let finished = helper.run(operation, limits, "test", capture).await?;
-        assert_eq!(finished.ending, Ending::Exited { code: 0 });
+        assert_eq!(finished.ending, OperationEnd::Exited { code: 0 });
         Ok(finished.stdout.text_lossy())
     }
 
     /// Returns the helper's pid: the parent of the command is the reaper, whose parent is the
     /// helper.
-    async fn pid_of(helper: &Helper) -> i32 {
+    async fn pid_of(helper: &HelperClient) -> i32 {
         let line = "read -r a b c parent rest < /proc/$PPID/stat; echo $parent";
         echo(helper, line).await.unwrap().trim().parse().unwrap()
     }

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 
 use gatewren_wire::operations::AuditHead;
 
-/// Returns the head of the audit; `None` before [`HeadSource::set`].
+/// Returns the head of the audit; `None` before [`AuditHeadSource::set`].
 #[derive(Default)]
-pub struct HeadSource(OnceLock<Box<Ask>>);
+pub struct AuditHeadSource(OnceLock<Box<Ask>>);
 
 type Ask = dyn Fn() -> Option<AuditHead> + Send + Sync;
 
-impl HeadSource {
+impl AuditHeadSource {
     /// Uses `ask` from now on. Only the first call has an effect.
     pub fn set(&self, ask: impl Fn() -> Option<AuditHead> + Send + Sync + 'static) {
         // It is set once, where the server is built.
@@ -24,7 +24,7 @@ impl HeadSource {
     }
 }
 
-impl fmt::Debug for HeadSource {
+impl fmt::Debug for AuditHeadSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("HeadSource").field(&self.now()).finish()
     }

@@ -9,15 +9,15 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use gatewren_base::sys::{Requester, current_requester, own_uid};
-use gatewren_wire::operations::{AuditHead, Frame, Limits, Operation, Request};
+use gatewren_wire::operations::{AuditHead, Frame, HelperRequest, Operation, OperationLimits};
 
 use super::{
-    address::Address,
+    address::SocketPath,
     captured::Capture,
     error::HelperError,
-    finished::{Finished, finish},
-    head_source::HeadSource,
-    running::Running,
+    finished::{FinishedOperation, finish},
+    head_source::AuditHeadSource,
+    running::RunningOperation,
 };
 
 /// How long the helper may take to accept a request before it counts as unreachable. Long enough
@@ -29,20 +29,20 @@ const ROOT: u32 = 0;
 
 /// The front's handle to the helper; a clone is cheap.
 #[derive(Debug, Clone)]
-pub struct Helper {
-    address: Arc<Address>,
+pub struct HelperClient {
+    address: Arc<SocketPath>,
     /// The requester of its operations; if absent, the requester of the current task.
     requester: Option<Requester>,
-    audit: Arc<HeadSource>,
+    audit: Arc<AuditHeadSource>,
 }
 
-impl Helper {
+impl HelperClient {
     /// Returns a handle to the helper that listens at `path`; it connects with the first operation.
     pub fn connect_to(path: PathBuf) -> Self {
-        Self::at(Address::of(path))
+        Self::at(SocketPath::of(path))
     }
 
-    pub(super) fn at(address: Address) -> Self {
+    pub(super) fn at(address: SocketPath) -> Self {
         Self {
             address: Arc::new(address),
             requester: None,
@@ -75,10 +75,10 @@ impl Helper {
     pub async fn start(
         &self,
         operation: Operation,
-        limits: Limits,
+        limits: OperationLimits,
         reference: &str,
-    ) -> Result<Running, HelperError> {
-        let request = Request {
+    ) -> Result<RunningOperation, HelperError> {
+        let request = HelperRequest {
             operation,
             limits,
             reference: reference.to_owned(),
@@ -102,15 +102,15 @@ impl Helper {
     pub async fn run(
         &self,
         operation: Operation,
-        limits: Limits,
+        limits: OperationLimits,
         reference: &str,
         capture: Capture,
-    ) -> Result<Finished, HelperError> {
+    ) -> Result<FinishedOperation, HelperError> {
         let running = self.start(operation, limits, reference).await?;
         finish(running, limits, capture, std::future::pending()).await
     }
 
-    async fn hand_over(&self, request: &[u8]) -> Result<Running, HelperError> {
+    async fn hand_over(&self, request: &[u8]) -> Result<RunningOperation, HelperError> {
         let unreachable = |e: std::io::Error| HelperError::Unreachable(e.to_string());
         let connected = UnixStream::connect(self.address.path()).await;
         let mut stream = connected.map_err(unreachable)?;
@@ -120,7 +120,7 @@ impl Helper {
             return Err(HelperError::Stranger(listener));
         }
         stream.write_all(request).await.map_err(unreachable)?;
-        let mut running = Running::new(stream);
+        let mut running = RunningOperation::new(stream);
         match running.next().await {
             Ok(Frame::Accepted) => Ok(running),
             Ok(other) => Err(HelperError::Protocol(format!("first frame {other:?}"))),

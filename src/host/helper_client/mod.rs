@@ -10,23 +10,25 @@ mod head_source;
 mod helper;
 mod running;
 
-pub use captured::{Capture, Captured};
-pub use child::{HelperChild, Told};
+pub use captured::{Capture, CapturedOutput};
+pub use child::{ChildHelperOptions, HelperChild};
 pub use error::HelperError;
-pub use finished::{Finished, finish};
-pub use helper::Helper;
-pub use running::Running;
+pub use finished::{FinishedOperation, finish};
+pub use helper::HelperClient;
+pub use running::RunningOperation;
 
 pub use gatewren_wire::operations::{
-    Answered, AuditHead, Backup, BackupDeed, BackupId, BackupList, BackupTarget, BootName, Changes,
-    Command, ContainerName, CountryCode, Deed, DiskName, Ending, Excerpt, FIRMWARE_MARK, FileEntry,
-    FileFacts, FileList, FileMatch, FileMatches, FileWritten, Fingerprint, FirmwareDeed,
-    FirmwareId, Frame, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostFileWrite,
-    HostName, HostProbe, HostRepair, HostSetting, HostView, InsideEntry, InsidePath, Job, JobId,
-    JobPiece, Keyboard, KillReason, Letter, Limits, Listener, LogCursor, LogFile, LogOrder,
-    LogPattern, LogPriority, LogQuery, NameServers, Operation, PackageName, PowerPlan, Probe,
-    Probed, ProcessOrder, ProcessSeen, Processes, Program, PublicKey, RefusalCode, Repaired,
-    SettingWord, SnapshotFacts, SnapshotName, SshAccount, SshKeyChange, SshKeyDeed, Ssid, Stream,
-    Subject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName, UnseenTarget,
-    UpdateOrder, UpdateScope, Usage, Verified, Vitals, WifiDeed, WifiNetwork, WifiStatus,
+    AuditHead, Backup, BackupAction, BackupId, BackupList, BackupSubject, BackupTarget, BootName,
+    Command, ContainerAction, ContainerListener, ContainerName, ContainerUsage, CountryCode,
+    DefinitionChanges, DiskName, FIRMWARE_MARK, FileEntry, FileExcerpt, FileFacts, FileList,
+    FileMatch, FileMatches, FileWritten, Fingerprint, FirmwareAction, FirmwareId, Frame,
+    HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostName, HostProbe,
+    HostRepair, HostSetting, HostView, InsideEntry, InsidePath, Job, JobId, JobOutputHeader,
+    Keyboard, KillReason, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery,
+    MailMessage, NameServers, Operation, OperationEnd, OperationLimits, PackageName, PowerPlan,
+    Probe, ProbeAnswer, ProbeResult, ProcessOrder, ProcessUsage, ProcessUsageList, Program,
+    PublicKey, RefusalCode, RepairResult, SettingWord, SnapshotFacts, SnapshotName, SshAccount,
+    SshKeyAction, SshKeyChange, Ssid, Stream, TargetName, Transport, Tunnel, TunnelName,
+    UnitChange, UnitName, UnreadableTarget, UpdateOrder, UpdateScope, VerifiedBackup, Vitals,
+    WifiAction, WifiNetwork, WifiStatus,
 };

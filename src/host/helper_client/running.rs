@@ -12,14 +12,14 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// An operation that runs in the helper. Dropping it kills everything that the operation started.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningOperation {
     stream: UnixStream,
     decoder: Decoder,
     buffer: Vec<u8>,
     ended: bool,
 }
 
-impl Running {
+impl RunningOperation {
     pub(super) fn new(stream: UnixStream) -> Self {
         Self {
             stream,

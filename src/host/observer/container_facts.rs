@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::backends::{ContainerDetails, Listener, Transport};
+use crate::backends::{ContainerDetails, ContainerListener, Transport};
 
 /// The first ephemeral port of Linux (`ip_local_port_range`, ip(7)): sockets of datagram clients come and go with
 /// every DNS query.
 const FIRST_EPHEMERAL: u16 = 32768;
 
 /// `/public/packageData/<name>`.
-pub fn container(details: &ContainerDetails, ports: &[Listener]) -> Value {
+pub fn container(details: &ContainerDetails, ports: &[ContainerListener]) -> Value {
     let mut facts = Map::new();
     for (key, value) in [
         ("name", json!(details.name)),
@@ -37,7 +37,7 @@ pub fn container(details: &ContainerDetails, ports: &[Listener]) -> Value {
     Value::Object(facts)
 }
 
-fn lasts(port: &Listener) -> bool {
+fn lasts(port: &ContainerListener) -> bool {
     port.protocol == Transport::Tcp || port.port < FIRST_EPHEMERAL
 }
 
@@ -64,7 +64,7 @@ mod tests {
             disk_bytes: None,
             config: None,
         };
-        let port = |protocol, port| Listener {
+        let port = |protocol, port| ContainerListener {
             protocol,
             port,
             address: "0.0.0.0".parse().unwrap(),

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::backends::{BackendError, ContainerEvents, ContainerNews, Lxc, LxcView};
+use crate::backends::{BackendError, ChangedContainers, ContainerEvents, Lxc, LxcView};
 use gatewren_base::config::Reach;
 
-use super::containers::{Containers, Look};
-use super::handle::Requests;
-use super::writer::Scribe;
+use super::containers::{LookDepth, ObservedContainers};
+use super::handle::LookRequests;
+use super::writer::WatcherOutput;
 
 /// The interval of glances without an event: addresses and ports change without one, and an event may be lost.
 const GLANCE_EVERY: Duration = Duration::from_secs(30);
@@ -38,9 +38,9 @@ const AGAIN: [Duration; 3] = [
 #[derive(Debug)]
 pub struct ContainerWatch {
     lxc: LxcView,
-    containers: Containers,
-    scribe: Scribe,
-    requests: Requests,
+    containers: ObservedContainers,
+    scribe: WatcherOutput,
+    requests: LookRequests,
     events: Option<Events>,
     agenda: Agenda,
 }
@@ -60,7 +60,7 @@ struct Agenda {
     events: Instant,
     again: Vec<Instant>,
     /// How to look at those times.
-    again_how: Look,
+    again_how: LookDepth,
     /// Until when events must wait.
     breath: Instant,
 }
@@ -68,16 +68,16 @@ struct Agenda {
 /// The event that woke the watcher.
 enum Occasion {
     Asked,
-    Events(Result<ContainerNews, BackendError>),
+    Events(Result<ChangedContainers, BackendError>),
     Due,
 }
 
 impl ContainerWatch {
     /// Creates a watcher that has seen nothing yet.
-    pub fn new(lxc: &Lxc, scribe: Scribe, requests: Requests) -> Self {
+    pub fn new(lxc: &Lxc, scribe: WatcherOutput, requests: LookRequests) -> Self {
         let lxc = lxc.seen_by(&Reach::everything(), "observer");
         Self {
-            containers: Containers::new(lxc.clone()),
+            containers: ObservedContainers::new(lxc.clone()),
             events: None,
             agenda: Agenda::from_now(),
             lxc,
@@ -97,8 +97,8 @@ impl ContainerWatch {
             };
             match occasion {
                 Occasion::Asked => {
-                    self.look(Look::States).await;
-                    self.agenda.look_again(Look::Glance);
+                    self.look(LookDepth::States).await;
+                    self.agenda.look_again(LookDepth::Glance);
                 }
                 Occasion::Events(Ok(news)) => self.hear(news).await,
                 Occasion::Events(Err(cause)) => self.lose_events(cause),
@@ -115,11 +115,11 @@ impl ContainerWatch {
         }
         let again = self.agenda.take_again(now);
         if self.agenda.look <= now {
-            self.look(Look::States).await;
+            self.look(LookDepth::States).await;
         } else if again {
             self.look(self.agenda.again_how).await;
         } else if self.agenda.glance <= now {
-            self.look(Look::Glance).await;
+            self.look(LookDepth::Glance).await;
         }
     }
 
@@ -131,7 +131,7 @@ impl ContainerWatch {
             Err(cause) => drop(self.scribe.note("container events", Err::<(), _>(cause))),
         }
         // The monitor does not report what happened before it was ready.
-        self.agenda.look_again(Look::States);
+        self.agenda.look_again(LookDepth::States);
     }
 
     fn lose_events(&mut self, cause: BackendError) {
@@ -143,14 +143,14 @@ impl ContainerWatch {
     }
 
     /// Looks at all containers, and answers the requests.
-    async fn look(&mut self, how: Look) {
+    async fn look(&mut self, how: LookDepth) {
         // A glance answers no request: it would miss that a container was started.
-        let begun = (how == Look::States).then(|| self.requests.begin());
+        let begun = (how == LookDepth::States).then(|| self.requests.begin());
         let looked = self.containers.look(how).await;
         self.scribe.note("containers", looked);
         let now = Instant::now();
         self.agenda.glance = now + GLANCE_EVERY;
-        if how == Look::States {
+        if how == LookDepth::States {
             let blind = self.events.is_none() && self.containers.why_not().is_none();
             let pause = if blind { LOOK_BLIND_EVERY } else { LOOK_EVERY };
             self.agenda.look = now + pause;
@@ -161,19 +161,19 @@ impl ContainerWatch {
         }
     }
 
-    async fn hear(&mut self, news: ContainerNews) {
+    async fn hear(&mut self, news: ChangedContainers) {
         // Only now: a monitor that the helper rejects fails after it was opened.
         self.scribe.note("container events", Ok::<_, String>(()));
         let heard = self.containers.hear(&news.states).await;
         self.scribe.note("containers", heard);
         let looked = if news.all {
-            self.containers.look(Look::States).await
+            self.containers.look(LookDepth::States).await
         } else {
             self.containers.look_at_defined(&news.defined).await
         };
         self.scribe.note("containers", looked);
         self.write().await;
-        self.agenda.look_again(Look::Glance);
+        self.agenda.look_again(LookDepth::Glance);
         self.agenda.breath = Instant::now() + BREATH;
     }
 
@@ -196,16 +196,16 @@ impl Agenda {
             look: now,
             events: now,
             again: Vec::new(),
-            again_how: Look::Glance,
+            again_how: LookDepth::Glance,
             breath: now,
         }
     }
 
     /// Schedules more looks after an event.
-    fn look_again(&mut self, how: Look) {
+    fn look_again(&mut self, how: LookDepth) {
         let now = Instant::now();
         // A pending look at states is not downgraded.
-        if self.again.is_empty() || how == Look::States {
+        if self.again.is_empty() || how == LookDepth::States {
             self.again_how = how;
         }
         self.again = AGAIN.map(|after| now + after).to_vec();
@@ -228,7 +228,7 @@ impl Agenda {
 async fn next_news(
     events: &mut Option<Events>,
     not_before: Instant,
-) -> Result<ContainerNews, BackendError> {
+) -> Result<ChangedContainers, BackendError> {
     match events {
         Some(events) => {
             sleep_until(not_before).await;
@@ -243,17 +243,19 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::time::sleep;
 
-    use crate::backends::Lab;
+    use crate::backends::ContainerLab;
     use gatewren_store::state::Pointer;
 
-    use super::super::watched::Watched;
+    use super::super::watched::RunningObserver;
     use super::*;
 
     #[tokio::test]
     async fn a_box_without_lxc_says_so_and_what_to_do() {
-        let Some(lab) = Lab::find() else { return };
+        let Some(lab) = ContainerLab::find() else {
+            return;
+        };
         let (child, helper) = lab.helper_without_lxc();
-        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
+        let watched = RunningObserver::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
         assert_eq!(watched.at("/public/packageData"), Some(json!({})));
         assert_eq!(
@@ -271,9 +273,11 @@ mod tests {
 
     #[tokio::test]
     async fn real_containers_are_seen_to_change() {
-        let Some(lab) = Lab::find() else { return };
+        let Some(lab) = ContainerLab::find() else {
+            return;
+        };
         let (child, helper) = lab.helper();
-        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
+        let watched = RunningObserver::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
         assert_eq!(
             watched.at("/public/observer/containers/available"),
@@ -314,11 +318,13 @@ mod tests {
 
     #[tokio::test]
     async fn an_idle_box_makes_no_revisions() {
-        let Some(lab) = Lab::find() else { return };
+        let Some(lab) = ContainerLab::find() else {
+            return;
+        };
         let (child, helper) = lab.helper();
         let container = lab.create("idle", "");
         container.lxc("lxc-start", &[]);
-        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
+        let watched = RunningObserver::by(&Lxc::new(helper), lab.scratch.path());
         let entry = Pointer::parse("/public/packageData/idle").unwrap();
         let host = Pointer::parse("/public/serverInfo").unwrap();
         let mut quiet = watched.look().await;
@@ -340,7 +346,7 @@ mod tests {
         child.stop().await;
     }
 
-    fn define(lab: &Lab, name: &str, text: &str) {
+    fn define(lab: &ContainerLab, name: &str, text: &str) {
         std::fs::create_dir_all(lab.lxcpath.join(name)).unwrap();
         std::fs::write(lab.lxcpath.join(name).join("config"), text).unwrap();
     }
@@ -354,11 +360,11 @@ mod tests {
     #[tokio::test]
     async fn fifty_definitions_appear_change_and_go_at_once() {
         const ALL: &str = "/public/packageData";
-        let Some(lab) = Lab::find().map(Lab::apart) else {
+        let Some(lab) = ContainerLab::find().map(ContainerLab::apart) else {
             return;
         };
         let (child, helper) = lab.helper();
-        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
+        let watched = RunningObserver::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
         for number in 0..50 {
             define(&lab, &format!("c{number}"), "lxc.uts.name = x\n");
@@ -396,12 +402,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_monitor_that_dies_is_replaced() {
-        let Some(lab) = Lab::find().map(Lab::apart) else {
+        let Some(lab) = ContainerLab::find().map(ContainerLab::apart) else {
             return;
         };
         let (child, helper) = lab.helper();
         let container = lab.create("survivor", "");
-        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
+        let watched = RunningObserver::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
         let status = "/public/packageData/survivor/status";
         container.lxc("lxc-start", &[]);
@@ -426,14 +432,14 @@ mod tests {
 
     #[tokio::test]
     async fn on_proxmox_its_files_are_the_definitions() {
-        let Some(lab) = Lab::find().map(Lab::apart) else {
+        let Some(lab) = ContainerLab::find().map(ContainerLab::apart) else {
             return;
         };
         let proxmox = lab.scratch.join("pve");
         let conf = proxmox.join("101.conf");
         std::fs::create_dir(&proxmox).unwrap();
         let (child, helper) = lab.helper_with_proxmox(&proxmox);
-        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
+        let watched = RunningObserver::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
         // A number known only to LXC is not a container of Proxmox.
         let container = lab.create("101", "");

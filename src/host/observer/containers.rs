@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::backends::{
-    BackendError, ContainerDetails, ContainerName, ContainerState, ContainerStatus, ErrorKind,
-    Listener, LxcView, Vitals,
+    BackendError, ContainerDetails, ContainerListener, ContainerName, ContainerState,
+    ContainerStatus, ErrorKind, LxcView, Vitals,
 };
 
 use super::container_facts;
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How thorough a look is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum LookDepth {
     /// Which containers exist, and the kernel's data about running ones. LXC is queried only about those for which
     /// this contradicts the known state.
     Glance,
@@ -38,7 +38,7 @@ pub enum Look {
 
 /// The last known state of the containers.
 #[derive(Debug)]
-pub struct Containers {
+pub struct ObservedContainers {
     lxc: LxcView,
     known: BTreeMap<ContainerName, Known>,
     failing_since: Option<Instant>,
@@ -48,7 +48,7 @@ pub struct Containers {
 #[derive(Debug)]
 struct Known {
     details: ContainerDetails,
-    ports: Vec<Listener>,
+    ports: Vec<ContainerListener>,
     /// When configuration and operating system were read; `None` if they must be read again.
     read_at: Option<Instant>,
     /// Whether the kernel's last data agrees with the known state.
@@ -66,7 +66,7 @@ enum Found {
     Status(ContainerStatus),
 }
 
-impl Containers {
+impl ObservedContainers {
     /// Creates an empty set.
     pub fn new(lxc: LxcView) -> Self {
         Self {
@@ -95,14 +95,14 @@ impl Containers {
     ///
     /// # Errors
     /// When they cannot be listed. The known containers then stay, unless this host turns out to have none at all.
-    pub async fn look(&mut self, how: Look) -> Result<(), BackendError> {
+    pub async fn look(&mut self, how: LookDepth) -> Result<(), BackendError> {
         let names = self.lxc.list().await;
         self.judge(names.as_ref().err());
         let names = names?;
         self.known
             .retain(|name, _| names.binary_search(name).is_ok());
         self.take_vitals().await?;
-        let settled = |known: &Known| how == Look::Glance && known.settled;
+        let settled = |known: &Known| how == LookDepth::Glance && known.settled;
         let asked: BTreeSet<ContainerName> = names
             .into_iter()
             .filter(|name| !self.known.get(name).is_some_and(settled))

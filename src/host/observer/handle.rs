@@ -24,7 +24,7 @@ pub struct ObserverHandle {
 
 /// A call that changes the host, from before the change until the state shows it.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingChange {
     handle: ObserverHandle,
     _cause: Cause,
 }
@@ -32,29 +32,29 @@ pub struct Pending {
 /// A request to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "`looked` waits for it"]
-pub struct Nudge(u64);
+pub struct LookRequest(u64);
 
 /// One watcher's end of the handle.
 #[derive(Debug)]
-pub struct Requests {
+pub struct LookRequests {
     asked: watch::Receiver<u64>,
     answered: watch::Sender<u64>,
 }
 
 /// The handle under construction, while its watchers are created.
 #[derive(Debug, Default)]
-pub struct Nudges {
+pub struct ObserverHandleBuilder {
     asked: watch::Sender<u64>,
     answered: Vec<watch::Receiver<u64>>,
     causes: Causes,
 }
 
-impl Nudges {
+impl ObserverHandleBuilder {
     /// Adds a watcher, and returns its end; every request reaches it.
-    pub fn requests(&mut self) -> Requests {
+    pub fn requests(&mut self) -> LookRequests {
         let (answered, answered_there) = watch::channel(0);
         self.answered.push(answered_there);
-        Requests {
+        LookRequests {
             asked: self.asked.subscribe(),
             answered,
         }
@@ -79,25 +79,25 @@ impl Nudges {
 impl ObserverHandle {
     /// Records that the call with this audit id begins to change the host. While it is the only one, observed
     /// changes are attributed to it.
-    pub fn begin(&self, audit_id: &str) -> Pending {
-        Pending {
+    pub fn begin(&self, audit_id: &str) -> PendingChange {
+        PendingChange {
             handle: self.clone(),
             _cause: self.causes.begin(audit_id),
         }
     }
 
     /// Requests a look from every watcher, because something was changed before this call.
-    pub fn nudge(&self) -> Nudge {
+    pub fn nudge(&self) -> LookRequest {
         let mut number = 0;
         self.asked.send_modify(|asked| {
             *asked += 1;
             number = *asked;
         });
-        Nudge(number)
+        LookRequest(number)
     }
 
     /// Waits, without a timeout, until every watcher has finished a look that began after `since`.
-    pub(super) async fn looked(&self, since: Nudge) {
+    pub(super) async fn looked(&self, since: LookRequest) {
         for answered in self.answered.iter() {
             // A watcher that has ended never answers, so it is not waited for.
             let mut answered = answered.clone();
@@ -106,7 +106,7 @@ impl ObserverHandle {
     }
 }
 
-impl Pending {
+impl PendingChange {
     /// Ends the call: waits until every watcher has finished a look that began after now, and returns the
     /// document's revision. Returns `None` after two seconds: the call has succeeded and should not wait longer,
     /// but no revision is known to reflect it.
@@ -117,7 +117,7 @@ impl Pending {
     }
 }
 
-impl Requests {
+impl LookRequests {
     /// Waits for the next request; forever if none can come.
     pub async fn next(&mut self) {
         if self.asked.changed().await.is_err() {
@@ -149,7 +149,7 @@ mod tests {
     async fn a_look_that_began_before_the_nudge_does_not_count() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let mut nudges = Nudges::default();
+        let mut nudges = ObserverHandleBuilder::default();
         let (mut one, mut other) = (nudges.requests(), nudges.requests());
         let handle = nudges.handle(state);
         let early = one.begin();
@@ -174,7 +174,7 @@ mod tests {
     async fn a_watcher_that_is_gone_holds_nobody_up() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let mut nudges = Nudges::default();
+        let mut nudges = ObserverHandleBuilder::default();
         drop(nudges.requests());
         let handle = nudges.handle(state);
         let start = Instant::now();
@@ -186,7 +186,7 @@ mod tests {
     async fn a_look_that_comes_too_late_leaves_the_answer_without_a_revision() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let mut nudges = Nudges::default();
+        let mut nudges = ObserverHandleBuilder::default();
         let (_late, causes) = (nudges.requests(), nudges.causes());
         let handle = nudges.handle(state);
         let pending = handle.begin("a1");

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::backends::{
-    Content, Data, Disk, HostFacts, HostListener, Interface, Mounted, Partition, Route,
-    Temperature, Transport,
+    DataLocation, Disk, DiskContent, HostFacts, HostListener, Interface, MountedFilesystem,
+    Partition, Route, Temperature, Transport,
 };
 
 use gatewren_base::config::{Reach, Space};
 
-use super::level::{Level, Levels, Limits};
+use super::level::{LevelThresholds, ValueLevel, ValueLevels};
 
 /// The maximum number of items of one kind in the document, and of addresses on one interface. Further items are
 /// missing in the document, but not in the tools' output; `left_out` next to the list holds their number.
 const MAX_ITEMS: usize = 256;
 
 /// Thresholds for the usage of a file system, in percent.
-const FULLNESS: Limits = Limits {
+const FULLNESS: LevelThresholds = LevelThresholds {
     high: 90.0,
     critical: 95.0,
     margin: 3.0,
@@ -30,8 +30,8 @@ const COOLED_DOWN: f64 = 5.0;
 /// Creates `/public/serverInfo`; remembers the last levels of fluctuating values.
 #[derive(Debug, Default)]
 pub struct HostDocument {
-    fullness: Levels,
-    warmth: Levels,
+    fullness: ValueLevels,
+    warmth: ValueLevels,
 }
 
 impl HostDocument {
@@ -66,7 +66,7 @@ impl HostDocument {
     }
 
     /// The mounts, by path.
-    fn mounts(&mut self, all: &[Mounted]) -> Value {
+    fn mounts(&mut self, all: &[MountedFilesystem]) -> Value {
         let measured = all.iter().filter_map(|(_, mount)| mount.as_ref());
         let fullness = self
             .fullness
@@ -79,7 +79,7 @@ impl HostDocument {
         let limited = all.iter().filter_map(|one| {
             let high = one.high_celsius.or(one.critical_celsius)?;
             let critical = one.critical_celsius.unwrap_or(f64::INFINITY);
-            let limits = Limits {
+            let limits = LevelThresholds {
                 high,
                 critical,
                 margin: COOLED_DOWN,
@@ -175,7 +175,7 @@ fn partition(part: &Partition) -> (String, Value) {
     (part.name.clone(), Value::Object(value))
 }
 
-fn content(content: &Content, size_bytes: u64) -> Map<String, Value> {
+fn content(content: &DiskContent, size_bytes: u64) -> Map<String, Value> {
     let facts = [
         ("size_bytes", json!(size_bytes)),
         ("filesystem", json!(content.filesystem)),
@@ -188,14 +188,17 @@ fn content(content: &Content, size_bytes: u64) -> Map<String, Value> {
         .collect()
 }
 
-fn mount((point, size): &Mounted, fullness: &BTreeMap<String, Level>) -> (String, Value) {
+fn mount(
+    (point, size): &MountedFilesystem,
+    fullness: &BTreeMap<String, ValueLevel>,
+) -> (String, Value) {
     // The size of a ZFS data set is derived from the free space of its pool: it changes with every write.
     let size = size.as_ref().filter(|_| point.filesystem != "zfs");
     let value = json!({
         "filesystem": point.filesystem,
         "source": point.source,
         "read_only": point.read_only,
-        "network": point.data == Data::Network,
+        "network": point.data == DataLocation::Network,
         "total_bytes": size.map(|size| size.total_bytes),
         "fullness": fullness.get(&point.path),
     });

@@ -8,10 +8,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::backends::{Host, HostEvents, HostFacts};
 
-use super::handle::Requests;
+use super::handle::LookRequests;
 use super::host_facts::HostDocument;
-use super::pace::Pace;
-use super::writer::Scribe;
+use super::pace::LookThrottle;
+use super::writer::WatcherOutput;
 
 /// The interval of looks without an event: some facts have no events.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -24,9 +24,9 @@ const LOOK_TIME: Duration = Duration::from_secs(10);
 pub struct HostWatch {
     host: Arc<Host>,
     document: HostDocument,
-    scribe: Scribe,
-    requests: Requests,
-    pace: Pace,
+    scribe: WatcherOutput,
+    requests: LookRequests,
+    pace: LookThrottle,
     look: Option<Look>,
 }
 
@@ -40,13 +40,13 @@ struct Look {
 
 impl HostWatch {
     /// Creates a watcher that has seen nothing yet.
-    pub fn new(host: Host, scribe: Scribe, requests: Requests) -> Self {
+    pub fn new(host: Host, scribe: WatcherOutput, requests: LookRequests) -> Self {
         Self {
             host: Arc::new(host),
             document: HostDocument::default(),
             scribe,
             requests,
-            pace: Pace::default(),
+            pace: LookThrottle::default(),
             look: None,
         }
     }
@@ -117,12 +117,12 @@ mod tests {
     use tokio::time::sleep;
 
     use crate::backends::Lxc;
-    use crate::helper_client::Helper;
+    use crate::helper_client::HelperClient;
     use gatewren_base::sys::Scratch;
     use gatewren_store::state::{Pointer, State};
 
-    use super::super::handle::Nudges;
-    use super::super::watched::Watched;
+    use super::super::handle::ObserverHandleBuilder;
+    use super::super::watched::RunningObserver;
     use super::*;
 
     const LONG: Duration = Duration::from_mins(1);
@@ -130,8 +130,8 @@ mod tests {
     #[tokio::test]
     async fn a_box_whose_helper_is_silent_still_has_its_host_facts() {
         let scratch = Scratch::new();
-        let lxc = Lxc::new(Helper::connect_to(scratch.join("none.sock")));
-        let watched = Watched::by(&lxc, scratch.path());
+        let lxc = Lxc::new(HelperClient::connect_to(scratch.join("none.sock")));
+        let watched = RunningObserver::by(&lxc, scratch.path());
         assert!(watched.look().await > 0);
         assert!(
             watched
@@ -153,11 +153,11 @@ mod tests {
         assert!(made.success());
 
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let mut nudges = Nudges::default();
+        let mut nudges = ObserverHandleBuilder::default();
         let host = Host::recorded(scratch.path());
         let watch = HostWatch::new(
             host,
-            Scribe::new(state.clone(), nudges.causes()),
+            WatcherOutput::new(state.clone(), nudges.causes()),
             nudges.requests(),
         );
         let handle = nudges.handle(state.clone());

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// The level of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum ValueLevel {
     /// No action is needed.
     Normal,
     /// The owner should check it.
@@ -18,7 +18,7 @@ pub enum Level {
 
 /// The thresholds of the levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
+pub struct LevelThresholds {
     /// The threshold of `High`.
     pub high: f64,
     /// The threshold of `Critical`.
@@ -30,17 +30,17 @@ pub struct Limits {
 
 /// The last levels of several things of one kind, by name.
 #[derive(Debug, Default)]
-pub struct Levels {
-    last: BTreeMap<String, Level>,
+pub struct ValueLevels {
+    last: BTreeMap<String, ValueLevel>,
 }
 
-impl Levels {
+impl ValueLevels {
     /// Updates and returns the levels of all current things; others are removed.
     pub fn of<'a>(
         &mut self,
-        all: impl IntoIterator<Item = (&'a str, f64, Limits)>,
-    ) -> &BTreeMap<String, Level> {
-        let level = |(name, value, limits): (&str, f64, Limits)| {
+        all: impl IntoIterator<Item = (&'a str, f64, LevelThresholds)>,
+    ) -> &BTreeMap<String, ValueLevel> {
+        let level = |(name, value, limits): (&str, f64, LevelThresholds)| {
             (name.to_owned(), limits.level(value, self.last.get(name)))
         };
         self.last = all.into_iter().map(level).collect();
@@ -48,8 +48,8 @@ impl Levels {
     }
 }
 
-impl Limits {
-    fn level(self, value: f64, last: Option<&Level>) -> Level {
+impl LevelThresholds {
+    fn level(self, value: f64, last: Option<&ValueLevel>) -> ValueLevel {
         let now = self.plain(value);
         match last {
             // Within the margin, the level stays.
@@ -58,13 +58,13 @@ impl Limits {
         }
     }
 
-    fn plain(self, value: f64) -> Level {
+    fn plain(self, value: f64) -> ValueLevel {
         if value >= self.critical {
-            Level::Critical
+            ValueLevel::Critical
         } else if value >= self.high {
-            Level::High
+            ValueLevel::High
         } else {
-            Level::Normal
+            ValueLevel::Normal
         }
     }
 }
@@ -73,7 +73,7 @@ impl Limits {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: LevelThresholds = LevelThresholds {
         high: 80.0,
         critical: 100.0,
         margin: 5.0,
@@ -81,21 +81,21 @@ mod tests {
 
     #[test]
     fn a_class_is_left_only_when_it_is_clear() {
-        let mut levels = Levels::default();
+        let mut levels = ValueLevels::default();
         let mut at = |value| levels.of([("cpu", value, LIMITS)])["cpu"];
         for (value, expected) in [
-            (79.9, Level::Normal),
-            (80.0, Level::High),
-            (75.1, Level::High),
-            (79.0, Level::High),
-            (74.9, Level::Normal),
-            (79.0, Level::Normal),
-            (120.0, Level::Critical),
-            (96.0, Level::Critical),
-            (94.0, Level::High),
-            (99.0, Level::High),
-            (101.0, Level::Critical),
-            (20.0, Level::Normal),
+            (79.9, ValueLevel::Normal),
+            (80.0, ValueLevel::High),
+            (75.1, ValueLevel::High),
+            (79.0, ValueLevel::High),
+            (74.9, ValueLevel::Normal),
+            (79.0, ValueLevel::Normal),
+            (120.0, ValueLevel::Critical),
+            (96.0, ValueLevel::Critical),
+            (94.0, ValueLevel::High),
+            (99.0, ValueLevel::High),
+            (101.0, ValueLevel::Critical),
+            (20.0, ValueLevel::Normal),
         ] {
             assert_eq!(at(value), expected, "{value}");
         }
@@ -103,9 +103,9 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_forgotten() {
-        let mut levels = Levels::default();
+        let mut levels = ValueLevels::default();
         levels.of([("a", 90.0, LIMITS), ("b", 1.0, LIMITS)]);
         assert_eq!(levels.of([("b", 1.0, LIMITS)]).len(), 1);
-        assert_eq!(levels.of([("a", 78.0, LIMITS)])["a"], Level::Normal);
+        assert_eq!(levels.of([("a", 78.0, LIMITS)])["a"], ValueLevel::Normal);
     }
 }

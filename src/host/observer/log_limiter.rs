@@ -6,11 +6,11 @@ use tracing::{info, warn};
 
 /// The current failures, by operation.
 #[derive(Debug, Default)]
-pub struct Complaints {
+pub struct FailureLog {
     present: BTreeMap<&'static str, String>,
 }
 
-impl Complaints {
+impl FailureLog {
     /// Records the result of an attempt and returns its value; a failure that was already logged is not logged
     /// again.
     pub fn note<T, E: ToString>(&mut self, what: &'static str, result: Result<T, E>) -> Option<T> {
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_present_until_it_works_again() {
-        let mut complaints = Complaints::default();
+        let mut complaints = FailureLog::default();
         assert_eq!(complaints.note("x", Err::<(), _>("broken")), None);
         assert_eq!(
             complaints.present.get("x").map(String::as_str),

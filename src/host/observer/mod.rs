@@ -16,11 +16,11 @@
 //!
 //! # The parts of a watcher
 //!
-//! - A [`writer::Scribe`] for output. `write(&["public", "units"], value)` sets the value; an unchanged value makes
+//! - A [`writer::WatcherOutput`] for output. `write(&["public", "units"], value)` sets the value; an unchanged value makes
 //!   no revision. Each pointer has one watcher that writes at or below it. `available("units", why_not)` records in
 //!   `/public/observer/units` whether this watcher can see anything at all. `note("units", result)` logs a failure
 //!   once, until it changes.
-//! - Its [`handle::Requests`]. A caller that changed something requests a look from all watchers (`sync_db` in the
+//! - Its [`handle::LookRequests`]. A caller that changed something requests a look from all watchers (`sync_db` in the
 //!   registry). It waits until each has finished, or two seconds have passed. Before a look, `begin` takes the
 //!   requests that it answers; when the result is written, `answer` notifies the callers. A look that began before
 //!   the request does not count, whatever it saw.
@@ -64,5 +64,5 @@ mod watchers;
 mod writer;
 
 pub use handle::ObserverHandle;
-pub use units::Units;
+pub use units::ObservedUnits;
 pub use watchers::Observer;

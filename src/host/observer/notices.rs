@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use gatewren_base::config::Reach;
 use gatewren_store::state::{
-    Author, Changes, Document, Notice, Notifications, Pointer, State, View, Views,
+    Author, Document, Notice, Notifications, Pointer, RevisionsSince, State, StateView, StateViews,
 };
 
 /// Follows the state, and adds notifications.
 #[derive(Debug)]
-pub struct Notices {
+pub struct NotificationWatch {
     state: State,
-    view: View,
+    view: StateView,
     notifications: Notifications,
 }
 
-impl Notices {
+impl NotificationWatch {
     /// Creates a follower of this state.
     pub fn new(state: State) -> Self {
         Self {
-            view: Views::new(state.clone()).seen_by("", &Reach::everything()),
+            view: StateViews::new(state.clone()).seen_by("", &Reach::everything()),
             notifications: Notifications::new(state.clone()),
             state,
         }
@@ -73,7 +73,7 @@ impl Notices {
         // Reads the log from the disk.
         let found = tokio::task::spawn_blocking(move || view.changes(between, &place, 100)).await;
         match found {
-            Ok(Ok(Changes::Revisions { revisions, .. })) => {
+            Ok(Ok(RevisionsSince::Revisions { revisions, .. })) => {
                 revisions.last().is_some_and(|last| last.cause.is_some())
             }
             _ => false,
@@ -173,7 +173,7 @@ mod tests {
             let written = state.put(&author, &at, Some(json!(status))).await;
             written.unwrap();
         };
-        let notices = Notices::new(state.clone());
+        let notices = NotificationWatch::new(state.clone());
         for name in ["crashed", "asked", "paused"] {
             put(name, "running", Author::observer()).await;
         }
@@ -221,7 +221,7 @@ mod tests {
                 .unwrap();
         };
         put("/", "normal").await;
-        let mut following = Box::pin(Notices::new(state.clone()).run());
+        let mut following = Box::pin(NotificationWatch::new(state.clone()).run());
         let changes = async {
             for (path, level, count) in [
                 ("/", "high", 1),

@@ -18,14 +18,14 @@ const GAP_IN_STORM: Duration = Duration::from_secs(8);
 
 /// When the next look because of events is due: a leaky bucket that each look fills.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct LookThrottle {
     last: Option<Instant>,
     /// When the bucket is empty.
     empty: Option<Instant>,
     due: Option<Instant>,
 }
 
-impl Pace {
+impl LookThrottle {
     /// When to look because of events; while this is set, no further events are needed.
     pub fn due(&self) -> Option<Instant> {
         self.due
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     /// Looks as the watcher does while events come every `every` for `long`; returns the number of looks.
-    async fn looks(pace: &mut Pace, every: Duration, long: Duration) -> u32 {
+    async fn looks(pace: &mut LookThrottle, every: Duration, long: Duration) -> u32 {
         let end = Instant::now() + long;
         let mut looks = 0;
         while Instant::now() < end {
@@ -77,7 +77,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_hint_after_quiet_is_followed_at_once() {
-        let mut pace = Pace::default();
+        let mut pace = LookThrottle::default();
         for _ in 0..BURST {
             pace.hint();
             let due = pace.due();
@@ -94,7 +94,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_storm_leads_to_few_looks_and_is_forgotten() {
-        let mut pace = Pace::default();
+        let mut pace = LookThrottle::default();
         let minute = Duration::from_mins(1);
         let first = looks(&mut pace, Duration::from_millis(1), minute).await;
         assert!((BURST..=BURST + 8).contains(&first), "{first}");
@@ -107,7 +107,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_look_for_another_reason_does_for_the_hints_too() {
-        let mut pace = Pace::default();
+        let mut pace = LookThrottle::default();
         pace.hint();
         pace.looked();
         assert_eq!(pace.due(), None);

@@ -4,7 +4,7 @@ use tokio::time::{Duration, Instant};
 
 /// A rate: `burst` times at once, then once per `every`; unused capacity recovers at the same rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
+pub struct BurstRate {
     /// The size of the burst.
     pub burst: u32,
     /// The interval in the long run.
@@ -13,21 +13,21 @@ pub struct Rate {
 
 /// How much of a rate is used.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Usage {
+pub struct BurstUsage {
     /// When the whole burst is available again; the only state of the generic cell rate algorithm.
     whole_at: Option<Instant>,
 }
 
-impl Usage {
+impl BurstUsage {
     /// The time from which one more is within the rate; `now` if it already is.
-    pub fn allowed_at(&self, rate: Rate, now: Instant) -> Instant {
+    pub fn allowed_at(&self, rate: BurstRate, now: Instant) -> Instant {
         let ahead = rate.every * rate.burst.saturating_sub(1);
         let from = self.whole_at.and_then(|at| at.checked_sub(ahead));
         from.map_or(now, |from| from.max(now))
     }
 
     /// Counts one more.
-    pub fn spend(&mut self, rate: Rate, now: Instant) {
+    pub fn spend(&mut self, rate: BurstRate, now: Instant) {
         let from = self.whole_at.map_or(now, |at| at.max(now));
         self.whole_at = Some(from + rate.every);
     }
@@ -42,7 +42,7 @@ impl Usage {
 mod tests {
     use super::*;
 
-    const RATE: Rate = Rate {
+    const RATE: BurstRate = BurstRate {
         burst: 3,
         every: Duration::from_secs(10),
     };
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_burst_is_free_and_the_rest_is_spread() {
         let start = Instant::now();
-        let mut usage = Usage::default();
+        let mut usage = BurstUsage::default();
         for _ in 0..3 {
             assert_eq!(usage.allowed_at(RATE, start), start);
             usage.spend(RATE, start);
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn quiet_brings_the_burst_back() {
         let start = Instant::now();
-        let mut usage = Usage::default();
+        let mut usage = BurstUsage::default();
         (0..3).for_each(|_| usage.spend(RATE, start));
         assert!(!usage.is_whole(start + 2 * RATE.every));
         let later = start + 3 * RATE.every;

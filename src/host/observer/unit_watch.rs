@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::backends::{BackendError, UnitEvents, UnitNews};
+use crate::backends::{BackendError, ChangedUnits, UnitEvents};
 
-use super::handle::Requests;
+use super::handle::LookRequests;
 use super::unit_facts;
-use super::units::Units;
-use super::writer::Scribe;
+use super::units::ObservedUnits;
+use super::writer::WatcherOutput;
 
 /// The interval of full looks at all units. Signals are not lost; this costs little.
 const LOOK_EVERY: Duration = Duration::from_mins(10);
@@ -23,9 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The watcher of `/public/units`.
 #[derive(Debug)]
 pub struct UnitWatch {
-    units: Units,
-    scribe: Scribe,
-    requests: Requests,
+    units: ObservedUnits,
+    scribe: WatcherOutput,
+    requests: LookRequests,
     events: Option<UnitEvents>,
     /// When the next full look, or the next reconnect, is due.
     next: Instant,
@@ -45,7 +45,7 @@ enum Away {
 /// The event that woke the watcher.
 enum Occasion {
     Asked,
-    Events(Result<UnitNews, BackendError>),
+    Events(Result<ChangedUnits, BackendError>),
     /// The settings that choose units may have changed.
     Chosen,
     Due,
@@ -53,7 +53,7 @@ enum Occasion {
 
 impl UnitWatch {
     /// Creates a watcher that has seen nothing yet.
-    pub fn new(units: Units, scribe: Scribe, requests: Requests) -> Self {
+    pub fn new(units: ObservedUnits, scribe: WatcherOutput, requests: LookRequests) -> Self {
         let now = Instant::now();
         Self {
             units,
@@ -172,7 +172,7 @@ impl UnitWatch {
     }
 }
 
-async fn next_news(events: &mut Option<UnitEvents>) -> Result<UnitNews, BackendError> {
+async fn next_news(events: &mut Option<UnitEvents>) -> Result<ChangedUnits, BackendError> {
     match events {
         Some(events) => events.next().await,
         None => std::future::pending().await,
@@ -188,7 +188,7 @@ mod tests {
     use gatewren_base::sys::Scratch;
     use gatewren_store::state::State;
 
-    use super::super::handle::Nudges;
+    use super::super::handle::ObserverHandleBuilder;
     use super::*;
 
     /// With a real systemd: `tests/lab/box`.
@@ -197,11 +197,11 @@ mod tests {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
         let bus = SystemBus::at(&format!("unix:path={}", scratch.join("no-bus").display()));
-        let units = Units::new(&Systemd::new(bus), Settings::default().into());
-        let mut nudges = Nudges::default();
+        let units = ObservedUnits::new(&Systemd::new(bus), Settings::default().into());
+        let mut nudges = ObserverHandleBuilder::default();
         let watch = UnitWatch::new(
             units,
-            Scribe::new(state.clone(), nudges.causes()),
+            WatcherOutput::new(state.clone(), nudges.causes()),
             nudges.requests(),
         );
         let handle = nudges.handle(state.clone());

@@ -6,12 +6,12 @@ use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
 use crate::backends::{
-    BackendError, ErrorKind, Systemd, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine,
-    UnitName, UnitNews,
+    BackendError, ChangedUnits, ErrorKind, Systemd, SystemdView, Unit, UnitEvents, UnitFileState,
+    UnitLine, UnitName,
 };
-use gatewren_base::config::{Live, Reach};
+use gatewren_base::config::{LiveSettings, Reach};
 
-use super::rate::{Rate, Usage};
+use super::rate::{BurstRate, BurstUsage};
 use super::unit_facts;
 
 /// The maximum number of units in the document. Failed ones come first, then the others by name; the number of
@@ -26,28 +26,28 @@ const SETTLE: Duration = Duration::from_millis(100);
 
 /// How often one unit may change the document. A unit that restarts continuously is examined only at this rate: the
 /// document skips intermediate states, and ends with the final one.
-const PER_UNIT: Rate = Rate {
+const PER_UNIT: BurstRate = BurstRate {
     burst: 10,
     every: Duration::from_secs(30),
 };
 
 /// How often all units together may change the document, each time in one revision.
-const ALTOGETHER: Rate = Rate {
+const ALTOGETHER: BurstRate = BurstRate {
     burst: 30,
     every: Duration::from_secs(1),
 };
 
 /// How often everything is examined because files have changed: systemd reads every unit file for that.
-const FILES: Rate = Rate {
+const FILES: BurstRate = BurstRate {
     burst: 10,
     every: Duration::from_secs(5),
 };
 
 /// The last known units, and the pending looks.
 #[derive(Debug)]
-pub struct Units {
+pub struct ObservedUnits {
     systemd: SystemdView,
-    live: Live,
+    live: LiveSettings,
     files: BTreeMap<UnitName, UnitFileState>,
     known: BTreeMap<UnitName, Known>,
     left_out: BTreeSet<UnitName>,
@@ -66,14 +66,14 @@ struct Known {
 #[derive(Debug, Default)]
 struct Usages {
     /// The usage of units that changed recently.
-    units: BTreeMap<UnitName, Usage>,
-    altogether: Usage,
-    files: Usage,
+    units: BTreeMap<UnitName, BurstUsage>,
+    altogether: BurstUsage,
+    files: BurstUsage,
 }
 
-impl Units {
+impl ObservedUnits {
     /// Creates an empty set; units whose names match a pattern of the settings are always relevant.
-    pub fn new(systemd: &Systemd, live: Live) -> Self {
+    pub fn new(systemd: &Systemd, live: LiveSettings) -> Self {
         Self {
             systemd: systemd.seen_by(&Reach::everything()),
             live,
@@ -133,7 +133,7 @@ impl Units {
     }
 
     /// Schedules looks for a signal.
-    pub fn hear(&mut self, news: UnitNews) {
+    pub fn hear(&mut self, news: ChangedUnits) {
         let settled = Instant::now() + SETTLE;
         let soon = self.usages.altogether.allowed_at(ALTOGETHER, settled);
         let too_many = self.waiting.len() + news.units.len() > MAX_WAITING;
@@ -350,7 +350,7 @@ mod tests {
     use serde_json::json;
 
     use crate::backends::SystemBus;
-    use gatewren_base::config::{InForce, Settings};
+    use gatewren_base::config::{LiveSettingsSender, Settings};
 
     use super::*;
 
@@ -358,7 +358,7 @@ mod tests {
         name.parse().unwrap()
     }
 
-    fn chosen(pattern: &str) -> Live {
+    fn chosen(pattern: &str) -> LiveSettings {
         let mut settings = Settings::default();
         settings.observer.units.push(pattern.parse().unwrap());
         settings.into()
@@ -382,9 +382,9 @@ mod tests {
     }
 
     /// Chosen are `lab-*`; `on.service` and the template `many@.service` are enabled, `off.timer` is not.
-    fn units() -> Units {
+    fn units() -> ObservedUnits {
         let systemd = Systemd::new(SystemBus::at("unix:path=/nowhere"));
-        let mut units = Units::new(&systemd, chosen("lab-*"));
+        let mut units = ObservedUnits::new(&systemd, chosen("lab-*"));
         let files = [
             ("on.service", "enabled"),
             ("many@.service", "enabled"),
@@ -399,9 +399,9 @@ mod tests {
 
     #[tokio::test]
     async fn those_that_are_chosen_are_those_of_the_settings_in_force() {
-        let in_force = InForce::new(Settings::default());
+        let in_force = LiveSettingsSender::new(Settings::default());
         let systemd = Systemd::new(SystemBus::at("unix:path=/nowhere"));
-        let mut units = Units::new(&systemd, in_force.live());
+        let mut units = ObservedUnits::new(&systemd, in_force.live());
         assert!(!units.is_chosen(&name("lab-x.service")));
         in_force.replace(Settings::clone(&chosen("lab-*").now()));
         units.others_chosen().await;
@@ -488,9 +488,9 @@ mod tests {
     #[test]
     fn a_unit_that_changes_too_often_waits() {
         let (mut units, web) = (units(), name("lab-web.service"));
-        let news = || UnitNews {
+        let news = || ChangedUnits {
             units: [name("lab-web.service")].into(),
-            ..UnitNews::default()
+            ..ChangedUnits::default()
         };
         units.hear(news());
         assert!(units.due().unwrap() <= Instant::now() + SETTLE);
@@ -502,9 +502,9 @@ mod tests {
         units.hear(news());
         assert!(units.due().unwrap() >= before + PER_UNIT.every);
         // Another unit does not wait for it.
-        let other = UnitNews {
+        let other = ChangedUnits {
             units: [name("lab-db.service")].into(),
-            ..UnitNews::default()
+            ..ChangedUnits::default()
         };
         units.hear(other);
         assert!(units.due().unwrap() <= Instant::now() + SETTLE);
@@ -514,9 +514,9 @@ mod tests {
     fn too_many_names_are_one_look_at_everything() {
         let mut units = units();
         let names = (0..=MAX_WAITING).map(|n| name(&format!("u{n}.service")));
-        units.hear(UnitNews {
+        units.hear(ChangedUnits {
             units: names.collect(),
-            ..UnitNews::default()
+            ..ChangedUnits::default()
         });
         assert!(units.waiting.is_empty() && units.files_at.is_some());
     }

@@ -13,13 +13,13 @@ use gatewren_base::config::Settings;
 use gatewren_store::state::{Pointer, State};
 
 use super::handle::ObserverHandle;
-use super::units::Units;
+use super::units::ObservedUnits;
 use super::watchers::Observer;
 
 const LONG: Duration = Duration::from_mins(3);
 
 /// A running observer and its parts.
-pub struct Watched {
+pub struct RunningObserver {
     /// The state that it writes.
     pub state: State,
     /// Its handle.
@@ -28,11 +28,11 @@ pub struct Watched {
     done: JoinHandle<()>,
 }
 
-impl Watched {
+impl RunningObserver {
     /// Starts an observer of these containers, with its state in the file `state.db` in `directory`.
     pub fn by(lxc: &Lxc, directory: &Path) -> Self {
         let state = State::open(&directory.join("state.db")).unwrap();
-        let units = Units::new(&Systemd::new(SystemBus::new()), Settings::default().into());
+        let units = ObservedUnits::new(&Systemd::new(SystemBus::new()), Settings::default().into());
         let observer = Observer::new(state.clone(), lxc, Host::unaided(), units);
         let handle = observer.handle();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -8,12 +8,12 @@ use crate::backends::{Host, Lxc};
 use gatewren_store::state::State;
 
 use super::container_watch::ContainerWatch;
-use super::handle::{Nudges, ObserverHandle};
+use super::handle::{ObserverHandle, ObserverHandleBuilder};
 use super::host_watch::HostWatch;
-use super::notices::Notices;
+use super::notices::NotificationWatch;
 use super::unit_watch::UnitWatch;
-use super::units::Units;
-use super::writer::Scribe;
+use super::units::ObservedUnits;
+use super::writer::WatcherOutput;
 
 /// Watches the host and writes its state into the document.
 #[derive(Debug)]
@@ -21,21 +21,21 @@ pub struct Observer {
     containers: ContainerWatch,
     host: HostWatch,
     units: UnitWatch,
-    notices: Notices,
+    notices: NotificationWatch,
     handle: ObserverHandle,
 }
 
 impl Observer {
     /// Creates an observer that has seen nothing yet.
-    pub fn new(state: State, lxc: &Lxc, host: Host, units: Units) -> Self {
-        let mut nudges = Nudges::default();
+    pub fn new(state: State, lxc: &Lxc, host: Host, units: ObservedUnits) -> Self {
+        let mut nudges = ObserverHandleBuilder::default();
         let causes = nudges.causes();
-        let scribe = || Scribe::new(state.clone(), causes.clone());
+        let scribe = || WatcherOutput::new(state.clone(), causes.clone());
         Self {
             containers: ContainerWatch::new(lxc, scribe(), nudges.requests()),
             host: HostWatch::new(host, scribe(), nudges.requests()),
             units: UnitWatch::new(units, scribe(), nudges.requests()),
-            notices: Notices::new(state.clone()),
+            notices: NotificationWatch::new(state.clone()),
             handle: nudges.handle(state),
         }
     }

@@ -5,23 +5,23 @@ use serde_json::{Value, json};
 use gatewren_store::state::{Author, Pointer, State, StateError};
 
 use super::causes::Causes;
-use super::log_limiter::Complaints;
+use super::log_limiter::FailureLog;
 
 /// Writes for one watcher.
 #[derive(Debug)]
-pub struct Scribe {
+pub struct WatcherOutput {
     state: State,
     causes: Causes,
-    complaints: Complaints,
+    complaints: FailureLog,
 }
 
-impl Scribe {
+impl WatcherOutput {
     /// Creates a writer into `state`, which attributes changes to a call of `causes`.
     pub fn new(state: State, causes: Causes) -> Self {
         Self {
             state,
             causes,
-            complaints: Complaints::default(),
+            complaints: FailureLog::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use gatewren_base::config::Live;
+use gatewren_base::config::LiveSettings;
 use gatewren_store::vault::{AuditRetention, Vault};
 
 /// How often the audit is checked.
@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_hours(1);
 const BREATH: Duration = Duration::from_millis(200);
 
 /// Trims the audit from its oldest end, while the server runs.
-pub async fn keep(vault: Vault, mut live: Live) {
+pub async fn keep(vault: Vault, mut live: LiveSettings) {
     loop {
         live.mark_unchanged();
         let retention = live.read(|settings| AuditRetention {

@@ -9,33 +9,36 @@ use tokio::sync::watch;
 
 use super::build_error::BuildError;
 use super::catalog::{Backends, catalog};
-use super::connect::Connect;
+use super::connect::GuardedOAuth;
 use super::directory;
 use super::front::Front;
 use super::helper_capabilities::offered;
 use super::job_ends::record_job_ends;
 use super::limits::{inbox_limits, retention, task_limits};
-use super::pair::Pairing;
-use super::running_server::{House, certificate, hosts};
-use super::scrape::Scrape;
-use super::serving::Serving;
-use crate::dispatch::{Engine, Inbox, SessionDesk, end_abandoned_changes, end_abandoned_tasks};
-use crate::notify::Courier;
-use crate::owner::Site;
-use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use gatewren_base::config::{InForce, Live, Settings};
-use gatewren_base::sys::Requester;
-use gatewren_base::telemetry::{Heartbeat, Notify};
-use gatewren_gate::auth::{Agents, Links, Logins, Scrapers};
-use gatewren_gate::guard::{Callers, Edge, Guard, Identity};
-use gatewren_gate::http::Tls;
-use gatewren_gate::oauth::OAuth;
-use gatewren_host::backends::{
-    Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Mail, Network, Power, Processes,
-    Setup, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
+use super::pair::PairingEndpoint;
+use super::running_server::{Server, certificate, hosts};
+use super::scrape::MetricsScrape;
+use super::serving::ServeContext;
+use crate::dispatch::{
+    Engine, Inbox, OpenSessionTable, end_abandoned_changes, end_abandoned_tasks,
 };
-use gatewren_host::helper_client::{AuditHead, Helper, HelperChild, Told};
-use gatewren_host::observer::{Observer, ObserverHandle, Units};
+use crate::notify::NotificationSender;
+use crate::owner::OwnerSite;
+use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
+use gatewren_base::config::{LiveSettings, LiveSettingsSender, Settings};
+use gatewren_base::sys::Requester;
+use gatewren_base::telemetry::{Heartbeat, SdNotify};
+use gatewren_gate::auth::{Agents, Links, Logins, Scrapers};
+use gatewren_gate::guard::{Authenticator, Callers, EdgeCheck, Guard};
+use gatewren_gate::http::TlsServer;
+use gatewren_gate::oauth::AuthorizationServer;
+use gatewren_host::backends::{
+    Backups, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs, Journal, Lxc,
+    Mail, Network, Power, Processes, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits,
+    Updates,
+};
+use gatewren_host::helper_client::{AuditHead, ChildHelperOptions, HelperChild, HelperClient};
+use gatewren_host::observer::{ObservedUnits, Observer, ObserverHandle};
 use gatewren_store::state::{State, StateError};
 use gatewren_store::vault::{STATE_AUTHOR_KEY, Vault, VaultError, hex};
 use gatewren_wire::registry::Catalog;
@@ -56,7 +59,7 @@ pub enum HelperPlan {
 
 /// What to build.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ServerPlan {
     /// All settings.
     pub settings: Settings,
     /// The file that they were read from, and that SIGHUP reads again; `None` without a file.
@@ -68,14 +71,14 @@ pub struct Plan {
 }
 
 /// Builds a server: its stores, its certificate, its helper, the backends and tools, and its guard.
-pub async fn build(plan: Plan) -> Result<House, BuildError> {
-    let Plan {
+pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
+    let ServerPlan {
         settings,
         file,
         helper,
         address,
     } = plan;
-    let in_force = InForce::new(settings);
+    let in_force = LiveSettingsSender::new(settings);
     let (settings, live) = (in_force.now(), in_force.live());
     let lock = directory::take(&settings.state_dir, address)?;
     let directory = settings.state_dir.clone();
@@ -90,16 +93,16 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let observing = helper.on_behalf_of(Requester::Observer);
     let observer = observer(&state, &systemd, &observing, &live);
     recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
-    let scrape = Scrape::new((&vault, &state), (&observing, &stop), (&tls, &directory));
+    let scrape = MetricsScrape::new((&vault, &state), (&observing, &stop), (&tls, &directory));
     let told = (observer.handle(), live.clone());
     let backends = backends(systemd, helper, told, (&bounds, &stop));
     let courier = backends.courier.clone();
     let logins = Arc::new(Logins::new(vault.clone(), live.clone()));
     let (guard, sessions) = door(&vault, &state, (&live, &logins)).await?;
-    let desk: Arc<SessionDesk> = sessions.clone();
+    let desk: Arc<OpenSessionTable> = sessions.clone();
     let catalog = catalog((&state, &vault, desk), backends, settings.tools.dialect);
     let catalog = catalog.map_err(failed)?;
-    guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
+    guard.set_edge(EdgeCheck::of(&settings.edge_jwt).map_err(failed)?);
     let inbox = inbox((&vault, &state), &live)?;
     // Wait for the helper's first answer: otherwise the first client would see the tools change a moment later.
     bounds.asked().await;
@@ -107,7 +110,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let engine = Arc::new(engine.with_inbox(inbox));
     let site = site((&vault, &state), (logins, measured), &live);
     let serving = serving(&engine, (guard, sessions), tls, live, Some((site, scrape)));
-    let house = House {
+    let house = Server {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
         in_force,
         file,
@@ -116,7 +119,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         vault,
         engine,
         serving: Arc::new(serving),
-        notify: Arc::new(Notify::from_env()),
+        notify: Arc::new(SdNotify::from_env()),
         stop,
         bounds,
         courier,
@@ -129,41 +132,49 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
 }
 
 /// The backends that the owner's page measures with.
-fn measured(helper: &Helper) -> (Arc<Host>, Lxc) {
+fn measured(helper: &HelperClient) -> (Arc<Host>, Lxc) {
     let helper = helper.on_behalf_of(Requester::Owner);
     (Arc::new(Host::new(helper.clone())), Lxc::new(helper))
 }
 
 /// The observer, which keeps the state in sync with the host.
-fn observer(state: &State, systemd: &Systemd, helper: &Helper, live: &Live) -> Observer {
-    let (units, lxc) = (Units::new(systemd, live.clone()), Lxc::new(helper.clone()));
+fn observer(
+    state: &State,
+    systemd: &Systemd,
+    helper: &HelperClient,
+    live: &LiveSettings,
+) -> Observer {
+    let (units, lxc) = (
+        ObservedUnits::new(systemd, live.clone()),
+        Lxc::new(helper.clone()),
+    );
     Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units)
 }
 
 /// The backends of the tools.
 pub fn backends(
     systemd: Systemd,
-    helper: Helper,
-    (observer, live): (ObserverHandle, Live<Settings>),
-    (bounds, stop): (&Bounds, &watch::Sender<bool>),
+    helper: HelperClient,
+    (observer, live): (ObserverHandle, LiveSettings<Settings>),
+    (bounds, stop): (&HelperCapabilities, &watch::Sender<bool>),
 ) -> Backends {
     Backends {
         lxc: Lxc::new(helper.clone()),
         host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
         jobs: Jobs::new(helper.clone(), stop.subscribe()),
-        files: Files::new(helper.clone()),
+        files: HostFiles::new(helper.clone()),
         ssh: Ssh::new(helper.clone()),
         network: Network::new(helper.clone(), SystemBus::new()),
         storage: Storage::new(helper.clone()),
         power: Power::new(helper.clone()),
-        settings: Setup::new(helper.clone()),
+        settings: HostConfiguration::new(helper.clone()),
         processes: Processes::new(helper.clone()),
         journal: Journal::new(helper.clone()),
         units: SystemdUnits::new(systemd, helper.clone()),
         backups: Backups::new(helper.clone()),
         firmware: Firmware::new(helper.clone()),
-        courier: Courier::new(live, Mail::new(helper.clone())),
+        courier: NotificationSender::new(live, Mail::new(helper.clone())),
         updates: Updates::new(helper),
         bounds: bounds.clone(),
         observer,
@@ -171,7 +182,7 @@ pub fn backends(
 }
 
 /// The inbox with the proposals.
-fn inbox((vault, state): (&Vault, &State), live: &Live) -> Result<Inbox, BuildError> {
+fn inbox((vault, state): (&Vault, &State), live: &LiveSettings) -> Result<Inbox, BuildError> {
     let agents = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
     let limits = live.read(|settings| inbox_limits(&settings.inbox));
     Ok(Inbox::new(agents, state.clone(), limits))
@@ -203,8 +214,8 @@ async fn engine(
 }
 
 /// The helper's capabilities, updated until the server stops.
-fn followed(helper: &Helper, stop: &watch::Sender<bool>) -> Bounds {
-    let bounds = Bounds::unknown();
+fn followed(helper: &HelperClient, stop: &watch::Sender<bool>) -> HelperCapabilities {
+    let bounds = HelperCapabilities::unknown();
     let (known, helper, mut stop) = (bounds.clone(), helper.clone(), stop.subscribe());
     tokio::spawn(async move {
         tokio::select! {
@@ -217,7 +228,7 @@ fn followed(helper: &Helper, stop: &watch::Sender<bool>) -> Bounds {
 
 /// Starts writing the ends of jobs into the audit, until the server stops.
 fn recording_ends(
-    helper: &Helper,
+    helper: &HelperClient,
     (vault, state): (&Vault, &State),
     audit: PathBuf,
     stop: &watch::Sender<bool>,
@@ -234,7 +245,7 @@ fn recording_ends(
 
 /// Opens the vault and the state. The helper logs the vault's audit head, and a key of the vault seals the
 /// state's revisions.
-async fn stores(settings: &Settings, helper: &Helper) -> Result<(Vault, State), BuildError> {
+async fn stores(settings: &Settings, helper: &HelperClient) -> Result<(Vault, State), BuildError> {
     let vault = open_vault(&settings.state_dir.join("vault.db")).await?;
     send_audit_head(helper, &vault);
     let state = state(settings)?;
@@ -243,7 +254,7 @@ async fn stores(settings: &Settings, helper: &Helper) -> Result<(Vault, State), 
 }
 
 /// Makes the helper log the end of the audit with each operation.
-fn send_audit_head(helper: &Helper, vault: &Vault) {
+fn send_audit_head(helper: &HelperClient, vault: &Vault) {
     let head = vault.audit().head_source();
     helper.send_audit_head(move || {
         let head = head()?;
@@ -251,16 +262,16 @@ fn send_audit_head(helper: &Helper, vault: &Vault) {
     });
 }
 
-fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {
+fn load_tls(settings: &Settings) -> Result<Arc<TlsServer>, BuildError> {
     let source = certificate(settings).map_err(failed)?;
-    Tls::load(source).map(Arc::new).map_err(failed)
+    TlsServer::load(source).map(Arc::new).map_err(failed)
 }
 
 /// Builds the guard, and the sessions of admitted clients.
 async fn door(
     vault: &Vault,
     state: &State,
-    (live, logins): (&Live, &Arc<Logins>),
+    (live, logins): (&LiveSettings, &Arc<Logins>),
 ) -> Result<(Arc<Guard>, Arc<Sessions>), BuildError> {
     let callers = Callers {
         agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
@@ -270,7 +281,7 @@ async fn door(
         live: live.clone(),
     };
     let hosts = live.read(hosts);
-    let guard = Guard::new(Identity::Agents(callers), hosts, live.clone());
+    let guard = Guard::new(Authenticator::Agents(callers), hosts, live.clone());
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),
@@ -306,13 +317,13 @@ async fn open_vault(path: &Path) -> Result<Vault, BuildError> {
 fn start_helper(
     plan: HelperPlan,
     settings: &Settings,
-) -> Result<(Option<HelperChild>, Helper), BuildError> {
+) -> Result<(Option<HelperChild>, HelperClient), BuildError> {
     match plan {
-        HelperPlan::Socket(path) => Ok((None, Helper::connect_to(path))),
+        HelperPlan::Socket(path) => Ok((None, HelperClient::connect_to(path))),
         HelperPlan::Child { directory, policy } => {
             let exe = std::env::current_exe().map_err(failed)?;
             let state = settings.state_dir.join("helper");
-            let told = Told {
+            let told = ChildHelperOptions {
                 lxcpath: settings.lxc.lxcpath.as_deref(),
                 policy: policy.as_deref(),
                 state: Some(&state),
@@ -330,9 +341,9 @@ fn start_helper(
 fn site(
     (vault, state): (&Vault, &State),
     (logins, measured): (Arc<Logins>, (Arc<Host>, Lxc)),
-    live: &Live,
-) -> Site {
-    Site {
+    live: &LiveSettings,
+) -> OwnerSite {
+    OwnerSite {
         vault: vault.clone(),
         state: state.clone(),
         live: live.clone(),
@@ -347,23 +358,23 @@ fn site(
 pub fn serving(
     engine: &Arc<Engine>,
     (guard, sessions): (Arc<Guard>, Arc<Sessions>),
-    tls: Option<Arc<Tls>>,
-    live: Live,
-    house: Option<(Site, Scrape)>,
-) -> Serving {
+    tls: Option<Arc<TlsServer>>,
+    live: LiveSettings,
+    house: Option<(OwnerSite, MetricsScrape)>,
+) -> ServeContext {
     let metrics = engine.metrics.clone();
     let (site, scrape) = house.unzip();
-    let connect = site.as_ref().map(|site| Connect {
+    let connect = site.as_ref().map(|site| GuardedOAuth {
         guard: guard.clone(),
-        oauth: OAuth::new(site.vault.clone(), live.clone(), site.logins.clone()),
+        oauth: AuthorizationServer::new(site.vault.clone(), live.clone(), site.logins.clone()),
     });
-    let pairing = site.as_ref().map(|site| Pairing {
+    let pairing = site.as_ref().map(|site| PairingEndpoint {
         guard: guard.clone(),
         vault: site.vault.clone(),
         tls: tls.clone(),
     });
     let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, live.clone());
-    Serving {
+    ServeContext {
         front: Arc::new(Front {
             guard,
             connect,

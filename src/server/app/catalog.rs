@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use crate::dispatch::change_tools;
-use crate::dispatch::{SessionDesk, WithChanges, session_tools};
-use crate::notify::Courier;
-use crate::toolsets::{self, StateResources, WithOutputs};
+use crate::dispatch::{ChangeResources, OpenSessionTable, session_tools};
+use crate::notify::NotificationSender;
+use crate::toolsets::{self, OutputResources, StateResources};
 use gatewren_host::backends::{
-    Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup,
-    Shell, Ssh, Storage, Systemd, SystemdUnits, Updates,
+    Backups, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs, Journal, Lxc,
+    Network, Power, Processes, Shell, Ssh, Storage, Systemd, SystemdUnits, Updates,
 };
 use gatewren_host::observer::ObserverHandle;
-use gatewren_store::state::{Notifications, State, Ui, Views};
+use gatewren_store::state::{Notifications, State, StateViews, Ui};
 use gatewren_store::vault::Vault;
 use gatewren_wire::protocol::Implementation;
 use gatewren_wire::registry::{Catalog, CatalogError, Dialect, ResourceSource};
@@ -30,7 +30,7 @@ pub struct Backends {
     /// Commands that continue after their call.
     pub jobs: Jobs,
     /// The host's files.
-    pub files: Files,
+    pub files: HostFiles,
     /// SSH keys.
     pub ssh: Ssh,
     /// The network around the host.
@@ -40,7 +40,7 @@ pub struct Backends {
     /// Restarts and shutdowns.
     pub power: Power,
     /// The host's name, time and other settings.
-    pub settings: Setup,
+    pub settings: HostConfiguration,
     /// Upgrades by apt.
     pub updates: Updates,
     /// Firmware updates by fwupd.
@@ -48,7 +48,7 @@ pub struct Backends {
     /// Backups of containers and directories.
     pub backups: Backups,
     /// The helper's capabilities.
-    pub bounds: Bounds,
+    pub bounds: HelperCapabilities,
     /// Running processes.
     pub processes: Processes,
     /// The journal.
@@ -58,19 +58,19 @@ pub struct Backends {
     /// Waits until the state shows a change.
     pub observer: ObserverHandle,
     /// The owner's notification channels.
-    pub courier: Courier,
+    pub courier: NotificationSender,
 }
 
 /// Which rows of the tables become tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
+pub enum ToolSelection {
     /// Those that this machine has the programs and hardware for.
     OfThisMachine,
     /// All of them.
     All,
 }
 
-impl Rows {
+impl ToolSelection {
     /// Whether to include rows that need something; `found` is whether this machine has it.
     fn have(self, found: bool) -> bool {
         found || self == Self::All
@@ -78,7 +78,11 @@ impl Rows {
 }
 
 /// Adds the tools that notify the owner; they exist while there is a channel that agents may use.
-fn add_channels(catalog: &mut Catalog, courier: Courier, rows: Rows) -> Result<(), CatalogError> {
+fn add_channels(
+    catalog: &mut Catalog,
+    courier: NotificationSender,
+    rows: ToolSelection,
+) -> Result<(), CatalogError> {
     let asked = courier.clone();
     let set = toolsets::notify(Arc::new(courier));
     catalog.add(set.while_there(Arc::new(move || rows.have(asked.is_open_to_agents()))))
@@ -87,19 +91,19 @@ fn add_channels(catalog: &mut Catalog, courier: Courier, rows: Rows) -> Result<(
 /// Adds the tools for those settings of the host that exist here.
 fn add_settings(
     catalog: &mut Catalog,
-    settings: Arc<Setup>,
-    rows: Rows,
+    settings: Arc<HostConfiguration>,
+    rows: ToolSelection,
 ) -> Result<(), CatalogError> {
     if rows.have(Systemd::runs_here()) {
         catalog.add(toolsets::settings(settings.clone()))?;
     }
-    if rows.have(Setup::have_keyboards()) {
+    if rows.have(HostConfiguration::have_keyboards()) {
         catalog.add(toolsets::keyboard_tools(settings.clone()))?;
     }
-    if rows.have(Setup::have_governors()) {
+    if rows.have(HostConfiguration::have_governors()) {
         catalog.add(toolsets::governor_tools(settings.clone()))?;
     }
-    if rows.have(Setup::have_zram()) {
+    if rows.have(HostConfiguration::have_zram()) {
         catalog.add(toolsets::zram_tools(settings))?;
     }
     Ok(())
@@ -107,18 +111,18 @@ fn add_settings(
 
 /// Everything that clients may use on this host.
 pub fn catalog(
-    stores: (&State, &Vault, Arc<SessionDesk>),
+    stores: (&State, &Vault, Arc<OpenSessionTable>),
     on: Backends,
     dialect: Dialect,
 ) -> Result<Catalog, CatalogError> {
-    catalog_of(stores, on, (Rows::OfThisMachine, dialect))
+    catalog_of(stores, on, (ToolSelection::OfThisMachine, dialect))
 }
 
 /// The same for the given rows.
 pub fn catalog_of(
-    (state, vault, sessions): (&State, &Vault, Arc<SessionDesk>),
+    (state, vault, sessions): (&State, &Vault, Arc<OpenSessionTable>),
     on: Backends,
-    (rows, dialect): (Rows, Dialect),
+    (rows, dialect): (ToolSelection, Dialect),
 ) -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(Implementation {
         name: "gatewren".to_owned(),
@@ -127,7 +131,7 @@ pub fn catalog_of(
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
     catalog.dialect = dialect;
-    let views = Views::new(state.clone());
+    let views = StateViews::new(state.clone());
     catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
     add_channels(&mut catalog, on.courier.clone(), rows)?;
     let (bounds, observer, outputs) = (
@@ -145,8 +149,8 @@ pub fn catalog_of(
         toolsets::complete(&completed, viewer, asked)
     }));
     let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
-    let resources = WithOutputs::new(Arc::new(resources), outputs);
-    let resources = WithChanges::new(Arc::new(resources), vault.clone());
+    let resources = OutputResources::new(Arc::new(resources), outputs);
+    let resources = ChangeResources::new(Arc::new(resources), vault.clone());
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;
@@ -161,7 +165,11 @@ pub fn catalog_of(
 }
 
 /// Adds the tools that use the host.
-fn on_backends(catalog: &mut Catalog, on: Backends, rows: Rows) -> Result<(), CatalogError> {
+fn on_backends(
+    catalog: &mut Catalog,
+    on: Backends,
+    rows: ToolSelection,
+) -> Result<(), CatalogError> {
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::processes(Arc::new(on.processes)))?;
@@ -210,7 +218,7 @@ fn add_containers(
 fn add_hardware(
     catalog: &mut Catalog,
     (network, storage): (Network, Storage),
-    rows: Rows,
+    rows: ToolSelection,
 ) -> Result<(), CatalogError> {
     let (network, storage) = (Arc::new(network), Arc::new(storage));
     let with_firewall = rows.have(Network::has_firewall());
@@ -233,8 +241,8 @@ fn add_hardware(
 /// Adds the tools that use this server's own stores.
 fn on_stores(
     catalog: &mut Catalog,
-    (state, vault, sessions): (&State, &Vault, Arc<SessionDesk>),
-    views: &Views,
+    (state, vault, sessions): (&State, &Vault, Arc<OpenSessionTable>),
+    views: &StateViews,
 ) -> Result<(), CatalogError> {
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
     catalog.add(toolsets::state_put(Arc::new(Ui::new(state.clone()))))?;

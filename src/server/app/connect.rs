@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use hyper::{Method, Request, Response, StatusCode};
 
-use gatewren_gate::guard::{Guard, Refusal, Visitor, own_origin};
-use gatewren_gate::http::{Body, Upload};
+use gatewren_gate::guard::{ConsentVisitor, Guard, Refusal, own_origin};
+use gatewren_gate::http::{ResponseBody, Upload};
 use gatewren_gate::oauth::{
-    MAX_BODY, OAuth, SignedInOwner, Site, resource_metadata, server_metadata, sign_in, step_inside,
+    AuthorizationServer, IssuerOrigin, MAX_BODY, SignedInOwner, resource_metadata, server_metadata,
+    sign_in, step_inside,
 };
 
 /// An endpoint of the authorization server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum OAuthEndpoint {
     /// The metadata of the resource at `/connect/mcp`.
     Resource,
     /// The metadata of the authorization server.
@@ -29,14 +30,14 @@ pub enum Part {
 }
 
 /// The authorization server and its guard.
-pub struct Connect {
+pub struct GuardedOAuth {
     /// Checks requests.
     pub guard: Arc<Guard>,
     /// Answers requests.
-    pub oauth: OAuth,
+    pub oauth: AuthorizationServer,
 }
 
-impl Connect {
+impl GuardedOAuth {
     /// Whether the settings enable it.
     pub fn is_on(&self) -> bool {
         self.oauth.is_on()
@@ -45,30 +46,30 @@ impl Connect {
     /// Answers a request to one of its endpoints.
     pub async fn answer(
         &self,
-        part: Part,
+        part: OAuthEndpoint,
         request: Request<Upload>,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Refusal> {
-        if part == Part::Authorize {
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        if part == OAuthEndpoint::Authorize {
             return Box::pin(self.authorize(request, peer)).await;
         }
-        if let Part::Resource | Part::Server = part {
+        if let OAuthEndpoint::Resource | OAuthEndpoint::Server = part {
             self.guard.charge_stranger(peer)?;
             let (head, _) = request.into_parts();
-            let site = Site::new(own_origin(&head)?);
+            let site = IssuerOrigin::new(own_origin(&head)?);
             return Ok(match part {
-                Part::Resource => resource_metadata(&site),
+                OAuthEndpoint::Resource => resource_metadata(&site),
                 _ => server_metadata(&site),
             });
         }
         let (head, body) = self.guard.stranger_body(request, peer, MAX_BODY).await?;
-        let site = Site::new(own_origin(&head)?);
+        let site = IssuerOrigin::new(own_origin(&head)?);
         Ok(match part {
-            Part::Register => {
+            OAuthEndpoint::Register => {
                 self.guard.charge_registration(peer)?;
                 self.oauth.register(&body).await
             }
-            Part::Revoke => self.oauth.revoke(&head.headers, &body).await,
+            OAuthEndpoint::Revoke => self.oauth.revoke(&head.headers, &body).await,
             _ => self.oauth.token(&site, &head.headers, &body).await,
         })
     }
@@ -78,17 +79,17 @@ impl Connect {
         &self,
         request: Request<Upload>,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<ResponseBody>, Refusal> {
         let (head, body) = request.into_parts();
-        let site = Site::new(own_origin(&head)?);
+        let site = IssuerOrigin::new(own_origin(&head)?);
         let query = head.uri.query().unwrap_or_default();
         let decides = head.method == Method::POST;
         let visitor = self.guard.looks_in(&head, peer).await?;
-        if let Visitor::Owner { .. } = visitor {
+        if let ConsentVisitor::Owner { .. } = visitor {
             body.presence().identify();
         }
         match visitor {
-            Visitor::Owner { proof, login } => {
+            ConsentVisitor::Owner { proof, login } => {
                 let owner = SignedInOwner {
                     proof: &proof,
                     login,
@@ -99,9 +100,9 @@ impl Connect {
                 let body = self.guard.small_body(body, MAX_BODY).await?;
                 Ok(self.oauth.decide((&site, owner), &body, peer.ip()).await)
             }
-            Visitor::Sent if !decides => Ok(step_inside(head.uri.path(), query)),
-            Visitor::Stranger if !decides => Ok(sign_in(head.uri.path(), query)),
-            Visitor::Sent | Visitor::Stranger => Err(Refusal::new(
+            ConsentVisitor::Sent if !decides => Ok(step_inside(head.uri.path(), query)),
+            ConsentVisitor::Stranger if !decides => Ok(sign_in(head.uri.path(), query)),
+            ConsentVisitor::Sent | ConsentVisitor::Stranger => Err(Refusal::new(
                 StatusCode::FORBIDDEN,
                 "owner_required",
                 "only the owner can decide this, signed in on this server's own page; start again from the client",

@@ -15,16 +15,16 @@ use super::build_error::BuildError;
 use super::lifecycle::drained;
 use super::limits::task_limits;
 use super::running_server::{certificate, hosts};
-use super::serving::Serving;
-use super::signals::{Asked, Signals};
+use super::serving::ServeContext;
+use super::signals::{ProcessSignals, SignalEvent};
 use crate::dispatch::Engine;
 use crate::transport::Sessions;
-use gatewren_base::config::{Live, Preset, Settings, Tasks};
+use gatewren_base::config::{LiveSettings, Preset, Settings, TaskSettings};
 use gatewren_base::sys::{Secret, random_bytes};
 use gatewren_fixtures;
 use gatewren_gate::auth::{FixedToken, Principal};
-use gatewren_gate::guard::{Guard, Identity};
-use gatewren_gate::http::Tls;
+use gatewren_gate::guard::{Authenticator, Guard};
+use gatewren_gate::http::TlsServer;
 
 /// Fixtures become tasks soon: they take seconds at most, and some exist to become a task.
 const TASK_AFTER: Duration = Duration::from_millis(200);
@@ -43,15 +43,15 @@ pub struct FixturePlan {
 }
 
 /// Fixtures that are ready to be served.
-pub struct Fixtures {
+pub struct FixtureServer {
     /// The URL for clients.
     pub url: String,
     pub(super) engine: Arc<Engine>,
-    pub(super) serving: Arc<Serving>,
+    pub(super) serving: Arc<ServeContext>,
     pub(super) stop: watch::Sender<bool>,
 }
 
-impl Fixtures {
+impl FixtureServer {
     /// Builds the fixtures. Sessions and sealed state end with the process, because their keys are random.
     pub fn build(plan: FixturePlan) -> Result<Self, BuildError> {
         let mut settings = Settings {
@@ -61,7 +61,7 @@ impl Fixtures {
         settings.access.http_sse = plan.http_sse;
         let tls = match &plan.tls {
             Some(_) => Some(Arc::new(
-                Tls::load(certificate(&settings).map_err(BuildError::new)?)
+                TlsServer::load(certificate(&settings).map_err(BuildError::new)?)
                     .map_err(BuildError::new)?,
             )),
             None => None,
@@ -69,12 +69,12 @@ impl Fixtures {
         let stop = watch::Sender::new(false);
         let catalog = gatewren_fixtures::catalog().map_err(BuildError::new)?;
         let key = random_bytes().map_err(BuildError::new)?;
-        let limits = task_limits(&Tasks {
+        let limits = task_limits(&TaskSettings {
             after: TASK_AFTER,
             ..settings.tasks.clone()
         });
         let engine = Arc::new(Engine::new(catalog, None, &key, stop.subscribe(), limits));
-        let live = Live::from(settings.clone());
+        let live = LiveSettings::from(settings.clone());
         let guard = Guard::new(identity(plan.token), hosts(&settings), live.clone());
         let key = random_bytes().map_err(BuildError::new)?;
         let sessions = Sessions::open(&key, live.clone(), None).map_err(BuildError::new)?;
@@ -100,11 +100,11 @@ impl Fixtures {
 
 /// Serves fixtures until SIGTERM or SIGINT; calls `announce` when they are served.
 pub async fn run_fixtures(
-    fixtures: Fixtures,
+    fixtures: FixtureServer,
     sockets: Vec<TcpListener>,
-    announce: impl FnOnce(&Fixtures),
+    announce: impl FnOnce(&FixtureServer),
 ) -> ExitCode {
-    let mut signals = match Signals::listen() {
+    let mut signals = match ProcessSignals::listen() {
         Ok(signals) => signals,
         Err(cause) => {
             tracing::error!(%cause, "cannot listen for signals");
@@ -118,7 +118,7 @@ pub async fn run_fixtures(
     let mut workers = JoinSet::new();
     workers.spawn(fixtures.serving.front.endpoint.clone().keep_sessions());
     announce(&fixtures);
-    while signals.next().await == Asked::Reload {}
+    while signals.next().await == SignalEvent::Reload {}
     fixtures.stop.send_replace(true);
     if drained(&fixtures.serving, &fixtures.engine, accepting, &mut signals).await {
         ExitCode::SUCCESS
@@ -127,10 +127,10 @@ pub async fn run_fixtures(
     }
 }
 
-fn identity(token: Option<Secret>) -> Identity {
+fn identity(token: Option<Secret>) -> Authenticator {
     let who = Principal::without_token("everything", Preset::Admin);
     match token {
-        Some(token) => Identity::Fixed(FixedToken::new(token, who)),
-        None => Identity::Anybody(who),
+        Some(token) => Authenticator::Fixed(FixedToken::new(token, who)),
+        None => Authenticator::Anybody(who),
     }
 }

@@ -7,15 +7,15 @@ use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOC
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use super::connect::{Connect, Part};
-use super::pair::Pairing;
-use super::scrape::Scrape;
-use crate::owner::Site;
-use crate::transport::{Answered, Endpoint, HttpSse};
-use gatewren_base::config::{Live, Preset};
+use super::connect::{GuardedOAuth, OAuthEndpoint};
+use super::pair::PairingEndpoint;
+use super::scrape::MetricsScrape;
+use crate::owner::OwnerSite;
+use crate::transport::{Endpoint, HttpSse, RequestAnswer};
+use gatewren_base::config::{LiveSettings, Preset};
 use gatewren_base::telemetry::{Exposition, Metrics};
-use gatewren_gate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
-use gatewren_gate::http::{Body, Upload, empty, json as json_response, text};
+use gatewren_gate::guard::{Admitted, Guard, Refusal, RequiredCredentials, expose, preflight};
+use gatewren_gate::http::{ResponseBody, Upload, empty, json as json_response, text};
 
 /// What answers at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,39 +29,39 @@ enum Surface {
     Login,
     Logout,
     Pair,
-    OAuth(Part),
+    OAuth(OAuthEndpoint),
     Home,
     Owner,
 }
 
 /// A path: its name, its access rule, what answers there, and the allowed methods.
-type Row = (&'static str, Door, Surface, &'static str);
+type Row = (&'static str, RequiredCredentials, Surface, &'static str);
 
 /// Every path that answers. All others get a plain 404 in JSON: clients that have a token look for OAuth metadata
 /// under `/.well-known`, and anything but a 404 there misleads them. So the paths of OAuth contain `connect`.
 #[rustfmt::skip]
 const PATHS: &[Row] = &[
-    ("/mcp",             Door::Agent, Surface::Mcp,       "POST, GET, DELETE, OPTIONS"),
-    ("/sse",             Door::Agent, Surface::Stream,    "GET, OPTIONS"),
-    ("/message",         Door::Agent, Surface::Message,   "POST, OPTIONS"),
-    ("/metrics",         Door::Metrics, Surface::Metrics, "GET, OPTIONS"),
-    ("/login",           Door::Open,  Surface::Login,     "POST, OPTIONS"),
-    ("/logout",          Door::Open,  Surface::Logout,    "POST, OPTIONS"),
-    ("/pair",            Door::Open,  Surface::Pair,      "POST, OPTIONS"),
-    ("/health",          Door::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
-    ("/.well-known/mcp", Door::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
-    ("/connect/mcp",       Door::Connect, Surface::Mcp,                    "POST, GET, DELETE, OPTIONS"),
-    ("/connect/authorize", Door::Consent, Surface::OAuth(Part::Authorize), "GET, POST, OPTIONS"),
-    ("/connect/token",     Door::Open,    Surface::OAuth(Part::Token),     "POST, OPTIONS"),
-    ("/connect/register",  Door::Open,    Surface::OAuth(Part::Register),  "POST, OPTIONS"),
-    ("/connect/revoke",    Door::Open,    Surface::OAuth(Part::Revoke),    "POST, OPTIONS"),
-    ("/.well-known/oauth-protected-resource/connect/mcp", Door::Open, Surface::OAuth(Part::Resource), "GET, HEAD, OPTIONS"),
+    ("/mcp",             RequiredCredentials::Agent, Surface::Mcp,       "POST, GET, DELETE, OPTIONS"),
+    ("/sse",             RequiredCredentials::Agent, Surface::Stream,    "GET, OPTIONS"),
+    ("/message",         RequiredCredentials::Agent, Surface::Message,   "POST, OPTIONS"),
+    ("/metrics",         RequiredCredentials::Metrics, Surface::Metrics, "GET, OPTIONS"),
+    ("/login",           RequiredCredentials::Open,  Surface::Login,     "POST, OPTIONS"),
+    ("/logout",          RequiredCredentials::Open,  Surface::Logout,    "POST, OPTIONS"),
+    ("/pair",            RequiredCredentials::Open,  Surface::Pair,      "POST, OPTIONS"),
+    ("/health",          RequiredCredentials::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
+    ("/.well-known/mcp", RequiredCredentials::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
+    ("/connect/mcp",       RequiredCredentials::Connect, Surface::Mcp,                    "POST, GET, DELETE, OPTIONS"),
+    ("/connect/authorize", RequiredCredentials::Consent, Surface::OAuth(OAuthEndpoint::Authorize), "GET, POST, OPTIONS"),
+    ("/connect/token",     RequiredCredentials::Open,    Surface::OAuth(OAuthEndpoint::Token),     "POST, OPTIONS"),
+    ("/connect/register",  RequiredCredentials::Open,    Surface::OAuth(OAuthEndpoint::Register),  "POST, OPTIONS"),
+    ("/connect/revoke",    RequiredCredentials::Open,    Surface::OAuth(OAuthEndpoint::Revoke),    "POST, OPTIONS"),
+    ("/.well-known/oauth-protected-resource/connect/mcp", RequiredCredentials::Open, Surface::OAuth(OAuthEndpoint::Resource), "GET, HEAD, OPTIONS"),
     // The path of RFC 8414, and those where clients that know OpenID look.
-    ("/.well-known/oauth-authorization-server/connect",   Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
-    ("/.well-known/openid-configuration/connect",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
-    ("/connect/.well-known/openid-configuration",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
-    ("/",                Door::Open,  Surface::Home,      "GET, HEAD"),
-    ("/owner",           Door::Owner, Surface::Owner,     "GET, HEAD, POST"),
+    ("/.well-known/oauth-authorization-server/connect",   RequiredCredentials::Open, Surface::OAuth(OAuthEndpoint::Server),   "GET, HEAD, OPTIONS"),
+    ("/.well-known/openid-configuration/connect",         RequiredCredentials::Open, Surface::OAuth(OAuthEndpoint::Server),   "GET, HEAD, OPTIONS"),
+    ("/connect/.well-known/openid-configuration",         RequiredCredentials::Open, Surface::OAuth(OAuthEndpoint::Server),   "GET, HEAD, OPTIONS"),
+    ("/",                RequiredCredentials::Open,  Surface::Home,      "GET, HEAD"),
+    ("/owner",           RequiredCredentials::Owner, Surface::Owner,     "GET, HEAD, POST"),
 ];
 
 /// The prefix of the owner's pages.
@@ -76,22 +76,26 @@ pub struct Front {
     /// Answers at `/sse` and `/message`, if the owner has enabled that.
     pub http_sse: HttpSse,
     /// Answers programs that request access; `None` without an owner.
-    pub connect: Option<Connect>,
+    pub connect: Option<GuardedOAuth>,
     /// Exchanges codes for tokens; `None` without an owner.
-    pub pairing: Option<Pairing>,
+    pub pairing: Option<PairingEndpoint>,
     /// The owner's pages; `None` without an owner.
-    pub site: Option<Site>,
+    pub site: Option<OwnerSite>,
     /// The gauges that a scrape gets besides the counters; `None` without stores.
-    pub scrape: Option<Scrape>,
+    pub scrape: Option<MetricsScrape>,
     /// The settings in force.
-    pub live: Live,
+    pub live: LiveSettings,
     /// The counters.
     pub metrics: Arc<Metrics>,
 }
 
 impl Front {
     /// Answers one request.
-    pub async fn answer(&self, request: Request<Upload>, peer: SocketAddr) -> Response<Body> {
+    pub async fn answer(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Response<ResponseBody> {
         self.metrics.request();
         let origin = request.headers().get(ORIGIN).cloned();
         let (head, body) = request.into_parts();
@@ -110,7 +114,7 @@ impl Front {
         &self,
         request: Request<Upload>,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<ResponseBody>, Refusal> {
         let found = self.find(&request);
         let (door, surface, methods) = found.map_err(|refusal| self.guard.charge(peer, refusal))?;
         if request.method() == Method::OPTIONS {
@@ -118,7 +122,7 @@ impl Front {
             return Ok(options(&request, methods));
         }
         match door {
-            Door::Open | Door::Consent => match surface {
+            RequiredCredentials::Open | RequiredCredentials::Consent => match surface {
                 // Boxed: rare requests do not make the future of the others larger.
                 Surface::Login => Box::pin(self.guard.login(request, peer)).await,
                 Surface::Logout => Box::pin(self.guard.logout(request, peer)).await,
@@ -130,10 +134,10 @@ impl Front {
                 }
             },
             // Boxed: pages are rare too.
-            Door::Owner => Ok(Box::pin(self.page(request, peer)).await),
+            RequiredCredentials::Owner => Ok(Box::pin(self.page(request, peer)).await),
             // Boxed: scrapes are rare as well.
-            Door::Metrics => Box::pin(self.scraped(request, peer)).await,
-            Door::Agent | Door::Connect => {
+            RequiredCredentials::Metrics => Box::pin(self.scraped(request, peer)).await,
+            RequiredCredentials::Agent | RequiredCredentials::Connect => {
                 let admitted = self.guard.admit(door, request, peer).await?;
                 let answered = self.admitted(surface, &admitted);
                 Ok(answered.response().await)
@@ -145,35 +149,35 @@ impl Front {
         &self,
         request: Request<Upload>,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<ResponseBody>, Refusal> {
         let pairing = self.pairing.as_ref().ok_or_else(nothing)?;
         pairing.answer(request, peer).await
     }
 
     async fn connected(
         &self,
-        part: Part,
+        part: OAuthEndpoint,
         request: Request<Upload>,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<ResponseBody>, Refusal> {
         let connect = self.connect.as_ref().ok_or_else(nothing)?;
         connect.answer(part, request, peer).await
     }
 
     /// Answers with one of the owner's pages; a rejection by the guard is shown as a page too.
-    async fn page(&self, request: Request<Upload>, peer: SocketAddr) -> Response<Body> {
+    async fn page(&self, request: Request<Upload>, peer: SocketAddr) -> Response<ResponseBody> {
         let visit = self.guard.visit(request, peer).await;
         match (visit, &self.site) {
             (Ok(visit), Some(site)) => site.answer(visit).await,
             (Err(refusal), Some(_)) => {
                 let _ = self.refuse(&refusal, peer);
-                Site::refuse(&refusal)
+                OwnerSite::refuse(&refusal)
             }
             (_, None) => self.refuse(&nothing(), peer),
         }
     }
 
-    fn admitted(&self, surface: Surface, admitted: &Admitted) -> Answered {
+    fn admitted(&self, surface: Surface, admitted: &Admitted) -> RequestAnswer {
         match surface {
             Surface::Stream => self.http_sse.stream(admitted).into(),
             Surface::Message => self.http_sse.message(admitted).into(),
@@ -182,7 +186,10 @@ impl Front {
     }
 
     /// Finds the row for a request's path and method.
-    fn find(&self, request: &Request<Upload>) -> Result<(Door, Surface, &'static str), Refusal> {
+    fn find(
+        &self,
+        request: &Request<Upload>,
+    ) -> Result<(RequiredCredentials, Surface, &'static str), Refusal> {
         let path = request.uri().path();
         let path = if path.starts_with(OWNERS) {
             "/owner"
@@ -207,9 +214,9 @@ impl Front {
     }
 
     /// Whether a path is enabled here.
-    fn offers(&self, door: Door, surface: Surface) -> bool {
-        if door == Door::Connect || matches!(surface, Surface::OAuth(_)) {
-            return self.connect.as_ref().is_some_and(Connect::is_on);
+    fn offers(&self, door: RequiredCredentials, surface: Surface) -> bool {
+        if door == RequiredCredentials::Connect || matches!(surface, Surface::OAuth(_)) {
+            return self.connect.as_ref().is_some_and(GuardedOAuth::is_on);
         }
         match surface {
             Surface::Stream | Surface::Message => {
@@ -228,7 +235,7 @@ impl Front {
         &self,
         request: Request<Upload>,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<ResponseBody>, Refusal> {
         let (head, body) = request.into_parts();
         if self.guard.is_scraper(&head, peer).await? {
             if head.headers.contains_key(AUTHORIZATION) {
@@ -236,7 +243,10 @@ impl Front {
             }
         } else {
             let request = Request::from_parts(head, body);
-            let admitted = self.guard.admit(Door::Agent, request, peer).await?;
+            let admitted = self
+                .guard
+                .admit(RequiredCredentials::Agent, request, peer)
+                .await?;
             let who = admitted.who();
             if who.preset() != Preset::Admin || !who.reach().is_everything() {
                 let words = "/metrics needs the token that `gatewren metrics token` prints, or an agent with the \
@@ -257,7 +267,7 @@ impl Front {
         Ok(response)
     }
 
-    fn refuse(&self, refusal: &Refusal, peer: SocketAddr) -> Response<Body> {
+    fn refuse(&self, refusal: &Refusal, peer: SocketAddr) -> Response<ResponseBody> {
         self.metrics.refused(refusal.error);
         tracing::debug!(%peer, status = refusal.status.as_u16(), why = refusal.error, "refused");
         refusal.to_response()
@@ -265,7 +275,7 @@ impl Front {
 }
 
 /// Answers a preflight, or a plain OPTIONS request for the methods.
-fn options(request: &Request<Upload>, methods: &'static str) -> Response<Body> {
+fn options(request: &Request<Upload>, methods: &'static str) -> Response<ResponseBody> {
     if request.headers().contains_key(ORIGIN) {
         return preflight(request.headers(), methods);
     }
@@ -275,7 +285,7 @@ fn options(request: &Request<Upload>, methods: &'static str) -> Response<Body> {
     response
 }
 
-fn open(surface: Surface, request: &Request<Upload>) -> Result<Response<Body>, Refusal> {
+fn open(surface: Surface, request: &Request<Upload>) -> Result<Response<ResponseBody>, Refusal> {
     let body = match surface {
         Surface::Home => return home(request),
         Surface::Health => json!({ "status": "ok" }),
@@ -285,7 +295,7 @@ fn open(surface: Surface, request: &Request<Upload>) -> Result<Response<Body>, R
 }
 
 /// Redirects browsers to the owner's pages; other clients get a 404.
-fn home(request: &Request<Upload>) -> Result<Response<Body>, Refusal> {
+fn home(request: &Request<Upload>) -> Result<Response<ResponseBody>, Refusal> {
     let accepts = request.headers().get_all(ACCEPT).iter();
     let mut accepts = accepts.filter_map(|value| value.to_str().ok());
     if !accepts.any(|accepted| accepted.contains("text/html")) {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::dispatch::Engine;
-use gatewren_host::backends::Bounds;
+use gatewren_host::backends::HelperCapabilities;
 use gatewren_store::vault::{OfferedTool, Vault};
 use gatewren_wire::registry::{Catalog, Scope, Tool};
 
 /// Announces every change, while it runs.
-pub async fn announce(engine: Arc<Engine>, vault: Vault, bounds: Bounds) {
+pub async fn announce(engine: Arc<Engine>, vault: Vault, bounds: HelperCapabilities) {
     let mut changes = bounds.changes();
     loop {
         let off = changes.next().await;

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use gatewren_base::config::Reach;
-use gatewren_store::state::{Author, Change as Mark, Kept, Notice, Notifications, State};
+use gatewren_store::state::{
+    Author, KeptNotification, Notice, NotificationChange as Mark, Notifications, State,
+};
 use gatewren_store::vault::{Change, ChangeStatus, Vault};
 
 /// The prefix of paths that name the container of a change.
@@ -34,7 +36,7 @@ async fn look(notifications: &Notifications, waiting: &[Change], told: &mut BTre
     let author = Author::observer();
     let everything = Reach::everything();
     let kept = notifications.list("", &everything);
-    let over = |one: &Kept| {
+    let over = |one: &KeptNotification| {
         let about = one.change();
         about.is_some_and(|id| !one.is_seen() && waiting.iter().all(|change| change.id != id))
     };
@@ -89,7 +91,7 @@ mod tests {
 
     use super::*;
     use gatewren_base::sys::Scratch;
-    use gatewren_store::vault::{Added, ChangeRoom, NewChange};
+    use gatewren_store::vault::{NewChange, OpenChangeLimits, ProposalOutcome};
 
     #[tokio::test]
     async fn a_notification_about_the_inbox_contains_no_arguments() {
@@ -108,11 +110,11 @@ mod tests {
             expires_ms: u64::MAX >> 1,
             proposed_in: None,
         };
-        let room = ChangeRoom {
+        let room = OpenChangeLimits {
             per_agent: 1,
             total: 1,
         };
-        let Added::New(change) = vault.changes().add(new, room).await.unwrap() else {
+        let ProposalOutcome::New(change) = vault.changes().add(new, room).await.unwrap() else {
             panic!("there is room");
         };
         let notice = notice(&change);

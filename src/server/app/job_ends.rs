@@ -10,7 +10,9 @@ use tokio::time::sleep;
 use gatewren_base::config::Risk;
 use gatewren_host::backends::{JobEnd, Jobs};
 use gatewren_store::state::{Author, Notice, Notifications, State};
-use gatewren_store::vault::{AuditReader, AuditWanted, Entry, Outcome, Promise, Vault, VaultError};
+use gatewren_store::vault::{
+    AuditDurability, AuditEntry, AuditOutcome, AuditReader, CallFilter, Vault, VaultError,
+};
 
 /// The tool name of the end of a job in the audit.
 const JOB_END: &str = "job_end";
@@ -61,10 +63,10 @@ async fn known(file: PathBuf) -> VecDeque<String> {
 }
 
 fn read_known(file: &Path) -> VecDeque<String> {
-    let wanted = AuditWanted {
+    let wanted = CallFilter {
         tool: Some(JOB_END.to_owned()),
         limit: KNOWN,
-        ..AuditWanted::default()
+        ..CallFilter::default()
     };
     let calls = AuditReader::open(file).and_then(|audit| audit.calls(&wanted));
     let calls = calls.unwrap_or_else(|cause| {
@@ -117,7 +119,7 @@ async fn record(vault: &Vault, end: &JobEnd) -> Result<(), VaultError> {
         "output_bytes": standing.output_bytes,
         "ended_at": standing.ended_at,
     });
-    let entry = Entry {
+    let entry = AuditEntry {
         agent: &end.owner,
         token: None,
         space: None,
@@ -132,8 +134,11 @@ async fn record(vault: &Vault, end: &JobEnd) -> Result<(), VaultError> {
         decision: "job",
         change: None,
     };
-    let id = vault.audit().intent(entry, Promise::Committed).await?;
-    let outcome = Outcome {
+    let id = vault
+        .audit()
+        .intent(entry, AuditDurability::Committed)
+        .await?;
+    let outcome = AuditOutcome {
         status: if standing.state == "done" {
             "ok"
         } else {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::running_server::{House, follow};
-use super::serving::{Accepting, Serving};
-use super::signals::{Asked, Signals};
+use super::running_server::{Server, follow};
+use super::serving::{AcceptLoops, ServeContext};
+use super::signals::{ProcessSignals, SignalEvent};
 use super::watchdog;
 use crate::dispatch::Engine;
 use gatewren_base::config::Settings;
@@ -69,11 +69,11 @@ fn covers(bound: &SocketAddr, address: &SocketAddr) -> bool {
 /// The first SIGTERM or SIGINT drains: no new connections, streams get their end, calls finish or are killed by
 /// their class; exit 0. A second one, or the drain's timeout, is exit 1.
 pub async fn run(
-    house: House,
+    house: Server,
     sockets: Vec<TcpListener>,
-    announce: impl FnOnce(&House),
+    announce: impl FnOnce(&Server),
 ) -> ExitCode {
-    let mut signals = match Signals::listen() {
+    let mut signals = match ProcessSignals::listen() {
         Ok(signals) => signals,
         Err(cause) => {
             tracing::error!(%cause, "cannot listen for signals");
@@ -94,7 +94,7 @@ pub async fn run(
     announce(&house);
     house.notify.status(&format!("serving {}", house.url));
     house.notify.ready();
-    while signals.next().await == Asked::Reload {
+    while signals.next().await == SignalEvent::Reload {
         house.reload();
     }
     tracing::info!("stopping");
@@ -115,10 +115,10 @@ pub async fn run(
 
 /// Waits until everything has ended; false on the drain's timeout or a second signal.
 pub async fn drained(
-    serving: &Serving,
+    serving: &ServeContext,
     engine: &Engine,
-    accepting: Accepting,
-    signals: &mut Signals,
+    accepting: AcceptLoops,
+    signals: &mut ProcessSignals,
 ) -> bool {
     let drain = async {
         accepting.gone().await;
@@ -131,8 +131,8 @@ pub async fn drained(
 }
 
 /// Waits for another signal to stop.
-pub async fn told_again(signals: &mut Signals) {
-    while signals.next().await != Asked::Stop {}
+pub async fn told_again(signals: &mut ProcessSignals) {
+    while signals.next().await != SignalEvent::Stop {}
 }
 
 #[cfg(test)]

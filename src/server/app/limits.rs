@@ -1,15 +1,15 @@
 //! Converts limits of the settings into those of other modules.
 
 use crate::dispatch::{InboxLimits, TaskLimits};
-use gatewren_base::config::{Inbox, StateLog, Tasks};
-use gatewren_store::state::Retention;
-use gatewren_store::vault::{ChangeRoom, TaskRoom};
+use gatewren_base::config::{InboxSettings, StateLogSettings, TaskSettings};
+use gatewren_store::state::StateLogRetention;
+use gatewren_store::vault::{OpenChangeLimits, StoredTaskLimits};
 
 /// The limits of proposals.
-pub fn inbox_limits(inbox: &Inbox) -> InboxLimits {
+pub fn inbox_limits(inbox: &InboxSettings) -> InboxLimits {
     InboxLimits {
         expires: inbox.expires,
-        room: ChangeRoom {
+        room: OpenChangeLimits {
             per_agent: inbox.per_agent,
             total: inbox.total,
         },
@@ -17,11 +17,11 @@ pub fn inbox_limits(inbox: &Inbox) -> InboxLimits {
 }
 
 /// When calls become tasks, and the limits of tasks.
-pub fn task_limits(tasks: &Tasks) -> TaskLimits {
+pub fn task_limits(tasks: &TaskSettings) -> TaskLimits {
     TaskLimits {
         after: tasks.after,
         ttl: tasks.ttl,
-        room: TaskRoom {
+        room: StoredTaskLimits {
             per_agent: tasks.per_agent,
             total: tasks.total,
         },
@@ -29,10 +29,10 @@ pub fn task_limits(tasks: &Tasks) -> TaskLimits {
 }
 
 /// How much of the state's log is kept.
-pub fn retention(log: &StateLog) -> Retention {
-    Retention {
+pub fn retention(log: &StateLogSettings) -> StateLogRetention {
+    StateLogRetention {
         age: log.keep,
         revisions: log.keep_revisions.into(),
-        ..Retention::default()
+        ..StateLogRetention::default()
     }
 }

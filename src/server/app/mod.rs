@@ -33,12 +33,12 @@ mod token_warnings;
 mod watchdog;
 mod watched_paths;
 
-pub use build::{HelperPlan, Plan, build};
+pub use build::{HelperPlan, ServerPlan, build};
 #[cfg(feature = "everything")]
-pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
+pub use fixtures::{FixturePlan, FixtureServer, run_fixtures};
 pub use lifecycle::{open_sockets, run, turn_away};
 pub use names::{box_addresses, box_names};
-pub use running_server::{House, certificate};
+pub use running_server::{Server, certificate};
 #[cfg(feature = "everything")]
 pub use stdio::run_fixtures_stdio;
 pub use stdio::run_stdio;

@@ -8,12 +8,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::watched_paths::{Moved, moved};
-use crate::notify::{Allowance, Courier, Entry, Message, Outbox, Priority, Source};
-use gatewren_base::config::{Channel, Live, Occasion, Reach, Settings};
+use super::watched_paths::{ChangedPath, moved};
+use crate::notify::{
+    MessageQuota, MessageSource, NotificationSender, OwnerMessage, Priority, QueuedNotification,
+    RetryQueue,
+};
+use gatewren_base::config::{Channel, LiveSettings, Occasion, Reach, Settings};
 use gatewren_base::sys::now_ms;
 use gatewren_gate::owner_actions::reached_at;
-use gatewren_store::state::{Document, Kept, Notifications, State};
+use gatewren_store::state::{Document, KeptNotification, Notifications, State};
 
 /// The maximum number of messages to one channel in an hour; the rest waits. A container that crashes and
 /// restarts all the time should not cause a thousand messages.
@@ -27,14 +30,14 @@ const STATE: &str = "state";
 
 /// The queue of messages, and its sources.
 struct Herald {
-    live: Live<Settings>,
+    live: LiveSettings<Settings>,
     state: State,
     /// The document of the last check.
     known: Arc<Document>,
     notifications: Notifications,
-    outbox: Outbox,
-    courier: Courier,
-    allowance: Allowance,
+    outbox: RetryQueue,
+    courier: NotificationSender,
+    allowance: MessageQuota,
     file: PathBuf,
 }
 
@@ -42,10 +45,10 @@ struct Herald {
 /// is polled later.
 pub fn send_notifications(
     state: State,
-    live: Live<Settings>,
-    courier: Courier,
+    live: LiveSettings<Settings>,
+    courier: NotificationSender,
 ) -> impl Future<Output = ()> + Send + 'static {
-    let file = live.read(|settings| settings.state_dir.join(Outbox::FILE));
+    let file = live.read(|settings| settings.state_dir.join(RetryQueue::FILE));
     let bell = state.bell();
     let changed = live.clone();
     let known = state.document();
@@ -58,7 +61,7 @@ pub fn send_notifications(
         notifications,
         outbox,
         courier,
-        allowance: Allowance::default(),
+        allowance: MessageQuota::default(),
         file,
     };
     sending(notifier, bell, changed)
@@ -67,7 +70,7 @@ pub fn send_notifications(
 async fn sending(
     mut notifier: Herald,
     mut bell: watch::Receiver<u64>,
-    mut changed: Live<Settings>,
+    mut changed: LiveSettings<Settings>,
 ) {
     loop {
         bell.mark_unchanged();
@@ -89,16 +92,16 @@ async fn sending(
 }
 
 /// Loads the stored queue. On the first start, existing notifications are not sent.
-fn opened(file: &Path, notifications: &Notifications, revision: u64) -> Outbox {
-    let kept = Outbox::load(file).unwrap_or_else(|cause| {
+fn opened(file: &Path, notifications: &Notifications, revision: u64) -> RetryQueue {
+    let kept = RetryQueue::load(file).unwrap_or_else(|cause| {
         tracing::error!(cause, "cannot read the queue of messages; it starts empty");
         None
     });
     let all = notifications.list("", &Reach::everything());
     let newest = all.first().map_or(0, |newest| newest.id);
-    let mut outbox = kept.unwrap_or_else(|| Outbox {
+    let mut outbox = kept.unwrap_or_else(|| RetryQueue {
         seen: newest,
-        ..Outbox::default()
+        ..RetryQueue::default()
     });
     // A new state database starts its numbers again. Numbers of other programs may be larger than any revision.
     outbox.seen = outbox.seen.min(revision.max(newest));
@@ -140,7 +143,7 @@ impl Herald {
                 }
                 if more > 0 {
                     let words = format!("{more} more values changed at the same time");
-                    let one = Moved {
+                    let one = ChangedPath {
                         place: rule.to_string(),
                         words,
                     };
@@ -169,7 +172,7 @@ impl Herald {
         }
     }
 
-    async fn tell(&mut self, entry: Entry, channel: &Channel) {
+    async fn tell(&mut self, entry: QueuedNotification, channel: &Channel) {
         let address = self.live.read(reached_at);
         match self.courier.tell(channel, &message(&entry, &address)).await {
             Ok(()) => tracing::info!(
@@ -184,7 +187,7 @@ impl Herald {
         }
     }
 
-    fn keep(&self, before: &Outbox) {
+    fn keep(&self, before: &RetryQueue) {
         if self.outbox == *before {
             return;
         }
@@ -195,21 +198,21 @@ impl Herald {
 }
 
 /// The kind of a notification, which channels are configured by.
-fn occasion(one: &Kept) -> Option<Occasion> {
+fn occasion(one: &KeptNotification) -> Option<Occasion> {
     if one.change().is_some() {
         return Some(Occasion::Inbox);
     }
     one.value.get("level")?.as_str()?.parse().ok()
 }
 
-fn entry(channel: &str, one: &Kept, occasion: Occasion) -> Entry {
+fn entry(channel: &str, one: &KeptNotification, occasion: Occasion) -> QueuedNotification {
     /// Limited, because other programs may write notifications too.
     const MOST: usize = 500;
     let text = |key: &str| {
         let text = one.value.get(key).and_then(Value::as_str).unwrap_or("");
         text.chars().take(MOST).collect()
     };
-    Entry {
+    QueuedNotification {
         channel: channel.to_owned(),
         id: one.id,
         occasion: occasion.to_string(),
@@ -224,8 +227,12 @@ fn entry(channel: &str, one: &Kept, occasion: Occasion) -> Entry {
     }
 }
 
-fn of_change(channel: &str, Moved { place, words }: Moved, document: &Document) -> Entry {
-    Entry {
+fn of_change(
+    channel: &str,
+    ChangedPath { place, words }: ChangedPath,
+    document: &Document,
+) -> QueuedNotification {
+    QueuedNotification {
         channel: channel.to_owned(),
         id: document.revision,
         occasion: STATE.to_owned(),
@@ -240,11 +247,11 @@ fn of_change(channel: &str, Moved { place, words }: Moved, document: &Document) 
     }
 }
 
-fn message(entry: &Entry, address: &str) -> Message {
+fn message(entry: &QueuedNotification, address: &str) -> OwnerMessage {
     let of_state = entry.occasion == STATE;
     let occasion = entry.occasion.parse().unwrap_or(Occasion::Info);
-    Message {
-        source: Source::Us(if of_state { STATE } else { occasion.as_str() }),
+    OwnerMessage {
+        source: MessageSource::Us(if of_state { STATE } else { occasion.as_str() }),
         title: entry.title.clone(),
         text: entry.text.clone(),
         priority: match occasion {
@@ -262,7 +269,7 @@ fn message(entry: &Entry, address: &str) -> Message {
 
 /// The owner's page with the details. Other programs may write notifications too, so the id is checked before it
 /// is used in a path.
-fn page(one: &Kept) -> String {
+fn page(one: &KeptNotification) -> String {
     let is_id =
         |id: &&str| id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     match one.change() {

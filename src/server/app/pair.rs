@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use gatewren_gate::guard::{Guard, Refusal, own_origin};
-use gatewren_gate::http::{Body, Tls, Upload, json as json_response};
+use gatewren_gate::http::{ResponseBody, TlsServer, Upload, json as json_response};
 use gatewren_gate::owner_actions::redeem_pairing;
 use gatewren_store::vault::Vault;
 
@@ -23,23 +23,23 @@ struct Asked {
 }
 
 /// Exchanges codes for tokens.
-pub struct Pairing {
+pub struct PairingEndpoint {
     /// Limits requests.
     pub guard: Arc<Guard>,
     /// The store of the codes.
     pub vault: Vault,
     /// The certificate that clients pin; `None` without TLS.
-    pub tls: Option<Arc<Tls>>,
+    pub tls: Option<Arc<TlsServer>>,
 }
 
-impl Pairing {
+impl PairingEndpoint {
     /// Returns the token of the agent that a code is for. Unknown, used and expired codes are rejected with the
     /// same error; each try is charged to its address.
     pub async fn answer(
         &self,
         request: Request<Upload>,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<ResponseBody>, Refusal> {
         self.guard.charge_pairing(peer)?;
         let (head, body) = self.guard.stranger_body(request, peer, MAX_BYTES).await?;
         let asked: Asked = serde_json::from_slice(&body).map_err(|_| {

@@ -3,12 +3,12 @@
 use std::sync::PoisonError;
 
 use super::limits::{inbox_limits, retention, task_limits};
-use super::running_server::{House, certificate, certificate_words};
-use gatewren_base::config::{Change, Settings};
+use super::running_server::{Server, certificate, certificate_words};
+use gatewren_base::config::{Settings, SettingsReload};
 use gatewren_base::telemetry;
-use gatewren_gate::guard::Edge;
+use gatewren_gate::guard::EdgeCheck;
 
-impl House {
+impl Server {
     /// Handles SIGHUP. Streams, sessions and calls continue; on an error, nothing is changed.
     pub fn reload(&self) {
         self.notify.reloading();
@@ -40,7 +40,7 @@ impl House {
     }
 
     /// Reads the settings again. Steps that can fail come before those that take effect.
-    fn read_again(&self) -> Result<Change, String> {
+    fn read_again(&self) -> Result<SettingsReload, String> {
         let now = self.in_force.now();
         let read = match &self.file {
             Some(file) => Settings::load(file).map_err(|error| error.shortly())?,
@@ -51,7 +51,7 @@ impl House {
         let edge = if settings.edge_jwt == now.edge_jwt {
             None
         } else {
-            Some(Edge::of(&settings.edge_jwt).map_err(|error| error.to_string())?)
+            Some(EdgeCheck::of(&settings.edge_jwt).map_err(|error| error.to_string())?)
         };
         if let Some(tls) = &self.serving.tls {
             let source = certificate(settings).map_err(|error| error.to_string())?;
@@ -88,7 +88,7 @@ impl House {
 }
 
 /// Logs what a reload has changed; returns what is left to do.
-fn told(change: &Change) -> Option<String> {
+fn told(change: &SettingsReload) -> Option<String> {
     let changed = match change.changed.as_slice() {
         [] => "nothing".to_owned(),
         changed => changed.join(" "),

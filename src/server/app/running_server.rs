@@ -12,17 +12,19 @@ use tokio::time::Instant;
 use super::inbox_notices::tell_of_changes;
 use super::names::{box_addresses, box_names};
 use super::notifier::send_notifications;
-use super::serving::Serving;
+use super::serving::ServeContext;
 use super::token_warnings::warn_of_expiring_tokens;
 use super::{audit, helper_capabilities};
 use crate::dispatch::Engine;
-use crate::notify::Courier;
-use gatewren_base::config::{InForce, Settings, TlsMode};
-use gatewren_base::sys::{DirectoryLock, Hints, hold_few_program_pages, rfc3339};
-use gatewren_base::telemetry::Notify;
-use gatewren_gate::guard::Hosts;
-use gatewren_gate::http::{InvalidSubject, Subject, Subjects, Tls, TlsSource};
-use gatewren_host::backends::Bounds;
+use crate::notify::NotificationSender;
+use gatewren_base::config::{LiveSettingsSender, Settings, TlsMode};
+use gatewren_base::sys::{DirectoryLock, KernelEvents, hold_few_program_pages, rfc3339};
+use gatewren_base::telemetry::SdNotify;
+use gatewren_gate::guard::AllowedHosts;
+use gatewren_gate::http::{
+    CertificateSubject, CertificateSubjects, InvalidCertificateSubject, TlsServer, TlsSource,
+};
+use gatewren_host::backends::HelperCapabilities;
 use gatewren_host::helper_client::HelperChild;
 use gatewren_host::observer::Observer;
 use gatewren_store::state::State;
@@ -41,11 +43,11 @@ const SETTLE: Duration = Duration::from_secs(1);
 const RENEWAL: Duration = Duration::from_hours(12);
 
 /// A running gatewren.
-pub struct House {
+pub struct Server {
     /// The URL for clients; `stdio` if the only client is the one that started it.
     pub url: String,
     /// The settings in force.
-    pub in_force: InForce,
+    pub in_force: LiveSettingsSender,
     /// The file that a reload reads; `None` if the settings were not read from a file.
     pub(super) file: Option<PathBuf>,
     /// What the last reload has left for the owner to do.
@@ -57,20 +59,20 @@ pub struct House {
     /// Answers calls.
     pub engine: Arc<Engine>,
     /// Serves connections.
-    pub serving: Arc<Serving>,
+    pub serving: Arc<ServeContext>,
     /// The service manager.
-    pub notify: Arc<Notify>,
+    pub notify: Arc<SdNotify>,
     /// Set to true to stop.
     pub stop: watch::Sender<bool>,
     /// The helper's capabilities.
-    pub(super) bounds: Bounds,
-    pub(super) courier: Courier,
+    pub(super) bounds: HelperCapabilities,
+    pub(super) courier: NotificationSender,
     pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
 }
 
-impl House {
+impl Server {
     /// Starts the background tasks.
     pub fn start_workers(&self, workers: &mut JoinSet<()>) {
         if let Some(observer) = lock(&self.observer).take() {
@@ -135,8 +137,8 @@ impl House {
         let given = given.filter(|_| settings.tls.mode == TlsMode::Files);
         for subject in given.flat_map(|tls| tls.subjects()) {
             match subject {
-                Subject::Name(name) => hosts.names.push(name),
-                Subject::Address(address) => hosts.addresses.push(address),
+                CertificateSubject::Name(name) => hosts.names.push(name),
+                CertificateSubject::Address(address) => hosts.addresses.push(address),
             }
         }
         self.serving.front.guard.set_hosts(hosts);
@@ -152,7 +154,7 @@ impl House {
 }
 
 /// The names in the certificate and when it expires.
-pub fn certificate_words(tls: &Tls) -> String {
+pub fn certificate_words(tls: &TlsServer) -> String {
     let subjects: Vec<String> = tls.subjects().iter().map(ToString::to_string).collect();
     let expires_ms = u64::try_from(tls.expires())
         .unwrap_or(0)
@@ -161,7 +163,7 @@ pub fn certificate_words(tls: &Tls) -> String {
 }
 
 /// Keeps names, addresses and certificate up to date, while it runs.
-pub async fn follow(house: Arc<House>) {
+pub async fn follow(house: Arc<Server>) {
     let hints = Hinted::new();
     let known = || {
         let settings = house.in_force.now();
@@ -184,15 +186,15 @@ pub async fn follow(house: Arc<House>) {
 
 /// Notifications that names or addresses may have changed; without them, a timer is used.
 struct Hinted {
-    network: Option<Hints>,
-    name: Option<Hints>,
+    network: Option<KernelEvents>,
+    name: Option<KernelEvents>,
 }
 
 impl Hinted {
     fn new() -> Self {
-        let name = Hints::changes_of(Path::new("/proc/sys/kernel/hostname"));
+        let name = KernelEvents::changes_of(Path::new("/proc/sys/kernel/hostname"));
         Self {
-            network: usable(Hints::network()),
+            network: usable(KernelEvents::network()),
             name: usable(name),
         }
     }
@@ -210,12 +212,12 @@ impl Hinted {
     }
 }
 
-fn usable(hints: io::Result<Hints>) -> Option<Hints> {
+fn usable(hints: io::Result<KernelEvents>) -> Option<KernelEvents> {
     let told = |cause: &_| tracing::warn!(%cause, "changes of names or addresses are noticed late");
     hints.inspect_err(told).ok()
 }
 
-async fn told(hints: Option<&Hints>) {
+async fn told(hints: Option<&KernelEvents>) {
     let next = match hints {
         Some(hints) => hints.next().await.is_ok(),
         None => false,
@@ -226,7 +228,7 @@ async fn told(hints: Option<&Hints>) {
 }
 
 /// The source of the certificate, and the names that it must have now.
-pub fn certificate(settings: &Settings) -> Result<TlsSource, InvalidSubject> {
+pub fn certificate(settings: &Settings) -> Result<TlsSource, InvalidCertificateSubject> {
     if let (TlsMode::Files, Some(cert), Some(key)) = (
         settings.tls.mode,
         settings.tls.cert.clone(),
@@ -234,16 +236,17 @@ pub fn certificate(settings: &Settings) -> Result<TlsSource, InvalidSubject> {
     ) {
         return Ok(TlsSource::Files { cert, key });
     }
-    let asked: Result<Vec<Subject>, _> = settings.names.iter().map(|name| name.parse()).collect();
+    let asked: Result<Vec<CertificateSubject>, _> =
+        settings.names.iter().map(|name| name.parse()).collect();
     let names = box_names(&[])
         .into_iter()
         .filter_map(|name| name.parse().ok());
     let found = names
-        .chain(box_addresses().into_iter().map(Subject::Address))
+        .chain(box_addresses().into_iter().map(CertificateSubject::Address))
         .collect();
     Ok(TlsSource::Own {
         directory: settings.state_dir.join("tls"),
-        subjects: Subjects {
+        subjects: CertificateSubjects {
             asked: asked?,
             found,
         },
@@ -251,7 +254,7 @@ pub fn certificate(settings: &Settings) -> Result<TlsSource, InvalidSubject> {
 }
 
 /// The hosts and origins that are allowed now.
-pub fn hosts(settings: &Settings) -> Hosts {
+pub fn hosts(settings: &Settings) -> AllowedHosts {
     let mut names = box_names(&settings.names);
     let mut addresses = box_addresses();
     for allowed in &settings.access.allowed_hosts {
@@ -260,7 +263,7 @@ pub fn hosts(settings: &Settings) -> Hosts {
             Err(_) => names.push(allowed.clone()),
         }
     }
-    Hosts {
+    AllowedHosts {
         names,
         addresses,
         origins: settings.access.allowed_origins.clone(),

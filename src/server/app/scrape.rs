@@ -9,11 +9,11 @@ use tokio::time::{Instant, timeout};
 
 use gatewren_base::sys::now_ms;
 use gatewren_base::telemetry::{Exposition, Metrics};
-use gatewren_gate::http::Tls;
+use gatewren_gate::http::TlsServer;
 use gatewren_host::backends::Jobs;
-use gatewren_host::helper_client::Helper;
+use gatewren_host::helper_client::HelperClient;
 use gatewren_store::state::State;
-use gatewren_store::vault::{AuditReader, Chain, ChangeStatus, Vault};
+use gatewren_store::vault::{AuditReader, ChainVerification, ChangeStatus, Vault};
 
 /// The maximum number of agents with a name on the page; the calls of others are counted all the same.
 const MAX_AGENTS: usize = 512;
@@ -26,11 +26,11 @@ const JOBS_BOUND: Duration = Duration::from_secs(2);
 const CHAIN_AGE: Duration = Duration::from_hours(6);
 
 /// The sources of the metrics.
-pub struct Scrape {
+pub struct MetricsScrape {
     vault: Vault,
     state: State,
     /// `None` for plain HTTP on loopback.
-    tls: Option<Arc<Tls>>,
+    tls: Option<Arc<TlsServer>>,
     jobs: Jobs,
     /// The vault's file.
     audit: PathBuf,
@@ -46,12 +46,12 @@ struct ChainSeen {
     begun: Option<Instant>,
 }
 
-impl Scrape {
+impl MetricsScrape {
     /// Measures these, and the audit in the state directory.
     pub fn new(
         (vault, state): (&Vault, &State),
-        (helper, stop): (&Helper, &watch::Sender<bool>),
-        (tls, directory): (&Option<Arc<Tls>>, &Path),
+        (helper, stop): (&HelperClient, &watch::Sender<bool>),
+        (tls, directory): (&Option<Arc<TlsServer>>, &Path),
     ) -> Self {
         Self {
             vault: vault.clone(),
@@ -152,8 +152,8 @@ impl Scrape {
         let (file, chain) = (self.audit.clone(), self.chain.clone());
         tokio::task::spawn_blocking(move || {
             match AuditReader::open(&file).and_then(|audit| audit.verify()) {
-                Ok(Chain::Intact { .. }) => lock(&chain).found = Some((true, now_ms())),
-                Ok(Chain::Broken { seq, fault }) => {
+                Ok(ChainVerification::Intact { .. }) => lock(&chain).found = Some((true, now_ms())),
+                Ok(ChainVerification::Broken { seq, fault }) => {
                     let fault = fault.as_str();
                     tracing::error!(seq, fault, "the audit was altered");
                     lock(&chain).found = Some((false, now_ms()));

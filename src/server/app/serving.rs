@@ -8,34 +8,34 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::front::Front;
-use gatewren_base::config::{Live, ip_prefix};
-use gatewren_base::telemetry::{Beat, Heartbeat, Metrics};
+use gatewren_base::config::{LiveSettings, ip_prefix};
+use gatewren_base::telemetry::{Heartbeat, HeartbeatPart, Metrics};
 use gatewren_gate::http::{
-    AcceptedConnection, Connected, ConnectionLimits, ConnectionSource, Connections, Server,
-    Timeouts, Tls, accept,
+    AcceptedConnection, ConnectionLimits, ConnectionSource, Connections, HttpServer,
+    OpenConnection, Timeouts, TlsServer, accept,
 };
 
 /// Serves connections.
-pub struct Serving {
+pub struct ServeContext {
     /// Answers requests.
     pub front: Arc<Front>,
     /// `None` for plain HTTP on loopback.
-    pub tls: Option<Arc<Tls>>,
+    pub tls: Option<Arc<TlsServer>>,
     /// The settings in force, with the limits and timeouts.
-    pub live: Live,
+    pub live: LiveSettings,
     /// The counters.
     pub metrics: Arc<Metrics>,
     /// Updated by the accept loops.
     pub heartbeat: Arc<Heartbeat>,
 }
 
-impl Serving {
+impl ServeContext {
     /// Accepts connections until `stop`.
     pub fn start(
         self: Arc<Self>,
         sockets: Vec<TcpListener>,
         stop: &watch::Receiver<bool>,
-    ) -> Accepting {
+    ) -> AcceptLoops {
         let (open, all_gone) = mpsc::channel(1);
         let connections = Connections::default();
         let mut loops = JoinSet::new();
@@ -47,7 +47,7 @@ impl Serving {
                 open.clone(),
             ));
         }
-        Accepting { loops, all_gone }
+        AcceptLoops { loops, all_gone }
     }
 
     async fn accept(
@@ -62,7 +62,7 @@ impl Serving {
         // The accepted connection that waits for room; further ones wait in the kernel's queue.
         let mut accepted = None;
         loop {
-            self.heartbeat.beat(Beat::AcceptLoop);
+            self.heartbeat.beat(HeartbeatPart::AcceptLoop);
             let connected = tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
                 // The question asks for the beat at the top of the loop.
@@ -89,7 +89,7 @@ impl Serving {
         socket: &TcpListener,
         accepted: &mut Option<AcceptedConnection>,
         connections: &Connections,
-    ) -> Option<Connected> {
+    ) -> Option<OpenConnection> {
         if accepted.is_none() {
             *accepted = Some(accept(socket).await);
         }
@@ -116,9 +116,9 @@ impl Serving {
         Some(connections.admit(source, limits).await)
     }
 
-    fn server(&self, stop: &watch::Receiver<bool>) -> Server {
+    fn server(&self, stop: &watch::Receiver<bool>) -> HttpServer {
         let front = self.front.clone();
-        Server {
+        HttpServer {
             tls: self.tls.as_ref().map(|tls| tls.acceptors()),
             timeouts: self.timeouts(),
             handler: Arc::new(move |request, peer| {
@@ -143,12 +143,12 @@ impl Serving {
 }
 
 /// The accept loops and their connections.
-pub struct Accepting {
+pub struct AcceptLoops {
     loops: JoinSet<()>,
     all_gone: mpsc::Receiver<()>,
 }
 
-impl Accepting {
+impl AcceptLoops {
     /// Waits until the loops and every connection have ended.
     pub async fn gone(mut self) {
         while self.loops.join_next().await.is_some() {}

@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The event of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum SignalEvent {
     /// SIGTERM or SIGINT.
     Stop,
     /// SIGHUP.
@@ -14,13 +14,13 @@ pub enum Asked {
 }
 
 /// The signals that are handled.
-pub struct Signals {
+pub struct ProcessSignals {
     term: Signal,
     int: Signal,
     hup: Signal,
 }
 
-impl Signals {
+impl ProcessSignals {
     /// Starts listening.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
@@ -31,11 +31,11 @@ impl Signals {
     }
 
     /// Waits for the next event.
-    pub async fn next(&mut self) -> Asked {
+    pub async fn next(&mut self) -> SignalEvent {
         tokio::select! {
-            _ = self.term.recv() => Asked::Stop,
-            _ = self.int.recv() => Asked::Stop,
-            _ = self.hup.recv() => Asked::Reload,
+            _ = self.term.recv() => SignalEvent::Stop,
+            _ = self.int.recv() => SignalEvent::Stop,
+            _ = self.hup.recv() => SignalEvent::Reload,
         }
     }
 }

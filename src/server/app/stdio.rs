@@ -8,17 +8,17 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 #[cfg(feature = "everything")]
-use super::fixtures::Fixtures;
+use super::fixtures::FixtureServer;
 use super::lifecycle::told_again;
-use super::running_server::House;
-use super::serving::Serving;
-use super::signals::{Asked, Signals};
+use super::running_server::Server;
+use super::serving::ServeContext;
+use super::signals::{ProcessSignals, SignalEvent};
 use crate::dispatch::Engine;
-use crate::transport::{Ended, serve_stdio};
+use crate::transport::{DisconnectReason, serve_stdio};
 use gatewren_base::sys::Secret;
 
 /// Serves the holder of this token until its pipe closes, or until SIGTERM or SIGINT.
-pub async fn run_stdio(house: House, token: &Secret) -> ExitCode {
+pub async fn run_stdio(house: Server, token: &Secret) -> ExitCode {
     let mut workers = JoinSet::new();
     house.start_workers(&mut workers);
     let talk = Talk {
@@ -35,7 +35,7 @@ pub async fn run_stdio(house: House, token: &Secret) -> ExitCode {
 
 /// Serves fixtures to the process that started this one, until its pipe closes, or until SIGTERM or SIGINT.
 #[cfg(feature = "everything")]
-pub async fn run_fixtures_stdio(fixtures: Fixtures) -> ExitCode {
+pub async fn run_fixtures_stdio(fixtures: FixtureServer) -> ExitCode {
     let talk = Talk {
         serving: &fixtures.serving,
         engine: &fixtures.engine,
@@ -47,7 +47,7 @@ pub async fn run_fixtures_stdio(fixtures: Fixtures) -> ExitCode {
 
 /// The context of one client's connection.
 struct Talk<'a> {
-    serving: &'a Serving,
+    serving: &'a ServeContext,
     engine: &'a Arc<Engine>,
     stop: &'a watch::Sender<bool>,
     /// How long running calls may take to end after their client is gone.
@@ -60,7 +60,7 @@ impl Talk<'_> {
             Ok(client) => client,
             Err(refusal) => return failed(&refusal.message),
         };
-        let mut signals = match Signals::listen() {
+        let mut signals = match ProcessSignals::listen() {
             Ok(signals) => signals,
             Err(cause) => return failed(&format!("cannot listen for signals: {cause}")),
         };
@@ -74,8 +74,8 @@ impl Talk<'_> {
                     Err(refusal) => return failed(&refusal.message),
                 },
                 asked = signals.next() => match asked {
-                    Asked::Stop => drop(self.stop.send_replace(true)),
-                    Asked::Reload => {}
+                    SignalEvent::Stop => drop(self.stop.send_replace(true)),
+                    SignalEvent::Reload => {}
                 },
             }
         };
@@ -88,7 +88,7 @@ impl Talk<'_> {
         if !clean {
             tracing::warn!("stopped before all calls had ended");
         }
-        if ended == Ended::Expelled {
+        if ended == DisconnectReason::Expelled {
             return failed(
                 "this agent's token was revoked or has expired, or its space has changed",
             );
@@ -113,8 +113,8 @@ mod tests {
         use serde_json::{Value, json};
         use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-        use super::super::fixtures::{FixturePlan, Fixtures};
-        use crate::transport::{Ended, serve_stdio};
+        use super::super::fixtures::{FixturePlan, FixtureServer};
+        use crate::transport::{DisconnectReason, serve_stdio};
 
         let plan = FixturePlan {
             address: None,
@@ -122,7 +122,7 @@ mod tests {
             tls: None,
             token: None,
         };
-        let fixtures = Fixtures::build(plan).unwrap();
+        let fixtures = FixtureServer::build(plan).unwrap();
         let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
         let served = tokio::spawn(async move {
             let front = &fixtures.serving.front;
@@ -143,7 +143,7 @@ mod tests {
             assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
         }
         drop(output);
-        assert_eq!(served.await.unwrap().unwrap(), Ended::Finished);
+        assert_eq!(served.await.unwrap().unwrap(), DisconnectReason::Finished);
         assert!(lines.next_line().await.unwrap().is_none());
     }
 }

@@ -9,16 +9,16 @@ use tokio::sync::watch;
 use super::{
     build::backends,
     build_error::BuildError,
-    catalog::{Rows, catalog_of},
+    catalog::{ToolSelection, catalog_of},
 };
-use crate::dispatch::SessionDesk;
+use crate::dispatch::OpenSessionTable;
 use crate::transport::Sessions;
-use gatewren_base::config::{Dialect, Live, Settings};
+use gatewren_base::config::{Dialect, LiveSettings, Settings};
 use gatewren_base::sys::{files, random_bytes};
-use gatewren_host::backends::{Bounds, Host, Lxc, SystemBus, Systemd};
-use gatewren_host::helper_client::Helper;
-use gatewren_host::observer::{Observer, Units};
-use gatewren_store::state::{Retention, State};
+use gatewren_host::backends::{HelperCapabilities, Host, Lxc, SystemBus, Systemd};
+use gatewren_host::helper_client::HelperClient;
+use gatewren_host::observer::{ObservedUnits, Observer};
+use gatewren_store::state::{State, StateLogRetention};
 use gatewren_store::vault::Vault;
 use gatewren_wire::registry::Catalog;
 
@@ -37,26 +37,26 @@ pub fn tables() -> Result<Catalog, BuildError> {
 }
 
 fn over(scratch: &Path) -> Result<Catalog, BuildError> {
-    let state = State::open_keeping(&scratch.join("state.db"), Retention::default())
+    let state = State::open_keeping(&scratch.join("state.db"), StateLogRetention::default())
         .map_err(BuildError::new)?;
     let vault = Vault::open(&scratch.join("vault.db")).map_err(BuildError::new)?;
-    let helper = Helper::connect_to(scratch.join("helper"));
+    let helper = HelperClient::connect_to(scratch.join("helper"));
     let (lxc, systemd) = (Lxc::new(helper.clone()), Systemd::new(SystemBus::new()));
-    let units = Units::new(&systemd, Live::from(Settings::default()));
+    let units = ObservedUnits::new(&systemd, LiveSettings::from(Settings::default()));
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let stop = watch::Sender::new(false);
     let backends = backends(
         systemd,
         helper,
         (observer.handle(), Settings::default().into()),
-        (&Bounds::unknown(), &stop),
+        (&HelperCapabilities::unknown(), &stop),
     );
     let sessions = Sessions::open(&[0; 32], Settings::default().into(), None);
-    let sessions: Arc<SessionDesk> = Arc::new(sessions.map_err(BuildError::new)?);
+    let sessions: Arc<OpenSessionTable> = Arc::new(sessions.map_err(BuildError::new)?);
     catalog_of(
         (&state, &vault, sessions),
         backends,
-        (Rows::All, Dialect::default()),
+        (ToolSelection::All, Dialect::default()),
     )
     .map_err(BuildError::new)
 }

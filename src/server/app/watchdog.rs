@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::running_server::House;
-use crate::dispatch::{Call, Context};
+use super::running_server::Server;
+use crate::dispatch::{Call, CallContext};
 use gatewren_base::config::Preset;
-use gatewren_base::telemetry::Beat;
+use gatewren_base::telemetry::HeartbeatPart;
 use gatewren_gate::auth::Principal;
-use gatewren_wire::protocol::{Id, Params};
+use gatewren_wire::protocol::{Params, RequestId};
 
 /// How often the parts are checked if no service manager sets the interval.
 const PACE: Duration = Duration::from_secs(15);
 
 /// Sends keep-alives while the server runs.
-pub async fn watch(house: Arc<House>) {
+pub async fn watch(house: Arc<Server>) {
     let pace = pace(house.notify.watchdog());
     loop {
         let since = Instant::now();
@@ -26,7 +26,7 @@ pub async fn watch(house: Arc<House>) {
             .serving
             .heartbeat
             .missing_since(since)
-            .map(Beat::as_str)
+            .map(HeartbeatPart::as_str)
             .collect();
         if missing.is_empty() {
             house.notify.alive();
@@ -45,24 +45,24 @@ fn pace(limit: Option<Duration>) -> Duration {
     limit.map_or(PACE, |limit| limit / 3)
 }
 
-async fn examine(house: &House) {
+async fn examine(house: &Server) {
     match (house.state.probe().await, house.vault.probe().await) {
-        (Ok(()), Ok(())) => house.serving.heartbeat.beat(Beat::Store),
+        (Ok(()), Ok(())) => house.serving.heartbeat.beat(HeartbeatPart::Store),
         (Err(cause), _) => tracing::error!(%cause, "cannot read the state"),
         (_, Err(cause)) => tracing::error!(%cause, "cannot read the vault"),
     }
     if house.engine.answer(probe()).outcome.await.is_ok() {
-        house.serving.heartbeat.beat(Beat::Probe);
+        house.serving.heartbeat.beat(HeartbeatPart::Probe);
     }
 }
 
 /// A call like a client's.
 fn probe() -> Call {
     Call {
-        id: Id::Number(0),
+        id: RequestId::Number(0),
         method: "server/discover".into(),
         params: Params::default(),
-        context: Context::of(Principal::without_token("watchdog", Preset::Observe), None),
+        context: CallContext::of(Principal::without_token("watchdog", Preset::Observe), None),
         inputs: None,
         held: None,
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use gatewren_base::config::Watched;
+use gatewren_base::config::WatchedPath;
 
 /// The maximum number of changes of one rule in one check; those beyond are counted.
 pub const MOST: usize = 20;
@@ -12,7 +12,7 @@ const SHOWN: usize = 200;
 
 /// A path with a changed value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moved {
+pub struct ChangedPath {
     /// The path, as a JSON Pointer.
     pub place: String,
     /// The new and the old value.
@@ -20,7 +20,7 @@ pub struct Moved {
 }
 
 /// The first paths of a rule that differ, and how many more there are.
-pub fn moved(rule: &Watched, before: &Value, after: &Value) -> (Vec<Moved>, usize) {
+pub fn moved(rule: &WatchedPath, before: &Value, after: &Value) -> (Vec<ChangedPath>, usize) {
     let segments: Vec<String> = rule.segments().collect();
     let mut all = Vec::new();
     look(
@@ -38,12 +38,12 @@ fn look(
     rest: &[String],
     place: &mut String,
     (before, after): (Option<&Value>, Option<&Value>),
-    all: &mut Vec<Moved>,
+    all: &mut Vec<ChangedPath>,
 ) {
     let Some((segment, rest)) = rest.split_first() else {
         if before != after {
             let words = format!("now {}; it was {}", shown(after), shown(before));
-            all.push(Moved {
+            all.push(ChangedPath {
                 place: place.clone(),
                 words,
             });
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_each_member_that_is_or_was_there() {
-        let rule: Watched = "/public/packageData/*/status".parse().unwrap();
+        let rule: WatchedPath = "/public/packageData/*/status".parse().unwrap();
         let document = |all: Value| json!({ "public": { "packageData": all } });
         let before = document(
             json!({ "web": { "status": "running", "cpu": 1 }, "old": { "status": "stopped" } }),
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn many_changes_are_counted_and_long_values_cut() {
-        let rule: Watched = "/public/*".parse().unwrap();
+        let rule: WatchedPath = "/public/*".parse().unwrap();
         let many: Map<String, Value> = (0..30)
             .map(|n| (n.to_string(), json!("x".repeat(300))))
             .collect();

@@ -11,14 +11,14 @@ use tokio::sync::{Notify, mpsc};
 use super::listing::Listing;
 use gatewren_gate::auth::Principal;
 use gatewren_wire::protocol::{
-    ClientCapabilities, Id, InputRequired, Inputs, Level, Notification, Params, ReadResult,
-    RpcError, ToolResult,
+    ClientCapabilities, InputAnswers, InputRequired, LogSeverity, Notification, Params, ReadResult,
+    RequestId, RpcError, ToolResult,
 };
 use gatewren_wire::registry::{BoxFuture, Viewer};
 
 /// The caller, its address, and the capabilities of its client.
 #[derive(Debug, Clone)]
-pub struct Context {
+pub struct CallContext {
     /// The calling agent.
     pub who: Principal,
     /// The client's IP address; `None` if the connection is not over a network.
@@ -28,14 +28,14 @@ pub struct Context {
     /// The capabilities that the client declared.
     pub capabilities: ClientCapabilities,
     /// The lowest severity of log messages that the client wants.
-    pub log_level: Option<Level>,
+    pub log_level: Option<LogSeverity>,
     /// Whether the client can receive notifications while the call runs.
     pub hears_notes: bool,
     /// Notified by a call that wants its client to reconnect later; `None` if the client could not.
     pub hang_up: Option<Arc<Notify>>,
 }
 
-impl Context {
+impl CallContext {
     /// A context with only the sender set.
     pub fn of(who: Principal, address: Option<IpAddr>) -> Self {
         Self {
@@ -64,28 +64,28 @@ pub(super) fn viewer(who: &Principal) -> Viewer {
 }
 
 /// A resource that is held until the call ends, even if its client disconnects.
-pub type Held = Arc<dyn Any + Send + Sync>;
+pub type HeldResource = Arc<dyn Any + Send + Sync>;
 
 /// A call.
 #[derive(Debug)]
 pub struct Call {
     /// The request's id.
-    pub id: Id,
+    pub id: RequestId,
     /// The method.
     pub method: Cow<'static, str>,
     /// The parameters.
     pub params: Params,
     /// The caller and its client.
-    pub context: Context,
+    pub context: CallContext,
     /// Answers that the stateful adapter has collected; `None` if they are in the parameters.
-    pub inputs: Option<Inputs>,
+    pub inputs: Option<InputAnswers>,
     /// The call's slot in the agent's limit of concurrent calls.
-    pub held: Option<Held>,
+    pub held: Option<HeldResource>,
 }
 
 /// The outcome of a successful call.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// A result.
     Complete(Value),
     /// The result of a tool.
@@ -100,16 +100,16 @@ pub enum Outcome {
 
 /// The notifications of a running call, and its outcome. Dropping it ends the call, as far as the tool's class
 /// allows.
-pub struct Reply {
+pub struct CallReply {
     /// The call's notifications; `None` if it sends none or the client cannot receive them.
     pub notes: Option<mpsc::Receiver<Notification>>,
     /// The outcome.
-    pub outcome: BoxFuture<Result<Outcome, RpcError>>,
+    pub outcome: BoxFuture<Result<CallOutcome, RpcError>>,
 }
 
-impl Reply {
+impl CallReply {
     /// Creates a reply with an outcome that is already known.
-    pub fn ready(outcome: Result<Outcome, RpcError>) -> Self {
+    pub fn ready(outcome: Result<CallOutcome, RpcError>) -> Self {
         Self {
             notes: None,
             outcome: Box::pin(std::future::ready(outcome)),

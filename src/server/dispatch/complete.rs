@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 
 use super::{
-    call::{Call, Outcome},
+    call::{Call, CallOutcome},
     engine::Engine,
     prompts::is_there,
-    results::Caching,
+    results::CachePolicy,
 };
 use gatewren_wire::protocol::{Params, RpcError};
-use gatewren_wire::registry::{Completion, Reference, Viewer};
+use gatewren_wire::registry::{Completion, CompletionReference, Viewer};
 
 /// The specification's limit for one answer; further values are counted but not sent.
 const MAX_VALUES: usize = 100;
 
 /// Answers `completion/complete`.
-pub fn complete(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+pub fn complete(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let completion = read(&call.params)?;
     let viewer = call.context.viewer();
     check(engine, call, &viewer, &completion.reference)?;
@@ -28,7 +28,7 @@ pub fn complete(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     values.truncate(MAX_VALUES);
     let result = json!({ "completion": {
         "values": values, "total": total, "hasMore": total > MAX_VALUES } });
-    Ok(engine.complete(result, Caching::None))
+    Ok(engine.complete(result, CachePolicy::None))
 }
 
 fn read(params: &Params) -> Result<Completion, RpcError> {
@@ -40,8 +40,8 @@ fn read(params: &Params) -> Result<Completion, RpcError> {
     };
     let place = params.get("ref");
     let reference = match text(place, "type").as_deref() {
-        Some("ref/prompt") => text(place, "name").map(Reference::Prompt),
-        Some("ref/resource") => text(place, "uri").map(Reference::Template),
+        Some("ref/prompt") => text(place, "name").map(CompletionReference::Prompt),
+        Some("ref/resource") => text(place, "uri").map(CompletionReference::Template),
         _ => None,
     };
     let argument = params.get("argument");
@@ -67,14 +67,14 @@ fn check(
     engine: &Engine,
     call: &Call,
     viewer: &Viewer,
-    reference: &Reference,
+    reference: &CompletionReference,
 ) -> Result<(), RpcError> {
     let known = match reference {
-        Reference::Prompt(name) => {
+        CompletionReference::Prompt(name) => {
             let prompt = engine.catalog.prompt(name);
             prompt.is_some_and(|prompt| is_there(engine, &call.context.who, prompt))
         }
-        Reference::Template(uri) => engine.catalog.resources().is_some_and(|source| {
+        CompletionReference::Template(uri) => engine.catalog.resources().is_some_and(|source| {
             source
                 .templates(viewer)
                 .iter()

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::call::{Call, Outcome};
+use super::call::{Call, CallOutcome};
 use super::engine::Engine;
 use super::instructions::instructions;
-use super::results::Caching;
+use super::results::CachePolicy;
 use gatewren_wire::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION};
 
 /// A client may cache the answer for an hour, because it changes only with an upgrade.
@@ -13,7 +13,7 @@ const TTL_MS: u64 = 3_600_000;
 
 /// Answers `server/discover`.
 #[expect(clippy::unnecessary_wraps, reason = "every row has this signature")]
-pub fn discover(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+pub fn discover(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let mut capabilities = engine.catalog.capabilities().to_object();
     // Log messages are requested per request in this revision and are deprecated; sessions still support them.
     if !engine.catalog.capabilities().logging {
@@ -29,5 +29,5 @@ pub fn discover(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     if let Some(instructions) = instructions(&engine.catalog, &call.context.who) {
         result.insert("instructions".into(), json!(instructions));
     }
-    Ok(engine.complete(Value::Object(result), Caching::Private(TTL_MS)))
+    Ok(engine.complete(Value::Object(result), CachePolicy::Private(TTL_MS)))
 }

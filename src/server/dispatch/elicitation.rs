@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::call::{Call, Outcome};
+use super::call::{Call, CallOutcome};
 use super::engine::Engine;
 use super::reference;
 use super::signed_state::digest_of;
-use gatewren_wire::protocol::{ClientCapabilities, InputRequired, Inputs, Params, RpcError};
+use gatewren_wire::protocol::{ClientCapabilities, InputAnswers, InputRequired, Params, RpcError};
 use gatewren_wire::registry::{Caller, Cx};
 
 /// The `name` in a call's parameters.
@@ -31,7 +31,7 @@ pub fn arguments(params: &mut Params) -> Result<Map<String, Value>, RpcError> {
 }
 
 /// What a call's state is bound to: a digest of its parameters; `None` if the call carries no state.
-pub struct Binding(Option<String>);
+pub struct StateBinding(Option<String>);
 
 /// Takes the answers and the state of earlier rounds from a call's parameters, or from the stateful adapter.
 ///
@@ -41,10 +41,10 @@ pub fn inputs(
     engine: &Engine,
     call: &mut Call,
     remembers: bool,
-) -> Result<(Inputs, Binding), RpcError> {
-    let (mut inputs, sealed) = Inputs::take(&mut call.params)?;
+) -> Result<(InputAnswers, StateBinding), RpcError> {
+    let (mut inputs, sealed) = InputAnswers::take(&mut call.params)?;
     if let Some(gathered) = call.inputs.take() {
-        return Ok((gathered, Binding(None)));
+        return Ok((gathered, StateBinding(None)));
     }
     let bound = remembers || sealed.is_some();
     let digest = bound.then(|| digest_of(&call.method, &call.params));
@@ -52,16 +52,16 @@ pub fn inputs(
         let who = call.context.who.agent_id().as_str();
         inputs.state = Some(engine.sealer.open(&sealed, who, digest)?);
     }
-    Ok((inputs, Binding(digest)))
+    Ok((inputs, StateBinding(digest)))
 }
 
 /// Turns a question into an outcome, if the client has declared that it supports it.
 pub fn ask(
     engine: &Engine,
     call: &Call,
-    binding: &Binding,
+    binding: &StateBinding,
     question: InputRequired,
-) -> Result<Outcome, RpcError> {
+) -> Result<CallOutcome, RpcError> {
     askable(&call.context.capabilities, &question)?;
     let who = call.context.who.agent_id().as_str();
     let sealed = match (&question.state, &binding.0) {
@@ -69,7 +69,7 @@ pub fn ask(
         (Some(_), None) if call.context.session.is_none() => return Err(undeclared(call)),
         _ => None,
     };
-    Ok(Outcome::Ask(question, sealed))
+    Ok(CallOutcome::Ask(question, sealed))
 }
 
 /// Checks that the client has declared support for this question.
@@ -98,7 +98,7 @@ fn undeclared(call: &Call) -> RpcError {
 }
 
 /// Returns the call's context for the tool's function.
-pub fn surroundings(call: &Call, reference: Arc<str>, inputs: Inputs) -> Cx {
+pub fn surroundings(call: &Call, reference: Arc<str>, inputs: InputAnswers) -> Cx {
     let who = &call.context.who;
     let caller = Caller {
         agent: who.agent_id().shared(),

@@ -6,29 +6,29 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::call::{Context, Outcome};
+use super::call::{CallContext, CallOutcome};
 use super::changes::inbox::{Inbox, InboxLimits};
 use super::changes::owner_waits::OwnerWaits;
 use super::listing::Listings;
 use super::results;
-use super::results::Caching;
-use super::signed_state::Sealer;
-use super::subscriptions::interests::Since;
+use super::results::CachePolicy;
+use super::signed_state::StateSigner;
+use super::subscriptions::interests::ResourceCursor;
 use super::tasks::store::{MemoryTasks, TaskStore};
 use super::tasks::table::{TaskLimits, Tasks};
 use gatewren_base::telemetry::Metrics;
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::Confirmations;
 use gatewren_store::vault::Vault;
-use gatewren_wire::protocol::{Level, RpcError, ToolResult, Written};
+use gatewren_wire::protocol::{LogSeverity, RpcError, SerializedJson, ToolResult};
 use gatewren_wire::registry::{BoxFuture, Catalog, Viewer};
 
 /// Waits until an authenticated agent's policy or reach changes and returns the new principal; `None` if the
 /// agent's access has ended.
-pub type Succession = dyn Fn(Principal) -> BoxFuture<Option<Principal>> + Send + Sync;
+pub type PrincipalUpdates = dyn Fn(Principal) -> BoxFuture<Option<Principal>> + Send + Sync;
 
 /// Records the outcome of a call that waits for a person; if dropped uncalled, it records the call as cancelled.
-pub(super) type Close = Box<dyn FnOnce(&'static str) + Send>;
+pub(super) type OutcomeRecorder = Box<dyn FnOnce(&'static str) + Send>;
 
 /// The default interval between notifications about the same resource; the first one after a pause is sent at once.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
@@ -38,12 +38,12 @@ pub struct Engine {
     /// The tools, resources and prompts on offer.
     pub catalog: Catalog,
     /// The server's identity, as added to results.
-    pub signature: Written,
+    pub signature: SerializedJson,
     /// Where calls are recorded; `None` for the fixtures.
     pub(super) vault: Option<Vault>,
     /// Cached first pages of `tools/list`.
     pub(super) tool_lists: Listings,
-    pub(super) sealer: Sealer,
+    pub(super) sealer: StateSigner,
     /// Counters of calls and streams.
     pub metrics: Arc<Metrics>,
     /// Becomes true when the server stops.
@@ -53,13 +53,13 @@ pub struct Engine {
     /// The calls that continue after their answer.
     pub(super) tasks: Tasks,
     /// The calls that wait for a person's confirmation.
-    pub(super) questions: Confirmations<Close>,
+    pub(super) questions: Confirmations<OutcomeRecorder>,
     /// The calls that wait for the owner's decision.
     pub(super) owner_waits: OwnerWaits,
     /// The agents' proposals; `None` for the fixtures, which have no owner to approve them.
     pub(super) inbox: Option<Inbox>,
     update_interval: Mutex<Duration>,
-    succession: Option<Arc<Succession>>,
+    succession: Option<Arc<PrincipalUpdates>>,
 }
 
 impl Engine {
@@ -86,7 +86,7 @@ impl Engine {
             catalog,
             vault,
             tool_lists: Listings::default(),
-            sealer: Sealer::new(seal_key),
+            sealer: StateSigner::new(seal_key),
             metrics: Arc::default(),
             stop,
             under_way: watch::Sender::new(0),
@@ -124,12 +124,12 @@ impl Engine {
     /// Adds a watch on agents' access: an agent's tasks end when its access ends, and it is notified when its tools
     /// change.
     #[must_use]
-    pub fn with_succession(mut self, succession: Arc<Succession>) -> Self {
+    pub fn with_succession(mut self, succession: Arc<PrincipalUpdates>) -> Self {
         self.succession = Some(succession);
         self
     }
 
-    pub(super) fn succession(&self) -> Option<Arc<Succession>> {
+    pub(super) fn succession(&self) -> Option<Arc<PrincipalUpdates>> {
         self.succession.clone()
     }
 
@@ -154,7 +154,7 @@ impl Engine {
     }
 
     /// The newest revision of the resources that the caller can see.
-    pub fn revision(&self, caller: &Context) -> u64 {
+    pub fn revision(&self, caller: &CallContext) -> u64 {
         self.newest(&caller.viewer())
     }
 
@@ -172,15 +172,15 @@ impl Engine {
     }
 
     /// Where the updates of a resource start for a caller that subscribes now.
-    pub fn since(&self, caller: &Context, uri: &str) -> Since {
+    pub fn since(&self, caller: &CallContext, uri: &str) -> ResourceCursor {
         match self.catalog.resources() {
-            Some(source) if source.is_apart(uri) => Since::Apart(source.newest_apart()),
-            _ => Since::Revision(self.revision(caller)),
+            Some(source) if source.is_apart(uri) => ResourceCursor::Apart(source.newest_apart()),
+            _ => ResourceCursor::Revision(self.revision(caller)),
         }
     }
 
     /// Whether a caller may subscribe to a resource.
-    pub fn can_watch(&self, caller: &Context, uri: &str) -> bool {
+    pub fn can_watch(&self, caller: &CallContext, uri: &str) -> bool {
         let source = self.catalog.resources();
         source.is_some_and(|source| source.can_watch(&caller.viewer(), uri))
     }
@@ -199,18 +199,18 @@ impl Engine {
         self.stop.clone()
     }
 
-    pub(super) fn complete(&self, result: Value, caching: Caching) -> Outcome {
-        Outcome::Complete(self.completed(result, caching))
+    pub(super) fn complete(&self, result: Value, caching: CachePolicy) -> CallOutcome {
+        CallOutcome::Complete(self.completed(result, caching))
     }
 
     /// Completes a result, for callers that serialize it before it becomes an outcome.
-    pub(super) fn completed(&self, result: Value, caching: Caching) -> Value {
+    pub(super) fn completed(&self, result: Value, caching: CachePolicy) -> Value {
         results::complete(result, caching, &self.catalog.server)
     }
 
     /// A tool's result as it is stored: complete, in the newest revision's shape.
     pub(super) fn kept(&self, result: &ToolResult) -> Value {
-        self.completed(result.to_value(), Caching::None)
+        self.completed(result.to_value(), CachePolicy::None)
     }
 
     /// Adds the server's identity to a result.
@@ -220,11 +220,11 @@ impl Engine {
     }
 
     /// `logging/setLevel` of the stateful revisions: parses the severity, if logging is offered.
-    pub fn log_level(&self, name: Option<&str>) -> Result<Level, RpcError> {
+    pub fn log_level(&self, name: Option<&str>) -> Result<LogSeverity, RpcError> {
         if !self.catalog.capabilities().logging {
             return Err(RpcError::method_not_found("logging/setLevel"));
         }
-        name.and_then(Level::parse).ok_or_else(|| {
+        name.and_then(LogSeverity::parse).ok_or_else(|| {
             RpcError::invalid_params(
                 "level must be one of debug, info, notice, warning, error, critical, alert, emergency",
             )

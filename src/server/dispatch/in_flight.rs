@@ -3,9 +3,9 @@
 use tokio::sync::watch;
 
 /// A unit of work in progress; dropping it marks its end.
-pub(super) struct UnderWay(watch::Sender<usize>);
+pub(super) struct DrainGuard(watch::Sender<usize>);
 
-impl UnderWay {
+impl DrainGuard {
     /// Counts a new unit of work.
     pub(super) fn begin(count: &watch::Sender<usize>) -> Self {
         count.send_modify(|count| *count += 1);
@@ -13,7 +13,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for DrainGuard {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }

@@ -46,7 +46,7 @@ impl Listing {
 
 /// How an agent sees an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Seen {
+pub(super) enum EntryVisibility {
     /// Not at all.
     Not,
     /// In full.
@@ -61,14 +61,14 @@ pub(super) enum Seen {
 
 /// The cached lists of one method, by how each entry is seen.
 #[derive(Default)]
-pub(super) struct Listings(Mutex<HashMap<Vec<Seen>, Arc<Listing>>>);
+pub(super) struct Listings(Mutex<HashMap<Vec<EntryVisibility>, Arc<Listing>>>);
 
 impl Listings {
     /// Returns the list for agents that see the entries in this way; serializes it if it is not cached.
     pub(super) fn find_or_write(
         &self,
-        seen: Vec<Seen>,
-        write: impl FnOnce(&[Seen]) -> Result<Listing, RpcError>,
+        seen: Vec<EntryVisibility>,
+        write: impl FnOnce(&[EntryVisibility]) -> Result<Listing, RpcError>,
     ) -> Result<Arc<Listing>, RpcError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listing) = kept.get(&seen) {
@@ -86,7 +86,7 @@ impl Listings {
 mod tests {
     use serde_json::json;
 
-    use super::Seen::{Not, Proposed, Whole};
+    use super::EntryVisibility::{Not, Proposed, Whole};
     use super::*;
 
     fn listing(name: &str) -> Listing {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn whoever_sees_something_else_is_given_something_else() {
         let listings = Listings::default();
-        let found = |seen: &[Seen], name| {
+        let found = |seen: &[EntryVisibility], name| {
             let found = listings.find_or_write(seen.to_vec(), |_| Ok(listing(name)));
             let text = found.unwrap().text(Version::V2025_11_25).to_string();
             text.contains(&format!("\"{name}\""))

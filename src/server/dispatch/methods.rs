@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::call::{Call, Outcome, Reply};
+use super::call::{Call, CallOutcome, CallReply};
 use super::engine::Engine;
 use super::subscriptions::listen;
 use super::tasks::methods;
@@ -17,9 +17,9 @@ type Row = (&'static str, fn(ServerCapabilities) -> bool, Handler);
 
 enum Handler {
     /// Answers synchronously.
-    Now(fn(&Engine, &Call) -> Result<Outcome, RpcError>),
+    Now(fn(&Engine, &Call) -> Result<CallOutcome, RpcError>),
     /// Answers asynchronously.
-    Later(fn(Arc<Engine>, Call) -> Reply),
+    Later(fn(Arc<Engine>, Call) -> CallReply),
 }
 
 use Handler::{Later, Now};
@@ -51,8 +51,8 @@ fn listens(offered: ServerCapabilities) -> bool {
     clippy::needless_pass_by_value,
     reason = "every row has this signature"
 )]
-fn listening(engine: Arc<Engine>, call: Call) -> Reply {
-    listen::listen(&engine, &call).unwrap_or_else(|error| Reply::ready(Err(error)))
+fn listening(engine: Arc<Engine>, call: Call) -> CallReply {
+    listen::listen(&engine, &call).unwrap_or_else(|error| CallReply::ready(Err(error)))
 }
 
 impl Engine {
@@ -74,10 +74,10 @@ impl Engine {
     }
 
     /// Answers a call.
-    pub fn answer(self: &Arc<Self>, call: Call) -> Reply {
+    pub fn answer(self: &Arc<Self>, call: Call) -> CallReply {
         match self.row(&call.method) {
-            None => Reply::ready(Err(RpcError::method_not_found(&call.method))),
-            Some((.., Now(handler))) => Reply::ready(handler(self, &call)),
+            None => CallReply::ready(Err(RpcError::method_not_found(&call.method))),
+            Some((.., Now(handler))) => CallReply::ready(handler(self, &call)),
             Some((.., Later(handler))) => handler(self.clone(), call),
         }
     }

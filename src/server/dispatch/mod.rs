@@ -24,21 +24,21 @@ mod tasks;
 mod tool_list;
 mod tools;
 
-pub use call::{Call, Context, Held, Outcome, Reply};
+pub use call::{Call, CallContext, CallOutcome, CallReply, HeldResource};
 pub use changes::executor::end_abandoned_changes;
 pub use changes::inbox::{Inbox, InboxLimits};
-pub use changes::resources::WithChanges;
+pub use changes::resources::ChangeResources;
 pub use changes::tools::change_tools;
 pub use engine::Engine;
 pub use instructions::instructions;
 pub use listing::Listing;
-pub use session_tools::{OpenSession, OpenSessions, SessionDesk, session_tools};
+pub use session_tools::{OpenSession, OpenSessionTable, OpenSessions, session_tools};
 pub use subscriptions::interests::Interests;
 pub use subscriptions::listen::ended as subscription_ended;
-pub use subscriptions::listener::{Event, Listener};
+pub use subscriptions::listener::{Listener, ListenerEvent};
 pub use tasks::table::{TaskLimits, end_abandoned_tasks};
 
 #[cfg(feature = "testing")]
-pub use signed_state::{Sealer, digest_of};
+pub use signed_state::{StateSigner, digest_of};
 #[cfg(test)]
 pub use tool_list::listed;

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::engine::{Engine, Succession};
+use super::engine::{Engine, PrincipalUpdates};
 use gatewren_gate::auth::Principal;
 use gatewren_wire::registry::BoxFuture;
 
 /// The policy and reach of an agent, for as long as it listens.
-pub(super) struct Standing {
+pub(super) struct PolicyWatch {
     /// `None` where policies do not change, as for the fixtures.
-    succession: Option<Arc<Succession>>,
+    succession: Option<Arc<PrincipalUpdates>>,
     who: Principal,
     /// The pending wait for a change; kept across calls, because the caller waits for other events too.
     coming: Option<BoxFuture<Option<Principal>>>,
     news: bool,
 }
 
-impl Standing {
+impl PolicyWatch {
     /// Starts watching this agent.
     pub(super) fn new(engine: &Engine, who: &Principal) -> Self {
         Self {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::call::{Call, Outcome, Reply};
+use super::call::{Call, CallOutcome, CallReply};
 use super::engine::Engine;
 use super::resources::cursor;
-use super::results::Caching;
+use super::results::CachePolicy;
 use super::tools::look;
 use super::{elicitation, reference};
 use gatewren_gate::auth::Principal;
@@ -18,7 +18,7 @@ use gatewren_wire::registry::{Interruption, PromptRow};
 const LIST_TTL_MS: u64 = 300_000;
 
 /// `prompts/list`.
-pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let all: Vec<&_> = engine
         .catalog
         .prompts()
@@ -30,12 +30,12 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));
     }
-    Ok(engine.complete(Value::Object(result), Caching::Private(LIST_TTL_MS)))
+    Ok(engine.complete(Value::Object(result), CachePolicy::Private(LIST_TTL_MS)))
 }
 
 /// `prompts/get`.
-pub fn get(engine: Arc<Engine>, call: Call) -> Reply {
-    Reply {
+pub fn get(engine: Arc<Engine>, call: Call) -> CallReply {
+    CallReply {
         notes: None,
         outcome: Box::pin(async move { write(&engine, call).await }),
     }
@@ -52,7 +52,7 @@ pub(super) fn is_there(engine: &Engine, who: &Principal, prompt: &PromptRow) -> 
     prompt.needs.iter().all(|name| tool(name))
 }
 
-async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<Outcome, RpcError> {
+async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<CallOutcome, RpcError> {
     let name = elicitation::name(&call.params)?;
     let row = engine.catalog.prompt(name).cloned();
     let row = row.filter(|row| is_there(engine, &call.context.who, row));
@@ -73,7 +73,7 @@ async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<Outcome, RpcError
             if let Some(description) = answer.description {
                 result.insert("description".into(), json!(description));
             }
-            Ok(engine.complete(Value::Object(result), Caching::None))
+            Ok(engine.complete(Value::Object(result), CachePolicy::None))
         }
         Err(Interruption::Ask(question)) => elicitation::ask(engine, &call, &binding, question),
         Err(Interruption::Failed(error)) => Err(RpcError::invalid_params(error.to_string())),

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::call::{Call, Context};
+use super::call::{Call, CallContext};
 use super::engine::Engine;
-use super::in_flight::UnderWay;
+use super::in_flight::DrainGuard;
 use super::reference;
 use gatewren_base::telemetry::Metrics;
 use gatewren_gate::policy::{Verdict, mode};
-use gatewren_store::vault::{AuditId, Entry, Outcome, Promise, Vault};
+use gatewren_store::vault::{AuditDurability, AuditEntry, AuditId, AuditOutcome, Vault};
 use gatewren_wire::protocol::{RpcError, TraceParent};
 use gatewren_wire::registry::{LongCall, Risk, Tool};
 
 /// The record of one call. If it is dropped before its end, it records that the call was cancelled or continues as
 /// a job.
 pub struct Record {
-    under_way: Option<UnderWay>,
+    under_way: Option<DrainGuard>,
     metrics: Arc<Metrics>,
     audit: Option<(Vault, AuditId)>,
     tool: Arc<Tool>,
@@ -55,7 +55,7 @@ impl Record {
             None => None,
         };
         Ok(Self {
-            under_way: Some(UnderWay::begin(&engine.under_way)),
+            under_way: Some(DrainGuard::begin(&engine.under_way)),
             metrics: engine.metrics.clone(),
             audit,
             tool: tool.clone(),
@@ -124,7 +124,7 @@ impl Record {
         if let Some((vault, id)) = audit
             && let Err(cause) = vault.audit().outcome(
                 &id,
-                Outcome {
+                AuditOutcome {
                     status: outcome,
                     duration_ms,
                     revision_before: revision.and(self.revision_before),
@@ -161,7 +161,7 @@ fn text_of(ip: IpAddr, room: &mut [u8; LONGEST_ADDRESS]) -> &str {
 
 async fn intent(
     vault: &Vault,
-    context: &Context,
+    context: &CallContext,
     (tool, arguments): (&Tool, &Map<String, Value>),
     request: &str,
     verdict: &Verdict,
@@ -173,7 +173,7 @@ async fn intent(
         .iter()
         .find_map(|name| arguments.get(*name)?.as_str());
     let token = context.who.token_id();
-    let entry = Entry {
+    let entry = AuditEntry {
         agent: context.who.agent_id().as_str(),
         token: token.map(|token| &**token),
         space: Some(context.who.space()),
@@ -189,9 +189,9 @@ async fn intent(
         change: verdict.change(),
     };
     let promise = if tool.risk() == Risk::Read {
-        Promise::Queued
+        AuditDurability::Queued
     } else {
-        Promise::Committed
+        AuditDurability::Committed
     };
     vault.audit().intent(entry, promise).await.map_err(|cause| {
         let reference = reference::next();

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    call::{Call, Outcome, Reply},
+    call::{Call, CallOutcome, CallReply},
     engine::Engine,
-    results::Caching,
+    results::CachePolicy,
 };
 use gatewren_base::sys::{Requester, on_behalf_of};
 use gatewren_wire::protocol::{Params, ReadResult, RpcError, page};
@@ -17,7 +17,7 @@ use gatewren_wire::protocol::{Params, ReadResult, RpcError, page};
 const LIST_TTL_MS: u64 = 300_000;
 
 /// `resources/list`.
-pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let all = engine
         .catalog
         .resources()
@@ -27,7 +27,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
 }
 
 /// `resources/templates/list`.
-pub fn templates(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+pub fn templates(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let all = engine
         .catalog
         .resources()
@@ -41,13 +41,13 @@ fn paged<T: Serialize>(
     call: &Call,
     name: &str,
     all: &[T],
-) -> Result<Outcome, RpcError> {
+) -> Result<CallOutcome, RpcError> {
     let page = page(&call.method, all, cursor(&call.params)?)?;
     let mut result = Map::from_iter([(name.to_owned(), json!(page.items))]);
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));
     }
-    Ok(engine.complete(Value::Object(result), Caching::Private(LIST_TTL_MS)))
+    Ok(engine.complete(Value::Object(result), CachePolicy::Private(LIST_TTL_MS)))
 }
 
 /// The cursor in the parameters of a list method.
@@ -60,14 +60,14 @@ pub fn cursor(params: &Params) -> Result<Option<&str>, RpcError> {
 }
 
 /// `resources/read`.
-pub fn read(engine: Arc<Engine>, call: Call) -> Reply {
-    Reply {
+pub fn read(engine: Arc<Engine>, call: Call) -> CallReply {
+    CallReply {
         notes: None,
         outcome: Box::pin(async move { read_one(&engine, &call).await }),
     }
 }
 
-async fn read_one(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+async fn read_one(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let uri = call
         .params
         .get("uri")
@@ -79,10 +79,10 @@ async fn read_one(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
         .ok_or_else(|| RpcError::method_not_found(&call.method))?;
     let viewer = call.context.viewer();
     if let Some(document) = source.document(&viewer, uri) {
-        return Ok(Outcome::Read(ReadResult::Document(document)));
+        return Ok(CallOutcome::Read(ReadResult::Document(document)));
     }
     let requester = Requester::Agent(viewer.agent.clone());
     let contents = on_behalf_of(requester, source.read(&viewer, uri)).await?;
     let contents = contents.ok_or_else(|| RpcError::resource_not_found(uri))?;
-    Ok(Outcome::Read(ReadResult::Contents(contents)))
+    Ok(CallOutcome::Read(ReadResult::Contents(contents)))
 }

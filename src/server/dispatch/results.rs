@@ -7,7 +7,7 @@ use gatewren_wire::protocol::Implementation;
 /// How long a client may cache a result. Lists depend on the agent's policy, so no result may be cached for other
 /// agents (2026-07-28, caching).
 #[derive(Debug, Clone, Copy)]
-pub enum Caching {
+pub enum CachePolicy {
     /// The method has no caching hints.
     None,
     /// For this many milliseconds, and only for this credential.
@@ -15,10 +15,10 @@ pub enum Caching {
 }
 
 /// Completes a result: its type, its caching hints and the server's identity.
-pub fn complete(mut result: Value, caching: Caching, server: &Implementation) -> Value {
+pub fn complete(mut result: Value, caching: CachePolicy, server: &Implementation) -> Value {
     if let Some(object) = result.as_object_mut() {
         object.insert("resultType".into(), json!("complete"));
-        if let Caching::Private(ttl_ms) = caching {
+        if let CachePolicy::Private(ttl_ms) = caching {
             object.insert("ttlMs".into(), json!(ttl_ms));
             object.insert("cacheScope".into(), json!("private"));
         }
@@ -39,7 +39,11 @@ mod tests {
             version: "1".into(),
         };
         for ttl_ms in [0, 5, 3_600_000] {
-            let result = complete(json!({ "tools": [] }), Caching::Private(ttl_ms), &server);
+            let result = complete(
+                json!({ "tools": [] }),
+                CachePolicy::Private(ttl_ms),
+                &server,
+            );
             assert_eq!(result["ttlMs"], ttl_ms);
             assert_eq!(result["cacheScope"], "private");
         }

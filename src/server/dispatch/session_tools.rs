@@ -49,11 +49,11 @@ pub struct OpenSession {
 }
 
 /// The table of sessions, which another module owns.
-pub type SessionDesk = dyn OpenSessions;
+pub type OpenSessionTable = dyn OpenSessions;
 
 /// The toolset.
-pub fn session_tools(sessions: Arc<SessionDesk>) -> Toolset<Desk> {
-    Toolset::over(Arc::new(Desk(sessions)))
+pub fn session_tools(sessions: Arc<OpenSessionTable>) -> Toolset<SessionTools> {
+    Toolset::over(Arc::new(SessionTools(sessions)))
         .named("access")
         .tool("session_list", Risk::Read, list)
         .about(Scope::Within)
@@ -66,7 +66,7 @@ pub fn session_tools(sessions: Arc<SessionDesk>) -> Toolset<Desk> {
 }
 
 /// The state of the tools: the table of sessions.
-pub struct Desk(Arc<SessionDesk>);
+pub struct SessionTools(Arc<OpenSessionTable>);
 
 /// List the open sessions of your own clients, by name. Sessions of other agents are not shown, and clients of the
 /// stateless revision have none. `session_kill` ends one that was left open.
@@ -80,7 +80,7 @@ struct Listed {
     sessions: Vec<OpenSession>,
 }
 
-async fn list(desk: Arc<Desk>, List {}: List, cx: Cx) -> Result<Listed> {
+async fn list(desk: Arc<SessionTools>, List {}: List, cx: Cx) -> Result<Listed> {
     let caller = cx.caller();
     let mut sessions = desk.0.of_agent(&caller.agent);
     sessions.sort();
@@ -149,7 +149,7 @@ struct Ended {
     not_found: Vec<Uuid>,
 }
 
-async fn kill(desk: Arc<Desk>, Kill { sessions }: Kill, cx: Cx) -> Result<Ended> {
+async fn kill(desk: Arc<SessionTools>, Kill { sessions }: Kill, cx: Cx) -> Result<Ended> {
     if sessions.len() > MAX_ENDED {
         let words =
             format!("At most {MAX_ENDED} sessions can be ended in one call. Nothing was done.");

@@ -16,7 +16,7 @@ use gatewren_wire::protocol::{Params, RpcError};
 const LIFETIME_S: u64 = 15 * 60;
 
 /// Seals and opens request state with a key that survives restarts.
-pub struct Sealer {
+pub struct StateSigner {
     key: hmac::Key,
 }
 
@@ -31,7 +31,7 @@ struct Sealed {
     state: Value,
 }
 
-impl Sealer {
+impl StateSigner {
     /// Creates a sealer with this key.
     pub fn new(key: &[u8; 32]) -> Self {
         Self {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn r4_r5_only_the_same_agent_and_request_open_it() {
-        let sealer = Sealer::new(&[7; 32]);
+        let sealer = StateSigner::new(&[7; 32]);
         let carried = sealer.seal(json!({"step": 1}), "a", "q");
         assert_eq!(sealer.open(&carried, "a", "q").unwrap(), json!({"step": 1}));
         for (text, who, asked) in [
@@ -119,11 +119,11 @@ mod tests {
                 "{text} {who} {asked}"
             );
         }
-        assert!(Sealer::new(&[8; 32]).open(&carried, "a", "q").is_err());
+        assert!(StateSigner::new(&[8; 32]).open(&carried, "a", "q").is_err());
     }
     #[test]
     fn r5_what_is_too_old_is_refused_although_its_seal_is_good() {
-        let sealer = Sealer::new(&[7; 32]);
+        let sealer = StateSigner::new(&[7; 32]);
         let carried = |until| {
             sealer.sign(&Sealed {
                 until,
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn r8_a_sealer_of_the_same_key_opens_it_after_a_restart() {
-        let carried = Sealer::new(&[7; 32]).seal(json!(1), "a", "q");
-        assert!(Sealer::new(&[7; 32]).open(&carried, "a", "q").is_ok());
+        let carried = StateSigner::new(&[7; 32]).seal(json!(1), "a", "q");
+        assert!(StateSigner::new(&[7; 32]).open(&carried, "a", "q").is_ok());
     }
 }

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    call::{Call, Outcome},
+    call::{Call, CallOutcome},
     engine::Engine,
-    listing::{Listing, Seen},
+    listing::{EntryVisibility, Listing},
     resources::cursor,
-    results::Caching,
+    results::CachePolicy,
 };
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::{is_proposed, lists, lists_briefly};
@@ -22,7 +22,7 @@ const PROPOSED: &str = "\n\nNeeds the owner's approval: returns at once with a c
                         inbox.";
 
 /// `tools/list`.
-pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let who = &call.context.who;
     let seen = engine
         .catalog
@@ -35,34 +35,38 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
                 let first = page_of(engine, seen, None)?;
                 Ok(Listing::of(&call.method, &first))
             });
-            listing.map(Outcome::Listed)
+            listing.map(CallOutcome::Listed)
         }
-        further => page_of(engine, &seen, further).map(Outcome::Complete),
+        further => page_of(engine, &seen, further).map(CallOutcome::Complete),
     }
 }
 
 /// The tools in an agent's list.
 #[cfg(test)]
-pub fn listed(catalog: &Catalog, who: &Principal) -> Vec<protocol::Tool> {
+pub fn listed(catalog: &Catalog, who: &Principal) -> Vec<protocol::ToolDefinition> {
     let tools = catalog.tools();
     let listed = tools.flat_map(|tool| definitions(catalog, tool, seen(catalog, who, tool)));
     listed.collect()
 }
 
-fn seen(catalog: &Catalog, who: &Principal, tool: &Tool) -> Seen {
+fn seen(catalog: &Catalog, who: &Principal, tool: &Tool) -> EntryVisibility {
     if !catalog.has(tool) || !lists(who, tool) {
-        Seen::Not
+        EntryVisibility::Not
     } else {
         match (lists_briefly(who.policy()), is_proposed(who, tool)) {
-            (false, false) => Seen::Whole,
-            (false, true) => Seen::Proposed,
-            (true, false) => Seen::Brief,
-            (true, true) => Seen::BrieflyProposed,
+            (false, false) => EntryVisibility::Whole,
+            (false, true) => EntryVisibility::Proposed,
+            (true, false) => EntryVisibility::Brief,
+            (true, true) => EntryVisibility::BrieflyProposed,
         }
     }
 }
 
-fn page_of(engine: &Engine, seen: &[Seen], cursor: Option<&str>) -> Result<Value, RpcError> {
+fn page_of(
+    engine: &Engine,
+    seen: &[EntryVisibility],
+    cursor: Option<&str>,
+) -> Result<Value, RpcError> {
     let tools = engine.catalog.tools().zip(seen);
     let definitions = tools.flat_map(|(tool, seen)| definitions(&engine.catalog, tool, *seen));
     let definitions: Vec<_> = definitions.collect();
@@ -71,12 +75,16 @@ fn page_of(engine: &Engine, seen: &[Seen], cursor: Option<&str>) -> Result<Value
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));
     }
-    Ok(engine.completed(Value::Object(result), Caching::Private(LIST_TTL_MS)))
+    Ok(engine.completed(Value::Object(result), CachePolicy::Private(LIST_TTL_MS)))
 }
 
 /// The list entries of a tool: one, or in the dialect one for each of its aliases.
-fn definitions(catalog: &Catalog, tool: &Tool, seen: Seen) -> Vec<protocol::Tool> {
-    if seen == Seen::Not {
+fn definitions(
+    catalog: &Catalog,
+    tool: &Tool,
+    seen: EntryVisibility,
+) -> Vec<protocol::ToolDefinition> {
+    if seen == EntryVisibility::Not {
         return Vec::new();
     }
     if catalog.dialect == Dialect::Portable || tool.aliases().is_empty() {
@@ -89,8 +97,15 @@ fn definitions(catalog: &Catalog, tool: &Tool, seen: Seen) -> Vec<protocol::Tool
 
 /// A tool whose calls are answered with a change loses its output schema: clients reject an answer that does not
 /// match the schema.
-fn finished(catalog: &Catalog, mut definition: protocol::Tool, seen: Seen) -> protocol::Tool {
-    if matches!(seen, Seen::Brief | Seen::BrieflyProposed) {
+fn finished(
+    catalog: &Catalog,
+    mut definition: protocol::ToolDefinition,
+    seen: EntryVisibility,
+) -> protocol::ToolDefinition {
+    if matches!(
+        seen,
+        EntryVisibility::Brief | EntryVisibility::BrieflyProposed
+    ) {
         shorten(&mut definition);
     }
     if catalog.dialect == Dialect::StartOs {
@@ -102,7 +117,10 @@ fn finished(catalog: &Catalog, mut definition: protocol::Tool, seen: Seen) -> pr
             }
         }
     }
-    if matches!(seen, Seen::Proposed | Seen::BrieflyProposed) {
+    if matches!(
+        seen,
+        EntryVisibility::Proposed | EntryVisibility::BrieflyProposed
+    ) {
         definition.output_schema = None;
         definition.description.push_str(PROPOSED);
     }
@@ -111,7 +129,7 @@ fn finished(catalog: &Catalog, mut definition: protocol::Tool, seen: Seen) -> pr
 
 /// Shortens a definition to what is needed to choose and call the tool: the first paragraph of its description. The
 /// limits of an argument are in its description, and are enforced even if the schema does not state them.
-fn shorten(definition: &mut protocol::Tool) {
+fn shorten(definition: &mut protocol::ToolDefinition) {
     let first = definition.description.split("\n\n").next();
     definition.description = first.unwrap_or_default().to_owned();
     let arguments = definition.input_schema.get_mut("properties");

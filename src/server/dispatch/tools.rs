@@ -5,35 +5,35 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::call::{Call, Outcome, Reply};
-use super::changes::confirm::{Round, confirm};
-use super::changes::owner_approval::{Proposed, propose_other, put_into_inbox};
+use super::call::{Call, CallOutcome, CallReply};
+use super::changes::confirm::{ConfirmationRound, confirm};
+use super::changes::owner_approval::{OwnerProposal, propose_other, put_into_inbox};
 use super::changes::proposals::offers;
-use super::elicitation::{Binding, arguments, ask, inputs, name, surroundings};
+use super::elicitation::{StateBinding, arguments, ask, inputs, name, surroundings};
 use super::engine::Engine;
 use super::record::Record;
 use super::reference;
-use super::tasks::call_end::{Ended, Stop};
+use super::tasks::call_end::{CallEnd, StopReason};
 use super::tasks::long_call;
 use super::tasks::methods::declared;
-use super::tasks::promotion::{Answered, Handover};
+use super::tasks::promotion::{PromotionResult, TaskPromotion};
 use gatewren_base::sys::{Requester, on_behalf_of};
 use gatewren_base::telemetry::redact_text;
 use gatewren_gate::policy::{Verdict, confirms, judge, sees};
-use gatewren_wire::protocol::{Content, Inputs, RpcError, progress_token};
+use gatewren_wire::protocol::{Content, InputAnswers, RpcError, progress_token};
 use gatewren_wire::registry::{
-    Answer, BoxFuture, Cx, Interruption, Permit, Question, Risk, TaskSupport, Tool, ToolError,
+    Answer, BoxFuture, CallQuestion, Cx, Interruption, Permit, Risk, TaskSupport, Tool, ToolError,
 };
 
 /// The maximum number of queued notifications of a call; if the queue is full, the tool waits.
 const QUEUED_NOTES: usize = 64;
 
 /// `tools/call`.
-pub fn call(engine: Arc<Engine>, call: Call) -> Reply {
-    begin(engine, call).unwrap_or_else(|error| Reply::ready(Err(error)))
+pub fn call(engine: Arc<Engine>, call: Call) -> CallReply {
+    begin(engine, call).unwrap_or_else(|error| CallReply::ready(Err(error)))
 }
 
-fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
+fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     let name = name(&call.params)?;
     let tool = engine
         .catalog
@@ -72,7 +72,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
     }
     let outlives = tool.risk().outlives_its_client();
     let running = run(engine, call, tool, (arguments, cx), (binding, questions));
-    Ok(Reply {
+    Ok(CallReply {
         notes,
         outcome: if outlives {
             detached(running)
@@ -89,8 +89,8 @@ fn hears_progress(call: &Call) -> bool {
 
 /// Runs the call to its end in a separate task, even if its client disconnects.
 fn detached(
-    running: impl Future<Output = Result<Outcome, RpcError>> + Send + 'static,
-) -> BoxFuture<Result<Outcome, RpcError>> {
+    running: impl Future<Output = Result<CallOutcome, RpcError>> + Send + 'static,
+) -> BoxFuture<Result<CallOutcome, RpcError>> {
     let task = tokio::spawn(running);
     Box::pin(async move {
         task.await
@@ -113,16 +113,16 @@ async fn run(
     call: Call,
     tool: Arc<Tool>,
     (arguments, cx): (Map<String, Value>, Cx),
-    (binding, questions): (Binding, Option<mpsc::Receiver<Question>>),
-) -> Result<Outcome, RpcError> {
+    (binding, questions): (StateBinding, Option<mpsc::Receiver<CallQuestion>>),
+) -> Result<CallOutcome, RpcError> {
     let (who, given) = (&call.context.who, (&tool, &arguments));
     let verdict = match judge(who, &tool, &arguments) {
         // Rare branches are boxed, here and below, because the future of each call is moved when it starts.
         Verdict::Confirm => match Box::pin(confirm(&engine, &call, given, &cx, &binding)).await? {
-            Round::Run(verdict) => verdict,
-            Round::End(outcome) => return Ok(outcome),
-            Round::AskOwner(record, why) => {
-                let proposed = Proposed::call(&tool, arguments, record).because(why);
+            ConfirmationRound::Run(verdict) => verdict,
+            ConfirmationRound::End(outcome) => return Ok(outcome),
+            ConfirmationRound::AskOwner(record, why) => {
+                let proposed = OwnerProposal::call(&tool, arguments, record).because(why);
                 return Ok(Box::pin(put_into_inbox(&engine, &call, proposed)).await);
             }
         },
@@ -131,7 +131,7 @@ async fn run(
     let request = cx.reference().clone();
     let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
     if let Verdict::Propose | Verdict::ConfirmOwner = verdict {
-        let proposed = Proposed::call(&tool, arguments, record);
+        let proposed = OwnerProposal::call(&tool, arguments, record);
         let waits = matches!(verdict, Verdict::ConfirmOwner) && hears_progress(&call);
         let proposed = proposed.waiting(waits);
         return Ok(Box::pin(put_into_inbox(&engine, &call, proposed)).await);
@@ -145,12 +145,12 @@ async fn run(
         (arguments, cx),
     );
     let answered = match questions {
-        None => Answered::Ended(match long {
+        None => PromotionResult::Ended(match long {
             Some(long) => Box::pin(long_call::answer(&engine, who, &long, Box::pin(work))).await,
             None => work.await,
         }),
         Some(questions) => {
-            let handover = Handover {
+            let handover = TaskPromotion {
                 engine: engine.clone(),
                 tool,
                 who: who.clone(),
@@ -168,17 +168,19 @@ async fn run(
 async fn outcome_of(
     engine: &Engine,
     call: &Call,
-    binding: &Binding,
-    answered: Answered,
-) -> Result<Outcome, RpcError> {
+    binding: &StateBinding,
+    answered: PromotionResult,
+) -> Result<CallOutcome, RpcError> {
     match answered {
-        Answered::Task(result) => Ok(Outcome::Complete(engine.signed(result))),
-        Answered::Ended(Ok(result)) => Ok(Outcome::Called(result)),
-        Answered::Ended(Err(Stop::Ask(question))) => ask(engine, call, binding, question),
-        Answered::Ended(Err(Stop::Propose(proposal))) => {
+        PromotionResult::Task(result) => Ok(CallOutcome::Complete(engine.signed(result))),
+        PromotionResult::Ended(Ok(result)) => Ok(CallOutcome::Called(result)),
+        PromotionResult::Ended(Err(StopReason::Ask(question))) => {
+            ask(engine, call, binding, question)
+        }
+        PromotionResult::Ended(Err(StopReason::Propose(proposal))) => {
             Ok(Box::pin(propose_other(engine, call, *proposal)).await)
         }
-        Answered::Ended(Err(Stop::Rpc(error))) => Err(error),
+        PromotionResult::Ended(Err(StopReason::Rpc(error))) => Err(error),
     }
 }
 
@@ -196,7 +198,7 @@ pub(super) async fn look(
     let Verdict::Allow(_) = verdict else {
         return None;
     };
-    let cx = surroundings(&call, reference::next(), Inputs::default());
+    let cx = surroundings(&call, reference::next(), InputAnswers::default());
     let request = cx.reference().clone();
     let given = (&tool, &arguments);
     let record = Record::begin(&engine, &call, given, &request, &verdict)
@@ -217,7 +219,7 @@ async fn work(
     tool: Arc<Tool>,
     (verdict, record): (Verdict, Record),
     (arguments, cx): (Map<String, Value>, Cx),
-) -> Ended {
+) -> CallEnd {
     let answer = match verdict {
         Verdict::Allow(permit)
         | Verdict::Confirmed(permit)
@@ -243,12 +245,12 @@ async fn work(
         }
         Err(Interruption::Ask(question)) => {
             record.end("asked", None);
-            Err(Stop::Ask(question))
+            Err(StopReason::Ask(question))
         }
-        Err(Interruption::Propose(asked)) => Err(Stop::Propose(Box::new((asked, record)))),
+        Err(Interruption::Propose(asked)) => Err(StopReason::Propose(Box::new((asked, record)))),
         Err(Interruption::Rpc(error)) => {
             record.end("refused", None);
-            Err(Stop::Rpc(error))
+            Err(StopReason::Rpc(error))
         }
     }
 }

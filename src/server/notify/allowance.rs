@@ -15,9 +15,9 @@ const MAX_AGENTS: usize = 1024;
 
 /// The times of each agent's messages in the last hour.
 #[derive(Debug, Default)]
-pub struct Allowance(Mutex<HashMap<String, VecDeque<Instant>>>);
+pub struct MessageQuota(Mutex<HashMap<String, VecDeque<Instant>>>);
 
-impl Allowance {
+impl MessageQuota {
     /// Takes one of an agent's messages; the error is the number of seconds until the next is allowed.
     pub fn take(&self, agent: &str, most: u32, now: Instant) -> Result<(), u64> {
         let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn each_agent_has_so_many_an_hour() {
-        let (allowance, begun) = (Allowance::default(), Instant::now());
+        let (allowance, begun) = (MessageQuota::default(), Instant::now());
         let minute = |minutes: u64| begun + Duration::from_mins(minutes);
         assert_eq!(allowance.take("a", 2, begun), Ok(()));
         assert_eq!(allowance.take("a", 2, minute(30)), Ok(()));
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn agents_are_no_way_to_fill_the_memory() {
-        let (allowance, now) = (Allowance::default(), Instant::now());
+        let (allowance, now) = (MessageQuota::default(), Instant::now());
         for agent in 0..MAX_AGENTS {
             assert_eq!(allowance.take(&agent.to_string(), 1, now), Ok(()));
         }

@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::allowance::Allowance;
-use super::error::{NotSent, Undelivered};
-use super::message::Message;
+use super::allowance::MessageQuota;
+use super::error::{DeliveryError, NotifyError};
+use super::message::OwnerMessage;
 use super::sender::deliver;
-use gatewren_base::config::{Channel, Live, Settings};
+use gatewren_base::config::{Channel, LiveSettings, Settings};
 use gatewren_host::backends::Mail;
 
 /// Sends messages to the owner. Clones share the count of messages sent.
 #[derive(Debug, Clone)]
-pub struct Courier {
-    live: Live<Settings>,
+pub struct NotificationSender {
+    live: LiveSettings<Settings>,
     mail: Mail,
-    allowance: Arc<Allowance>,
+    allowance: Arc<MessageQuota>,
 }
 
-impl Courier {
+impl NotificationSender {
     /// Creates a sender with the settings in force, which sends mail through `mail`.
-    pub fn new(live: Live<Settings>, mail: Mail) -> Self {
+    pub fn new(live: LiveSettings<Settings>, mail: Mail) -> Self {
         Self {
             live,
             mail,
@@ -36,7 +36,11 @@ impl Courier {
     }
 
     /// Sends one of gatewren's own messages to a channel.
-    pub async fn tell(&self, channel: &Channel, message: &Message) -> Result<(), Undelivered> {
+    pub async fn tell(
+        &self,
+        channel: &Channel,
+        message: &OwnerMessage,
+    ) -> Result<(), DeliveryError> {
         deliver(&self.mail, channel, message).await.map(drop)
     }
 
@@ -46,20 +50,20 @@ impl Courier {
         &self,
         agent: &str,
         channel: Option<&str>,
-        message: &Message,
-    ) -> Result<String, NotSent> {
+        message: &OwnerMessage,
+    ) -> Result<String, NotifyError> {
         let settings = self.live.now();
         let mut open = settings.notify.iter().filter(|(_, one)| one.agents);
         let found = open.find(|(name, _)| channel.is_none_or(|asked| asked == name.as_str()));
         let Some((name, found)) = found else {
             let open = settings.notify.iter().filter(|(_, one)| one.agents);
-            return Err(NotSent::NoChannel(
+            return Err(NotifyError::NoChannel(
                 open.map(|(name, _)| name.clone()).collect(),
             ));
         };
         let most = settings.limits.agent_messages;
         let taken = self.allowance.take(agent, most, Instant::now());
-        taken.map_err(|wait| NotSent::TooMany(most, wait))?;
+        taken.map_err(|wait| NotifyError::TooMany(most, wait))?;
         match self.tell(found, message).await {
             Ok(()) => {
                 tracing::info!(agent, channel = name, "an agent's message was sent");
@@ -67,7 +71,7 @@ impl Courier {
             }
             Err(cause) => {
                 tracing::warn!(%cause, agent, channel = name, "an agent's message was not sent");
-                Err(NotSent::Undelivered(name.clone(), cause))
+                Err(NotifyError::Undelivered(name.clone(), cause))
             }
         }
     }

@@ -3,26 +3,26 @@
 use std::fmt;
 
 use gatewren_base::sys::FileError;
-use gatewren_gate::http::OutwardError;
+use gatewren_gate::http::OutboundError;
 use gatewren_host::backends::{BackendError, ErrorKind};
 
 /// Why a channel did not accept a message.
 #[derive(Debug)]
-pub enum Undelivered {
+pub enum DeliveryError {
     /// The server could not be reached or rejected it.
-    Refused(OutwardError),
+    Refused(OutboundError),
     /// Its token cannot be used.
     Token(FileError),
     /// The helper did not send it.
     Mail(BackendError),
 }
 
-impl Undelivered {
+impl DeliveryError {
     /// Returns whether retrying is useless until the settings change.
     pub fn is_lasting(&self) -> bool {
         match self {
-            Self::Token(_) | Self::Refused(OutwardError::Address(_)) => true,
-            Self::Refused(OutwardError::Status(status)) => {
+            Self::Token(_) | Self::Refused(OutboundError::Address(_)) => true,
+            Self::Refused(OutboundError::Status(status)) => {
                 let busy = [408, 425, 429].contains(&status.as_u16());
                 !status.is_server_error() && !busy
             }
@@ -35,8 +35,10 @@ impl Undelivered {
     pub fn shortly(&self) -> String {
         match self {
             Self::Token(_) => "its token cannot be used".to_owned(),
-            Self::Refused(OutwardError::Connection(_)) => "there is no connection to it".to_owned(),
-            Self::Refused(OutwardError::Http(_)) => "it does not speak HTTP".to_owned(),
+            Self::Refused(OutboundError::Connection(_)) => {
+                "there is no connection to it".to_owned()
+            }
+            Self::Refused(OutboundError::Http(_)) => "it does not speak HTTP".to_owned(),
             Self::Refused(other) => other.to_string(),
             Self::Mail(_) => "the box could not send it".to_owned(),
         }
@@ -44,10 +46,10 @@ impl Undelivered {
 }
 
 /// The message for the owner. It leaves out the address, which may be a secret.
-impl fmt::Display for Undelivered {
+impl fmt::Display for DeliveryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(cause @ (OutwardError::Slow | OutwardError::Connection(_))) => write!(
+            Self::Refused(cause @ (OutboundError::Slow | OutboundError::Connection(_))) => write!(
                 f,
                 "{cause}; the service can reach only the local network, unless its unit was changed: gatewren(8), \
                  \"Notifications\""
@@ -59,15 +61,15 @@ impl fmt::Display for Undelivered {
     }
 }
 
-impl std::error::Error for Undelivered {}
+impl std::error::Error for DeliveryError {}
 
 /// Why an agent's message was not sent.
 #[derive(Debug)]
-pub enum NotSent {
+pub enum NotifyError {
     /// No channel with this name is open to agents; the names of those that are.
     NoChannel(Vec<String>),
     /// The agent has sent as many messages in an hour as allowed: that number, and the seconds until the next.
     TooMany(u32, u64),
     /// The channel with this name did not accept it.
-    Undelivered(String, Undelivered),
+    Undelivered(String, DeliveryError),
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use gatewren_base::config::{Channel, ChannelKind};
 use gatewren_base::sys::{host_name, neutralise, now_ms, rfc3339};
 use gatewren_base::telemetry::redact_text;
-use gatewren_host::backends::Letter;
+use gatewren_host::backends::MailMessage;
 
 /// The longest title, in characters; a longer one is cut.
 const MAX_TITLE: usize = 160;
@@ -29,7 +29,7 @@ pub enum Priority {
 
 /// The author of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum MessageSource {
     /// The agent with this name.
     Agent(String),
     /// gatewren itself, with the name of the occasion, or `test`.
@@ -38,9 +38,9 @@ pub enum Source {
 
 /// A message to the owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct OwnerMessage {
     /// The author.
-    pub source: Source,
+    pub source: MessageSource,
     /// A few words.
     pub title: String,
     /// A sentence or more.
@@ -76,9 +76,9 @@ impl Priority {
     }
 }
 
-impl Message {
+impl OwnerMessage {
     /// Creates a message with the current time.
-    pub fn new(source: Source, title: String, text: String, priority: Priority) -> Self {
+    pub fn new(source: MessageSource, title: String, text: String, priority: Priority) -> Self {
         Self {
             source,
             title,
@@ -91,11 +91,11 @@ impl Message {
     }
 
     /// Returns the message as mail.
-    pub fn letter(&self) -> Letter {
+    pub fn letter(&self) -> MailMessage {
         let name = host_name().unwrap_or_default();
         let agent = match &self.source {
-            Source::Agent(agent) => Some(line(agent, MAX_NAME)),
-            Source::Us(_) => None,
+            MessageSource::Agent(agent) => Some(line(agent, MAX_NAME)),
+            MessageSource::Us(_) => None,
         };
         let text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
         let container = self.container.as_ref();
@@ -109,7 +109,7 @@ impl Message {
         };
         let (about, at) = (container.unwrap_or_default(), rfc3339(self.at_ms));
         let text = format!("{text}{about}{link}\n\n-- \n{whose} by gatewren on {name}, {at}\n");
-        Letter {
+        MailMessage {
             subject: format!("[{name}] {}", self.shown_title()),
             text,
             agent,
@@ -122,8 +122,8 @@ impl Message {
         // The text leaves the host, perhaps to a server of a third party.
         let text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
         let kind = match &self.source {
-            Source::Agent(_) => "agent",
-            Source::Us(word) => word,
+            MessageSource::Agent(_) => "agent",
+            MessageSource::Us(word) => word,
         };
         let name = host_name();
         let tags: Vec<&str> = [Some(kind), name.as_deref()]
@@ -148,8 +148,8 @@ impl Message {
             }
             ChannelKind::Webhook | ChannelKind::Mail => {
                 let agent = match &self.source {
-                    Source::Agent(agent) => Some(line(agent, MAX_NAME)),
-                    Source::Us(_) => None,
+                    MessageSource::Agent(agent) => Some(line(agent, MAX_NAME)),
+                    MessageSource::Us(_) => None,
                 };
                 json!({
                     "from": "gatewren",
@@ -171,8 +171,8 @@ impl Message {
     fn shown_title(&self) -> String {
         let title = line(&self.title, MAX_TITLE);
         match &self.source {
-            Source::Us(_) => title,
-            Source::Agent(name) => {
+            MessageSource::Us(_) => title,
+            MessageSource::Agent(name) => {
                 let who = format!("agent {}", line(name, MAX_NAME));
                 if title.is_empty() {
                     who
@@ -203,9 +203,9 @@ fn cut(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
-    fn of_agent(name: &str, title: &str, text: &str) -> Message {
-        Message {
-            source: Source::Agent(name.to_owned()),
+    fn of_agent(name: &str, title: &str, text: &str) -> OwnerMessage {
+        OwnerMessage {
+            source: MessageSource::Agent(name.to_owned()),
             title: title.to_owned(),
             text: text.to_owned(),
             priority: Priority::Normal,

@@ -8,9 +8,9 @@ mod message;
 mod retry_queue;
 mod sender;
 
-pub use allowance::Allowance;
-pub use deliver::Courier;
-pub use error::NotSent;
-pub use message::{Message, Priority, Source};
-pub use retry_queue::{Entry, Outbox};
+pub use allowance::MessageQuota;
+pub use deliver::NotificationSender;
+pub use error::NotifyError;
+pub use message::{MessageSource, OwnerMessage, Priority};
+pub use retry_queue::{QueuedNotification, RetryQueue};
 pub use sender::deliver;

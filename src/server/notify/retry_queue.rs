@@ -29,7 +29,7 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// A notification for a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct QueuedNotification {
     /// The channel.
     pub channel: String,
     /// The notification's id.
@@ -60,16 +60,16 @@ pub struct Entry {
 
 /// The queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outbox {
+pub struct RetryQueue {
     /// Notifications up to this id have been processed.
     pub seen: u64,
     /// Entries to send, oldest first.
-    pub waiting: VecDeque<Entry>,
+    pub waiting: VecDeque<QueuedNotification>,
     /// Entries given up, oldest first.
-    pub dead: VecDeque<Entry>,
+    pub dead: VecDeque<QueuedNotification>,
 }
 
-impl Outbox {
+impl RetryQueue {
     /// The name of its file in the state directory.
     pub const FILE: &'static str = "notify.json";
 
@@ -91,7 +91,7 @@ impl Outbox {
     }
 
     /// Adds an entry.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: QueuedNotification) {
         self.waiting.push_back(entry);
         if self.waiting.len() > MOST_WAITING
             && let Some(mut oldest) = self.waiting.pop_front()
@@ -105,7 +105,7 @@ impl Outbox {
     }
 
     /// Removes and returns the next entry that is due.
-    pub fn due(&mut self, now_ms: u64) -> Option<Entry> {
+    pub fn due(&mut self, now_ms: u64) -> Option<QueuedNotification> {
         let at = self
             .waiting
             .iter()
@@ -115,7 +115,12 @@ impl Outbox {
 
     /// Records a failed attempt. The other entries of the channel wait as long, so that a channel that hangs is tried
     /// only once.
-    pub fn failed(&mut self, mut entry: Entry, (why, is_lasting): (String, bool), now_ms: u64) {
+    pub fn failed(
+        &mut self,
+        mut entry: QueuedNotification,
+        (why, is_lasting): (String, bool),
+        now_ms: u64,
+    ) {
         entry.why = why;
         let pause = PAUSES.get(entry.tries).filter(|_| !is_lasting);
         entry.tries += 1;
@@ -131,7 +136,7 @@ impl Outbox {
     }
 
     /// Postpones an entry, which was not attempted, and the others of its channel.
-    pub fn put_off(&mut self, entry: Entry, wait: Duration, now_ms: u64) {
+    pub fn put_off(&mut self, entry: QueuedNotification, wait: Duration, now_ms: u64) {
         let next_ms = later(now_ms, wait);
         let channel = entry.channel.clone();
         self.waiting.push_front(entry);
@@ -142,7 +147,7 @@ impl Outbox {
     }
 
     /// Gives an entry up.
-    pub fn bury(&mut self, entry: Entry) {
+    pub fn bury(&mut self, entry: QueuedNotification) {
         tracing::warn!(
             channel = entry.channel,
             notification = entry.id,
@@ -172,8 +177,8 @@ mod tests {
     use super::*;
     use gatewren_base::sys::Scratch;
 
-    fn entry(channel: &str, id: u64) -> Entry {
-        Entry {
+    fn entry(channel: &str, id: u64) -> QueuedNotification {
+        QueuedNotification {
             channel: channel.to_owned(),
             id,
             occasion: "error".to_owned(),
@@ -190,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_fails_is_tried_later_and_then_given_up() {
-        let mut outbox = Outbox::default();
+        let mut outbox = RetryQueue::default();
         outbox.push(entry("phone", 1));
         outbox.push(entry("phone", 2));
         outbox.push(entry("hook", 2));
@@ -223,9 +228,9 @@ mod tests {
     #[test]
     fn it_is_bounded_and_kept() {
         let scratch = Scratch::new();
-        let file = scratch.join(Outbox::FILE);
-        assert_eq!(Outbox::load(&file), Ok(None));
-        let mut outbox = Outbox::default();
+        let file = scratch.join(RetryQueue::FILE);
+        assert_eq!(RetryQueue::load(&file), Ok(None));
+        let mut outbox = RetryQueue::default();
         for id in 0..400 {
             outbox.push(entry("phone", id));
         }
@@ -236,9 +241,9 @@ mod tests {
         assert_eq!((outbox.waiting[0].id, outbox.dead[0].id), (300, 200));
         outbox.seen = 399;
         outbox.save(&file).unwrap();
-        assert_eq!(Outbox::load(&file), Ok(Some(outbox)));
+        assert_eq!(RetryQueue::load(&file), Ok(Some(outbox)));
         assert_eq!(files::mode(&file).unwrap(), 0o600);
         std::fs::write(&file, "{").unwrap();
-        assert!(Outbox::load(&file).unwrap_err().contains("is invalid"));
+        assert!(RetryQueue::load(&file).unwrap_err().contains("is invalid"));
     }
 }

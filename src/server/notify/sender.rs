@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 
-use super::error::Undelivered;
-use super::message::Message;
+use super::error::DeliveryError;
+use super::message::OwnerMessage;
 use gatewren_base::config::{Channel, ChannelKind};
 use gatewren_base::sys::read_secret;
-use gatewren_gate::http::{Outward, OutwardError, Plain};
+use gatewren_gate::http::{OutboundError, OutboundRequest, PlainHttpScope};
 use gatewren_host::backends::Mail;
 
 /// Sends a message to a channel; returns the address of the server that accepted it, if there is one. The token is
@@ -17,28 +17,28 @@ use gatewren_host::backends::Mail;
 pub async fn deliver(
     mail: &Mail,
     channel: &Channel,
-    message: &Message,
-) -> Result<Option<IpAddr>, Undelivered> {
+    message: &OwnerMessage,
+) -> Result<Option<IpAddr>, DeliveryError> {
     if channel.kind == ChannelKind::Mail {
         let sent = mail.send(message.letter()).await;
-        return sent.map(|()| None).map_err(Undelivered::Mail);
+        return sent.map(|()| None).map_err(DeliveryError::Mail);
     }
     let mut headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    let mut plain = Plain::LocalNetwork;
+    let mut plain = PlainHttpScope::LocalNetwork;
     if let Some(path) = channel.token_file.clone() {
         let read = tokio::task::spawn_blocking(move || read_secret(&path)).await;
-        let token = read.map_err(|_| Undelivered::Refused(OutwardError::Slow))?;
-        let token = token.map_err(Undelivered::Token)?;
-        let words = OutwardError::Address(
+        let token = read.map_err(|_| DeliveryError::Refused(OutboundError::Slow))?;
+        let token = token.map_err(DeliveryError::Token)?;
+        let words = OutboundError::Address(
             "the token contains characters that an HTTP header cannot contain",
         );
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
-            .map_err(|_| Undelivered::Refused(words))?;
+            .map_err(|_| DeliveryError::Refused(words))?;
         bearer.set_sensitive(true);
         headers.push((AUTHORIZATION, bearer));
-        plain = Plain::ThisBox;
+        plain = PlainHttpScope::ThisBox;
     }
-    let sent = Outward {
+    let sent = OutboundRequest {
         address: &channel.url,
         plain,
         only_public: false,
@@ -48,6 +48,6 @@ pub async fn deliver(
         // The response body is not used, and it may be endless.
         most: None,
     };
-    let answered = sent.ask().await.map_err(Undelivered::Refused)?;
+    let answered = sent.ask().await.map_err(DeliveryError::Refused)?;
     Ok(Some(answered.from))
 }

@@ -3,46 +3,46 @@
 use hyper::Response;
 use maud::{Markup, html};
 
-use super::agent_form::{Wanted, fields};
+use super::agent_form::{AgentFormValues, fields};
 use super::agents::token_page;
 use super::audit::calls_table;
 use super::confirm::confirm;
 use super::frame::{Tab, proof};
-use super::page_error::Trouble;
+use super::page_error::PageError;
 use super::parts::{name, notice, time, time_or};
-use super::site::{Asked, Made, done};
+use super::site::{PageResult, SignedInRequest, done};
 use super::texts;
 use gatewren_base::config::Policy;
 use gatewren_base::sys::now_ms;
 use gatewren_gate::auth::{AuthError, policy_of};
-use gatewren_gate::http::Body;
+use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions;
-use gatewren_gate::owner_actions::{Outlook, change_lines, expires_soon, loosens, standing};
-use gatewren_store::vault::{Agent, AuditReader, AuditWanted};
+use gatewren_gate::owner_actions::{PolicyPreview, change_lines, expires_soon, loosens, standing};
+use gatewren_store::vault::{Agent, AuditReader, CallFilter};
 
 /// The number of its calls that are listed; the audit has all.
 const CALLS: u32 = 10;
 
 /// Renders the page.
-pub fn page(asked: &Asked<'_>, id: &str) -> Made {
+pub fn page(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let agent = found(asked, id)?;
-    let wanted = policy_of(&agent).map(|policy| Wanted::now(&agent, &policy));
+    let wanted = policy_of(&agent).map(|policy| AgentFormValues::now(&agent, &policy));
     shown(asked, &agent, &agent, wanted.ok().as_ref(), None)
 }
 
-fn found(asked: &Asked<'_>, id: &str) -> Result<Agent, Trouble> {
+fn found(asked: &SignedInRequest<'_>, id: &str) -> Result<Agent, PageError> {
     let agents = asked.site.vault.agents().list()?;
     agents
         .into_iter()
         .find(|agent| agent.id == id)
-        .ok_or(Trouble::Absent)
+        .ok_or(PageError::Absent)
 }
 
 /// Runs the action that the form requests.
-pub async fn change(asked: &Asked<'_>, id: &str) -> Made {
+pub async fn change(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let before = found(asked, id)?;
     if before.revoked_ms.is_some() {
-        return Err(Trouble::Refused(texts::REVOKED_ALREADY.to_owned()));
+        return Err(PageError::Refused(texts::REVOKED_ALREADY.to_owned()));
     }
     let with = (&asked.site.vault, &asked.hand());
     match asked.visit.field("do").as_deref() {
@@ -58,12 +58,16 @@ pub async fn change(asked: &Asked<'_>, id: &str) -> Made {
             token_page(asked, &before, token.expose(), texts::TOKEN_ROTATED)
         }
         Some(word @ ("preview" | "save")) => edit(asked, &before, word == "save").await,
-        _ => Err(Trouble::Refused(texts::NO_SUCH_DEED.to_owned())),
+        _ => Err(PageError::Refused(texts::NO_SUCH_DEED.to_owned())),
     }
 }
 
-async fn edit(asked: &Asked<'_>, before: &Agent, save: bool) -> Result<Response<Body>, Trouble> {
-    let wanted = Wanted::of(asked.visit);
+async fn edit(
+    asked: &SignedInRequest<'_>,
+    before: &Agent,
+    save: bool,
+) -> Result<Response<ResponseBody>, PageError> {
+    let wanted = AgentFormValues::of(asked.visit);
     // An unreadable policy rejects every call: the form's values replace it.
     let policy = policy_of(before).unwrap_or_else(|_| Policy::from(before.preset));
     let after = match wanted.changed(before, &policy, &asked.site.spaces()) {
@@ -89,19 +93,20 @@ async fn edit(asked: &Asked<'_>, before: &Agent, save: bool) -> Result<Response<
 
 /// Renders an agent, with a preview of its changed permissions if `after` differs.
 fn shown(
-    asked: &Asked<'_>,
+    asked: &SignedInRequest<'_>,
     agent: &Agent,
     after: &Agent,
-    wanted: Option<&Wanted>,
+    wanted: Option<&AgentFormValues>,
     wrong: Option<&str>,
-) -> Made {
+) -> PageResult {
     let site = asked.site;
     let spaces = site.spaces();
     let offered = site.tools()?;
     let is_preview = agent != after;
-    let outlook = policy_of(after).map(|policy| Outlook::of(after, policy, &spaces, &offered));
+    let outlook =
+        policy_of(after).map(|policy| PolicyPreview::of(after, policy, &spaces, &offered));
     let changes = is_preview.then(|| owner_actions::changes_between(agent, after));
-    let unreadable = Wanted::default();
+    let unreadable = AgentFormValues::default();
     let content = html! {
         h1 { (name(&agent.name)) }
         (asked.said())
@@ -156,7 +161,7 @@ fn facts(agent: &Agent, refused: Option<&AuthError>) -> Markup {
     }
 }
 
-fn seen(outlook: &Outlook) -> Markup {
+fn seen(outlook: &PolicyPreview) -> Markup {
     html! {
         @if outlook.tools.is_empty() { p { (texts::NO_TOOLS) } }
         @for (mode, tools) in &outlook.tools {
@@ -175,7 +180,7 @@ fn seen(outlook: &Outlook) -> Markup {
     }
 }
 
-fn token_forms(asked: &Asked<'_>, agent: &Agent) -> Markup {
+fn token_forms(asked: &SignedInRequest<'_>, agent: &Agent) -> Markup {
     html! {
         section {
             h2 { (texts::TOKEN) }
@@ -189,13 +194,13 @@ fn token_forms(asked: &Asked<'_>, agent: &Agent) -> Markup {
     }
 }
 
-fn last_calls(asked: &Asked<'_>, agent: &Agent) -> Result<Markup, Trouble> {
+fn last_calls(asked: &SignedInRequest<'_>, agent: &Agent) -> Result<Markup, PageError> {
     let audit = AuditReader::open(&asked.site.file("vault.db"))?;
-    let wanted = |outcome: Option<&str>, limit| AuditWanted {
+    let wanted = |outcome: Option<&str>, limit| CallFilter {
         agent: Some(agent.id.clone()),
         outcome: outcome.map(str::to_owned),
         limit,
-        ..AuditWanted::default()
+        ..CallFilter::default()
     };
     let calls = audit.calls(&wanted(None, CALLS))?;
     let refused = audit.calls(&wanted(Some("refused"), CALLS))?;

@@ -6,11 +6,11 @@ use maud::{Markup, html};
 
 use super::texts;
 use gatewren_base::config::{
-    Glob, Mode, Network, Overrides, Policy, Preset, Risk, Spaces, WHOLE_BOX,
+    Glob, IpNetwork, Mode, Overrides, Policy, Preset, Risk, Spaces, WHOLE_BOX,
 };
 use gatewren_base::sys::rfc3339;
-use gatewren_gate::auth::Admission;
-use gatewren_gate::guard::Visit;
+use gatewren_gate::auth::AgentSpec;
+use gatewren_gate::guard::OwnerRequest;
 use gatewren_gate::owner_actions::{Expiry, chosen_space, fit_name};
 use gatewren_store::vault::Agent;
 
@@ -19,7 +19,7 @@ const MAX_LISTED: usize = 64;
 
 /// The submitted or current values, as text, so that invalid input can be shown again.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct AgentFormValues {
     name: String,
     preset: String,
     space: String,
@@ -30,9 +30,9 @@ pub struct Wanted {
     modes: BTreeMap<Risk, String>,
 }
 
-impl Wanted {
+impl AgentFormValues {
     /// Reads the values from a submitted form.
-    pub fn of(visit: &Visit) -> Self {
+    pub fn of(visit: &OwnerRequest) -> Self {
         let field = |name: &str| visit.field(name).unwrap_or_default();
         let mode = |risk: Risk| (risk, field(&mode_field(risk)));
         Self {
@@ -66,8 +66,8 @@ impl Wanted {
     }
 
     /// Returns the new agent that the values describe, or the error in them.
-    pub fn admission(&self, spaces: &Spaces) -> Result<Admission, String> {
-        Ok(Admission {
+    pub fn admission(&self, spaces: &Spaces) -> Result<AgentSpec, String> {
+        Ok(AgentSpec {
             name: fit_name(self.name.trim())?,
             policy: Policy {
                 preset: self.preset()?,
@@ -121,7 +121,7 @@ impl Wanted {
         let mut overrides = kept;
         overrides.toolsets = list(&self.toolsets)?;
         overrides.containers = list::<Glob>(&self.containers)?;
-        overrides.networks = list::<Network>(&self.networks)?;
+        overrides.networks = list::<IpNetwork>(&self.networks)?;
         overrides.modes.clear();
         for (risk, mode) in self.modes.iter().filter(|(_, mode)| !mode.is_empty()) {
             let mode: Mode = mode.parse().map_err(|_| texts::CHOOSE_MODE.to_owned())?;
@@ -165,7 +165,7 @@ fn list<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<Option<Vec<T>
 }
 
 /// Renders the fields; for a new agent, optional ones are collapsed.
-pub fn fields(wanted: &Wanted, spaces: &Spaces, is_new: bool) -> Markup {
+pub fn fields(wanted: &AgentFormValues, spaces: &Spaces, is_new: bool) -> Markup {
     html! {
         div class="field" {
             label for="name" { (texts::NAME) }
@@ -191,7 +191,7 @@ pub fn fields(wanted: &Wanted, spaces: &Spaces, is_new: bool) -> Markup {
     }
 }
 
-fn presets(wanted: &Wanted, is_new: bool) -> Markup {
+fn presets(wanted: &AgentFormValues, is_new: bool) -> Markup {
     html! {
         fieldset {
             legend { (texts::POLICY) }
@@ -207,7 +207,7 @@ fn presets(wanted: &Wanted, is_new: bool) -> Markup {
     }
 }
 
-fn space(wanted: &Wanted, spaces: &Spaces) -> Markup {
+fn space(wanted: &AgentFormValues, spaces: &Spaces) -> Markup {
     let known = spaces.contains_key(&wanted.space) || wanted.space == WHOLE_BOX;
     html! {
         div class="field" {
@@ -224,7 +224,7 @@ fn space(wanted: &Wanted, spaces: &Spaces) -> Markup {
     }
 }
 
-fn modes(wanted: &Wanted) -> Markup {
+fn modes(wanted: &AgentFormValues) -> Markup {
     html! {
         fieldset {
             legend { (texts::CLASSES) }

@@ -4,25 +4,31 @@ use maud::{Markup, PreEscaped, html};
 use qrcode::QrCode;
 use qrcode::render::svg;
 
-use super::agent_form::{Wanted, fields};
+use super::agent_form::{AgentFormValues, fields};
 use super::confirm::confirm;
 use super::connect::{authority_file, mcp_url};
 use super::frame::{Tab, proof};
-use super::page_error::Trouble;
+use super::page_error::PageError;
 use super::parts::{name, notice, table, time_or};
-use super::site::{Asked, Made};
+use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use gatewren_base::sys::now_ms;
-use gatewren_gate::owner_actions::{AUTHORITY_FILE, Way, admit, expires_soon, snippets, standing};
+use gatewren_gate::owner_actions::{
+    AUTHORITY_FILE, SnippetConnection, admit, expires_soon, snippets, standing,
+};
 use gatewren_store::vault::Agent;
 
 /// Renders the page.
-pub fn page(asked: &Asked<'_>) -> Made {
-    listed(asked, &Wanted::default(), None)
+pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
+    listed(asked, &AgentFormValues::default(), None)
 }
 
 /// Renders the list and the form for a new agent, filled with the submitted values after an error.
-fn listed(asked: &Asked<'_>, wanted: &Wanted, wrong: Option<&str>) -> Made {
+fn listed(
+    asked: &SignedInRequest<'_>,
+    wanted: &AgentFormValues,
+    wrong: Option<&str>,
+) -> PageResult {
     let site = asked.site;
     let spaces = site.spaces();
     let agents = site.vault.agents().list()?;
@@ -83,8 +89,8 @@ pub fn path(agent: &Agent) -> String {
 }
 
 /// Adds an agent, and shows its token.
-pub async fn add(asked: &Asked<'_>) -> Made {
-    let wanted = Wanted::of(asked.visit);
+pub async fn add(asked: &SignedInRequest<'_>) -> PageResult {
+    let wanted = AgentFormValues::of(asked.visit);
     let admission = match wanted.admission(&asked.site.spaces()) {
         Ok(admission) => admission,
         Err(words) => return listed(asked, &wanted, Some(&words)),
@@ -97,10 +103,15 @@ pub async fn add(asked: &Asked<'_>) -> Made {
 }
 
 /// Renders a token, which is shown only here, with a snippet for each client.
-pub fn token_page(asked: &Asked<'_>, agent: &Agent, token: &str, words: &str) -> Made {
+pub fn token_page(
+    asked: &SignedInRequest<'_>,
+    agent: &Agent,
+    token: &str,
+    words: &str,
+) -> PageResult {
     let url = mcp_url(asked.visit);
     let authority = authority_file(asked.site);
-    let way = Way {
+    let way = SnippetConnection {
         url: &url,
         token: Some(token),
         authority: authority.as_ref().map(|_| AUTHORITY_FILE),
@@ -137,8 +148,8 @@ pub fn token_page(asked: &Asked<'_>, agent: &Agent, token: &str, words: &str) ->
 }
 
 /// Renders a text as a QR code; the SVG contains no part of the text itself.
-fn qr(text: &str) -> Result<Markup, Trouble> {
-    let code = QrCode::new(text.as_bytes()).map_err(|_| Trouble::Unavailable)?;
+fn qr(text: &str) -> Result<Markup, PageError> {
+    let code = QrCode::new(text.as_bytes()).map_err(|_| PageError::Unavailable)?;
     let drawn = code
         .render::<svg::Color<'_>>()
         .min_dimensions(240, 240)

@@ -4,8 +4,8 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATC
 use hyper::{Response, StatusCode};
 
 use super::frame::guarded;
-use gatewren_gate::guard::Visit;
-use gatewren_gate::http::{Body, empty};
+use gatewren_gate::guard::OwnerRequest;
+use gatewren_gate::http::{ResponseBody, empty};
 
 /// An asset: path, media type and content.
 type Asset = (&'static str, &'static str, &'static str);
@@ -28,13 +28,13 @@ const KEPT: &str = if cfg!(debug_assertions) {
 };
 
 /// Returns the asset at this path; no sign-in is needed.
-pub fn asset(visit: &Visit) -> Option<Response<Body>> {
+pub fn asset(visit: &OwnerRequest) -> Option<Response<ResponseBody>> {
     let (_, media, text) = ASSETS.iter().find(|(path, ..)| *path == visit.path())?;
     let known = visit.header(IF_NONE_MATCH.as_str()) == Some(VERSION) && !cfg!(debug_assertions);
     let mut response = if known {
         empty(StatusCode::NOT_MODIFIED)
     } else {
-        Response::new(Body::whole(text.as_bytes().to_vec()))
+        Response::new(ResponseBody::whole(text.as_bytes().to_vec()))
     };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));

@@ -8,13 +8,15 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::frame::{Tab, guarded};
-use super::page_error::Trouble;
+use super::page_error::PageError;
 use super::parts::{inert, name, notice, table, time};
-use super::site::{Asked, Made};
+use super::site::{PageResult, SignedInRequest};
 use super::texts;
-use gatewren_gate::http::Body;
-use gatewren_gate::owner_actions::{CallStatus, Moment, export_header};
-use gatewren_store::vault::{AuditCall, AuditLine, AuditReader, AuditWanted, Chain, Exact};
+use gatewren_gate::http::ResponseBody;
+use gatewren_gate::owner_actions::{CallStatus, HumanTimestamp, export_header};
+use gatewren_store::vault::{
+    AuditCall, AuditLine, AuditReader, CallFilter, ChainVerification, ExactArguments,
+};
 
 /// The number of calls that are listed; an earlier time shows earlier ones.
 const LISTED: u32 = 100;
@@ -32,17 +34,21 @@ const FIELDS: [(&str, &str); 5] = [
 ];
 
 /// Renders the page.
-pub async fn page(asked: &Asked<'_>) -> Made {
+pub async fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let field = |name: &str| {
         asked
             .visit
             .query(name)
             .filter(|text| !text.trim().is_empty())
     };
-    let moment = |name: &str| field(name).map(|text| text.parse::<Moment>()).transpose();
+    let moment = |name: &str| {
+        field(name)
+            .map(|text| text.parse::<HumanTimestamp>())
+            .transpose()
+    };
     let (since, until) = (moment("since"), moment("until"));
     let wrong = since.as_ref().err().or(until.as_ref().err()).cloned();
-    let wanted = AuditWanted {
+    let wanted = CallFilter {
         agent: field("agent"),
         tool: field("tool"),
         target: field("target"),
@@ -58,9 +64,9 @@ pub async fn page(asked: &Asked<'_>) -> Made {
     let read = tokio::task::spawn_blocking(move || {
         let audit = AuditReader::open(&file)?;
         let chain = verify.then(|| audit.verify()).transpose()?;
-        Ok::<_, Trouble>((audit.calls(&wanted)?, audit.run_after()?, chain))
+        Ok::<_, PageError>((audit.calls(&wanted)?, audit.run_after()?, chain))
     });
-    let (calls, run_after, chain) = read.await.map_err(|_| Trouble::Unavailable)??;
+    let (calls, run_after, chain) = read.await.map_err(|_| PageError::Unavailable)??;
     let content = html! {
         h1 { (texts::AUDIT) }
         @if let Some(words) = &wrong { (notice(words, true)) }
@@ -83,7 +89,7 @@ pub async fn page(asked: &Asked<'_>) -> Made {
     asked.page(Tab::Audit, texts::AUDIT, false, content)
 }
 
-fn search_field(asked: &Asked<'_>, id: &str, label: &str) -> Markup {
+fn search_field(asked: &SignedInRequest<'_>, id: &str, label: &str) -> Markup {
     let value = asked.visit.query(id).unwrap_or_default();
     html! {
         div {
@@ -93,9 +99,9 @@ fn search_field(asked: &Asked<'_>, id: &str, label: &str) -> Markup {
     }
 }
 
-fn chain_words(chain: &Chain) -> Markup {
+fn chain_words(chain: &ChainVerification) -> Markup {
     match chain {
-        Chain::Intact { rows, trimmed } => {
+        ChainVerification::Intact { rows, trimmed } => {
             let words = format!(
                 "{} {rows} {} {trimmed}",
                 texts::CHAIN_INTACT,
@@ -103,7 +109,7 @@ fn chain_words(chain: &Chain) -> Markup {
             );
             notice(&words, false)
         }
-        Chain::Broken { seq, fault } => notice(
+        ChainVerification::Broken { seq, fault } => notice(
             &format!("{} {seq}: {}", texts::CHAIN_BROKEN, fault.as_str()),
             true,
         ),
@@ -142,9 +148,9 @@ fn ms(ms: i64) -> u64 {
 }
 
 /// Renders one call in full.
-pub fn call(asked: &Asked<'_>, id: &str) -> Made {
+pub fn call(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let audit = AuditReader::open(&asked.site.file("vault.db"))?;
-    let call = audit.call(id)?.ok_or(Trouble::Absent)?;
+    let call = audit.call(id)?.ok_or(PageError::Absent)?;
     let status = CallStatus::of(&call, audit.run_after()?);
     let end = call.ended.as_ref();
     let number = |number: Option<i64>| number.map(|number| number.to_string());
@@ -193,12 +199,12 @@ pub fn call(asked: &Asked<'_>, id: &str) -> Made {
 fn exact_words(call: &AuditCall) -> Markup {
     html! {
         @match &call.exact {
-            Exact::Shown => {}
-            Exact::Sealed(_) => {
+            ExactArguments::Shown => {}
+            ExactArguments::Sealed(_) => {
                 p { (texts::EXACT_SEALED) }
                 pre { "sudo gatewren audit show " (call.seq) " --exact" }
             }
-            Exact::None(why) => p class="soft" { (texts::EXACT_NONE) " " (name(why)) }
+            ExactArguments::None(why) => p class="soft" { (texts::EXACT_NONE) " " (name(why)) }
         }
     }
 }
@@ -210,7 +216,7 @@ fn laid_out(arguments: &str) -> String {
 }
 
 /// Returns every row with its hashes, as `gatewren audit export` prints them.
-pub fn export(asked: &Asked<'_>) -> Made {
+pub fn export(asked: &SignedInRequest<'_>) -> PageResult {
     let audit = AuditReader::open(&asked.site.file("vault.db"))?;
     let (mut lines, mut is_whole) = (Vec::new(), true);
     audit.rows(None, |line| {
@@ -228,9 +234,9 @@ pub fn export(asked: &Asked<'_>) -> Made {
         }
     })?;
     if !is_whole {
-        return Err(Trouble::Refused(texts::LARGE_EXPORT.to_owned()));
+        return Err(PageError::Refused(texts::LARGE_EXPORT.to_owned()));
     }
-    let mut response = Response::new(Body::whole(lines));
+    let mut response = Response::new(ResponseBody::whole(lines));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/jsonl"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -5,9 +5,9 @@ use maud::{Markup, html};
 use super::change_parts::{about, decision, facts, names, reject};
 use super::frame::Tab;
 use super::grant_form::fields;
-use super::page_error::Trouble;
+use super::page_error::PageError;
 use super::parts::{cut, inert, name, time, time_or};
-use super::site::{Asked, Made};
+use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use gatewren_base::sys::exact_line;
 use gatewren_gate::owner_actions::result_text;
@@ -17,9 +17,9 @@ use gatewren_store::vault::{Change, ChangeStatus};
 const RESULT: usize = 8 << 10;
 
 /// Renders the page.
-pub fn page(asked: &Asked<'_>, id: &str) -> Made {
+pub fn page(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let site = asked.site;
-    let change = site.vault.changes().get(id)?.ok_or(Trouble::Absent)?;
+    let change = site.vault.changes().get(id)?.ok_or(PageError::Absent)?;
     let names = names(site)?;
     let target = change.target.as_deref().unwrap_or_default();
     let title = exact_line(format!("{} {target}", change.tool).trim_end());

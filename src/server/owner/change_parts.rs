@@ -6,16 +6,16 @@ use maud::{Markup, html};
 
 use super::diff::diff;
 use super::frame::proof;
-use super::page_error::Trouble;
+use super::page_error::PageError;
 use super::parts::{name, notes, notice, time};
-use super::site::{Asked, Site};
+use super::site::{OwnerSite, SignedInRequest};
 use super::texts;
 use gatewren_base::sys::{exact_lines, text_notes};
-use gatewren_gate::owner_actions::{Movement, exact_arguments, movement};
+use gatewren_gate::owner_actions::{Staleness, exact_arguments, movement};
 use gatewren_store::vault::{Change, ChangeStatus, hex};
 
 /// The agents' names by their ids.
-pub fn names(site: &Site) -> Result<HashMap<String, String>, Trouble> {
+pub fn names(site: &OwnerSite) -> Result<HashMap<String, String>, PageError> {
     let agents = site.vault.agents().list()?;
     Ok(agents
         .into_iter()
@@ -53,7 +53,7 @@ pub fn standing_class(status: ChangeStatus) -> &'static str {
 }
 
 /// Renders the tool's class of risk.
-fn risk(asked: &Asked<'_>, change: &Change) -> Result<Markup, Trouble> {
+fn risk(asked: &SignedInRequest<'_>, change: &Change) -> Result<Markup, PageError> {
     let tools = asked.site.tools()?;
     let tool = tools.iter().find(|tool| tool.name == change.tool);
     Ok(html! {
@@ -65,16 +65,16 @@ fn risk(asked: &Asked<'_>, change: &Change) -> Result<Markup, Trouble> {
 }
 
 /// Renders whether the state that a change depends on has changed since the proposal.
-fn rests(change: &Change, moved: &Movement) -> Markup {
+fn rests(change: &Change, moved: &Staleness) -> Markup {
     html! {
         p {
             @match moved {
-                Movement::RestsOnNothing => span class="soft" { (texts::RESTS_ON_NOTHING) },
-                Movement::None => span class="soft" { (texts::HAS_NOT_MOVED) },
-                Movement::At(revision, by) => span class="warn" {
+                Staleness::RestsOnNothing => span class="soft" { (texts::RESTS_ON_NOTHING) },
+                Staleness::None => span class="soft" { (texts::HAS_NOT_MOVED) },
+                Staleness::At(revision, by) => span class="warn" {
                     (texts::HAS_MOVED) " " (texts::REVISION) " " (revision) ", " (name(by))
                 },
-                Movement::Unknown => span class="warn" { (texts::MAY_HAVE_MOVED) },
+                Staleness::Unknown => span class="warn" { (texts::MAY_HAVE_MOVED) },
             }
             span class="soft" { " (" (texts::PROPOSED_AT) " " (change.revision) ")" }
         }
@@ -82,7 +82,7 @@ fn rests(change: &Change, moved: &Movement) -> Markup {
 }
 
 /// Renders only the button that rejects.
-pub fn reject(asked: &Asked<'_>, change: &Change) -> Markup {
+pub fn reject(asked: &SignedInRequest<'_>, change: &Change) -> Markup {
     html! {
         form method="post" action=(path(change)) class="row" {
             (proof(asked.session))
@@ -93,7 +93,7 @@ pub fn reject(asked: &Asked<'_>, change: &Change) -> Markup {
 }
 
 /// Renders the buttons that decide on a fully shown change, and the form for a grant.
-pub fn decision(asked: &Asked<'_>, change: &Change, grant_form: &Markup) -> Markup {
+pub fn decision(asked: &SignedInRequest<'_>, change: &Change, grant_form: &Markup) -> Markup {
     html! {
         section {
             h2 { (texts::DECIDE) }
@@ -116,10 +116,10 @@ pub fn decision(asked: &Asked<'_>, change: &Change, grant_form: &Markup) -> Mark
 
 /// Renders the agent and reason of a change, and its effect on the current state.
 pub fn facts(
-    asked: &Asked<'_>,
+    asked: &SignedInRequest<'_>,
     change: &Change,
     names: &HashMap<String, String>,
-) -> Result<Markup, Trouble> {
+) -> Result<Markup, PageError> {
     let moved = movement(Some(asked.site.state.path()), change);
     let document = asked.site.state.document();
     let risk = risk(asked, change)?;

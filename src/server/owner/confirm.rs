@@ -3,12 +3,12 @@
 use hyper::{Response, StatusCode};
 use maud::html;
 
-use super::frame::{Page, Tab};
-use super::page_error::Trouble;
+use super::frame::{OwnerPage, Tab};
+use super::page_error::PageError;
 use super::parts;
-use super::site::Asked;
+use super::site::SignedInRequest;
 use super::texts;
-use gatewren_gate::http::Body;
+use gatewren_gate::http::ResponseBody;
 
 /// The name of the password field.
 const FIELD: &str = "confirm_password";
@@ -19,7 +19,9 @@ const USERNAME: &str = "username";
 /// Checks that the owner has entered the password in the last 10 minutes of this login, or with this form.
 /// Otherwise returns a page that asks for it and then sends the same form again. The caller must not act before
 /// this returns `None`.
-pub async fn confirm(asked: &Asked<'_>) -> Result<Option<Response<Body>>, Trouble> {
+pub async fn confirm(
+    asked: &SignedInRequest<'_>,
+) -> Result<Option<Response<ResponseBody>>, PageError> {
     let (logins, key) = (&asked.site.logins, asked.session.key);
     let wrong = match asked.visit.field(FIELD) {
         Some(password) => match logins.confirm(key, &password, asked.visit.from()).await {
@@ -29,13 +31,16 @@ pub async fn confirm(asked: &Asked<'_>) -> Result<Option<Response<Body>>, Troubl
         None => match logins.has_confirmed(key) {
             Ok(true) => return Ok(None),
             Ok(false) => None,
-            Err(_) => return Err(Trouble::Unavailable),
+            Err(_) => return Err(PageError::Unavailable),
         },
     };
     page(asked, wrong.as_deref()).map(Some)
 }
 
-fn page(asked: &Asked<'_>, wrong: Option<&str>) -> Result<Response<Body>, Trouble> {
+fn page(
+    asked: &SignedInRequest<'_>,
+    wrong: Option<&str>,
+) -> Result<Response<ResponseBody>, PageError> {
     let sent = asked.visit.all_fields().into_iter();
     let sent = sent.filter(|(name, _)| name != FIELD && name != USERNAME);
     let content = html! {
@@ -52,7 +57,7 @@ fn page(asked: &Asked<'_>, wrong: Option<&str>) -> Result<Response<Body>, Troubl
             div class="row" { button { (texts::GO_ON) } }
         }
     };
-    let page = Page {
+    let page = OwnerPage {
         title: texts::CONFIRM,
         tab: Some(Tab::Agents),
         waiting: asked.site.waiting()?,

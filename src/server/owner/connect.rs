@@ -7,43 +7,43 @@ use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use maud::{Markup, html};
 
 use super::frame::{Tab, guarded};
-use super::page_error::Trouble;
+use super::page_error::PageError;
 use super::profile::profile;
-use super::site::{Asked, Made, Site};
+use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::texts;
 use gatewren_base::config::TlsMode;
-use gatewren_gate::guard::Visit;
-use gatewren_gate::http::{Body, Facts};
-use gatewren_gate::owner_actions::{AUTHORITY_PEM, How, SYSTEMS};
+use gatewren_gate::guard::OwnerRequest;
+use gatewren_gate::http::{CertificateFacts, ResponseBody};
+use gatewren_gate::owner_actions::{AUTHORITY_PEM, SYSTEMS, TrustSteps};
 
 /// The authority's certificate, as clients download it.
 pub struct AuthorityFile {
     pem: String,
-    facts: Facts,
+    facts: CertificateFacts,
 }
 
 /// The MCP URL, with the host name that the visitor used.
-pub fn mcp_url(visit: &Visit) -> String {
+pub fn mcp_url(visit: &OwnerRequest) -> String {
     format!("https://{}/mcp", visit.host())
 }
 
 /// The MCP URL for programs without a token.
-fn connect_url(visit: &Visit) -> String {
+fn connect_url(visit: &OwnerRequest) -> String {
     format!("https://{}/connect/mcp", visit.host())
 }
 
 /// Reads the certificate of the own authority; `None` if the certificate is supplied or cannot be read.
-pub fn authority_file(site: &Site) -> Option<AuthorityFile> {
+pub fn authority_file(site: &OwnerSite) -> Option<AuthorityFile> {
     let own = site.live.read(|settings| settings.tls.mode == TlsMode::Own);
     let pem = own
         .then(|| fs::read_to_string(site.file("tls/ca.pem")).ok())
         .flatten()?;
-    let facts = Facts::in_pem(pem.as_bytes())?;
+    let facts = CertificateFacts::in_pem(pem.as_bytes())?;
     Some(AuthorityFile { pem, facts })
 }
 
 /// Renders the page.
-pub fn page(asked: &Asked<'_>) -> Made {
+pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let authority = authority_file(asked.site);
     let host = asked.visit.host();
     let content = html! {
@@ -92,16 +92,16 @@ fn per_system(host: &str) -> Markup {
         pre { (fetch) }
         @for system in &SYSTEMS {
             @match system.how {
-                How::Line(line) => { p { (system.name) } pre { (line) } },
-                How::Words(words) => p { (system.name) ": " (words) },
+                TrustSteps::Line(line) => { p { (system.name) } pre { (line) } },
+                TrustSteps::Words(words) => p { (system.name) ": " (words) },
             }
         }
     }
 }
 
 /// Returns the certificate as a file. It is public, and a phone downloads it before the owner signs in there.
-pub fn authority(site: &Site, visit: &Visit, form: &str) -> Made {
-    let authority = authority_file(site).ok_or(Trouble::Absent)?;
+pub fn authority(site: &OwnerSite, visit: &OwnerRequest, form: &str) -> PageResult {
+    let authority = authority_file(site).ok_or(PageError::Absent)?;
     let (media, name, bytes) = match form {
         "pem" => (
             "application/x-pem-file",
@@ -118,15 +118,15 @@ pub fn authority(site: &Site, visit: &Visit, form: &str) -> Made {
             "gatewren.mobileconfig",
             profile(visit.host(), authority.facts.der()).into_bytes(),
         ),
-        _ => return Err(Trouble::Absent),
+        _ => return Err(PageError::Absent),
     };
-    let mut response = Response::new(Body::whole(bytes));
+    let mut response = Response::new(ResponseBody::whole(bytes));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     let attachment = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
     headers.insert(
         CONTENT_DISPOSITION,
-        attachment.map_err(|_| Trouble::Unavailable)?,
+        attachment.map_err(|_| PageError::Unavailable)?,
     );
     guarded(&mut response);
     Ok(response)

@@ -3,36 +3,36 @@
 use super::change_parts::{names, of};
 use super::confirm::confirm;
 use super::frame::see;
-use super::grant_form::{WantedGrant, second_step};
+use super::grant_form::{GrantFormValues, second_step};
 use super::inbox_order::InboxPage;
-use super::page_error::Trouble;
-use super::site::{Asked, Made, done};
+use super::page_error::PageError;
+use super::site::{PageResult, SignedInRequest, done};
 use super::texts;
 use gatewren_gate::auth::CommandPrefix;
 use gatewren_gate::owner_actions;
-use gatewren_gate::owner_actions::{GrantWish, Ruled, Verb, rule};
+use gatewren_gate::owner_actions::{DecidedChange, GrantRequest, OwnerDecision, rule};
 use gatewren_store::vault::{Change, GrantBound, hex};
 
 /// The maximum length of a note; a longer one is rejected, because the agent reads all of it.
 const MAX_NOTE: usize = 500;
 
 /// Decides on one change.
-pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
+pub async fn one(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let visit = asked.visit;
     let change = shown(asked, id, &visit.field("seen").unwrap_or_default())?;
     let note = visit.field("note").filter(|note| !note.trim().is_empty());
     if note.as_ref().is_some_and(|note| note.len() > MAX_NOTE) {
-        return Err(Trouble::Refused(texts::LONG_NOTE.to_owned()));
+        return Err(PageError::Refused(texts::LONG_NOTE.to_owned()));
     }
     let word = visit.field("do").unwrap_or_default();
     let verb = match word.as_str() {
-        "approve" | "grant" => Verb::Approve,
-        "reject" => Verb::Reject,
-        _ => return Err(Trouble::Refused(texts::NO_SUCH_DEED.to_owned())),
+        "approve" | "grant" => OwnerDecision::Approve,
+        "reject" => OwnerDecision::Reject,
+        _ => return Err(PageError::Refused(texts::NO_SUCH_DEED.to_owned())),
     };
     // Before anything is decided.
     let wanted = match word.as_str() {
-        "grant" => Some(WantedGrant::of(asked, &change)?),
+        "grant" => Some(GrantFormValues::of(asked, &change)?),
         _ => None,
     };
     if let Some(wanted) = &wanted {
@@ -52,10 +52,10 @@ pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
     let (vault, hand) = (&asked.site.vault, asked.hand());
     let ruled = rule((vault, &hand), change, note.as_deref(), verb).await?;
     if let Some(why) = ruled.refused {
-        return Err(Trouble::Refused(why));
+        return Err(PageError::Refused(why));
     }
     if let Some(wanted) = wanted {
-        let wish = GrantWish {
+        let wish = GrantRequest {
             agent: &ruled.change.agent,
             tool: &ruled.change.tool,
             target: ruled.change.target.as_deref(),
@@ -65,24 +65,24 @@ pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
         owner_actions::grant((vault, &hand), wish).await?;
     }
     let said = match verb {
-        Verb::Approve => "approved",
-        Verb::Reject => "rejected",
+        OwnerDecision::Approve => "approved",
+        OwnerDecision::Reject => "rejected",
     };
     Ok(done(&format!("/owner/changes/{id}"), said))
 }
 
 /// Decides on several changes of an agent: approves those that one page of the inbox shows in full, or rejects
 /// those that the form names.
-pub async fn together(asked: &Asked<'_>) -> Made {
+pub async fn together(asked: &SignedInRequest<'_>) -> PageResult {
     match asked.visit.field("do").as_deref() {
         Some("approve") => approve_page(asked).await,
         Some("reject") => reject_all(asked).await,
-        _ => Err(Trouble::Refused(texts::NO_SUCH_DEED.to_owned())),
+        _ => Err(PageError::Refused(texts::NO_SUCH_DEED.to_owned())),
     }
 }
 
 /// Approves the changes that the page showed. The page is built again; if its digest differs, nothing is approved.
-async fn approve_page(asked: &Asked<'_>) -> Made {
+async fn approve_page(asked: &SignedInRequest<'_>) -> PageResult {
     let field = |name: &str| asked.visit.field(name).unwrap_or_default();
     let number: usize = field("page").parse().unwrap_or(1);
     let open = asked.site.vault.changes().list(true)?;
@@ -91,18 +91,18 @@ async fn approve_page(asked: &Asked<'_>) -> Made {
         return Ok(see(&format!("/owner?page={number}&said=not-as-shown")));
     }
     let hand = asked.hand();
-    let ruled = batch.decide((&asked.site.vault, &hand), None, Verb::Approve);
+    let ruled = batch.decide((&asked.site.vault, &hand), None, OwnerDecision::Approve);
     finish(ruled.await?, "all-approved")
 }
 
 /// Rejects the changes that the form names, on any page.
-async fn reject_all(asked: &Asked<'_>) -> Made {
+async fn reject_all(asked: &SignedInRequest<'_>) -> PageResult {
     let seen = asked.visit.fields("seen");
     // All of them are checked before the first decision.
-    let changes: Result<Vec<Change>, Trouble> = seen
+    let changes: Result<Vec<Change>, PageError> = seen
         .iter()
         .map(|seen| {
-            let (id, binding) = seen.split_once(' ').ok_or(Trouble::Absent)?;
+            let (id, binding) = seen.split_once(' ').ok_or(PageError::Absent)?;
             shown(asked, id, binding)
         })
         .collect();
@@ -113,7 +113,7 @@ async fn reject_all(asked: &Asked<'_>) -> Made {
                 (&asked.site.vault, &asked.hand()),
                 change,
                 None,
-                Verb::Reject,
+                OwnerDecision::Reject,
             )
             .await?,
         );
@@ -121,30 +121,35 @@ async fn reject_all(asked: &Asked<'_>) -> Made {
     finish(ruled, "all-rejected")
 }
 
-fn finish(ruled: Vec<Ruled>, said: &str) -> Made {
+fn finish(ruled: Vec<DecidedChange>, said: &str) -> PageResult {
     for one in ruled {
         if let Some(why) = one.refused {
-            return Err(Trouble::Refused(format!("{}: {why}", one.change.id)));
+            return Err(PageError::Refused(format!("{}: {why}", one.change.id)));
         }
     }
     Ok(done("/owner", said))
 }
 
 /// Ends a grant early.
-pub async fn end_grant(asked: &Asked<'_>, id: &str) -> Made {
+pub async fn end_grant(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     if owner_actions::end_grant((&asked.site.vault, &asked.hand()), id).await? {
         Ok(done("/owner", "grant-ended"))
     } else {
-        Err(Trouble::Absent)
+        Err(PageError::Absent)
     }
 }
 
 /// Returns the change, if it is unchanged since the form showed it.
-fn shown(asked: &Asked<'_>, id: &str, seen: &str) -> Result<Change, Trouble> {
-    let change = asked.site.vault.changes().get(id)?.ok_or(Trouble::Absent)?;
+fn shown(asked: &SignedInRequest<'_>, id: &str, seen: &str) -> Result<Change, PageError> {
+    let change = asked
+        .site
+        .vault
+        .changes()
+        .get(id)?
+        .ok_or(PageError::Absent)?;
     if hex(&change.binding()) == seen {
         Ok(change)
     } else {
-        Err(Trouble::Refused(texts::CHANGED_SINCE.to_owned()))
+        Err(PageError::Refused(texts::CHANGED_SINCE.to_owned()))
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::frame::guarded;
-use super::page_error::Trouble;
-use super::site::{Asked, Made};
+use super::page_error::PageError;
+use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use gatewren_gate::http::events as stream;
 
@@ -29,12 +29,12 @@ impl Drop for Reader {
 
 /// Sends one message for each change of the inbox, the agents, the state or the samples, until the owner signs out
 /// here.
-pub fn events(asked: &Asked<'_>) -> Made {
+pub fn events(asked: &SignedInRequest<'_>) -> PageResult {
     let site = asked.site;
     let before = site.readers.fetch_add(1, Ordering::Relaxed);
     let reader = Reader(site.readers.clone());
     if before >= MAX_READERS {
-        return Err(Trouble::Refused(texts::TOO_MANY_READERS.to_owned()));
+        return Err(PageError::Refused(texts::TOO_MANY_READERS.to_owned()));
     }
     let (logins, key) = (site.logins.clone(), asked.session.key);
     let mut inbox = site.vault.changes().bell();

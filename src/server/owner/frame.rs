@@ -8,8 +8,8 @@ use hyper::{Response, StatusCode};
 use maud::{DOCTYPE, Markup, html};
 
 use super::texts;
-use gatewren_gate::guard::Session;
-use gatewren_gate::http::{Body, empty};
+use gatewren_gate::guard::OwnerSession;
+use gatewren_gate::http::{ResponseBody, empty};
 
 /// All content is loaded from this server, nothing is inline, and no other page may embed this one in a frame.
 const CONTENT: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -45,7 +45,7 @@ impl Tab {
 }
 
 /// A page before it is rendered.
-pub struct Page<'a> {
+pub struct OwnerPage<'a> {
     /// The window title.
     pub title: &'a str,
     /// The page's navigation entry; `None` before the owner is signed in.
@@ -58,10 +58,12 @@ pub struct Page<'a> {
     pub content: Markup,
 }
 
-impl Page<'_> {
+impl OwnerPage<'_> {
     /// Returns the page as a response.
-    pub fn response(self, status: StatusCode) -> Response<Body> {
-        let mut response = Response::new(Body::whole(self.markup().into_string().into_bytes()));
+    pub fn response(self, status: StatusCode) -> Response<ResponseBody> {
+        let mut response = Response::new(ResponseBody::whole(
+            self.markup().into_string().into_bytes(),
+        ));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         let html = HeaderValue::from_static("text/html; charset=utf-8");
@@ -108,7 +110,7 @@ fn navigation(here: Tab, waiting: usize) -> Markup {
 }
 
 /// Adds the headers of every response.
-pub fn guarded(response: &mut Response<Body>) {
+pub fn guarded(response: &mut Response<ResponseBody>) {
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
@@ -120,7 +122,7 @@ pub fn guarded(response: &mut Response<Body>) {
 }
 
 /// Redirects to the page that shows the result of a form.
-pub fn see(path: &str) -> Response<Body> {
+pub fn see(path: &str) -> Response<ResponseBody> {
     let mut response = empty(StatusCode::SEE_OTHER);
     let to = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/owner"));
     response.headers_mut().insert(LOCATION, to);
@@ -132,6 +134,6 @@ pub fn see(path: &str) -> Response<Body> {
 }
 
 /// Renders the session's CSRF token, so that no other site can send the form.
-pub fn proof(session: &Session) -> Markup {
+pub fn proof(session: &OwnerSession) -> Markup {
     html! { input type="hidden" name=(gatewren_gate::guard::PROOF) value=(session.proof); }
 }

@@ -4,11 +4,11 @@ use maud::{Markup, html};
 
 use super::change_parts::path;
 use super::frame::{Tab, proof};
-use super::page_error::Trouble;
+use super::page_error::PageError;
 use super::parts::notice;
-use super::site::{Asked, Made};
+use super::site::{PageResult, SignedInRequest};
 use super::texts;
-use gatewren_gate::owner_actions::{Span, granted_words, is_broad, takes_command};
+use gatewren_gate::owner_actions::{HumanDuration, granted_words, is_broad, takes_command};
 use gatewren_store::vault::{Change, GrantBound, hex};
 
 /// The values of the form's scope field.
@@ -19,25 +19,25 @@ const BROAD: &str = "broad";
 
 /// The grant that the owner requests with a change.
 #[derive(Debug, Clone)]
-pub struct WantedGrant {
+pub struct GrantFormValues {
     /// The calls that it covers.
     pub bound: GrantBound,
     /// Its duration.
-    pub span: Span,
+    pub span: HumanDuration,
     /// Whether the owner has confirmed that it covers every call of the tool.
     is_sure: bool,
 }
 
-impl WantedGrant {
+impl GrantFormValues {
     /// Reads the requested grant from the form.
-    pub fn of(asked: &Asked<'_>, change: &Change) -> Result<Self, Trouble> {
+    pub fn of(asked: &SignedInRequest<'_>, change: &Change) -> Result<Self, PageError> {
         let field = |name: &str| asked.visit.field(name).unwrap_or_default();
         let bound = match field("scope").as_str() {
             EXACT => GrantBound::Arguments(change.arguments_sha256),
             PREFIX if takes_command(&change.tool) => GrantBound::Prefix(field("prefix")),
             TARGET if change.target.is_some() => GrantBound::Any,
             BROAD if change.target.is_none() => GrantBound::Any,
-            _ => return Err(Trouble::Refused(texts::NO_SUCH_DEED.to_owned())),
+            _ => return Err(PageError::Refused(texts::NO_SUCH_DEED.to_owned())),
         };
         Ok(Self {
             bound,
@@ -88,11 +88,11 @@ pub fn fields(change: &Change) -> Markup {
 }
 
 /// Renders the confirmation of a grant for every call of a tool.
-pub fn second_step(asked: &Asked<'_>, change: &Change, agent: &Markup) -> Made {
+pub fn second_step(asked: &SignedInRequest<'_>, change: &Change, agent: &Markup) -> PageResult {
     let field = |name: &str| asked.visit.field(name).unwrap_or_default();
     let span = field("span");
     let known = texts::SPANS.iter().find(|(known, _)| *known == span);
-    let (_, time) = known.ok_or_else(|| Trouble::Refused(texts::NO_SUCH_DEED.to_owned()))?;
+    let (_, time) = known.ok_or_else(|| PageError::Refused(texts::NO_SUCH_DEED.to_owned()))?;
     let what = granted_words(&change.tool, None, &GrantBound::Any);
     let content = html! {
         h1 { (texts::SURE) }

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use super::change_parts::names;
 use super::chart::{bytes, chart};
 use super::frame::Tab;
-use super::page_error::Trouble;
+use super::page_error::PageError;
 use super::parts::{name, table, time};
-use super::samples::{ContainerSample, Hour};
-use super::site::{Asked, Made};
+use super::samples::{ContainerSample, SampleHistory};
+use super::site::{PageResult, SignedInRequest};
 use super::texts;
-use gatewren_store::state::{Filter, History, Operation};
+use gatewren_store::state::{History, HistoryFilter, PatchOperation};
 
 /// The number of revisions that are listed.
 const LATELY: usize = 25;
@@ -20,7 +20,7 @@ const LATELY: usize = 25;
 const PLACES: usize = 4;
 
 /// Renders the page.
-pub fn page(asked: &Asked<'_>) -> Made {
+pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let site = asked.site;
     let document = site.state.document();
     let hour = site.samples.hour();
@@ -65,7 +65,7 @@ fn facts(info: Option<&Value>) -> Markup {
     }
 }
 
-fn host_charts(hour: &Hour) -> Markup {
+fn host_charts(hour: &SampleHistory) -> Markup {
     let line =
         |of: fn(&super::samples::HostSample) -> f64| hour.host.iter().map(of).collect::<Vec<_>>();
     let Some(now) = hour.host.back() else {
@@ -90,7 +90,7 @@ fn a_second(value: f64) -> String {
     format!("{}/s", bytes(value))
 }
 
-fn container_cards(containers: &Map<String, Value>, hour: &Hour) -> Markup {
+fn container_cards(containers: &Map<String, Value>, hour: &SampleHistory) -> Markup {
     html! {
         @for (id, container) in containers {
             div class="card" {
@@ -109,11 +109,11 @@ fn container_cards(containers: &Map<String, Value>, hour: &Hour) -> Markup {
 }
 
 /// Renders the last revisions with their authors, and the calls that caused them.
-fn lately(asked: &Asked<'_>) -> Result<Markup, Trouble> {
+fn lately(asked: &SignedInRequest<'_>) -> Result<Markup, PageError> {
     let history = History::open(asked.site.state.path())?;
-    let filter = Filter {
+    let filter = HistoryFilter {
         most: LATELY,
-        ..Filter::default()
+        ..HistoryFilter::default()
     };
     let mut entries = history.log(&filter)?;
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.revision.id));
@@ -137,7 +137,7 @@ fn lately(asked: &Asked<'_>) -> Result<Markup, Trouble> {
     })
 }
 
-fn places(operations: &[Operation]) -> Markup {
+fn places(operations: &[PatchOperation]) -> Markup {
     html! {
         @for operation in operations.iter().take(PLACES) { div { code { (name(&operation.path().to_string())) } } }
         @if operations.len() > PLACES { span class="soft" { "+" (operations.len() - PLACES) } }

@@ -7,10 +7,10 @@ use maud::{Markup, html};
 use super::change_parts::{about, decision, facts, names, of, path, reject, standing};
 use super::frame::{Tab, proof};
 use super::grant_form::fields;
-use super::inbox_order::{InboxPage, Length};
-use super::page_error::Trouble;
+use super::inbox_order::{ChangeLength, InboxPage};
+use super::page_error::PageError;
 use super::parts::{name, notice, table, time};
-use super::site::{Asked, Made};
+use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use gatewren_gate::owner_actions::granted_words;
 use gatewren_store::vault::{Change, ChangeStatus, Grant, hex};
@@ -19,7 +19,7 @@ use gatewren_store::vault::{Change, ChangeStatus, Grant, hex};
 const ENDED: usize = 20;
 
 /// Renders the page.
-pub fn page(asked: &Asked<'_>) -> Made {
+pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let site = asked.site;
     let changes = site.vault.changes().list(false)?;
     let (open, ended): (Vec<_>, Vec<_>) = changes
@@ -35,7 +35,7 @@ pub fn page(asked: &Asked<'_>) -> Made {
         @if page.shown.is_empty() { p { (texts::NOTHING_WAITS) } }
         (pages(&page))
         @for change in &page.shown {
-            @if Length::of(change).fits() { (whole(asked, change, &names)?) } @else { (too_long(asked, change, &names)) }
+            @if ChangeLength::of(change).fits() { (whole(asked, change, &names)?) } @else { (too_long(asked, change, &names)) }
         }
         (pages(&page))
         @for agent in page.waiting_agents() { (together(asked, &page, &agent, &names)) }
@@ -63,10 +63,10 @@ fn ended_rows(ended: &[Change], names: &HashMap<String, String>) -> Markup {
 
 /// Renders a change in full, with the buttons to decide on it.
 fn whole(
-    asked: &Asked<'_>,
+    asked: &SignedInRequest<'_>,
     change: &Change,
     names: &HashMap<String, String>,
-) -> Result<Markup, Trouble> {
+) -> Result<Markup, PageError> {
     let shown = facts(asked, change, names)?;
     Ok(html! {
         article {
@@ -79,8 +79,12 @@ fn whole(
 
 /// Renders a change that is too long to be shown in full here: it can be rejected here, and approved on its own
 /// page.
-fn too_long(asked: &Asked<'_>, change: &Change, names: &HashMap<String, String>) -> Markup {
-    let Length { characters, lines } = Length::of(change);
+fn too_long(
+    asked: &SignedInRequest<'_>,
+    change: &Change,
+    names: &HashMap<String, String>,
+) -> Markup {
+    let ChangeLength { characters, lines } = ChangeLength::of(change);
     html! {
         article {
             h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
@@ -108,7 +112,7 @@ fn pages(page: &InboxPage) -> Markup {
 /// Renders one decision on several changes of an agent: approve those that this page shows in full, or reject all
 /// that wait.
 fn together(
-    asked: &Asked<'_>,
+    asked: &SignedInRequest<'_>,
     page: &InboxPage,
     agent: &str,
     names: &HashMap<String, String>,
@@ -142,7 +146,11 @@ fn together(
     }
 }
 
-fn granted(asked: &Asked<'_>, grants: &[Grant], names: &HashMap<String, String>) -> Markup {
+fn granted(
+    asked: &SignedInRequest<'_>,
+    grants: &[Grant],
+    names: &HashMap<String, String>,
+) -> Markup {
     html! {
         section {
             h2 { (texts::GRANTS) }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::page_error::Trouble;
-use super::site::Site;
+use super::page_error::PageError;
+use super::site::OwnerSite;
 use gatewren_base::config::Risk;
-use gatewren_gate::owner_actions::{Batch, shown_change};
+use gatewren_gate::owner_actions::{ChangeBatch, shown_change};
 use gatewren_store::vault::{Change, ChangeStatus};
 
 /// The number of open changes on one page.
@@ -32,7 +32,7 @@ pub struct InboxPage {
 
 /// The length of a change as it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Length {
+pub struct ChangeLength {
     /// Characters of tool, arguments and reason.
     pub characters: usize,
     /// Lines of the same.
@@ -41,7 +41,7 @@ pub struct Length {
 
 impl InboxPage {
     /// Returns the page with this number, or the last one if there are fewer.
-    pub fn of(site: &Site, open: Vec<Change>, number: usize) -> Result<Self, Trouble> {
+    pub fn of(site: &OwnerSite, open: Vec<Change>, number: usize) -> Result<Self, PageError> {
         let tools = site.tools()?;
         let risks = tools.into_iter().map(|tool| (tool.name, tool.risk));
         Ok(Self::among(open, &risks.collect(), number))
@@ -91,10 +91,10 @@ impl InboxPage {
     }
 
     /// The waiting changes of an agent that this page shows in full, which can be approved together.
-    pub fn batch(&self, agent: &str) -> Batch {
-        Batch::of(self.waiting_of(agent), |change| {
+    pub fn batch(&self, agent: &str) -> ChangeBatch {
+        ChangeBatch::of(self.waiting_of(agent), |change| {
             let is_here = self.shown.iter().any(|shown| shown.id == change.id);
-            is_here && Length::of(change).fits()
+            is_here && ChangeLength::of(change).fits()
         })
     }
 
@@ -104,7 +104,7 @@ impl InboxPage {
     }
 }
 
-impl Length {
+impl ChangeLength {
     /// Computes the length of a change.
     pub fn of(change: &Change) -> Self {
         let text = shown_change(change);
@@ -195,7 +195,7 @@ mod tests {
         );
         let (one, two) = (first.batch("a"), second.batch("a"));
         assert_eq!((one.changes.len(), two.changes.len()), (8, 4));
-        let ids = |batch: &Batch| {
+        let ids = |batch: &ChangeBatch| {
             batch
                 .changes
                 .iter()

@@ -3,14 +3,14 @@
 use maud::html;
 
 use super::frame::{Tab, proof};
-use super::page_error::Trouble;
+use super::page_error::PageError;
 use super::parts::{name, time};
-use super::site::{Asked, Made, done};
+use super::site::{PageResult, SignedInRequest, done};
 use super::texts;
 use gatewren_gate::owner_actions;
 
 /// Renders the page.
-pub fn page(asked: &Asked<'_>) -> Made {
+pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let logins = asked.site.vault.logins().list()?;
     let agents = asked.site.vault.agents().list()?;
     let who = |token: Option<[u8; 32]>| match token {
@@ -46,7 +46,7 @@ pub fn page(asked: &Asked<'_>) -> Made {
 }
 
 /// Ends one login, or all of the owner's.
-pub async fn end(asked: &Asked<'_>) -> Made {
+pub async fn end(asked: &SignedInRequest<'_>) -> PageResult {
     let with = (&asked.site.vault, &asked.hand());
     if asked.visit.field("everywhere").is_some() {
         owner_actions::sign_out_everywhere(with).await?;
@@ -56,6 +56,6 @@ pub async fn end(asked: &Asked<'_>) -> Made {
     if owner_actions::sign_out(with, &id).await? {
         Ok(done("/owner/logins", "signed-out"))
     } else {
-        Err(Trouble::Absent)
+        Err(PageError::Absent)
     }
 }

@@ -35,4 +35,4 @@ mod texts;
 #[cfg(any(test, feature = "testing"))]
 pub use diff::diff as argument_list;
 pub use profile::profile;
-pub use site::Site;
+pub use site::OwnerSite;

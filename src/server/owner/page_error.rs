@@ -8,7 +8,7 @@ use gatewren_store::vault::VaultError;
 
 /// Why another page is shown than the requested one.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum PageError {
     /// The visitor is not signed in.
     SignedOut,
     /// No such page, agent, change or call exists.
@@ -19,7 +19,7 @@ pub enum Trouble {
     Unavailable,
 }
 
-impl Trouble {
+impl PageError {
     /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         match self {
@@ -41,14 +41,14 @@ impl Trouble {
     }
 }
 
-impl From<VaultError> for Trouble {
+impl From<VaultError> for PageError {
     fn from(cause: VaultError) -> Self {
         tracing::error!("rendering the owner's page failed: {cause}");
         Self::Unavailable
     }
 }
 
-impl From<StateError> for Trouble {
+impl From<StateError> for PageError {
     fn from(cause: StateError) -> Self {
         tracing::error!("rendering the owner's page failed: {cause}");
         Self::Unavailable
@@ -56,7 +56,7 @@ impl From<StateError> for Trouble {
 }
 
 /// Error messages of the owner's actions.
-impl From<String> for Trouble {
+impl From<String> for PageError {
     fn from(words: String) -> Self {
         Self::Refused(words)
     }

@@ -7,25 +7,25 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, STRICT_TRANSPORT_
 use hyper::{Method, Response, StatusCode};
 use maud::html;
 
-use super::frame::{Page, Tab};
-use super::page_error::Trouble;
-use super::site::{Asked, Made, Site};
+use super::frame::{OwnerPage, Tab};
+use super::page_error::PageError;
+use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::{
     agent, agents, asset, audit, change, connect, decide, events, host_page, inbox, logins, parts,
     sign_in, texts,
 };
-use gatewren_gate::guard::{Refusal, Visit};
-use gatewren_gate::http::{Body, empty};
+use gatewren_gate::guard::{OwnerRequest, Refusal};
+use gatewren_gate::http::{ResponseBody, empty};
 
-impl Site {
+impl OwnerSite {
     /// Answers a request.
-    pub async fn answer(&self, visit: Visit) -> Response<Body> {
+    pub async fn answer(&self, visit: OwnerRequest) -> Response<ResponseBody> {
         let made = match asset::asset(&visit) {
             Some(asset) => Ok(asset),
             None => self.made(&visit).await,
         };
         let mut response = made.unwrap_or_else(|trouble| match trouble {
-            Trouble::SignedOut => sign_in::ask(&visit),
+            PageError::SignedOut => sign_in::ask(&visit),
             trouble => self.troubled(&visit, &trouble),
         });
         let time = self.live.read(|settings| settings.access.hsts);
@@ -37,7 +37,7 @@ impl Site {
     }
 
     /// Renders a rejection of the guard as a page.
-    pub fn refuse(refusal: &Refusal) -> Response<Body> {
+    pub fn refuse(refusal: &Refusal) -> Response<ResponseBody> {
         let mut page = plain_page(refusal.status, &refusal.message);
         let given = refusal.to_response();
         for (name, value) in given.headers() {
@@ -48,7 +48,7 @@ impl Site {
         page
     }
 
-    async fn made(&self, visit: &Visit) -> Made {
+    async fn made(&self, visit: &OwnerRequest) -> PageResult {
         let path = visit.path().strip_prefix("/owner").unwrap_or_default();
         let path: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let posts = *visit.method() == Method::POST;
@@ -67,8 +67,8 @@ impl Site {
         if visit.session().is_none() && path == ["events"] {
             return Ok(empty(StatusCode::NO_CONTENT));
         }
-        let session = visit.session().ok_or(Trouble::SignedOut)?;
-        let asked = Asked {
+        let session = visit.session().ok_or(PageError::SignedOut)?;
+        let asked = SignedInRequest {
             stamp: self.stamp(),
             site: self,
             visit,
@@ -93,17 +93,17 @@ impl Site {
             (false, ["logins"]) => logins::page(&asked),
             (true, ["logins"]) => logins::end(&asked).await,
             (true, ["sign-out"]) => sign_in::sign_out(&asked).await,
-            _ => Err(Trouble::Absent),
+            _ => Err(PageError::Absent),
         }
     }
 
-    fn troubled(&self, visit: &Visit, trouble: &Trouble) -> Response<Body> {
+    fn troubled(&self, visit: &OwnerRequest, trouble: &PageError) -> Response<ResponseBody> {
         let content = html! {
             h1 { (texts::TROUBLE) }
             (parts::notice(trouble.words(), true))
             p { a href="/owner" { (texts::TO_INBOX) } }
         };
-        let page = Page {
+        let page = OwnerPage {
             title: texts::TROUBLE,
             tab: visit.session().map(|_| Tab::Inbox),
             waiting: self.waiting().unwrap_or(0),
@@ -132,8 +132,8 @@ fn strict_transport(host: &str, time: Duration) -> Option<HeaderValue> {
 }
 
 /// Renders a page for a visitor who may not be signed in.
-fn plain_page(status: StatusCode, words: &str) -> Response<Body> {
-    let page = Page {
+fn plain_page(status: StatusCode, words: &str) -> Response<ResponseBody> {
+    let page = OwnerPage {
         title: texts::TROUBLE,
         tab: None,
         waiting: 0,

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use gatewren_base::config::Reach;
-use gatewren_host::backends::{Host, Lxc, Metrics, Usage};
+use gatewren_host::backends::{ContainerUsage, Host, HostMetrics, Lxc};
 
 /// The interval between two samples. It is long because sampling is most of gatewren's work on an idle host.
 const EVERY: Duration = Duration::from_mins(1);
@@ -45,7 +45,7 @@ pub struct ContainerSample {
 
 /// The samples of the last hour, the newest at the end.
 #[derive(Debug, Clone, Default)]
-pub struct Hour {
+pub struct SampleHistory {
     /// The samples of the host.
     pub host: VecDeque<HostSample>,
     /// The samples of each container that was running.
@@ -62,7 +62,7 @@ struct Before {
 
 /// The ring buffer of samples, and the channel that announces each new one.
 pub struct Samples {
-    hour: Mutex<Hour>,
+    hour: Mutex<SampleHistory>,
     bell: watch::Sender<u64>,
 }
 
@@ -77,7 +77,7 @@ impl Default for Samples {
 
 impl Samples {
     /// Returns a copy of the last hour.
-    pub fn hour(&self) -> Hour {
+    pub fn hour(&self) -> SampleHistory {
         self.lock().clone()
     }
 
@@ -109,7 +109,7 @@ impl Samples {
         }
     }
 
-    fn add_host(&self, metrics: &Metrics, before: &mut Before, passed: f64) {
+    fn add_host(&self, metrics: &HostMetrics, before: &mut Before, passed: f64) {
         let outside = metrics.network.iter().filter(|one| one.interface != "lo");
         let traffic = outside.fold((0, 0), |(rx, tx), one| {
             (rx + one.rx_bytes, tx + one.tx_bytes)
@@ -135,7 +135,12 @@ impl Samples {
         push(&mut self.lock().host, sample);
     }
 
-    fn add_containers(&self, usages: Vec<(String, Usage)>, before: &mut Before, passed: f64) {
+    fn add_containers(
+        &self,
+        usages: Vec<(String, ContainerUsage)>,
+        before: &mut Before,
+        passed: f64,
+    ) {
         let mut hour = self.lock();
         hour.containers
             .retain(|name, _| usages.iter().any(|(known, _)| known == name));
@@ -159,7 +164,7 @@ impl Samples {
         before.cpu_us = cpu_us;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Hour> {
+    fn lock(&self) -> MutexGuard<'_, SampleHistory> {
         self.hour.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,11 +188,11 @@ fn float(number: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn usage(cpu_us: u64) -> Vec<(String, Usage)> {
-        let usage = Usage {
+    fn usage(cpu_us: u64) -> Vec<(String, ContainerUsage)> {
+        let usage = ContainerUsage {
             cpu_usage_us: Some(cpu_us),
             memory_bytes: Some(7),
-            ..Usage::default()
+            ..ContainerUsage::default()
         };
         vec![("web".to_owned(), usage)]
     }

@@ -4,20 +4,20 @@ use hyper::header::{HeaderValue, REFRESH, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use maud::{Markup, html};
 
-use super::frame::{Page, see};
-use super::page_error::Trouble;
+use super::frame::{OwnerPage, see};
+use super::page_error::PageError;
 use super::parts;
-use super::site::{Asked, Made, Site};
+use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::texts;
 use gatewren_gate::auth::{LoginError, OwnerCookies, PasswordAttempt, SetUpError};
-use gatewren_gate::guard::{Visit, clear_cookie, set_cookie, set_device_cookie};
-use gatewren_gate::http::Body;
+use gatewren_gate::guard::{OwnerRequest, clear_cookie, set_cookie, set_device_cookie};
+use gatewren_gate::http::ResponseBody;
 
 /// Redirects a visitor who is not signed in to the sign-in page, which returns here afterwards.
 ///
 /// A request that follows a link from another site, such as one in a message, has no cookie: browsers send it only
 /// with requests from our own pages. So a page of ours repeats the request once.
-pub fn ask(visit: &Visit) -> Response<Body> {
+pub fn ask(visit: &OwnerRequest) -> Response<ResponseBody> {
     let from_elsewhere = matches!(
         visit.header("sec-fetch-site"),
         Some("cross-site" | "same-site")
@@ -43,7 +43,7 @@ pub fn ask(visit: &Visit) -> Response<Body> {
 }
 
 /// Renders the sign-in page; redirects to the set-up page if no password is set.
-pub fn page(site: &Site, visit: &Visit) -> Made {
+pub fn page(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
     if site.vault.owner().password()?.is_none() {
         return Ok(see("/owner/set-up"));
     }
@@ -55,7 +55,7 @@ pub fn page(site: &Site, visit: &Visit) -> Made {
 }
 
 /// Checks the password and signs in.
-pub async fn sign_in(site: &Site, visit: &Visit) -> Made {
+pub async fn sign_in(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
     let password = visit.field("password").unwrap_or_default();
     let then = then(visit.field("then"));
     let attempt = PasswordAttempt {
@@ -74,7 +74,7 @@ pub async fn sign_in(site: &Site, visit: &Visit) -> Made {
 }
 
 /// Renders the form for the code and the first password.
-pub fn set_up_page(site: &Site) -> Made {
+pub fn set_up_page(site: &OwnerSite) -> PageResult {
     if site.vault.owner().password()?.is_some() {
         return Ok(see("/owner/sign-in"));
     }
@@ -86,7 +86,7 @@ pub fn set_up_page(site: &Site) -> Made {
 }
 
 /// Checks the code and sets the password.
-pub async fn set_up(site: &Site, visit: &Visit) -> Made {
+pub async fn set_up(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
     let field = |name: &str| visit.field(name).unwrap_or_default();
     let (code, password) = (field("code"), field("password"));
     if password != field("again") {
@@ -108,17 +108,17 @@ pub async fn set_up(site: &Site, visit: &Visit) -> Made {
 }
 
 /// Ends this session.
-pub async fn sign_out(asked: &Asked<'_>) -> Made {
+pub async fn sign_out(asked: &SignedInRequest<'_>) -> PageResult {
     if let Some(cookie) = asked.visit.cookie() {
         let ended = asked.site.logins.sign_out(cookie).await;
-        ended.map_err(|_| Trouble::Unavailable)?;
+        ended.map_err(|_| PageError::Unavailable)?;
     }
     let mut response = see("/owner/sign-in");
     clear_cookie(&mut response);
     Ok(response)
 }
 
-fn signed_in(site: &Site, cookies: &OwnerCookies, then: &str) -> Response<Body> {
+fn signed_in(site: &OwnerSite, cookies: &OwnerCookies, then: &str) -> Response<ResponseBody> {
     let mut response = see(then);
     let most_s = site.logins.most().as_secs();
     set_cookie(&mut response, cookies.session.expose(), most_s);
@@ -126,7 +126,7 @@ fn signed_in(site: &Site, cookies: &OwnerCookies, then: &str) -> Response<Body> 
     response
 }
 
-fn refused(error: LoginError, form: Markup, title: &str) -> Response<Body> {
+fn refused(error: LoginError, form: Markup, title: &str) -> Response<ResponseBody> {
     let status = match error {
         LoginError::Wrong => StatusCode::UNAUTHORIZED,
         LoginError::Later(_) => StatusCode::TOO_MANY_REQUESTS,
@@ -157,8 +157,8 @@ fn then(asked: Option<String>) -> String {
     asked.filter(ours).unwrap_or_else(|| "/owner".to_owned())
 }
 
-fn stranger_page(title: &str, status: StatusCode, content: Markup) -> Response<Body> {
-    let page = Page {
+fn stranger_page(title: &str, status: StatusCode, content: Markup) -> Response<ResponseBody> {
+    let page = OwnerPage {
         title,
         tab: None,
         waiting: 0,

@@ -7,27 +7,27 @@ use std::sync::atomic::AtomicU32;
 use hyper::{Response, StatusCode};
 use maud::html;
 
-use super::frame::{Page, Tab, see};
-use super::page_error::Trouble;
+use super::frame::{OwnerPage, Tab, see};
+use super::page_error::PageError;
 use super::samples::Samples;
 use super::{parts, texts};
-use gatewren_base::config::{Live, Spaces};
+use gatewren_base::config::{LiveSettings, Spaces};
 use gatewren_gate::auth::Logins;
-use gatewren_gate::guard::{Session, Visit};
-use gatewren_gate::http::Body;
-use gatewren_gate::owner_actions::Hand;
+use gatewren_gate::guard::{OwnerRequest, OwnerSession};
+use gatewren_gate::http::ResponseBody;
+use gatewren_gate::owner_actions::OwnerActor;
 use gatewren_host::backends::{Host, Lxc};
 use gatewren_store::state::State;
 use gatewren_store::vault::{ChangeStatus, OWNER, OfferedTool, Vault};
 
 /// The shared state of all pages.
-pub struct Site {
+pub struct OwnerSite {
     /// The database of agents, changes and the audit.
     pub vault: Vault,
     /// The state document of the host.
     pub state: State,
     /// The current settings.
-    pub live: Live,
+    pub live: LiveSettings,
     /// The owner's sessions.
     pub logins: Arc<Logins>,
     /// The sources of the samples.
@@ -39,9 +39,9 @@ pub struct Site {
 }
 
 /// A page, or the error that prevented it.
-pub type Made = Result<Response<Body>, Trouble>;
+pub type PageResult = Result<Response<ResponseBody>, PageError>;
 
-impl Site {
+impl OwnerSite {
     /// Samples the host while it is polled.
     pub fn keep_samples(&self) -> impl Future<Output = ()> + use<> {
         let (samples, (host, lxc)) = (self.samples.clone(), self.measured.clone());
@@ -49,7 +49,7 @@ impl Site {
     }
 
     /// The number of changes that wait for the owner.
-    pub fn waiting(&self) -> Result<usize, Trouble> {
+    pub fn waiting(&self) -> Result<usize, PageError> {
         let open = self.vault.changes().list(true)?;
         let waits = open
             .iter()
@@ -72,7 +72,7 @@ impl Site {
     }
 
     /// The offered tools.
-    pub fn tools(&self) -> Result<Vec<OfferedTool>, Trouble> {
+    pub fn tools(&self) -> Result<Vec<OfferedTool>, PageError> {
         Ok(self.vault.offer().tools()?)
     }
 
@@ -83,21 +83,21 @@ impl Site {
 }
 
 /// An authenticated request of the owner.
-pub struct Asked<'a> {
+pub struct SignedInRequest<'a> {
     /// The stamp before any data was read for the page.
     pub stamp: String,
     /// The shared state.
-    pub site: &'a Site,
+    pub site: &'a OwnerSite,
     /// The request.
-    pub visit: &'a Visit,
+    pub visit: &'a OwnerRequest,
     /// The owner's session.
-    pub session: &'a Session,
+    pub session: &'a OwnerSession,
 }
 
-impl Asked<'_> {
+impl SignedInRequest<'_> {
     /// Renders a page for the owner.
-    pub fn page(&self, tab: Tab, title: &str, live: bool, content: maud::Markup) -> Made {
-        let page = Page {
+    pub fn page(&self, tab: Tab, title: &str, live: bool, content: maud::Markup) -> PageResult {
+        let page = OwnerPage {
             title,
             tab: Some(tab),
             waiting: self.site.waiting()?,
@@ -108,8 +108,8 @@ impl Asked<'_> {
     }
 
     /// The actor of an action, for the audit.
-    pub fn hand(&self) -> Hand {
-        Hand {
+    pub fn hand(&self) -> OwnerActor {
+        OwnerActor {
             by: OWNER.to_owned(),
             from: self.visit.from().to_string(),
         }
@@ -124,6 +124,6 @@ impl Asked<'_> {
 }
 
 /// Redirects after an action; `said` names the confirmation to show.
-pub fn done(path: &str, said: &str) -> Response<Body> {
+pub fn done(path: &str, said: &str) -> Response<ResponseBody> {
     see(&format!("{path}?said={said}"))
 }

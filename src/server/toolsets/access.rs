@@ -5,11 +5,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use gatewren_host::backends::Bounds;
+use gatewren_host::backends::HelperCapabilities;
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The toolset.
-pub fn tools(bounds: Arc<Bounds>) -> Toolset<Bounds> {
+pub fn tools(bounds: Arc<HelperCapabilities>) -> Toolset<HelperCapabilities> {
     Toolset::over(bounds)
         .named("access")
         .tool("whoami", Risk::Read, whoami)
@@ -40,7 +40,7 @@ struct Identity {
     off_on_this_box: Vec<String>,
 }
 
-async fn whoami(bounds: Arc<Bounds>, WhoAmI {}: WhoAmI, cx: Cx) -> Result<Identity> {
+async fn whoami(bounds: Arc<HelperCapabilities>, WhoAmI {}: WhoAmI, cx: Cx) -> Result<Identity> {
     let caller = cx.caller();
     Ok(Identity {
         agent: caller.agent.clone(),

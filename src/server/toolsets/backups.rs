@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::bounded_number::Number;
+use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use super::long_call::keep;
 use gatewren_host::backends::{
     Backup, BackupId, BackupSubject, BackupTarget, Backups, BackupsView, ContainerName, TargetName,
-    UnseenTarget, Verified,
+    UnreadableTarget, VerifiedBackup,
 };
 use gatewren_wire::registry::{
     Cx, HelperClass, Interruption, Result, Risk, Scope, ToolError, Toolset,
@@ -236,7 +236,7 @@ struct List {
     offset: u32,
     /// How many to return, 1 to 100.
     #[serde(default)]
-    limit: Number<1, 100, 50>,
+    limit: BoundedNumber<1, 100, 50>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -251,7 +251,7 @@ struct Listed {
     /// Whether there are older backups that `total` does not count.
     truncated: bool,
     /// Targets that could not be read.
-    unseen: Vec<UnseenTarget>,
+    unseen: Vec<UnreadableTarget>,
 }
 
 async fn list(backups: Arc<Backups>, asked: List, cx: Cx) -> Result<Listed> {
@@ -285,7 +285,7 @@ struct Verify {
     backup: BackupId,
 }
 
-async fn verify(backups: Arc<Backups>, asked: Verify, cx: Cx) -> Result<Verified> {
+async fn verify(backups: Arc<Backups>, asked: Verify, cx: Cx) -> Result<VerifiedBackup> {
     let view = view(&backups, &cx);
     let verified = view.verify(asked.target, asked.backup, keep(&cx));
     verified.await.map_err(failed)

@@ -9,9 +9,9 @@ use serde::Deserialize;
 /// A number from `LEAST` to `MOST`; the default is `USUAL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u32")]
-pub struct Number<const LEAST: u32, const MOST: u32, const USUAL: u32>(u32);
+pub struct BoundedNumber<const LEAST: u32, const MOST: u32, const USUAL: u32>(u32);
 
-impl<const LEAST: u32, const MOST: u32, const USUAL: u32> Number<LEAST, MOST, USUAL> {
+impl<const LEAST: u32, const MOST: u32, const USUAL: u32> BoundedNumber<LEAST, MOST, USUAL> {
     /// The number.
     pub fn get(self) -> u32 {
         self.0
@@ -23,14 +23,16 @@ impl<const LEAST: u32, const MOST: u32, const USUAL: u32> Number<LEAST, MOST, US
     }
 }
 
-impl<const LEAST: u32, const MOST: u32, const USUAL: u32> Default for Number<LEAST, MOST, USUAL> {
+impl<const LEAST: u32, const MOST: u32, const USUAL: u32> Default
+    for BoundedNumber<LEAST, MOST, USUAL>
+{
     fn default() -> Self {
         Self(USUAL)
     }
 }
 
 impl<const LEAST: u32, const MOST: u32, const USUAL: u32> TryFrom<u32>
-    for Number<LEAST, MOST, USUAL>
+    for BoundedNumber<LEAST, MOST, USUAL>
 {
     type Error = String;
 
@@ -44,7 +46,7 @@ impl<const LEAST: u32, const MOST: u32, const USUAL: u32> TryFrom<u32>
 }
 
 impl<const LEAST: u32, const MOST: u32, const USUAL: u32> JsonSchema
-    for Number<LEAST, MOST, USUAL>
+    for BoundedNumber<LEAST, MOST, USUAL>
 {
     fn inline_schema() -> bool {
         true

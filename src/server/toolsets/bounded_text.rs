@@ -8,16 +8,16 @@ use serde::Deserialize;
 /// 1 to `MOST` characters that are not all blank.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Words<const MOST: usize>(String);
+pub struct BoundedText<const MOST: usize>(String);
 
-impl<const MOST: usize> Words<MOST> {
+impl<const MOST: usize> BoundedText<MOST> {
     /// The text.
     pub fn into_text(self) -> String {
         self.0
     }
 }
 
-impl<const MOST: usize> TryFrom<String> for Words<MOST> {
+impl<const MOST: usize> TryFrom<String> for BoundedText<MOST> {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -34,7 +34,7 @@ impl<const MOST: usize> TryFrom<String> for Words<MOST> {
     }
 }
 
-impl<const MOST: usize> JsonSchema for Words<MOST> {
+impl<const MOST: usize> JsonSchema for BoundedText<MOST> {
     fn inline_schema() -> bool {
         true
     }

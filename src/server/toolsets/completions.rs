@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use gatewren_store::state::{Pointer, View, Views};
+use gatewren_store::state::{Pointer, StateView, StateViews};
 use gatewren_wire::registry::{Completion, Viewer};
 
 /// Returns sorted values for an argument of a prompt or a variable of a template that begin with the typed text.
-pub fn complete(views: &Views, viewer: &Viewer, asked: &Completion) -> Vec<String> {
+pub fn complete(views: &StateViews, viewer: &Viewer, asked: &Completion) -> Vec<String> {
     let view = views.seen_by(&viewer.agent, &viewer.reach);
     let typed = asked.typed.as_str();
     let found = match asked.argument.as_str() {
@@ -21,7 +21,7 @@ pub fn complete(views: &Views, viewer: &Viewer, asked: &Completion) -> Vec<Strin
 }
 
 /// Returns the names in one part of the public state.
-fn names(view: &View, part: &str) -> Vec<String> {
+fn names(view: &StateView, part: &str) -> Vec<String> {
     let place = Pointer::root().child("public").child(part);
     view.at(&place, |value, _| keys(value)).unwrap_or_default()
 }
@@ -32,7 +32,7 @@ fn keys(value: &Value) -> Vec<String> {
 }
 
 /// Returns paths one level below the typed one that begin with the typed text.
-fn below(view: &View, typed: &str) -> Vec<String> {
+fn below(view: &StateView, typed: &str) -> Vec<String> {
     let (above, _) = typed.rsplit_once('/').unwrap_or_default();
     let Ok(place) = Pointer::from_uri_path(&format!("/public/{above}").replace("//", "/")) else {
         return Vec::new();

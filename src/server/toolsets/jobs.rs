@@ -6,11 +6,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::bounded_number::Number;
+use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use super::shell::program;
 use gatewren_host::backends::{
-    ContainerName, JobId, JobOutput, JobStanding, JobStandings, Jobs, JobsView, ShellCall,
+    ContainerName, JobId, JobOutput, JobStatus, JobStatusList, Jobs, JobsView, ShellCall,
     neutralise,
 };
 use gatewren_wire::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
@@ -45,13 +45,13 @@ pub fn tools(jobs: Arc<Jobs>) -> Toolset<Jobs> {
 }
 
 /// How many seconds a job may run: by default an hour, at most a day.
-type Timeout = Number<1, 86_400, 3600>;
+type Timeout = BoundedNumber<1, 86_400, 3600>;
 
 /// How many seconds one call waits: less than the timeout of most clients.
-type Wait = Number<1, 45, 45>;
+type Wait = BoundedNumber<1, 45, 45>;
 
 /// The number of output bytes in one answer.
-type Most = Number<1, 40_960, 16_384>;
+type Most = BoundedNumber<1, 40_960, 16_384>;
 
 /// Run a command in the background, on the host or in a running container, and return a job id. It survives this
 /// call, its client and this server. When it ends, all its child processes are killed, even background ones.
@@ -77,7 +77,7 @@ struct Start {
     env: BTreeMap<String, String>,
 }
 
-async fn start(jobs: Arc<Jobs>, asked: Start, cx: Cx) -> Result<JobStanding> {
+async fn start(jobs: Arc<Jobs>, asked: Start, cx: Cx) -> Result<JobStatus> {
     let call = ShellCall {
         command: program(asked.command, asked.argv)?,
         timeout: asked.timeout_s.seconds(),
@@ -96,7 +96,7 @@ async fn start(jobs: Arc<Jobs>, asked: Start, cx: Cx) -> Result<JobStanding> {
 #[serde(deny_unknown_fields)]
 struct List {}
 
-async fn list(jobs: Arc<Jobs>, List {}: List, cx: Cx) -> Result<JobStandings> {
+async fn list(jobs: Arc<Jobs>, List {}: List, cx: Cx) -> Result<JobStatusList> {
     own(&jobs, &cx).all().await.map_err(failed)
 }
 
@@ -109,7 +109,7 @@ struct Look {
     job: JobId,
 }
 
-async fn look(jobs: Arc<Jobs>, asked: Look, cx: Cx) -> Result<JobStanding> {
+async fn look(jobs: Arc<Jobs>, asked: Look, cx: Cx) -> Result<JobStatus> {
     own(&jobs, &cx).one(&asked.job).await.map_err(failed)
 }
 
@@ -125,7 +125,7 @@ struct WaitFor {
     timeout_s: Wait,
 }
 
-async fn wait(jobs: Arc<Jobs>, asked: WaitFor, cx: Cx) -> Result<JobStanding> {
+async fn wait(jobs: Arc<Jobs>, asked: WaitFor, cx: Cx) -> Result<JobStatus> {
     let own = own(&jobs, &cx);
     let waited = own.wait(&asked.job, asked.timeout_s.seconds()).await;
     waited.map_err(failed)
@@ -178,7 +178,7 @@ struct Cancel {
     job: JobId,
 }
 
-async fn cancel(jobs: Arc<Jobs>, asked: Cancel, cx: Cx) -> Result<JobStanding> {
+async fn cancel(jobs: Arc<Jobs>, asked: Cancel, cx: Cx) -> Result<JobStatus> {
     own(&jobs, &cx).cancel(&asked.job).await.map_err(failed)
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::bounded_number::Number;
+use super::bounded_number::BoundedNumber;
 use gatewren_wire::protocol::ResourceContents;
 use gatewren_wire::registry::{
     Answer, Cx, Excerpt, Page, ResourceSource, Result, Risk, Scope, ToolError, Toolset,
@@ -29,11 +29,11 @@ const MAX_VALUE_BYTES: usize = 40 << 10;
 const MAX_PARTS: u32 = 200;
 
 /// A resource source with search and read tools.
-pub struct Library(Arc<dyn ResourceSource>);
+pub struct ResourceLibrary(Arc<dyn ResourceSource>);
 
 /// The toolset.
-pub fn tools(source: Arc<dyn ResourceSource>) -> Toolset<Library> {
-    Toolset::over(Arc::new(Library(source)))
+pub fn tools(source: Arc<dyn ResourceSource>) -> Toolset<ResourceLibrary> {
+    Toolset::over(Arc::new(ResourceLibrary(source)))
         .named("suggest")
         .tool("search", Risk::Read, search)
         .about(Scope::Within)
@@ -56,7 +56,7 @@ struct Search {
     limit: Limit,
 }
 
-type Limit = Number<1, 50, 20>;
+type Limit = BoundedNumber<1, 50, 20>;
 
 #[derive(Serialize, JsonSchema)]
 struct Found {
@@ -76,7 +76,11 @@ struct Hit {
     text: String,
 }
 
-async fn search(library: Arc<Library>, Search { query, limit }: Search, cx: Cx) -> Result<Found> {
+async fn search(
+    library: Arc<ResourceLibrary>,
+    Search { query, limit }: Search,
+    cx: Cx,
+) -> Result<Found> {
     let words = words(&query)?;
     let contents = library.read(EVERYTHING, &cx).await?;
     let text = contents.and_then(|contents| contents.text);
@@ -110,7 +114,7 @@ fn words(query: &str) -> Result<Vec<String>> {
     Ok(words)
 }
 
-impl Library {
+impl ResourceLibrary {
     async fn read(&self, uri: &str, cx: &Cx) -> Result<Option<ResourceContents>> {
         let contents = self.0.read(&cx.caller().viewer(), uri).await?;
         Ok(contents.and_then(|contents| contents.into_iter().next()))
@@ -227,7 +231,7 @@ struct Entry {
     next_offset: Option<u64>,
 }
 
-async fn read(library: Arc<Library>, Read { id, offset }: Read, cx: Cx) -> Result<Answer> {
+async fn read(library: Arc<ResourceLibrary>, Read { id, offset }: Read, cx: Cx) -> Result<Answer> {
     let id = if id.starts_with('/') {
         // A pointer has other escapes than a URI.
         let names = id.split('/').skip(1);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bounded_number::Number;
+use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use gatewren_host::backends::{
     Boot, BootName, ContainerName, Journal, LogCursor, LogLine, LogMoment, LogOrder, LogPage,
@@ -44,7 +44,7 @@ pub fn tools(journal: Arc<Journal>) -> Toolset<Journal> {
 }
 
 /// Maximum lines in an answer; long lines reduce it.
-type Limit = Number<1, 200, 50>;
+type Limit = BoundedNumber<1, 200, 50>;
 
 /// Search the journal of the host, or of a container with systemd. Returns the newest matching lines, oldest first.
 /// Page to older lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. Recognised secrets are
@@ -113,7 +113,7 @@ struct Wait {
     cursor: Option<LogCursor>,
     /// Timeout in seconds, 1 to 45.
     #[serde(default)]
-    timeout_s: Number<1, 45, 30>,
+    timeout_s: BoundedNumber<1, 45, 30>,
 }
 
 #[derive(Serialize, JsonSchema)]

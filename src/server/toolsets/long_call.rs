@@ -3,13 +3,13 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use gatewren_host::backends::{Ear, Keep};
+use gatewren_host::backends::{CallJob, JobObserver};
 use gatewren_wire::registry::{Cx, LongCall};
 
 /// Returns the job to keep this call's work as; `None` if its tool is not marked as long.
-pub fn keep(cx: &Cx) -> Option<Keep> {
+pub fn keep(cx: &Cx) -> Option<CallJob> {
     let long = cx.long_call()?;
-    Some(Keep {
+    Some(CallJob {
         job: long.job().parse().ok()?,
         owner: cx.caller().agent.to_string(),
         tool: long.tool().to_owned(),
@@ -20,7 +20,7 @@ pub fn keep(cx: &Cx) -> Option<Keep> {
 /// Reports a job's events to its call.
 struct Hearing(Arc<LongCall>);
 
-impl Ear for Hearing {
+impl JobObserver for Hearing {
     fn begun(&self) {
         self.0.begin();
     }

@@ -59,6 +59,6 @@ pub use resources::StateResources;
 pub use shell::tools as shell;
 pub use state::tools as state;
 pub use state_put::tools as state_put;
-pub use stored_outputs::WithOutputs;
+pub use stored_outputs::OutputResources;
 pub use units::tools as units;
 pub use updates::tools as updates;

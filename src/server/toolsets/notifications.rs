@@ -6,8 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::bounded_number::Number;
-use gatewren_store::state::{Actor, Author, Change, Kept, Notifications, StateError};
+use super::bounded_number::BoundedNumber;
+use gatewren_store::state::{
+    Actor, Author, KeptNotification, NotificationChange, Notifications, StateError,
+};
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.
@@ -45,7 +47,7 @@ struct List {
     below: Option<u64>,
     /// The maximum number to return, 1 to 100.
     #[serde(default)]
-    limit: Number<1, 100, 40>,
+    limit: BoundedNumber<1, 100, 40>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -87,7 +89,7 @@ async fn list(notifications: Arc<Notifications>, asked: List, cx: Cx) -> Result<
     })
 }
 
-fn shown(one: Kept) -> Notification {
+fn shown(one: KeptNotification) -> Notification {
     let text = |key: &str| {
         let text = one.value.get(key).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -143,21 +145,29 @@ struct Done {
 }
 
 async fn mark(notifications: Arc<Notifications>, asked: Mark, cx: Cx) -> Result<Done> {
-    let is_meant =
-        |one: &Kept| asked.ids.contains(&one.id) || asked.up_to.is_some_and(|last| one.id <= last);
-    change(&notifications, Change::Seen(asked.seen), is_meant, &cx).await
+    let is_meant = |one: &KeptNotification| {
+        asked.ids.contains(&one.id) || asked.up_to.is_some_and(|last| one.id <= last)
+    };
+    change(
+        &notifications,
+        NotificationChange::Seen(asked.seen),
+        is_meant,
+        &cx,
+    )
+    .await
 }
 
 async fn remove(notifications: Arc<Notifications>, asked: Remove, cx: Cx) -> Result<Done> {
-    let is_meant =
-        |one: &Kept| asked.ids.contains(&one.id) || asked.below.is_some_and(|first| one.id < first);
-    change(&notifications, Change::Remove, is_meant, &cx).await
+    let is_meant = |one: &KeptNotification| {
+        asked.ids.contains(&one.id) || asked.below.is_some_and(|first| one.id < first)
+    };
+    change(&notifications, NotificationChange::Remove, is_meant, &cx).await
 }
 
 async fn change(
     notifications: &Notifications,
-    change: Change,
-    is_meant: impl Fn(&Kept) -> bool,
+    change: NotificationChange,
+    is_meant: impl Fn(&KeptNotification) -> bool,
     cx: &Cx,
 ) -> Result<Done> {
     let caller = cx.caller();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bounded_text::Words;
-use crate::notify::{Courier, Message, NotSent, Priority, Source};
+use super::bounded_text::BoundedText;
+use crate::notify::{MessageSource, NotificationSender, NotifyError, OwnerMessage, Priority};
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.
-pub fn tools(courier: Arc<Courier>) -> Toolset<Courier> {
+pub fn tools(courier: Arc<NotificationSender>) -> Toolset<NotificationSender> {
     Toolset::over(courier)
         .named("notifications")
         .tool("notify_send", Risk::Write, send)
@@ -25,9 +25,9 @@ pub fn tools(courier: Arc<Courier>) -> Toolset<Courier> {
 #[serde(deny_unknown_fields)]
 struct Send {
     /// The title, in a few words.
-    title: Option<Words<120>>,
+    title: Option<BoundedText<120>>,
     /// The message for the owner.
-    message: Words<1000>,
+    message: BoundedText<1000>,
     /// How soon the owner should read it.
     #[serde(default)]
     priority: Asked,
@@ -54,16 +54,16 @@ struct Sent {
     delivered: bool,
 }
 
-async fn send(courier: Arc<Courier>, asked: Send, cx: Cx) -> Result<Sent> {
+async fn send(courier: Arc<NotificationSender>, asked: Send, cx: Cx) -> Result<Sent> {
     let caller = cx.caller();
     let priority = match asked.priority {
         Asked::Low => Priority::Low,
         Asked::Normal => Priority::Normal,
         Asked::High => Priority::High,
     };
-    let title = asked.title.map(Words::into_text).unwrap_or_default();
-    let source = Source::Agent(caller.name.to_string());
-    let message = Message::new(source, title, asked.message.into_text(), priority);
+    let title = asked.title.map(BoundedText::into_text).unwrap_or_default();
+    let source = MessageSource::Agent(caller.name.to_string());
+    let message = OwnerMessage::new(source, title, asked.message.into_text(), priority);
     let sent = courier.send(&caller.agent, asked.channel.as_deref(), &message);
     let channel = sent.await.map_err(failed)?;
     Ok(Sent {
@@ -72,23 +72,23 @@ async fn send(courier: Arc<Courier>, asked: Send, cx: Cx) -> Result<Sent> {
     })
 }
 
-fn failed(why: NotSent) -> ToolError {
+fn failed(why: NotifyError) -> ToolError {
     match why {
-        NotSent::NoChannel(there) if there.is_empty() => {
+        NotifyError::NoChannel(there) if there.is_empty() => {
             ToolError::new("No channel of the owner accepts messages of agents any more.")
         }
-        NotSent::NoChannel(there) => {
+        NotifyError::NoChannel(there) => {
             ToolError::new("Unknown channel, or it does not accept messages of agents.")
                 .hint(format!("Channels: {}.", there.join(", ")))
         }
-        NotSent::TooMany(most, wait) => ToolError {
+        NotifyError::TooMany(most, wait) => ToolError {
             retry: true,
             ..ToolError::new(format!(
                 "The limit of {most} messages an hour is reached; undelivered ones count. Try again in {wait} s. \
                  Nothing was sent."
             ))
         },
-        NotSent::Undelivered(channel, why) => ToolError {
+        NotifyError::Undelivered(channel, why) => ToolError {
             retry: !why.is_lasting(),
             ..ToolError::new(format!(
                 "The channel {channel} did not deliver the message: {}.",

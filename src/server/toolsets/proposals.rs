@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use gatewren_wire::registry::{
-    Answer, Cx, Interruption, Offer, ProposedCall, Result, Risk, Scope, ToolError, Toolset,
+    Answer, Cx, Interruption, ProposableTool, ProposedCall, Result, Risk, Scope, ToolError, Toolset,
 };
 
 /// Instructions for these agents.
@@ -96,8 +96,8 @@ async fn context(_: Arc<()>, Context { tool }: Context, cx: Cx) -> Result<Situat
     })
 }
 
-fn proposable(offered: Offer, in_full: bool) -> Proposable {
-    let Offer { definition, risk } = offered;
+fn proposable(offered: ProposableTool, in_full: bool) -> Proposable {
+    let ProposableTool { definition, risk } = offered;
     Proposable {
         tool: definition.name,
         class: risk.to_string(),

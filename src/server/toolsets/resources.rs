@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::text_cache::KeptText;
-use gatewren_store::state::{Changes, Pointer, View, Views};
+use super::text_cache::CachedText;
+use gatewren_store::state::{Pointer, RevisionsSince, StateView, StateViews};
 use gatewren_wire::protocol::{
     ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError,
 };
@@ -25,12 +25,12 @@ const MAX_TOLD_BYTES: usize = 8 << 10;
 
 /// A resource source for the state document.
 pub struct StateResources {
-    views: Views,
+    views: StateViews,
     /// The text of `/mcp/system-prompt`.
     prompt: String,
     /// The scheme of listed URIs.
     scheme: &'static str,
-    kept: KeptText,
+    kept: CachedText,
 }
 
 /// The target of a URI.
@@ -41,7 +41,7 @@ enum Place {
 
 impl StateResources {
     /// Creates the resources of a state, listed in this dialect; `prompt` is the instructions for models.
-    pub fn new(views: Views, prompt: String, dialect: Dialect) -> Self {
+    pub fn new(views: StateViews, prompt: String, dialect: Dialect) -> Self {
         let [ours, theirs] = SCHEMES;
         let scheme = match dialect {
             Dialect::Portable => ours,
@@ -51,11 +51,11 @@ impl StateResources {
             views,
             prompt,
             scheme,
-            kept: KeptText::default(),
+            kept: CachedText::default(),
         }
     }
 
-    fn view(&self, viewer: &Viewer) -> View {
+    fn view(&self, viewer: &Viewer) -> StateView {
         self.views.seen_by(&viewer.agent, &viewer.reach)
     }
 }
@@ -205,7 +205,7 @@ impl ResourceSource for StateResources {
         }
         let view = self.view(viewer);
         let found = view.changes((after, last), &pointer, usize::MAX);
-        let Ok(Changes::Revisions {
+        let Ok(RevisionsSince::Revisions {
             revisions, upto, ..
         }) = found
         else {

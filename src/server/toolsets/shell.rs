@@ -8,12 +8,12 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::bounded_number::Number;
+use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use super::stored_outputs::OUTPUTS;
 use gatewren_host::backends::{
-    Captured, ContainerName, KEPT_FOR, KeptOutputs, Program, Shell, ShellCall, ShellOutcome,
-    neutralise,
+    CapturedOutput, ContainerName, KEPT_FOR, Program, Shell, ShellCall, ShellOutcome,
+    StoredOutputs, neutralise,
 };
 use gatewren_wire::protocol::ResourceContents;
 use gatewren_wire::registry::{
@@ -48,7 +48,7 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
 const STDOUT: &str = "gatewren:///call/stdout";
 
 /// The timeout of a command in seconds.
-type Timeout = Number<1, 300, 30>;
+type Timeout = BoundedNumber<1, 300, 30>;
 
 /// Run a command on the host with `/bin/bash -c`, a clean environment, no input and no terminal. Returns exit code
 /// or signal, stdout and stderr; long output is cut in the middle. All child processes, including background ones,
@@ -142,7 +142,7 @@ pub fn program(
 }
 
 /// The text is neutralised, because terminal control sequences would take effect in the terminal that shows it.
-fn answer(kept: &KeptOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answer> {
+fn answer(kept: &StoredOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answer> {
     let mut text = String::new();
     let _ = writeln!(text, "{}", summary(&outcome));
     for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
@@ -170,7 +170,7 @@ fn answer(kept: &KeptOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answ
 }
 
 /// Describes the target of a link to an output.
-fn link_words(name: &str, output: &Captured) -> String {
+fn link_words(name: &str, output: &CapturedOutput) -> String {
     let bytes = output.head.len() + output.tail.len();
     let minutes = KEPT_FOR.as_secs() / 60;
     let part = if output.truncated() {

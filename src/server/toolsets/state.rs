@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::bounded_number::Number;
+use super::bounded_number::BoundedNumber;
 
-use gatewren_store::state::{Changes, Pointer, View, Views};
+use gatewren_store::state::{Pointer, RevisionsSince, StateView, StateViews};
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.
-pub fn tools(views: Arc<Views>) -> Toolset<Views> {
+pub fn tools(views: Arc<StateViews>) -> Toolset<StateViews> {
     Toolset::over(views)
         .named("state")
         .tool("state_get", Risk::Read, get)
@@ -99,7 +99,7 @@ struct Part {
     value: Value,
 }
 
-async fn get(views: Arc<Views>, Get { pointer }: Get, cx: Cx) -> Result<Part> {
+async fn get(views: Arc<StateViews>, Get { pointer }: Get, cx: Cx) -> Result<Part> {
     let view = seen_by(&views, &cx);
     let part = view.at(&pointer.0, |value, revision| Part {
         revision,
@@ -111,7 +111,7 @@ async fn get(views: Arc<Views>, Get { pointer }: Get, cx: Cx) -> Result<Part> {
 }
 
 /// Returns the caller's view of the state.
-fn seen_by(views: &Views, cx: &Cx) -> View {
+fn seen_by(views: &StateViews, cx: &Cx) -> StateView {
     let caller = cx.caller();
     views.seen_by(&caller.agent, &caller.reach)
 }
@@ -136,7 +136,7 @@ struct Since {
 }
 
 /// The number of revisions in an answer.
-type Limit = Number<1, 200, 200>;
+type Limit = BoundedNumber<1, 200, 200>;
 
 #[derive(Serialize, JsonSchema)]
 struct History {
@@ -158,14 +158,14 @@ struct History {
     value: Option<Value>,
 }
 
-async fn changes(views: Arc<Views>, since: Since, cx: Cx) -> Result<History> {
+async fn changes(views: Arc<StateViews>, since: Since, cx: Cx) -> Result<History> {
     let view = seen_by(&views, &cx);
     // Reads the log from the disk.
     let found = spawn_blocking(move || changes_in(&view, &since)).await;
     found.map_err(|error| ToolError::new(error.to_string()))?
 }
 
-fn changes_in(view: &View, since: &Since) -> Result<History> {
+fn changes_in(view: &StateView, since: &Since) -> Result<History> {
     let scope = &since.pointer.0;
     let database = view.database_id().to_owned();
     // A cursor of another database is detected by the database's name, even if its number exists here by chance.
@@ -177,7 +177,7 @@ fn changes_in(view: &View, since: &Since) -> Result<History> {
     let most = usize::try_from(since.limit.get()).unwrap_or(usize::MAX);
     let found = view.changes((after, u64::MAX), scope, most);
     match found.map_err(|error| ToolError::new(error.to_string()))? {
-        Changes::Revisions {
+        RevisionsSince::Revisions {
             revisions,
             upto,
             more,
@@ -193,7 +193,7 @@ fn changes_in(view: &View, since: &Since) -> Result<History> {
             floor: None,
             value: None,
         }),
-        Changes::Resync { floor, .. } => {
+        RevisionsSince::Resync { floor, .. } => {
             // Value and revision from the same document, whatever its current revision is.
             let now = view.at(scope, |value, revision| (revision, Some(value.clone())));
             let (revision, value) = now.unwrap_or_else(|| (view.revision(), None));
@@ -239,7 +239,7 @@ struct Authors {
     left_out: usize,
 }
 
-async fn blame(views: Arc<Views>, Blamed { pointer }: Blamed, cx: Cx) -> Result<Authors> {
+async fn blame(views: Arc<StateViews>, Blamed { pointer }: Blamed, cx: Cx) -> Result<Authors> {
     let (view, place) = (seen_by(&views, &cx), pointer.0.clone());
     // Reads the log from the disk.
     let look = move || {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use gatewren_host::backends::{Captured, KeptOutputs};
+use gatewren_host::backends::{CapturedOutput, StoredOutputs};
 use gatewren_wire::protocol::{
     ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError,
 };
@@ -16,20 +16,20 @@ use gatewren_wire::registry::{BoxFuture, ResourceSource, Viewer, is_text};
 pub const OUTPUTS: &str = "gatewren:///outputs/";
 
 /// A resource source that adds the caller's own outputs.
-pub struct WithOutputs {
+pub struct OutputResources {
     inner: Arc<dyn ResourceSource>,
-    outputs: KeptOutputs,
+    outputs: StoredOutputs,
 }
 
-impl WithOutputs {
+impl OutputResources {
     /// Combines resources with outputs.
-    pub fn new(inner: Arc<dyn ResourceSource>, outputs: KeptOutputs) -> Self {
+    pub fn new(inner: Arc<dyn ResourceSource>, outputs: StoredOutputs) -> Self {
         Self { inner, outputs }
     }
 }
 
 /// Returns the output as text if it is text, else its bytes. A gap is marked in text, and ends the bytes.
-fn contents(uri: &str, output: &Captured) -> ResourceContents {
+fn contents(uri: &str, output: &CapturedOutput) -> ResourceContents {
     if is_text(&output.head) && is_text(&output.tail) {
         return ResourceContents {
             uri: uri.to_owned(),
@@ -45,7 +45,7 @@ fn contents(uri: &str, output: &Captured) -> ResourceContents {
     ResourceContents::of_bytes(uri, "application/octet-stream", &bytes)
 }
 
-impl ResourceSource for WithOutputs {
+impl ResourceSource for OutputResources {
     fn resources(&self, viewer: &Viewer) -> Vec<Resource> {
         self.inner.resources(viewer)
     }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
-use gatewren_store::state::{Edition, Pointer, Seen};
-use gatewren_wire::protocol::Quoted;
+use gatewren_store::state::{DocumentIdentity, Pointer, VisibleValue};
+use gatewren_wire::protocol::QuotedJson;
 
 /// A text that was not requested for this long is dropped.
 const KEPT_FOR: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 16 << 20;
 
 /// At most one text, and only for readers who see the whole document that it was rendered from. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct KeptText(Arc<Mutex<Slot>>);
+pub struct CachedText(Arc<Mutex<Slot>>);
 
 #[derive(Debug, Default)]
 struct Slot {
@@ -31,23 +31,23 @@ struct Slot {
 #[derive(Debug)]
 struct Kept {
     place: Pointer,
-    edition: Edition,
-    text: Quoted,
+    edition: DocumentIdentity,
+    text: QuotedJson,
     /// Whether it was requested since the last check.
     asked_for: bool,
 }
 
-impl KeptText {
+impl CachedText {
     /// Returns the text of a value: from the cache, or newly rendered.
-    pub fn of(&self, place: &Pointer, seen: Seen<'_>) -> Quoted {
+    pub fn of(&self, place: &Pointer, seen: VisibleValue<'_>) -> QuotedJson {
         if !seen.is_whole() {
-            return Quoted::of(seen.value);
+            return QuotedJson::of(seen.value);
         }
         if let Some(text) = self.find(place, seen) {
             return text;
         }
-        let text = Quoted::of(seen.value);
-        if let Quoted::Long(pieces) = &text
+        let text = QuotedJson::of(seen.value);
+        if let QuotedJson::Long(pieces) = &text
             && pieces.iter().map(Bytes::len).sum::<usize>() <= MAX_BYTES
         {
             self.keep(place, seen, &text);
@@ -55,7 +55,7 @@ impl KeptText {
         text
     }
 
-    fn find(&self, place: &Pointer, seen: Seen<'_>) -> Option<Quoted> {
+    fn find(&self, place: &Pointer, seen: VisibleValue<'_>) -> Option<QuotedJson> {
         let mut slot = self.lock();
         let kept = slot.kept.as_mut()?;
         if seen.is_of(&kept.edition) {
@@ -72,7 +72,7 @@ impl KeptText {
         None
     }
 
-    fn keep(&self, place: &Pointer, seen: Seen<'_>, text: &Quoted) {
+    fn keep(&self, place: &Pointer, seen: VisibleValue<'_>, text: &QuotedJson) {
         // Without a runtime, no task could drop it.
         let (Some(edition), Ok(runtime)) = (seen.edition(), Handle::try_current()) else {
             return;
@@ -101,7 +101,7 @@ impl KeptText {
 async fn watch(slot: Weak<Mutex<Slot>>) {
     loop {
         sleep(KEPT_FOR).await;
-        let Some(kept) = slot.upgrade().map(KeptText) else {
+        let Some(kept) = slot.upgrade().map(CachedText) else {
             return;
         };
         let mut slot = kept.lock();
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use gatewren_base::config::Reach;
     use gatewren_base::sys::Scratch;
-    use gatewren_store::state::{Author, State, View, Views};
+    use gatewren_store::state::{Author, State, StateView, StateViews};
 
     fn at(text: &str) -> Pointer {
         Pointer::parse(text).unwrap()
@@ -135,15 +135,15 @@ mod tests {
         state.put(&author, &place, Some(value)).await.unwrap();
     }
 
-    fn text(kept: &KeptText, view: &View, place: &str) -> Quoted {
+    fn text(kept: &CachedText, view: &StateView, place: &str) -> QuotedJson {
         let pointer = at(place);
         view.seen_at(&pointer, |seen| kept.of(&pointer, seen))
             .unwrap()
     }
 
-    fn is_shared(one: &Quoted, other: &Quoted) -> bool {
+    fn is_shared(one: &QuotedJson, other: &QuotedJson) -> bool {
         match (one, other) {
-            (Quoted::Long(one), Quoted::Long(other)) => Arc::ptr_eq(one, other),
+            (QuotedJson::Long(one), QuotedJson::Long(other)) => Arc::ptr_eq(one, other),
             _ => false,
         }
     }
@@ -152,23 +152,26 @@ mod tests {
     async fn a_long_text_is_shared_until_the_document_changes_or_nobody_asks() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let views = Views::new(state.clone());
+        let views = StateViews::new(state.clone());
         let view = views.seen_by("a", &Reach::everything());
         let other = views.seen_by("b", &Reach::everything());
         let long = |n: u64| json!({ "n": n, "x": "x".repeat(100_000) });
         put(&state, "/public", json!({ "long": long(1), "short": 1 })).await;
 
-        let kept = KeptText::default();
+        let kept = CachedText::default();
         let first = text(&kept, &view, "/public/long");
-        assert_eq!(first, Quoted::of(&long(1)));
+        assert_eq!(first, QuotedJson::of(&long(1)));
         assert!(is_shared(&first, &text(&kept, &other, "/public/long")));
         // A short text is not cached.
-        assert_eq!(text(&kept, &view, "/public/short"), Quoted::of(&json!(1)));
+        assert_eq!(
+            text(&kept, &view, "/public/short"),
+            QuotedJson::of(&json!(1))
+        );
         assert!(is_shared(&first, &text(&kept, &view, "/public/long")));
 
         put(&state, "/public/long/n", json!(2)).await;
         let second = text(&kept, &view, "/public/long");
-        assert_eq!(second, Quoted::of(&long(2)));
+        assert_eq!(second, QuotedJson::of(&long(2)));
 
         for _ in 0..9 {
             sleep(KEPT_FOR * 9 / 10).await;
@@ -184,7 +187,7 @@ mod tests {
     async fn what_is_cut_down_for_one_is_kept_for_nobody() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let views = Views::new(state.clone());
+        let views = StateViews::new(state.clone());
         let web = json!({ "x": "x".repeat(100_000) });
         let public = json!({ "packageData": { "web": web, "db": { "secret": 1 } } });
         put(&state, "/public", public.clone()).await;
@@ -194,12 +197,12 @@ mod tests {
         };
         let narrow = views.seen_by("a", &Reach::of(&space));
         let whole = views.seen_by("b", &Reach::everything());
-        let kept = KeptText::default();
+        let kept = CachedText::default();
 
-        let cut = Quoted::of(&json!({ "packageData": { "web": web } }));
+        let cut = QuotedJson::of(&json!({ "packageData": { "web": web } }));
         assert_eq!(text(&kept, &narrow, "/public"), cut);
         assert!(kept.lock().kept.is_none());
-        assert_eq!(text(&kept, &whole, "/public"), Quoted::of(&public));
+        assert_eq!(text(&kept, &whole, "/public"), QuotedJson::of(&public));
         assert_eq!(text(&kept, &narrow, "/public"), cut, "not that of all");
         // A value that both see completely shares one text.
         let place = "/public/packageData/web";

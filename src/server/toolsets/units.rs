@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bounded_number::Number;
+use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use gatewren_host::backends::{
     BackendError, ContainerName, ErrorKind, Glob, InvalidGlob, SystemdUnits, UnitChange, UnitLine,
@@ -75,7 +75,7 @@ struct List {
     state: Option<State>,
     /// Units to skip: `next_offset` of the previous page.
     #[serde(default)]
-    offset: Number<0, 100_000, 0>,
+    offset: BoundedNumber<0, 100_000, 0>,
 }
 
 /// A state that every unit type has.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::bounded_number::Number;
+use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use super::long_call::keep;
 use gatewren_host::backends::{
     BackendError, ContainerName, ErrorKind, PackageName, UpdateApplied, UpdateCheck, UpdateHistory,
-    UpdateScope, Updates, Wanted,
+    UpdateScope, Updates, UpgradeRequest,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -86,7 +86,7 @@ async fn apply(updates: Arc<Updates>, asked: Apply, cx: Cx) -> Result<UpdateAppl
             return Err(failed(BackendError::new(ErrorKind::Refused, words)));
         }
     };
-    let wanted = Wanted {
+    let wanted = UpgradeRequest {
         container: asked.container,
         scope,
         removals: asked.allow_removal,
@@ -106,10 +106,10 @@ struct History {
     container: Option<ContainerName>,
     /// Maximum apt runs, 1 to 50.
     #[serde(default)]
-    limit: Number<1, 50, 10>,
+    limit: BoundedNumber<1, 50, 10>,
     /// Newest runs to skip: `next_offset` of the previous page.
     #[serde(default)]
-    offset: Number<0, 100_000, 0>,
+    offset: BoundedNumber<0, 100_000, 0>,
 }
 
 async fn history(updates: Arc<Updates>, asked: History, cx: Cx) -> Result<UpdateHistory> {

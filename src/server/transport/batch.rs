@@ -6,44 +6,44 @@ use super::endpoint::Endpoint;
 use super::methods;
 use super::running::{at_once, start};
 use super::sessions::session::Session;
-use super::stream::Answering;
-use super::wire::ToClient;
-use crate::dispatch::{Context, Held};
+use super::stream::PendingReply;
+use super::wire::ClientMessage;
+use crate::dispatch::{CallContext, HeldResource};
 use gatewren_gate::guard::Refusal;
-use gatewren_wire::protocol::{Message, RpcError, Version};
+use gatewren_wire::protocol::{RpcError, RpcMessage, Version};
 
 /// The requests of a batch, which run concurrently.
-pub struct Batch(Vec<Answering<ToClient>>);
+pub struct RequestBatch(Vec<PendingReply<ClientMessage>>);
 
 /// Why no request of a batch was started.
-pub enum Unbegun {
+pub enum BatchError {
     /// The session does not accept the batch.
     Unfit(RpcError),
     /// A limit does not allow all of it; the client can send it again unchanged.
     Refused(Refusal),
 }
 
-impl Batch {
+impl RequestBatch {
     /// Starts the requests; their notifications are not sent.
     pub fn start(
         endpoint: &Arc<Endpoint>,
-        sender: &Context,
+        sender: &CallContext,
         session: &Arc<Session>,
-        messages: Vec<Message>,
-    ) -> Result<Self, Unbegun> {
-        fits(session, &messages).map_err(Unbegun::Unfit)?;
-        let mut places = places(endpoint, sender, &messages).map_err(Unbegun::Refused)?;
+        messages: Vec<RpcMessage>,
+    ) -> Result<Self, BatchError> {
+        fits(session, &messages).map_err(BatchError::Unfit)?;
+        let mut places = places(endpoint, sender, &messages).map_err(BatchError::Refused)?;
         let mut running = Vec::new();
         for message in messages {
             match message {
-                Message::Request(request) => {
+                RpcMessage::Request(request) => {
                     running.extend(at_once(endpoint, session, &request, sender).or_else(|| {
                         let place = places.pop()?;
                         Some(start(endpoint, session, request, sender, (false, place)))
                     }));
                 }
-                Message::Notification(note) => methods::notified(session, &note),
-                Message::Response(response) => session.deliver(&response.id, response.outcome),
+                RpcMessage::Notification(note) => methods::notified(session, &note),
+                RpcMessage::Response(response) => session.deliver(&response.id, response.outcome),
             }
         }
         Ok(Self(running))
@@ -62,12 +62,12 @@ impl Batch {
     }
 }
 
-fn fits(session: &Session, messages: &[Message]) -> Result<(), RpcError> {
+fn fits(session: &Session, messages: &[RpcMessage]) -> Result<(), RpcError> {
     if session.claims.version() != Version::V2025_03_26 {
         let words = "only sessions of 2025-03-26 support batches; send one message";
         return Err(RpcError::invalid_request(words));
     }
-    let joins = |m: &Message| matches!(m, Message::Request(r) if r.method == "initialize");
+    let joins = |m: &RpcMessage| matches!(m, RpcMessage::Request(r) if r.method == "initialize");
     if messages.iter().any(joins) {
         let words = "initialize cannot be part of a batch; send it as a single message";
         return Err(RpcError::invalid_request(words));
@@ -76,10 +76,14 @@ fn fits(session: &Session, messages: &[Message]) -> Result<(), RpcError> {
 }
 
 /// Reserves a slot for each request, as if they had been sent separately.
-fn places(endpoint: &Endpoint, sender: &Context, batch: &[Message]) -> Result<Vec<Held>, Refusal> {
+fn places(
+    endpoint: &Endpoint,
+    sender: &CallContext,
+    batch: &[RpcMessage],
+) -> Result<Vec<HeldResource>, Refusal> {
     endpoint.guard().charge_batch(&sender.who, batch.len())?;
     let requests = batch.iter().filter_map(|message| match message {
-        Message::Request(request) => Some(request),
+        RpcMessage::Request(request) => Some(request),
         _ => None,
     });
     requests
@@ -87,7 +91,7 @@ fn places(endpoint: &Endpoint, sender: &Context, batch: &[Message]) -> Result<Ve
         .collect()
 }
 
-async fn finish(answering: &mut Answering<ToClient>) -> Option<Vec<u8>> {
+async fn finish(answering: &mut PendingReply<ClientMessage>) -> Option<Vec<u8>> {
     loop {
         tokio::select! {
             biased;

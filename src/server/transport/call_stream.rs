@@ -7,12 +7,12 @@ use hyper::Response;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::sessions::event_id::Origin;
-use super::sessions::replay::{Reader, Writer};
+use super::sessions::event_id::StreamOrigin;
+use super::sessions::replay::{ReplayReader, ReplayWriter};
 use super::sessions::session::Session;
-use super::stream::{Begun, Out, pump};
-use super::wire::Wire;
-use gatewren_gate::http::{Body, Closed, EventSender, events};
+use super::stream::{MessageSink, StreamedReply, pump};
+use super::wire::WireMessage;
+use gatewren_gate::http::{EventSender, ResponseBody, StreamClosed, events};
 use gatewren_wire::protocol::Version;
 
 /// How long an unread answer is kept for its client to reconnect.
@@ -25,8 +25,11 @@ const READ: Duration = Duration::from_mins(5);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Answers a POST with a stream.
-pub fn open<N: Wire>(session: &Arc<Session>, begun: Begun<N>) -> Response<Body> {
-    let (mut writer, reader) = session.replay.open(Origin::Call, 0);
+pub fn open<N: WireMessage>(
+    session: &Arc<Session>,
+    begun: StreamedReply<N>,
+) -> Response<ResponseBody> {
+    let (mut writer, reader) = session.replay.open(StreamOrigin::Call, 0);
     let ended = session.ended();
     tokio::spawn(async move {
         tokio::select! {
@@ -50,7 +53,7 @@ async fn has_ended(mut ended: watch::Receiver<bool>) {
     }
 }
 
-async fn write<N: Wire>(writer: &mut Writer, mut begun: Begun<N>) {
+async fn write<N: WireMessage>(writer: &mut ReplayWriter, mut begun: StreamedReply<N>) {
     let _ = pump(&mut begun, writer).await;
     let _ = timeout(UNREAD, writer.read_to_the_end()).await;
     let _ = timeout(READ, writer.forgotten()).await;
@@ -58,10 +61,10 @@ async fn write<N: Wire>(writer: &mut Writer, mut begun: Begun<N>) {
 
 /// Sends the events of a stream on a connection until there are no more.
 pub async fn forward(
-    mut reader: Reader,
+    mut reader: ReplayReader,
     sender: &EventSender,
     version: Version,
-) -> Result<(), Closed> {
+) -> Result<(), StreamClosed> {
     // Older clients treat the empty data of a priming event as a malformed message.
     if version >= Version::V2025_11_25 {
         sender.prime(&reader.first_id(), RETRY).await?;
@@ -74,14 +77,14 @@ pub async fn forward(
     Ok(())
 }
 
-impl Out for Writer {
-    async fn say(&mut self, message: Vec<u8>) -> Result<(), Closed> {
+impl MessageSink for ReplayWriter {
+    async fn say(&mut self, message: Vec<u8>) -> Result<(), StreamClosed> {
         // A disconnected client may reconnect, so this never fails.
         Self::say(self, message, None).await;
         Ok(())
     }
 
-    async fn end(&mut self, last: Option<Vec<u8>>) -> Result<(), Closed> {
+    async fn end(&mut self, last: Option<Vec<u8>>) -> Result<(), StreamClosed> {
         Self::end(self, last);
         Ok(())
     }
@@ -102,45 +105,47 @@ mod tests {
     use serde_json::{Map, json};
     use tokio::sync::{mpsc, oneshot};
 
-    use super::super::keepalive::Pulse;
-    use super::super::response_end::{End, Ending};
-    use super::super::sessions::session_token::Claims;
-    use super::super::stream::{Accepts, Answering, Form, decide};
-    use super::super::wire::ToClient;
+    use super::super::keepalive::ProgressKeepAlive;
+    use super::super::response_end::{ResponseEnd, ResponseFuture};
+    use super::super::sessions::session_token::SessionClaims;
+    use super::super::stream::{AcceptedForms, PendingReply, ResponseForm, decide};
+    use super::super::wire::ClientMessage;
     use super::*;
     use gatewren_wire::protocol::Notification;
 
-    const EVENTS: Accepts = Accepts {
+    const EVENTS: AcceptedForms = AcceptedForms {
         json: false,
         anything: false,
         events: true,
     };
 
     fn session() -> Arc<Session> {
-        let claims = Claims::new("a", Version::V2025_11_25, &Map::new());
+        let claims = SessionClaims::new("a", Version::V2025_11_25, &Map::new());
         Session::new("id", claims)
     }
 
     /// Opens the stream of a call; the caller ends the call with the sender.
-    async fn call(session: &Arc<Session>) -> (oneshot::Sender<End>, Response<Body>) {
+    async fn call(
+        session: &Arc<Session>,
+    ) -> (oneshot::Sender<ResponseEnd>, Response<ResponseBody>) {
         let (notes, receiver) = mpsc::channel(1);
         let progress = Notification::progress(&json!(1), 1.0, None, None);
-        notes.send(ToClient::Note(progress)).await.unwrap();
+        notes.send(ClientMessage::Note(progress)).await.unwrap();
         let (finish, finished) = oneshot::channel();
-        let answering = Answering {
+        let answering = PendingReply {
             notes: Some(receiver),
             hang_up: None,
-            end: Ending::when(async move { finished.await.ok() }),
+            end: ResponseFuture::when(async move { finished.await.ok() }),
         };
-        let pulse = Pulse::new(None, Duration::ZERO);
-        let Form::Stream(begun) = decide(answering, EVENTS, pulse).await else {
+        let pulse = ProgressKeepAlive::new(None, Duration::ZERO);
+        let ResponseForm::Stream(begun) = decide(answering, EVENTS, pulse).await else {
             panic!("it takes events")
         };
         (finish, open(session, begun))
     }
 
-    fn end() -> End {
-        End {
+    fn end() -> ResponseEnd {
+        ResponseEnd {
             status: hyper::StatusCode::OK,
             body: b"{}".to_vec().into(),
         }
@@ -187,7 +192,7 @@ mod tests {
     const TRIES: usize = 64;
 
     /// Reads a whole response. A stream that never ends would have a comment every 15 seconds.
-    async fn all_of(response: Response<Body>) -> String {
+    async fn all_of(response: Response<ResponseBody>) -> String {
         let all = timeout(Duration::from_hours(1), response.into_body().collect()).await;
         let all = all.expect("the stream never ends").unwrap().to_bytes();
         String::from_utf8(all.to_vec()).unwrap()

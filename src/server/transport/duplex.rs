@@ -9,19 +9,20 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::batch::{Batch, Unbegun};
+use super::batch::{BatchError, RequestBatch};
 use super::endpoint::Endpoint;
-use super::handshake::Hello;
+use super::handshake::InitializeRequest;
 use super::in_flight::{CallInFlight, InFlight};
-use super::keepalive::Pulse;
-use super::relay::{Line, Relay, farewell, hear};
+use super::keepalive::ProgressKeepAlive;
+use super::relay::{ClientLine, ReplyRelay, farewell, hear};
 use super::sessions::session::Session;
-use super::sessions::session_token::Claims;
+use super::sessions::session_token::SessionClaims;
 use super::{methods, running, stateless, wire};
-use crate::dispatch::{Context, Held, instructions};
+use crate::dispatch::{CallContext, HeldResource, instructions};
 use gatewren_gate::guard::Refusal;
 use gatewren_wire::protocol::{
-    Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, progress_token,
+    IncomingNotification, RequestId, RequestMeta, RpcBody, RpcError, RpcMessage, RpcRequest,
+    progress_token,
 };
 
 /// The maximum number of queued lines; if the queue is full, the writers wait.
@@ -36,16 +37,16 @@ const MAX_UNDER_WAY: usize = 2_048;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Input from the client.
-pub enum Arrival {
+pub enum ClientInput {
     /// Messages.
-    Whole(Body),
+    Whole(RpcBody),
     /// Input that cannot be served, with the error.
-    Broken(Option<Id>, RpcError),
+    Broken(Option<RequestId>, RpcError),
 }
 
 /// Why a connection has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum DisconnectReason {
     /// The client has closed its input.
     Finished,
     /// The client no longer reads the output.
@@ -57,11 +58,11 @@ pub enum Ended {
 }
 
 /// A connection.
-pub struct Link {
+pub struct DuplexConnection {
     endpoint: Arc<Endpoint>,
-    sender: Context,
-    _place: Held,
-    lines: mpsc::Sender<Line>,
+    sender: CallContext,
+    _place: HeldResource,
+    lines: mpsc::Sender<ClientLine>,
     under_way: InFlight,
     /// Set by `initialize`.
     session: Option<Arc<Session>>,
@@ -71,13 +72,13 @@ pub struct Link {
     streams: JoinSet<()>,
 }
 
-impl Link {
+impl DuplexConnection {
     /// Opens a connection with this client, and returns the receiver of the lines to write. The connection counts
     /// as one of the agent's streams.
     pub fn open(
         endpoint: &Arc<Endpoint>,
-        sender: Context,
-    ) -> Result<(Self, mpsc::Receiver<Line>), Refusal> {
+        sender: CallContext,
+    ) -> Result<(Self, mpsc::Receiver<ClientLine>), Refusal> {
         let place = endpoint.stream(&sender)?;
         let (lines, written) = mpsc::channel(QUEUED);
         let link = Self {
@@ -97,7 +98,7 @@ impl Link {
 
     /// Serves the client until its input ends, it no longer reads, its access ends, or the server stops. Dropping
     /// the future ends everything in progress, as far as its class allows.
-    pub async fn run(mut self, mut arrivals: mpsc::Receiver<Arrival>) -> Ended {
+    pub async fn run(mut self, mut arrivals: mpsc::Receiver<ClientInput>) -> DisconnectReason {
         let (endpoint, sender, lines) = (
             self.endpoint.clone(),
             self.sender.clone(),
@@ -114,7 +115,7 @@ impl Link {
             };
             let Some(arrival) = arrival else {
                 self.leaving.store(true, Ordering::Relaxed);
-                break Ended::Finished;
+                break DisconnectReason::Finished;
             };
             let Some(said) = self.take(arrival).await else {
                 continue;
@@ -123,10 +124,10 @@ impl Link {
             tokio::select! {
                 biased;
                 ended = &mut over => break ended,
-                _ = lines.send(Line::new(said)) => {}
+                _ = lines.send(ClientLine::new(said)) => {}
             }
         };
-        if ended != Ended::Unheard {
+        if ended != DisconnectReason::Unheard {
             tokio::select! {
                 () = lines.closed() => {}
                 _ = tokio::time::timeout(GRACE, self.ended(ended)) => {}
@@ -136,13 +137,13 @@ impl Link {
     }
 
     /// Waits for the calls in progress, and also for the streams if the server ends them.
-    async fn ended(&mut self, why: Ended) {
+    async fn ended(&mut self, why: DisconnectReason) {
         while self.calls.join_next().await.is_some() {}
-        while why != Ended::Finished && self.streams.join_next().await.is_some() {}
+        while why != DisconnectReason::Finished && self.streams.join_next().await.is_some() {}
     }
 
     /// Handles an arrival; returns the immediate answer, if there is one.
-    async fn take(&mut self, arrival: Arrival) -> Option<Vec<u8>> {
+    async fn take(&mut self, arrival: ClientInput) -> Option<Vec<u8>> {
         // The policy may have changed since the last message.
         let Some(who) = self.endpoint.guard().current(&self.sender.who) else {
             let over = RpcError::invalid_request(running::NO_LONGER);
@@ -150,21 +151,21 @@ impl Link {
         };
         self.sender.who = who;
         match arrival {
-            Arrival::Broken(id, error) => Some(wire::error(id.as_ref(), &error)),
-            Arrival::Whole(Body::Batch(batch)) => {
+            ClientInput::Broken(id, error) => Some(wire::error(id.as_ref(), &error)),
+            ClientInput::Whole(RpcBody::Batch(batch)) => {
                 let refused = self.batch(batch).err()?;
                 Some(wire::error(None, &refused))
             }
-            Arrival::Whole(Body::Single(Message::Request(request))) => {
+            ClientInput::Whole(RpcBody::Single(RpcMessage::Request(request))) => {
                 let id = request.id.clone();
                 let said = self.request(request).await;
                 said.unwrap_or_else(|error| Some(wire::error(Some(&id), &error)))
             }
-            Arrival::Whole(Body::Single(Message::Notification(note))) => {
+            ClientInput::Whole(RpcBody::Single(RpcMessage::Notification(note))) => {
                 self.notified(&note);
                 None
             }
-            Arrival::Whole(Body::Single(Message::Response(response))) => {
+            ClientInput::Whole(RpcBody::Single(RpcMessage::Response(response))) => {
                 let session = self.session.as_ref()?;
                 session.deliver(&response.id, response.outcome);
                 None
@@ -172,7 +173,7 @@ impl Link {
         }
     }
 
-    async fn request(&mut self, request: Request) -> Result<Option<Vec<u8>>, RpcError> {
+    async fn request(&mut self, request: RpcRequest) -> Result<Option<Vec<u8>>, RpcError> {
         if RequestMeta::claim(&request.params).is_some() {
             return self.stateless(request).map(|()| None);
         }
@@ -193,14 +194,14 @@ impl Link {
     }
 
     /// Starts the session of the connection, which can have only one.
-    fn initialize(&mut self, request: &Request) -> Result<Vec<u8>, RpcError> {
+    fn initialize(&mut self, request: &RpcRequest) -> Result<Vec<u8>, RpcError> {
         if self.session.is_some() {
             let words = "this connection already has a session; open another connection for another session";
             return Err(RpcError::invalid_request(words));
         }
-        let hello = Hello::read(request)?;
+        let hello = InitializeRequest::read(request)?;
         let agent = self.sender.who.agent_id().as_str();
-        let claims = Claims::new(agent, hello.version, &hello.declared());
+        let claims = SessionClaims::new(agent, hello.version, &hello.declared());
         self.session = Some(Session::of_connection(claims));
         let engine = self.endpoint.engine();
         let told = instructions(&engine.catalog, &self.sender.who);
@@ -211,7 +212,7 @@ impl Link {
     async fn stateful(
         &mut self,
         session: &Arc<Session>,
-        request: Request,
+        request: RpcRequest,
     ) -> Result<Option<Vec<u8>>, RpcError> {
         if let Some(answering) = running::at_once(&self.endpoint, session, &request, &self.sender) {
             return Ok(answering.end.await.map(|end| end.body.into_one()));
@@ -223,20 +224,23 @@ impl Link {
         let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
         // A malformed token is refused together with its call.
         let token = progress_token(&request.params).unwrap_or_default();
-        let relay = self.relay(held, Pulse::new(token, self.endpoint.heartbeat()));
+        let relay = self.relay(
+            held,
+            ProgressKeepAlive::new(token, self.endpoint.heartbeat()),
+        );
         let heard = (true, place);
         let answering = running::start(&self.endpoint, session, request, &self.sender, heard);
         self.calls.spawn(relay.run(answering));
         Ok(None)
     }
 
-    fn stateless(&mut self, request: Request) -> Result<(), RpcError> {
+    fn stateless(&mut self, request: RpcRequest) -> Result<(), RpcError> {
         let meta = stateless::read_meta(&request)?;
         let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
         if !self.endpoint.engine().serves(&request.method) {
             return Err(RpcError::method_not_found(&request.method));
         }
-        let pulse = Pulse::new(meta.progress_token.clone(), self.endpoint.heartbeat());
+        let pulse = ProgressKeepAlive::new(meta.progress_token.clone(), self.endpoint.heartbeat());
         let call = stateless::call(request, meta, &self.sender, true);
         if call.method == stateless::LISTEN {
             let id = call.id.clone();
@@ -244,9 +248,9 @@ impl Link {
             let (answering, place) = subscribed.map_err(refused)?;
             // A refused subscription ends without having begun.
             let farewell = answering.notes.is_some().then(|| farewell(&id));
-            let relay = Relay {
+            let relay = ReplyRelay {
                 farewell,
-                ..self.relay(held, Pulse::silent())
+                ..self.relay(held, ProgressKeepAlive::silent())
             };
             self.streams.spawn(holding(place, relay.run(answering)));
         } else {
@@ -258,8 +262,8 @@ impl Link {
         Ok(())
     }
 
-    fn relay(&self, held: CallInFlight, pulse: Pulse) -> Relay {
-        Relay {
+    fn relay(&self, held: CallInFlight, pulse: ProgressKeepAlive) -> ReplyRelay {
+        ReplyRelay {
             held,
             lines: self.lines.clone(),
             pulse,
@@ -268,7 +272,7 @@ impl Link {
         }
     }
 
-    fn batch(&mut self, batch: Vec<Message>) -> Result<(), RpcError> {
+    fn batch(&mut self, batch: Vec<RpcMessage>) -> Result<(), RpcError> {
         if batch.iter().any(RequestMeta::is_claimed_by) {
             let words = "2026-07-28 does not support batches; send one message";
             return Err(RpcError::invalid_request(words));
@@ -276,15 +280,15 @@ impl Link {
         let session = self.session.as_ref().ok_or_else(|| {
             RpcError::invalid_request("a batch requires a session of 2025-03-26; initialize first")
         })?;
-        let batch = match Batch::start(&self.endpoint, &self.sender, session, batch) {
+        let batch = match RequestBatch::start(&self.endpoint, &self.sender, session, batch) {
             Ok(batch) => batch,
-            Err(Unbegun::Unfit(error)) => return Err(error),
-            Err(Unbegun::Refused(refusal)) => return Err(refused(refusal)),
+            Err(BatchError::Unfit(error)) => return Err(error),
+            Err(BatchError::Refused(refusal)) => return Err(refused(refusal)),
         };
         let lines = self.lines.clone();
         self.calls.spawn(async move {
             if let Some(answers) = batch.answers().await {
-                let _ = lines.send(Line::new(answers)).await;
+                let _ = lines.send(ClientLine::new(answers)).await;
             }
         });
         Ok(())
@@ -317,7 +321,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for DuplexConnection {
     fn drop(&mut self) {
         if let Some(session) = &self.session {
             session.end();
@@ -326,12 +330,16 @@ impl Drop for Link {
 }
 
 /// Waits until the connection can no longer be served.
-async fn over(endpoint: &Endpoint, sender: &Context, lines: &mpsc::Sender<Line>) -> Ended {
+async fn over(
+    endpoint: &Endpoint,
+    sender: &CallContext,
+    lines: &mpsc::Sender<ClientLine>,
+) -> DisconnectReason {
     let mut stop = endpoint.engine().stopping();
     tokio::select! {
-        () = lines.closed() => Ended::Unheard,
-        _ = stop.wait_for(|stop| *stop) => Ended::Stopped,
-        () = endpoint.guard().displaced(&sender.who) => Ended::Expelled,
+        () = lines.closed() => DisconnectReason::Unheard,
+        _ = stop.wait_for(|stop| *stop) => DisconnectReason::Stopped,
+        () = endpoint.guard().displaced(&sender.who) => DisconnectReason::Expelled,
     }
 }
 

@@ -7,18 +7,18 @@ use hyper::{Response, StatusCode};
 
 use super::sessions::registry::Sessions;
 use super::wire;
-use crate::dispatch::{Context, Engine, Held};
-use gatewren_base::config::Live;
+use crate::dispatch::{CallContext, Engine, HeldResource};
+use gatewren_base::config::LiveSettings;
 use gatewren_gate::guard::{Admitted, Guard, Refusal};
-use gatewren_gate::http::{Body, json};
-use gatewren_wire::protocol::{Id, Params, RpcError};
+use gatewren_gate::http::{ResponseBody, json};
+use gatewren_wire::protocol::{Params, RequestId, RpcError};
 
 /// The MCP endpoint.
 pub struct Endpoint {
     engine: Arc<Engine>,
     guard: Arc<Guard>,
     sessions: Arc<Sessions>,
-    live: Live,
+    live: LiveSettings,
 }
 
 impl Endpoint {
@@ -27,7 +27,7 @@ impl Endpoint {
         engine: Arc<Engine>,
         guard: Arc<Guard>,
         sessions: Arc<Sessions>,
-        live: Live,
+        live: LiveSettings,
     ) -> Arc<Self> {
         Arc::new(Self {
             engine,
@@ -67,10 +67,10 @@ impl Endpoint {
     /// Reserves a slot for a call, which is released when the last holder drops it.
     pub(super) fn call(
         &self,
-        sender: &Context,
+        sender: &CallContext,
         method: &str,
         params: &Params,
-    ) -> Result<Held, Refusal> {
+    ) -> Result<HeldResource, Refusal> {
         let only_reads = self.engine.only_reads(method, params);
         let place = self.guard.call(&sender.who, only_reads)?;
         Ok(Arc::new((place, self.engine.metrics.call())))
@@ -79,34 +79,38 @@ impl Endpoint {
     /// Reserves a slot for a call; waits a short time if none is free.
     pub(super) async fn call_in_time(
         &self,
-        sender: &Context,
+        sender: &CallContext,
         method: &str,
         params: &Params,
-    ) -> Result<Held, Refusal> {
+    ) -> Result<HeldResource, Refusal> {
         let only_reads = self.engine.only_reads(method, params);
         let place = self.guard.call_in_time(&sender.who, only_reads).await?;
         Ok(Arc::new((place, self.engine.metrics.call())))
     }
 
     /// Reserves a slot for a stream.
-    pub(super) fn stream(&self, sender: &Context) -> Result<Held, Refusal> {
+    pub(super) fn stream(&self, sender: &CallContext) -> Result<HeldResource, Refusal> {
         let place = self.guard.stream(&sender.who)?;
         Ok(Arc::new((place, self.engine.metrics.stream())))
     }
 
     /// The response to an authenticated request that exceeds a limit.
-    pub(super) fn turn_away(&self, refusal: &Refusal) -> Response<Body> {
+    pub(super) fn turn_away(&self, refusal: &Refusal) -> Response<ResponseBody> {
         self.engine.metrics.refused(refusal.error);
         refusal.to_response()
     }
 }
 
 /// The sender of an admitted request, with its address.
-pub fn sender(admitted: &Admitted) -> Context {
-    Context::of(admitted.who().clone(), Some(admitted.peer().ip()))
+pub fn sender(admitted: &Admitted) -> CallContext {
+    CallContext::of(admitted.who().clone(), Some(admitted.peer().ip()))
 }
 
 /// A JSON-RPC error with an HTTP status.
-pub fn refuse(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Response<Body> {
+pub fn refuse(
+    status: StatusCode,
+    id: Option<&RequestId>,
+    error: &RpcError,
+) -> Response<ResponseBody> {
     json(status, wire::error(id, error))
 }

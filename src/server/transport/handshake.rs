@@ -3,18 +3,18 @@
 use serde_json::{Map, Value, json};
 
 use crate::dispatch::Engine;
-use gatewren_wire::protocol::{Params, Request, RpcError, Version};
+use gatewren_wire::protocol::{Params, RpcError, RpcRequest, Version};
 
 /// A client's `initialize`.
-pub struct Hello<'a> {
+pub struct InitializeRequest<'a> {
     /// The negotiated revision.
     pub version: Version,
     params: &'a Params,
 }
 
-impl<'a> Hello<'a> {
+impl<'a> InitializeRequest<'a> {
     /// Reads the request; fails with -32602 if it names no revision.
-    pub fn read(request: &'a Request) -> Result<Self, RpcError> {
+    pub fn read(request: &'a RpcRequest) -> Result<Self, RpcError> {
         let params = &request.params;
         let asked = params.get("protocolVersion").and_then(Value::as_str);
         let asked = asked.ok_or_else(|| {

@@ -6,7 +6,9 @@ use hyper::header::HeaderMap;
 use serde_json::{Map, Value};
 
 use crate::dispatch::Engine;
-use gatewren_wire::protocol::{Request, RpcError, Tool, decode_header_value, matches_argument};
+use gatewren_wire::protocol::{
+    RpcError, RpcRequest, ToolDefinition, decode_header_value, matches_argument,
+};
 
 /// The header of the protocol version.
 pub const VERSION: &str = "mcp-protocol-version";
@@ -27,7 +29,7 @@ pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>,
 }
 
 /// The arguments that a request repeats as `Mcp-Param-*` headers: those that the called tool's schema marks.
-pub fn repeated<'a>(engine: &'a Engine, request: &Request) -> &'a [(String, Vec<String>)] {
+pub fn repeated<'a>(engine: &'a Engine, request: &RpcRequest) -> &'a [(String, Vec<String>)] {
     let calls = request.method == "tools/call";
     let name = request.params.get("name").and_then(Value::as_str);
     let tool = name
@@ -39,7 +41,7 @@ pub fn repeated<'a>(engine: &'a Engine, request: &Request) -> &'a [(String, Vec<
 /// Checks `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` against the body.
 pub fn check(
     headers: &HeaderMap,
-    request: &Request,
+    request: &RpcRequest,
     repeated: &[(String, Vec<String>)],
 ) -> Result<(), RpcError> {
     let method = single(headers, "mcp-method")?;
@@ -56,7 +58,7 @@ pub fn check(
 }
 
 /// The parameter that `Mcp-Name` repeats, by method.
-fn name_of(request: &Request) -> Option<(&'static str, Option<&str>)> {
+fn name_of(request: &RpcRequest) -> Option<(&'static str, Option<&str>)> {
     let text = |field: &str| request.params.get(field).and_then(Value::as_str);
     match &*request.method {
         "tools/call" | "prompts/get" => Some(("params.name", text("name"))),
@@ -68,7 +70,7 @@ fn name_of(request: &Request) -> Option<(&'static str, Option<&str>)> {
 
 fn check_arguments(
     headers: &HeaderMap,
-    request: &Request,
+    request: &RpcRequest,
     repeated: &[(String, Vec<String>)],
 ) -> Result<(), RpcError> {
     let none = Map::new();
@@ -78,7 +80,7 @@ fn check_arguments(
         .and_then(Value::as_object)
         .unwrap_or(&none);
     for (suffix, path) in repeated {
-        let Some(argument) = Tool::argument(arguments, path) else {
+        let Some(argument) = ToolDefinition::argument(arguments, path) else {
             continue;
         };
         let header = format!("mcp-param-{}", suffix.to_ascii_lowercase());

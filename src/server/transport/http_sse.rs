@@ -7,13 +7,13 @@ use hyper::{Response, StatusCode};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::duplex::{Arrival, Link};
+use super::duplex::{ClientInput, DuplexConnection};
 use super::endpoint::{Endpoint, refuse, sender};
-use super::relay::Line;
-use super::stream::Accepts;
+use super::relay::ClientLine;
+use super::stream::AcceptedForms;
 use gatewren_gate::guard::{Admitted, Refusal};
-use gatewren_gate::http::{Body, EventSender, empty, events};
-use gatewren_wire::protocol::{Body as Messages, Message, RequestMeta, RpcError, read};
+use gatewren_gate::http::{EventSender, ResponseBody, empty, events};
+use gatewren_wire::protocol::{RequestMeta, RpcBody as Messages, RpcError, RpcMessage, read};
 
 /// The maximum number of queued messages; a client that does not read its stream gets 503 for further ones.
 const QUEUED: usize = 16;
@@ -31,7 +31,7 @@ type Open = Mutex<HashMap<Uuid, Half>>;
 #[derive(Clone)]
 struct Half {
     agent: String,
-    arrivals: mpsc::Sender<Arrival>,
+    arrivals: mpsc::Sender<ClientInput>,
 }
 
 impl HttpSse {
@@ -50,14 +50,14 @@ impl HttpSse {
     }
 
     /// GET: opens a connection. It ends with this stream, together with everything it has in progress.
-    pub fn stream(&self, admitted: &Admitted) -> Response<Body> {
-        let accepts = Accepts::read(&admitted.head().headers);
+    pub fn stream(&self, admitted: &Admitted) -> Response<ResponseBody> {
+        let accepts = AcceptedForms::read(&admitted.head().headers);
         if !accepts.events && !accepts.anything {
             let error =
                 RpcError::invalid_request("a stream requires the header Accept: text/event-stream");
             return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
         }
-        let (link, lines) = match Link::open(&self.endpoint, sender(admitted)) {
+        let (link, lines) = match DuplexConnection::open(&self.endpoint, sender(admitted)) {
             Ok(opened) => opened,
             Err(refusal) => return self.endpoint.turn_away(&refusal),
         };
@@ -74,7 +74,7 @@ impl HttpSse {
     }
 
     /// POST: a message for a connection; its answer is sent on the connection's stream.
-    pub fn message(&self, admitted: &Admitted) -> Response<Body> {
+    pub fn message(&self, admitted: &Admitted) -> Response<ResponseBody> {
         let Some(half) = self.find(admitted) else {
             let words = "unknown connection, or its stream has ended; open one with GET /sse";
             return refuse(
@@ -91,7 +91,7 @@ impl HttpSse {
             let error = RpcError::invalid_request("2026-07-28 is not supported here; use /mcp");
             return refuse(StatusCode::BAD_REQUEST, None, &error);
         }
-        match half.arrivals.try_send(Arrival::Whole(messages)) {
+        match half.arrivals.try_send(ClientInput::Whole(messages)) {
             Ok(()) => empty(StatusCode::ACCEPTED),
             Err(_) => self.endpoint.turn_away(&Refusal::later(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -137,7 +137,7 @@ impl Drop for Entry {
     }
 }
 
-async fn write(sender: &EventSender, mut lines: mpsc::Receiver<Line>) {
+async fn write(sender: &EventSender, mut lines: mpsc::Receiver<ClientLine>) {
     while let Some(line) = lines.recv().await {
         if let Some(bytes) = line.into_bytes()
             && sender.message(None, &bytes).await.is_err()
@@ -148,7 +148,7 @@ async fn write(sender: &EventSender, mut lines: mpsc::Receiver<Line>) {
 }
 
 fn claims_modern(messages: &Messages) -> bool {
-    let claims = |message: &Message| RequestMeta::is_claimed_by(message);
+    let claims = |message: &RpcMessage| RequestMeta::is_claimed_by(message);
     match messages {
         Messages::Single(message) => claims(message),
         Messages::Batch(batch) => batch.iter().any(claims),

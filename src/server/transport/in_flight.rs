@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use gatewren_wire::protocol::Id;
+use gatewren_wire::protocol::RequestId;
 
 /// The requests in progress.
 #[derive(Clone)]
 pub struct InFlight {
     most: usize,
-    open: Arc<Mutex<HashMap<Id, Cancelled>>>,
+    open: Arc<Mutex<HashMap<RequestId, CancelFlag>>>,
 }
 
 /// Whether a request was cancelled; nothing more is sent for a cancelled request.
 #[derive(Clone)]
-pub struct Cancelled(Arc<watch::Sender<bool>>);
+pub struct CancelFlag(Arc<watch::Sender<bool>>);
 
-impl Cancelled {
+impl CancelFlag {
     /// Whether the request was cancelled.
     pub fn is_set(&self) -> bool {
         *self.0.borrow()
@@ -35,12 +35,12 @@ impl InFlight {
     }
 
     /// Adds a request; `None` if its id is already in use or the table is full.
-    pub fn begin(&self, id: &Id) -> Option<CallInFlight> {
+    pub fn begin(&self, id: &RequestId) -> Option<CallInFlight> {
         let mut open = self.lock();
         if open.len() >= self.most || open.contains_key(id) {
             return None;
         }
-        let cancelled = Cancelled(Arc::new(watch::Sender::new(false)));
+        let cancelled = CancelFlag(Arc::new(watch::Sender::new(false)));
         open.insert(id.clone(), cancelled.clone());
         Some(CallInFlight {
             among: self.clone(),
@@ -51,7 +51,7 @@ impl InFlight {
 
     /// Cancels a request; an unknown or ended one is ignored. Its id is free at once: the client need not know how
     /// long the request takes to notice.
-    pub fn cancel(&self, id: &Id) {
+    pub fn cancel(&self, id: &RequestId) {
         if let Some(cancelled) = self.lock().remove(id) {
             cancelled.0.send_replace(true);
         }
@@ -69,7 +69,7 @@ impl InFlight {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Cancelled>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, CancelFlag>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,8 +77,8 @@ impl InFlight {
 /// A request in progress; dropping it removes it from the table.
 pub struct CallInFlight {
     among: InFlight,
-    id: Id,
-    cancelled: Cancelled,
+    id: RequestId,
+    cancelled: CancelFlag,
 }
 
 impl CallInFlight {
@@ -88,7 +88,7 @@ impl CallInFlight {
     }
 
     /// Its cancellation flag, for messages of the request that were not sent yet.
-    pub fn mark(&self) -> Cancelled {
+    pub fn mark(&self) -> CancelFlag {
         self.cancelled.clone()
     }
 }
@@ -96,7 +96,7 @@ impl CallInFlight {
 impl Drop for CallInFlight {
     fn drop(&mut self) {
         let mut open = self.among.lock();
-        let same = |found: &Cancelled| Arc::ptr_eq(&found.0, &self.cancelled.0);
+        let same = |found: &CancelFlag| Arc::ptr_eq(&found.0, &self.cancelled.0);
         if open.get(&self.id).is_some_and(same) {
             open.remove(&self.id);
         }
@@ -110,14 +110,14 @@ mod tests {
     #[tokio::test]
     async fn a_request_id_is_in_flight_once_and_cancelled_once() {
         let calls = InFlight::new(2);
-        let call = calls.begin(&Id::Number(1)).unwrap();
-        assert!(calls.begin(&Id::Number(1)).is_none());
-        calls.cancel(&Id::Number(2));
+        let call = calls.begin(&RequestId::Number(1)).unwrap();
+        assert!(calls.begin(&RequestId::Number(1)).is_none());
+        calls.cancel(&RequestId::Number(2));
         assert!(!call.mark().is_set());
-        calls.cancel(&Id::Number(1));
+        calls.cancel(&RequestId::Number(1));
         call.cancelled().await;
         assert!(call.mark().is_set());
-        let again = calls.begin(&Id::Number(1)).unwrap();
+        let again = calls.begin(&RequestId::Number(1)).unwrap();
         drop(call);
         assert!(!calls.is_empty() && !again.mark().is_set());
         drop(again);
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn so_many_and_no_more() {
         let calls = InFlight::new(1);
-        let _first = calls.begin(&Id::Number(1)).unwrap();
-        assert!(calls.begin(&Id::Number(2)).is_none());
+        let _first = calls.begin(&RequestId::Number(1)).unwrap();
+        assert!(calls.begin(&RequestId::Number(2)).is_none());
     }
 }

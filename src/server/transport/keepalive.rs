@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::wire::Wire;
+use super::wire::WireMessage;
 use gatewren_wire::protocol::Notification;
 
 /// A second on the call's own scale, which is unknown. It is nearly zero, so that all of the call's own reports are
@@ -11,7 +11,7 @@ use gatewren_wire::protocol::Notification;
 const SECOND: f64 = 1e-6;
 
 /// Keep-alive progress of a call.
-pub struct Pulse {
+pub struct ProgressKeepAlive {
     began: Instant,
     /// The progress token; not used any more after the call's own first report.
     token: Option<Value>,
@@ -19,7 +19,7 @@ pub struct Pulse {
     last: f64,
 }
 
-impl Pulse {
+impl ProgressKeepAlive {
     /// Creates the progress of a call that starts now; without a token, or if `every` is zero, none is sent.
     pub fn new(token: Option<Value>, every: Duration) -> Self {
         let began = Instant::now();
@@ -64,7 +64,7 @@ impl Pulse {
 
     /// Whether to send a report of the call. Progress increases strictly; a report that would not increase is
     /// dropped. After the call's own first report, no keep-alive is sent.
-    pub fn lets_pass(&mut self, note: &impl Wire) -> bool {
+    pub fn lets_pass(&mut self, note: &impl WireMessage) -> bool {
         let Some(progress) = note.progress() else {
             return true;
         };
@@ -92,7 +92,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn beats_increase_and_leave_room_for_the_calls_own_reports() {
-        let mut pulse = Pulse::new(Some(json!("t")), Duration::from_secs(2));
+        let mut pulse = ProgressKeepAlive::new(Some(json!("t")), Duration::from_secs(2));
         let mut last = 0.0;
         for _ in 0..100 {
             pulse.due().await;
@@ -110,9 +110,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_reports_is_not_spoken_for() {
-        let none = Pulse::new(None, Duration::from_secs(2));
-        let off = Pulse::new(Some(json!("t")), Duration::ZERO);
-        let mut own = Pulse::new(Some(json!("t")), Duration::from_secs(2));
+        let none = ProgressKeepAlive::new(None, Duration::from_secs(2));
+        let off = ProgressKeepAlive::new(Some(json!("t")), Duration::ZERO);
+        let mut own = ProgressKeepAlive::new(Some(json!("t")), Duration::from_secs(2));
         assert!(own.lets_pass(&report(1.0)));
         for mut pulse in [none, off, own] {
             let hour = Duration::from_hours(1);

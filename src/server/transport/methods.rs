@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 
 use super::endpoint::Endpoint;
 use super::sessions::session::Session;
-use crate::dispatch::Context;
-use gatewren_wire::protocol::{Id, IncomingNotification, Request, RpcError, error_for_stateful};
+use crate::dispatch::CallContext;
+use gatewren_wire::protocol::{
+    IncomingNotification, RequestId, RpcError, RpcRequest, error_for_stateful,
+};
 
 /// The methods that a session answers itself.
 const OWN: [&str; 9] = [
@@ -30,7 +32,7 @@ pub fn is_own(method: &str) -> bool {
 pub async fn answer(
     endpoint: &Endpoint,
     session: &Session,
-    (sender, request): (&Context, &Request),
+    (sender, request): (&CallContext, &RpcRequest),
 ) -> Result<Value, RpcError> {
     match &*request.method {
         "ping" => {}
@@ -54,7 +56,7 @@ pub async fn answer(
 async fn subscribe(
     endpoint: &Endpoint,
     session: &Session,
-    (sender, request): (&Context, &Request),
+    (sender, request): (&CallContext, &RpcRequest),
 ) -> Result<(), RpcError> {
     let uri = uri(request)?;
     let engine = endpoint.engine();
@@ -72,7 +74,7 @@ async fn subscribe(
     Ok(())
 }
 
-fn uri(request: &Request) -> Result<&str, RpcError> {
+fn uri(request: &RpcRequest) -> Result<&str, RpcError> {
     request
         .params
         .get("uri")
@@ -90,7 +92,7 @@ pub fn notified(session: &Session, note: &IncomingNotification) {
 }
 
 /// The request that a notification cancels.
-pub fn cancels(note: &IncomingNotification) -> Option<Id> {
+pub fn cancels(note: &IncomingNotification) -> Option<RequestId> {
     let id = note.params.get("requestId")?;
     let cancels = note.method == "notifications/cancelled";
     cancels.then(|| serde_json::from_value(id.clone()).ok())?

@@ -25,10 +25,10 @@ mod stream;
 mod wake_isolated;
 mod wire;
 
-pub use duplex::Ended;
+pub use duplex::DisconnectReason;
 pub use endpoint::Endpoint;
 pub use http_sse::HttpSse;
-pub use response_future::Answered;
+pub use response_future::RequestAnswer;
 pub use sessions::registry::{SessionStore, Sessions};
 pub use stdio::serve as serve_stdio;
 
@@ -37,8 +37,8 @@ pub use headers::check as check_headers;
 #[cfg(feature = "testing")]
 pub use sessions::event_id::EventId;
 #[cfg(feature = "testing")]
-pub use sessions::session_token::Claims;
+pub use sessions::session_token::SessionClaims;
 #[cfg(feature = "testing")]
 pub use stdio::lines_of;
 #[cfg(feature = "testing")]
-pub use stream::Accepts;
+pub use stream::AcceptedForms;

@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::sessions::session::Session;
-use super::wire::ToClient;
-use gatewren_wire::protocol::{Id, Request, RpcError};
+use super::wire::ClientMessage;
+use gatewren_wire::protocol::{RequestId, RpcError, RpcRequest};
 
 /// How long a person has to answer; then the call fails.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Sends a call's questions to the client and collects the answers by key.
 pub async fn gather(
     session: &Session,
-    stream: &mpsc::Sender<ToClient>,
+    stream: &mpsc::Sender<ClientMessage>,
     questions: &BTreeMap<String, (&'static str, Value)>,
 ) -> Result<Map<String, Value>, RpcError> {
     let mut answers = Map::new();
@@ -36,7 +36,7 @@ fn name_visit(params: &mut Map<String, Value>) {
 
 async fn ask(
     session: &Session,
-    stream: &mpsc::Sender<ToClient>,
+    stream: &mpsc::Sender<ClientMessage>,
     method: &str,
     params: &Value,
 ) -> Result<Value, RpcError> {
@@ -47,14 +47,17 @@ async fn ask(
     if params.get("mode").and_then(Value::as_str) == Some("url") {
         name_visit(&mut params);
     }
-    let request = Request {
-        id: Id::Number(id),
+    let request = RpcRequest {
+        id: RequestId::Number(id),
         method: method.to_owned().into(),
         params: params.into(),
     };
-    stream.send(ToClient::Ask(request)).await.map_err(|_| {
-        RpcError::invalid_request("the client cannot be asked because its stream has ended")
-    })?;
+    stream
+        .send(ClientMessage::Ask(request))
+        .await
+        .map_err(|_| {
+            RpcError::invalid_request("the client cannot be asked because its stream has ended")
+        })?;
     match tokio::time::timeout(PATIENCE, answer).await {
         Ok(Ok(Ok(result))) => Ok(result),
         Ok(Ok(Err(error))) => {
@@ -78,13 +81,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::transport::sessions::session_token::Claims;
+    use crate::transport::sessions::session_token::SessionClaims;
     use gatewren_wire::protocol::Version;
 
     #[tokio::test(start_paused = true)]
     async fn p5_a_question_that_nobody_answers_fails_its_call() {
         let none = Map::new();
-        let claims = Claims::new("a", Version::V2025_11_25, &none);
+        let claims = SessionClaims::new("a", Version::V2025_11_25, &none);
         let session = Session::new("id", claims);
         let (stream, mut heard) = mpsc::channel(4);
         let questions = BTreeMap::from([("who".to_owned(), ("elicitation/create", json!({})))]);
@@ -92,6 +95,6 @@ mod tests {
         let error = gather(&session, &stream, &questions).await.unwrap_err();
         assert!(error.message.contains("did not answer"), "{error}");
         assert_eq!(began.elapsed().as_secs(), PATIENCE.as_secs());
-        assert!(matches!(heard.recv().await, Some(ToClient::Ask(_))));
+        assert!(matches!(heard.recv().await, Some(ClientMessage::Ask(_))));
     }
 }

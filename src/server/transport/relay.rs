@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::in_flight::{CallInFlight, Cancelled};
-use super::keepalive::Pulse;
+use super::in_flight::{CallInFlight, CancelFlag};
+use super::keepalive::ProgressKeepAlive;
 use super::sessions::session::Session;
-use super::stream::Answering;
-use super::wire::Wire;
+use super::stream::PendingReply;
+use super::wire::WireMessage;
 use crate::dispatch::Listener;
-use gatewren_wire::protocol::{Id, Notification};
+use gatewren_wire::protocol::{Notification, RequestId};
 
 /// A message to the client.
-pub struct Line {
+pub struct ClientLine {
     bytes: Vec<u8>,
-    of: Option<Cancelled>,
+    of: Option<CancelFlag>,
 }
 
-impl Line {
+impl ClientLine {
     /// A message that is written unconditionally.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, of: None }
@@ -35,13 +35,13 @@ impl Line {
 }
 
 /// A reply that is being sent to the client.
-pub struct Relay {
+pub struct ReplyRelay {
     /// The request's entry among those in progress.
     pub held: CallInFlight,
     /// The queue of lines.
-    pub lines: mpsc::Sender<Line>,
+    pub lines: mpsc::Sender<ClientLine>,
     /// The keep-alive progress of the call.
-    pub pulse: Pulse,
+    pub pulse: ProgressKeepAlive,
     /// Set when the client has closed its input: it waits at most for answers, and some clients fail on other
     /// messages while they close.
     pub leaving: Arc<AtomicBool>,
@@ -49,11 +49,11 @@ pub struct Relay {
     pub farewell: Option<Notification>,
 }
 
-impl Relay {
+impl ReplyRelay {
     /// Forwards a reply until its end, or until the client cancels it or disconnects.
-    pub async fn run<N: Wire>(mut self, mut answering: Answering<N>) {
+    pub async fn run<N: WireMessage>(mut self, mut answering: PendingReply<N>) {
         let mark = self.held.mark();
-        let line = |bytes| Line {
+        let line = |bytes| ClientLine {
             bytes,
             of: Some(mark.clone()),
         };
@@ -90,7 +90,7 @@ impl Relay {
         let _ = self.lines.send(line(end.body.into_one())).await;
     }
 
-    fn lets_pass(&mut self, note: &impl Wire) -> bool {
+    fn lets_pass(&mut self, note: &impl WireMessage) -> bool {
         self.pulse.lets_pass(note) && !self.is_leaving()
     }
 
@@ -101,7 +101,7 @@ impl Relay {
 
 /// The notification that precedes the end of a subscription if the server ends it. On a connection that carries
 /// everything, no stream closes to signal the end (2026-07-28, cancellation).
-pub fn farewell(id: &Id) -> Notification {
+pub fn farewell(id: &RequestId) -> Notification {
     Notification::new(
         "notifications/cancelled",
         json!({ "requestId": id, "reason": "the server ends this subscription" }),
@@ -109,12 +109,12 @@ pub fn farewell(id: &Id) -> Notification {
 }
 
 /// Sends a session's notifications until the server stops or the client disconnects.
-pub async fn hear(session: Arc<Session>, mut listener: Listener, lines: mpsc::Sender<Line>) {
+pub async fn hear(session: Arc<Session>, mut listener: Listener, lines: mpsc::Sender<ClientLine>) {
     while let Some(event) = listener.next().await {
         if !session.wants(&event) {
             continue;
         }
-        let line = Line::new(event.to_notification().write());
+        let line = ClientLine::new(event.to_notification().write());
         if lines.send(line).await.is_err() {
             return;
         }

@@ -7,23 +7,23 @@ use std::task::{Context, Poll};
 use hyper::StatusCode;
 
 use super::{endpoint::Endpoint, wire};
-use crate::dispatch::{Context as Sender, Engine, Outcome};
-use gatewren_wire::protocol::{Id, Parts, RpcError, Version, code};
+use crate::dispatch::{CallContext as Sender, CallOutcome, Engine};
+use gatewren_wire::protocol::{MessageBytes, RequestId, RpcError, Version, code};
 
 /// A boxed future.
-pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type SendFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The last bytes of a response, and the status to use if nothing was sent before them.
-pub struct End {
+pub struct ResponseEnd {
     /// The status, if it can still be chosen.
     pub status: StatusCode,
     /// A JSON-RPC message.
-    pub body: Parts,
+    pub body: MessageBytes,
 }
 
-impl End {
+impl ResponseEnd {
     /// The end of a call that was in progress when its agent's access ended.
-    pub fn expelled(id: &Id) -> Self {
+    pub fn expelled(id: &RequestId) -> Self {
         let error = RpcError::invalid_request(
             "this agent's token was revoked or has expired; the call was cancelled",
         );
@@ -34,28 +34,28 @@ impl End {
     }
 
     /// The end of a call of the stateless era.
-    pub fn of(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> Self {
+    pub fn of(engine: &Engine, id: &RequestId, outcome: Result<CallOutcome, RpcError>) -> Self {
         let server = &engine.catalog.server;
         match outcome {
-            Ok(Outcome::Complete(result)) => Self {
+            Ok(CallOutcome::Complete(result)) => Self {
                 status: StatusCode::OK,
                 body: wire::answer(Some(id), Ok(&result)).into(),
             },
-            Ok(Outcome::Called(result)) => Self {
+            Ok(CallOutcome::Called(result)) => Self {
                 status: StatusCode::OK,
                 body: result
                     .answer(id, Version::V2026_07_28, &engine.signature)
                     .into(),
             },
-            Ok(Outcome::Read(result)) => Self {
+            Ok(CallOutcome::Read(result)) => Self {
                 status: StatusCode::OK,
                 body: result.answer(id, Version::V2026_07_28, &engine.signature),
             },
-            Ok(Outcome::Listed(list)) => Self {
+            Ok(CallOutcome::Listed(list)) => Self {
                 status: StatusCode::OK,
                 body: wire::listed(id, &list, Version::V2026_07_28).into(),
             },
-            Ok(Outcome::Ask(question, sealed)) => {
+            Ok(CallOutcome::Ask(question, sealed)) => {
                 let mut result = question.to_result(sealed);
                 server.sign(&mut result);
                 Self {
@@ -85,22 +85,22 @@ impl End {
     clippy::large_enum_variant,
     reason = "saves an allocation for each call"
 )]
-pub enum Ending {
+pub enum ResponseFuture {
     /// Any future.
-    Other(BoxFuture<Option<End>>),
+    Other(SendFuture<Option<ResponseEnd>>),
     /// A call of the stateless era.
-    Call(Calling),
+    Call(CallFuture),
 }
 
-impl Ending {
+impl ResponseFuture {
     /// Wraps any future.
-    pub fn when(end: impl Future<Output = Option<End>> + Send + 'static) -> Self {
+    pub fn when(end: impl Future<Output = Option<ResponseEnd>> + Send + 'static) -> Self {
         Self::Other(Box::pin(end))
     }
 }
 
-impl Future for Ending {
-    type Output = Option<End>;
+impl Future for ResponseFuture {
+    type Output = Option<ResponseEnd>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
@@ -112,20 +112,20 @@ impl Future for Ending {
 
 /// A call that ends when its agent's access ends. Most calls end at once, so the future that waits for the agent is
 /// created only for those that do not.
-pub struct Calling {
+pub struct CallFuture {
     endpoint: Arc<Endpoint>,
-    id: Id,
+    id: RequestId,
     sender: Sender,
-    outcome: BoxFuture<Result<Outcome, RpcError>>,
-    expelled: Option<BoxFuture<()>>,
+    outcome: SendFuture<Result<CallOutcome, RpcError>>,
+    expelled: Option<SendFuture<()>>,
 }
 
-impl Calling {
+impl CallFuture {
     /// A call by this sender, answered under this id.
     pub fn new(
         endpoint: Arc<Endpoint>,
-        (id, sender): (Id, Sender),
-        outcome: BoxFuture<Result<Outcome, RpcError>>,
+        (id, sender): (RequestId, Sender),
+        outcome: SendFuture<Result<CallOutcome, RpcError>>,
     ) -> Self {
         Self {
             endpoint,
@@ -136,14 +136,17 @@ impl Calling {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ResponseEnd> {
         if let Poll::Ready(outcome) = self.outcome.as_mut().poll(cx) {
-            return Poll::Ready(End::of(self.endpoint.engine(), &self.id, outcome));
+            return Poll::Ready(ResponseEnd::of(self.endpoint.engine(), &self.id, outcome));
         }
         let expelled = self.expelled.get_or_insert_with(|| {
             let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
             Box::pin(async move { endpoint.guard().expelled(&who).await })
         });
-        expelled.as_mut().poll(cx).map(|()| End::expelled(&self.id))
+        expelled
+            .as_mut()
+            .poll(cx)
+            .map(|()| ResponseEnd::expelled(&self.id))
     }
 }

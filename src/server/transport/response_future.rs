@@ -2,45 +2,47 @@
 
 use hyper::Response;
 
-use super::keepalive::Pulse;
-use super::response_end::BoxFuture;
-use super::stream::{Accepts, Answering, respond};
-use crate::dispatch::Held;
-use gatewren_gate::http::Body;
+use super::keepalive::ProgressKeepAlive;
+use super::response_end::SendFuture;
+use super::stream::{AcceptedForms, PendingReply, respond};
+use crate::dispatch::HeldResource;
+use gatewren_gate::http::ResponseBody;
 use gatewren_wire::protocol::Notification;
 
 /// The answer to a request. It is decided synchronously, so none of that state is kept while the answer is awaited.
-pub enum Answered {
+pub enum RequestAnswer {
     /// An immediate response.
-    Now(Response<Body>),
+    Now(Response<ResponseBody>),
     /// A response that is awaited.
-    Later(BoxFuture<Response<Body>>),
+    Later(SendFuture<Response<ResponseBody>>),
     /// The reply to a call of the stateless era.
-    Reply(Replying),
+    Reply(StatelessReply),
 }
 
 /// A reply that is awaited.
-pub struct Replying {
-    answering: Answering<Notification>,
-    accepts: Accepts,
-    pulse: Pulse,
-    held: Option<Held>,
+pub struct StatelessReply {
+    answering: PendingReply<Notification>,
+    accepts: AcceptedForms,
+    pulse: ProgressKeepAlive,
+    held: Option<HeldResource>,
 }
 
-impl Answered {
+impl RequestAnswer {
     /// Wraps the future of a response.
-    pub(super) fn later(response: impl Future<Output = Response<Body>> + Send + 'static) -> Self {
+    pub(super) fn later(
+        response: impl Future<Output = Response<ResponseBody>> + Send + 'static,
+    ) -> Self {
         Self::Later(Box::pin(response))
     }
 
     /// Wraps the reply to a call of the stateless era. `held` lives as long as the answer does.
     pub(super) fn reply(
-        answering: Answering<Notification>,
-        accepts: Accepts,
-        pulse: Pulse,
-        held: Option<Held>,
+        answering: PendingReply<Notification>,
+        accepts: AcceptedForms,
+        pulse: ProgressKeepAlive,
+        held: Option<HeldResource>,
     ) -> Self {
-        Self::Reply(Replying {
+        Self::Reply(StatelessReply {
             answering,
             accepts,
             pulse,
@@ -49,7 +51,7 @@ impl Answered {
     }
 
     /// Waits for the response.
-    pub async fn response(self) -> Response<Body> {
+    pub async fn response(self) -> Response<ResponseBody> {
         match self {
             Self::Now(response) => response,
             Self::Later(response) => response.await,
@@ -60,8 +62,8 @@ impl Answered {
     }
 }
 
-impl From<Response<Body>> for Answered {
-    fn from(response: Response<Body>) -> Self {
+impl From<Response<ResponseBody>> for RequestAnswer {
+    fn from(response: Response<ResponseBody>) -> Self {
         Self::Now(response)
     }
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use hyper::{Method, StatusCode};
 
 use super::endpoint::{Endpoint, refuse};
-use super::response_future::Answered;
+use super::response_future::RequestAnswer;
 use super::sessions::session_stream;
 use super::{headers, stateful, stateless};
 use gatewren_gate::guard::{Admitted, Refusal};
-use gatewren_wire::protocol::{Body as Messages, RequestMeta, RpcError, Version, read};
+use gatewren_wire::protocol::{RequestMeta, RpcBody as Messages, RpcError, Version, read};
 
 impl Endpoint {
     /// Answers an admitted request.
-    pub fn answer(self: &Arc<Self>, admitted: &Admitted) -> Answered {
+    pub fn answer(self: &Arc<Self>, admitted: &Admitted) -> RequestAnswer {
         match admitted.head().method {
             Method::POST => self.post(admitted),
             Method::GET | Method::DELETE if claims_modern(admitted) => {
@@ -27,7 +27,7 @@ impl Endpoint {
         }
     }
 
-    fn post(self: &Arc<Self>, admitted: &Admitted) -> Answered {
+    fn post(self: &Arc<Self>, admitted: &Admitted) -> RequestAnswer {
         let messages = match read(admitted.body()) {
             Ok(messages) => messages,
             Err((id, error)) => return refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error).into(),

@@ -6,14 +6,15 @@ use hyper::StatusCode;
 use tokio::sync::{mpsc, oneshot};
 
 use super::endpoint::Endpoint;
-use super::response_end::{End, Ending};
+use super::response_end::{ResponseEnd, ResponseFuture};
 use super::sessions::session::Session;
-use super::stream::Answering;
-use super::wire::ToClient;
+use super::stream::PendingReply;
+use super::wire::ClientMessage;
 use super::{methods, question, wire};
-use crate::dispatch::{Call, Context, Held, Outcome};
+use crate::dispatch::{Call, CallContext, CallOutcome, HeldResource};
 use gatewren_wire::protocol::{
-    Inputs, Parts, Request, RpcError, Version, Written, error_for_stateful, for_stateful,
+    InputAnswers, MessageBytes, RpcError, RpcRequest, SerializedJson, Version, error_for_stateful,
+    for_stateful,
 };
 
 /// The maximum number of queued messages of a call; if the queue is full, the call waits.
@@ -33,22 +34,22 @@ pub const NO_LONGER: &str = "access revoked";
 pub fn at_once(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
-    request: &Request,
-    sender: &Context,
-) -> Option<Answering<ToClient>> {
+    request: &RpcRequest,
+    sender: &CallContext,
+) -> Option<PendingReply<ClientMessage>> {
     if !methods::is_own(&request.method) {
         return None;
     }
     let (endpoint, session, request) = (endpoint.clone(), session.clone(), request.clone());
     let sender = sender.clone();
-    Some(Answering {
+    Some(PendingReply {
         notes: None,
         hang_up: None,
-        end: Ending::when(async move {
+        end: ResponseFuture::when(async move {
             let outcome = methods::answer(&endpoint, &session, (&sender, &request)).await;
             let body = wire::answer(Some(&request.id), outcome.as_ref()).into();
             let status = StatusCode::OK;
-            Some(End { status, body })
+            Some(ResponseEnd { status, body })
         }),
     })
 }
@@ -58,10 +59,10 @@ pub fn at_once(
 pub fn start(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
-    request: Request,
-    sender: &Context,
-    (hears_notes, place): (bool, Held),
-) -> Answering<ToClient> {
+    request: RpcRequest,
+    sender: &CallContext,
+    (hears_notes, place): (bool, HeldResource),
+) -> PendingReply<ClientMessage> {
     let id = request.id.clone();
     let Some(in_flight) = session.begin(&id) else {
         let error = RpcError::invalid_request("this id is in use, or too many calls are running");
@@ -83,40 +84,40 @@ pub fn start(
         // The client may have disconnected; its call still runs.
         tokio::select! {
             biased;
-            body = running.run(&notes) => drop(finish.send(End { status: StatusCode::OK, body })),
+            body = running.run(&notes) => drop(finish.send(ResponseEnd { status: StatusCode::OK, body })),
             // Before the end of the session, which also follows from the end of the agent's access: the client must
             // get the reason.
-            () = endpoint.guard().expelled(&who) => drop(finish.send(End::expelled(&id))),
+            () = endpoint.guard().expelled(&who) => drop(finish.send(ResponseEnd::expelled(&id))),
             () = in_flight.cancelled() => {}
         }
         drop(in_flight);
         session.touch();
     }));
-    Answering {
+    PendingReply {
         notes: Some(receiver),
         hang_up,
-        end: Ending::when(async move { finished.await.ok() }),
+        end: ResponseFuture::when(async move { finished.await.ok() }),
     }
 }
 
-fn ended(body: Vec<u8>) -> Answering<ToClient> {
-    let end = End {
+fn ended(body: Vec<u8>) -> PendingReply<ClientMessage> {
+    let end = ResponseEnd {
         status: StatusCode::OK,
         body: body.into(),
     };
-    Answering {
+    PendingReply {
         notes: None,
         hang_up: None,
-        end: Ending::when(std::future::ready(Some(end))),
+        end: ResponseFuture::when(std::future::ready(Some(end))),
     }
 }
 
-fn context(session: &Session, sender: &Context, hears_notes: bool) -> Context {
+fn context(session: &Session, sender: &CallContext, hears_notes: bool) -> CallContext {
     // Older clients do not reconnect to a stream that was closed before the answer. A session of a connection
     // cannot be resumed at all.
     let comes_back =
         hears_notes && session.is_kept() && session.claims.version() >= Version::V2025_11_25;
-    Context {
+    CallContext {
         session: Some(session.claims.name()),
         capabilities: session.claims.capabilities(),
         log_level: session.level(),
@@ -129,14 +130,14 @@ fn context(session: &Session, sender: &Context, hears_notes: bool) -> Context {
 struct Running {
     endpoint: Arc<Endpoint>,
     session: Arc<Session>,
-    context: Context,
-    request: Request,
-    place: Held,
+    context: CallContext,
+    request: RpcRequest,
+    place: HeldResource,
 }
 
 impl Running {
-    async fn run(self, stream: &mpsc::Sender<ToClient>) -> Parts {
-        let Request { id, method, .. } = &self.request;
+    async fn run(self, stream: &mpsc::Sender<ClientMessage>) -> MessageBytes {
+        let RpcRequest { id, method, .. } = &self.request;
         let body = self.rounds(stream).await;
         body.unwrap_or_else(|error| {
             wire::error(Some(id), &error_for_stateful(method, error)).into()
@@ -144,28 +145,30 @@ impl Running {
     }
 
     /// Repeats the call, each time with the answers to the questions of the last round.
-    async fn rounds(&self, stream: &mpsc::Sender<ToClient>) -> Result<Parts, RpcError> {
-        let Request { id, method, .. } = &self.request;
+    async fn rounds(&self, stream: &mpsc::Sender<ClientMessage>) -> Result<MessageBytes, RpcError> {
+        let RpcRequest { id, method, .. } = &self.request;
         let version = self.session.claims.version();
-        let mut inputs = Inputs::default();
+        let mut inputs = InputAnswers::default();
         for _ in 0..MAX_ROUNDS {
             match self.once(inputs, stream).await? {
-                Outcome::Complete(result) => {
+                CallOutcome::Complete(result) => {
                     let result = for_stateful(method, result, version);
                     return Ok(wire::answer(Some(id), Ok(&result)).into());
                 }
-                Outcome::Called(result) => {
+                CallOutcome::Called(result) => {
                     return Ok(result.answer(id, version, self.signature()).into());
                 }
-                Outcome::Read(result) => return Ok(result.answer(id, version, self.signature())),
-                Outcome::Listed(list) => return Ok(wire::listed(id, &list, version).into()),
-                Outcome::Ask(..) if !self.context.hears_notes => {
+                CallOutcome::Read(result) => {
+                    return Ok(result.answer(id, version, self.signature()));
+                }
+                CallOutcome::Listed(list) => return Ok(wire::listed(id, &list, version).into()),
+                CallOutcome::Ask(..) if !self.context.hears_notes => {
                     return Err(RpcError::invalid_request(UNREACHABLE));
                 }
-                Outcome::Ask(question, _) => {
+                CallOutcome::Ask(question, _) => {
                     let responses =
                         question::gather(&self.session, stream, &question.requests).await?;
-                    inputs = Inputs {
+                    inputs = InputAnswers {
                         responses,
                         state: question.state,
                     };
@@ -177,20 +180,20 @@ impl Running {
         ))
     }
 
-    fn signature(&self) -> &Written {
+    fn signature(&self) -> &SerializedJson {
         &self.endpoint.engine().signature
     }
 
     async fn once(
         &self,
-        inputs: Inputs,
-        stream: &mpsc::Sender<ToClient>,
-    ) -> Result<Outcome, RpcError> {
-        let Request { id, method, params } = self.request.clone();
+        inputs: InputAnswers,
+        stream: &mpsc::Sender<ClientMessage>,
+    ) -> Result<CallOutcome, RpcError> {
+        let RpcRequest { id, method, params } = self.request.clone();
         // The policy may have changed between a question and its answer.
         let who = self.endpoint.guard().current(&self.context.who);
         let who = who.ok_or_else(|| RpcError::invalid_request(NO_LONGER))?;
-        let context = Context {
+        let context = CallContext {
             who,
             ..self.context.clone()
         };
@@ -207,13 +210,13 @@ impl Running {
             tokio::select! {
                 biased;
                 Some(note) = async { reply.notes.as_mut()?.recv().await } => {
-                    let _ = stream.send(ToClient::Note(note)).await;
+                    let _ = stream.send(ClientMessage::Note(note)).await;
                 }
                 outcome = &mut reply.outcome => break outcome,
             }
         };
         while let Some(note) = reply.notes.as_mut().and_then(|notes| notes.try_recv().ok()) {
-            let _ = stream.send(ToClient::Note(note)).await;
+            let _ = stream.send(ClientMessage::Note(note)).await;
         }
         outcome
     }

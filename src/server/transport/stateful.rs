@@ -5,34 +5,34 @@ use std::sync::Arc;
 use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
 
-use super::batch::{Batch, Unbegun};
+use super::batch::{BatchError, RequestBatch};
 use super::endpoint::{Endpoint, refuse, sender};
-use super::handshake::Hello;
-use super::keepalive::Pulse;
+use super::handshake::InitializeRequest;
+use super::keepalive::ProgressKeepAlive;
 use super::methods::notified;
-use super::response_future::Answered;
+use super::response_future::RequestAnswer;
 use super::running::{at_once, start};
 use super::sessions::lookup::{SESSION, check_version, find};
 use super::sessions::session::Session;
-use super::stream::{Accepts, Answering, Form, decide};
-use super::wire::ToClient;
+use super::stream::{AcceptedForms, PendingReply, ResponseForm, decide};
+use super::wire::ClientMessage;
 use super::{call_stream, wire};
-use crate::dispatch::{Context, instructions};
+use crate::dispatch::{CallContext, instructions};
 use gatewren_gate::guard::{Admitted, Refusal};
-use gatewren_gate::http::{Body, empty, json as json_response};
-use gatewren_wire::protocol::{Message, Request, progress_token};
+use gatewren_gate::http::{ResponseBody, empty, json as json_response};
+use gatewren_wire::protocol::{RpcMessage, RpcRequest, progress_token};
 
 /// Answers a message of the stateful era.
-pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -> Answered {
+pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: RpcMessage) -> RequestAnswer {
     let id = match &message {
-        Message::Request(request) => Some(request.id.clone()),
-        Message::Notification(_) | Message::Response(_) => None,
+        RpcMessage::Request(request) => Some(request.id.clone()),
+        RpcMessage::Notification(_) | RpcMessage::Response(_) => None,
     };
     if let Err(none) = check_version(admitted) {
         return none.to_response(id.as_ref()).into();
     }
     let message = match message {
-        Message::Request(request) if request.method == "initialize" => {
+        RpcMessage::Request(request) if request.method == "initialize" => {
             return initialize(endpoint, admitted, request);
         }
         other => other,
@@ -42,12 +42,12 @@ pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -
         Err(none) => return none.to_response(id.as_ref()).into(),
     };
     match message {
-        Message::Request(request) => serve(endpoint, admitted, &session, request),
-        Message::Notification(note) => {
+        RpcMessage::Request(request) => serve(endpoint, admitted, &session, request),
+        RpcMessage::Notification(note) => {
             notified(&session, &note);
             empty(StatusCode::ACCEPTED).into()
         }
-        Message::Response(response) => {
+        RpcMessage::Response(response) => {
             session.deliver(&response.id, response.outcome);
             empty(StatusCode::ACCEPTED).into()
         }
@@ -58,14 +58,14 @@ pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -
 pub fn answer_batch(
     endpoint: &Arc<Endpoint>,
     admitted: &Admitted,
-    batch: Vec<Message>,
-) -> Answered {
+    batch: Vec<RpcMessage>,
+) -> RequestAnswer {
     match check_version(admitted).and_then(|()| find(endpoint, admitted)) {
         Err(none) => none.to_response(None).into(),
-        Ok(session) => match Batch::start(endpoint, &sender(admitted), &session, batch) {
-            Err(Unbegun::Unfit(error)) => refuse(StatusCode::BAD_REQUEST, None, &error).into(),
-            Err(Unbegun::Refused(refusal)) => endpoint.turn_away(&refusal).into(),
-            Ok(batch) => Answered::later(async move {
+        Ok(session) => match RequestBatch::start(endpoint, &sender(admitted), &session, batch) {
+            Err(BatchError::Unfit(error)) => refuse(StatusCode::BAD_REQUEST, None, &error).into(),
+            Err(BatchError::Refused(refusal)) => endpoint.turn_away(&refusal).into(),
+            Ok(batch) => RequestAnswer::later(async move {
                 match batch.answers().await {
                     Some(answers) => json_response(StatusCode::OK, answers),
                     None => empty(StatusCode::ACCEPTED),
@@ -76,12 +76,12 @@ pub fn answer_batch(
 }
 
 /// DELETE: ends the session with everything it has in progress.
-pub fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Answered {
+pub fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> RequestAnswer {
     match check_version(admitted).and_then(|()| find(endpoint, admitted)) {
         Err(none) => none.to_response(None).into(),
         Ok(session) => {
             let endpoint = endpoint.clone();
-            Answered::later(async move {
+            RequestAnswer::later(async move {
                 endpoint.sessions().end(&session).await;
                 empty(StatusCode::NO_CONTENT)
             })
@@ -91,13 +91,17 @@ pub fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Answered {
 
 /// Starts a session, even if the client sends the id of an ended, unknown or active one. An active one is not
 /// ended, because another of the agent's clients may use it; otherwise it expires.
-fn initialize(endpoint: &Arc<Endpoint>, admitted: &Admitted, request: Request) -> Answered {
+fn initialize(endpoint: &Arc<Endpoint>, admitted: &Admitted, request: RpcRequest) -> RequestAnswer {
     let (endpoint, sender) = (endpoint.clone(), sender(admitted));
-    Answered::later(async move { begin(&endpoint, &sender, &request).await })
+    RequestAnswer::later(async move { begin(&endpoint, &sender, &request).await })
 }
 
-async fn begin(endpoint: &Endpoint, sender: &Context, request: &Request) -> Response<Body> {
-    let hello = match Hello::read(request) {
+async fn begin(
+    endpoint: &Endpoint,
+    sender: &CallContext,
+    request: &RpcRequest,
+) -> Response<ResponseBody> {
+    let hello = match InitializeRequest::read(request) {
         Ok(hello) => hello,
         Err(error) => return json_response(StatusCode::OK, wire::error(Some(&request.id), &error)),
     };
@@ -124,9 +128,9 @@ fn serve(
     endpoint: &Arc<Endpoint>,
     admitted: &Admitted,
     session: &Arc<Session>,
-    request: Request,
-) -> Answered {
-    let accepts = Accepts::read(&admitted.head().headers);
+    request: RpcRequest,
+) -> RequestAnswer {
+    let accepts = AcceptedForms::read(&admitted.head().headers);
     // A malformed token is refused together with its call.
     let token = progress_token(&request.params).unwrap_or_default();
     let sender = sender(admitted);
@@ -137,27 +141,30 @@ fn serve(
             Err(_) => return serve_later(endpoint, session, request, sender, accepts),
         },
     };
-    let (pulse, session) = (Pulse::new(token, endpoint.heartbeat()), session.clone());
-    Answered::later(async move { respond(&session, answering, accepts, pulse).await })
+    let (pulse, session) = (
+        ProgressKeepAlive::new(token, endpoint.heartbeat()),
+        session.clone(),
+    );
+    RequestAnswer::later(async move { respond(&session, answering, accepts, pulse).await })
 }
 
 /// The same for a call that waits a short time for its slot.
 fn serve_later(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
-    request: Request,
-    sender: Context,
-    accepts: Accepts,
-) -> Answered {
+    request: RpcRequest,
+    sender: CallContext,
+    accepts: AcceptedForms,
+) -> RequestAnswer {
     let (endpoint, session) = (endpoint.clone(), session.clone());
     let token = progress_token(&request.params).unwrap_or_default();
-    Answered::later(async move {
+    RequestAnswer::later(async move {
         let place = endpoint.call_in_time(&sender, &request.method, &request.params);
         let place = match place.await {
             Ok(place) => place,
             Err(refusal) => return endpoint.turn_away(&refusal),
         };
-        let pulse = Pulse::new(token, endpoint.heartbeat());
+        let pulse = ProgressKeepAlive::new(token, endpoint.heartbeat());
         let heard = (accepts.events, place);
         let answering = start(&endpoint, &session, request, &sender, heard);
         respond(&session, answering, accepts, pulse).await
@@ -166,12 +173,12 @@ fn serve_later(
 
 async fn respond(
     session: &Arc<Session>,
-    answering: Answering<ToClient>,
-    accepts: Accepts,
-    pulse: Pulse,
-) -> Response<Body> {
+    answering: PendingReply<ClientMessage>,
+    accepts: AcceptedForms,
+    pulse: ProgressKeepAlive,
+) -> Response<ResponseBody> {
     match decide(answering, accepts, pulse).await {
-        Form::Whole(response) => response,
-        Form::Stream(begun) => call_stream::open(session, begun),
+        ResponseForm::Whole(response) => response,
+        ResponseForm::Stream(begun) => call_stream::open(session, begun),
     }
 }

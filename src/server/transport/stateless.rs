@@ -6,35 +6,35 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::endpoint::{Endpoint, sender};
-use super::keepalive::Pulse;
-use super::response_end::{Calling, End, Ending};
-use super::response_future::Answered;
-use super::stream::{Accepts, Answering, respond};
-use super::wake_isolated::Dozing;
+use super::keepalive::ProgressKeepAlive;
+use super::response_end::{CallFuture, ResponseEnd, ResponseFuture};
+use super::response_future::RequestAnswer;
+use super::stream::{AcceptedForms, PendingReply, respond};
+use super::wake_isolated::WakeIsolated;
 use super::{headers, wire};
-use crate::dispatch::{Call, Context, Held, Reply, subscription_ended};
+use crate::dispatch::{Call, CallContext, CallReply, HeldResource, subscription_ended};
 use gatewren_gate::guard::{Admitted, Refusal};
-use gatewren_gate::http::{Body, empty, json as json_response};
+use gatewren_gate::http::{ResponseBody, empty, json as json_response};
 use gatewren_wire::protocol::{
-    Id, IncomingNotification, MODERN_VERSIONS, Message, Notification, Request, RequestMeta,
-    RpcError, code,
+    IncomingNotification, MODERN_VERSIONS, Notification, RequestId, RequestMeta, RpcError,
+    RpcMessage, RpcRequest, code,
 };
 
 /// The method that starts a subscription.
 pub const LISTEN: &str = "subscriptions/listen";
 
 /// Answers a message of the stateless era.
-pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -> Answered {
+pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: RpcMessage) -> RequestAnswer {
     match message {
-        Message::Response(_) => {
+        RpcMessage::Response(_) => {
             let error = RpcError::invalid_request("a client of 2026-07-28 must not send responses");
             refuse(None, &error).into()
         }
-        Message::Notification(note) => match check_notification(admitted, &note) {
+        RpcMessage::Notification(note) => match check_notification(admitted, &note) {
             Ok(()) => empty(StatusCode::ACCEPTED).into(),
             Err(error) => refuse(None, &error).into(),
         },
-        Message::Request(request) => match check(endpoint, admitted, &request) {
+        RpcMessage::Request(request) => match check(endpoint, admitted, &request) {
             Ok(meta) => serve(endpoint, admitted, request, meta),
             Err(error) => refuse(Some(&request.id), &error).into(),
         },
@@ -45,7 +45,7 @@ pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -
 fn check(
     endpoint: &Endpoint,
     admitted: &Admitted,
-    request: &Request,
+    request: &RpcRequest,
 ) -> Result<RequestMeta, RpcError> {
     let headers = &admitted.head().headers;
     let version = headers::single(headers, headers::VERSION)?;
@@ -77,7 +77,7 @@ fn agree(header: Option<&str>, claim: Option<&str>) -> Result<(), RpcError> {
 }
 
 /// Reads a request's `_meta`; the version must be a supported one.
-pub fn read_meta(request: &Request) -> Result<RequestMeta, RpcError> {
+pub fn read_meta(request: &RpcRequest) -> Result<RequestMeta, RpcError> {
     let (version, meta) = RequestMeta::read(&request.params)?;
     served(version)?;
     Ok(meta)
@@ -110,11 +110,11 @@ fn check_notification(admitted: &Admitted, note: &IncomingNotification) -> Resul
 fn serve(
     endpoint: &Arc<Endpoint>,
     admitted: &Admitted,
-    request: Request,
+    request: RpcRequest,
     meta: RequestMeta,
-) -> Answered {
-    let accepts = Accepts::read(&admitted.head().headers);
-    let pulse = Pulse::new(meta.progress_token.clone(), endpoint.heartbeat());
+) -> RequestAnswer {
+    let accepts = AcceptedForms::read(&admitted.head().headers);
+    let pulse = ProgressKeepAlive::new(meta.progress_token.clone(), endpoint.heartbeat());
     let call = call(request, meta, &sender(admitted), accepts.events);
     if call.method == LISTEN {
         return listen(endpoint, call, accepts);
@@ -125,18 +125,18 @@ fn serve(
         Err(_) => return serve_later(endpoint, call, accepts, pulse),
     }
     let (answering, held) = begin(endpoint, call);
-    Answered::reply(answering, accepts, pulse, held)
+    RequestAnswer::reply(answering, accepts, pulse, held)
 }
 
 /// The same for a call that waits a short time for its slot.
 fn serve_later(
     endpoint: &Arc<Endpoint>,
     mut call: Call,
-    accepts: Accepts,
-    pulse: Pulse,
-) -> Answered {
+    accepts: AcceptedForms,
+    pulse: ProgressKeepAlive,
+) -> RequestAnswer {
     let endpoint = endpoint.clone();
-    Answered::later(async move {
+    RequestAnswer::later(async move {
         let place = endpoint.call_in_time(&call.context, &call.method, &call.params);
         match place.await {
             Ok(held) => call.held = Some(held),
@@ -148,9 +148,14 @@ fn serve_later(
 }
 
 /// Builds the call of a request.
-pub fn call(request: Request, meta: RequestMeta, sender: &Context, hears_notes: bool) -> Call {
-    let Request { id, method, params } = request;
-    let context = Context {
+pub fn call(
+    request: RpcRequest,
+    meta: RequestMeta,
+    sender: &CallContext,
+    hears_notes: bool,
+) -> Call {
+    let RpcRequest { id, method, params } = request;
+    let context = CallContext {
         capabilities: meta.capabilities,
         log_level: meta.log_level,
         hears_notes,
@@ -170,13 +175,13 @@ pub fn call(request: Request, meta: RequestMeta, sender: &Context, hears_notes: 
 pub fn start(
     endpoint: &Arc<Endpoint>,
     mut call: Call,
-) -> Result<(Answering<Notification>, Option<Held>), Refusal> {
+) -> Result<(PendingReply<Notification>, Option<HeldResource>), Refusal> {
     call.held = place(endpoint, &call)?;
     Ok(begin(endpoint, call))
 }
 
 /// Reserves a slot for a call that is not answered synchronously.
-fn place(endpoint: &Endpoint, call: &Call) -> Result<Option<Held>, Refusal> {
+fn place(endpoint: &Endpoint, call: &Call) -> Result<Option<HeldResource>, Refusal> {
     if endpoint.engine().answers_at_once(&call.method) {
         return Ok(None);
     }
@@ -185,22 +190,28 @@ fn place(endpoint: &Endpoint, call: &Call) -> Result<Option<Held>, Refusal> {
         .map(Some)
 }
 
-fn begin(endpoint: &Arc<Endpoint>, call: Call) -> (Answering<Notification>, Option<Held>) {
+fn begin(
+    endpoint: &Arc<Endpoint>,
+    call: Call,
+) -> (PendingReply<Notification>, Option<HeldResource>) {
     let held = call.held.clone();
-    let of = (call.id.clone(), Context::of(call.context.who.clone(), None));
-    let Reply { notes, outcome } = endpoint.engine().answer(call);
-    let calling = Calling::new(endpoint.clone(), of, outcome);
-    let answering = Answering {
+    let of = (
+        call.id.clone(),
+        CallContext::of(call.context.who.clone(), None),
+    );
+    let CallReply { notes, outcome } = endpoint.engine().answer(call);
+    let calling = CallFuture::new(endpoint.clone(), of, outcome);
+    let answering = PendingReply {
         notes,
         hang_up: None,
-        end: Ending::Call(calling),
+        end: ResponseFuture::Call(calling),
     };
     (answering, held)
 }
 
 /// A subscription: a stream that is counted separately from calls, and that ends when its agent's access or reach
 /// changes.
-fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Answered {
+fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: AcceptedForms) -> RequestAnswer {
     if !accepts.events && !accepts.anything {
         let error = RpcError::invalid_request(
             "a subscription requires the header Accept: text/event-stream",
@@ -211,12 +222,14 @@ fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Answered {
         )
         .into();
     }
-    let accepts = Accepts {
+    let accepts = AcceptedForms {
         events: true,
         ..accepts
     };
     match subscribe(endpoint, call) {
-        Ok((answering, held)) => Answered::reply(answering, accepts, Pulse::silent(), Some(held)),
+        Ok((answering, held)) => {
+            RequestAnswer::reply(answering, accepts, ProgressKeepAlive::silent(), Some(held))
+        }
         Err(refusal) => endpoint.turn_away(&refusal).into(),
     }
 }
@@ -225,24 +238,24 @@ fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Answered {
 pub fn subscribe(
     endpoint: &Arc<Endpoint>,
     call: Call,
-) -> Result<(Answering<Notification>, Held), Refusal> {
+) -> Result<(PendingReply<Notification>, HeldResource), Refusal> {
     let place = endpoint.stream(&call.context)?;
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
-    let Reply { notes, outcome } = endpoint.engine().answer(call);
+    let CallReply { notes, outcome } = endpoint.engine().answer(call);
     let guards = endpoint.clone();
     // These futures are rarely woken, unlike the stream that polls them.
-    let displaced = Dozing::new(async move { guards.guard().displaced(&who).await });
-    let outcome = Dozing::new(outcome);
-    let end = Ending::when(async move {
+    let displaced = WakeIsolated::new(async move { guards.guard().displaced(&who).await });
+    let outcome = WakeIsolated::new(outcome);
+    let end = ResponseFuture::when(async move {
         Some(tokio::select! {
-            outcome = outcome => End::of(house.engine(), &id, outcome),
+            outcome = outcome => ResponseEnd::of(house.engine(), &id, outcome),
             () = displaced => {
                 let server = &house.engine().catalog.server;
-                End::of(house.engine(), &id, Ok(subscription_ended(json!(id), server)))
+                ResponseEnd::of(house.engine(), &id, Ok(subscription_ended(json!(id), server)))
             }
         })
     });
-    let answering = Answering {
+    let answering = PendingReply {
         notes,
         hang_up: None,
         end,
@@ -250,7 +263,7 @@ pub fn subscribe(
     Ok((answering, place))
 }
 
-fn refuse(id: Option<&Id>, error: &RpcError) -> Response<Body> {
+fn refuse(id: Option<&RequestId>, error: &RpcError) -> Response<ResponseBody> {
     let missing = error.code == code::METHOD_NOT_FOUND;
     let status = if missing {
         StatusCode::NOT_FOUND

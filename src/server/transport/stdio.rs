@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
-use super::duplex::{Arrival, Ended, Link, refused};
+use super::duplex::{ClientInput, DisconnectReason, DuplexConnection, refused};
 use super::endpoint::Endpoint;
-use super::relay::Line;
-use crate::dispatch::Context;
-use gatewren_base::sys::Lines;
-use gatewren_gate::guard::{Attached, Refusal};
-use gatewren_wire::protocol::{Body, Message, RpcError, read};
+use super::relay::ClientLine;
+use crate::dispatch::CallContext;
+use gatewren_base::sys::LineReader;
+use gatewren_gate::guard::{AttachedClient, Refusal};
+use gatewren_wire::protocol::{RpcBody, RpcError, RpcMessage, read};
 
 /// The maximum number of queued input lines; if the queue is full, the client is not read.
 const QUEUED: usize = 8;
@@ -23,14 +23,14 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// Serves one client until either end closes or the server stops. Only messages are written.
 pub async fn serve(
     endpoint: &Arc<Endpoint>,
-    client: &Attached,
+    client: &AttachedClient,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
-) -> Result<Ended, Refusal> {
-    let caller = Context::of(client.who().clone(), None);
-    let (link, lines) = Link::open(endpoint, caller.clone())?;
+) -> Result<DisconnectReason, Refusal> {
+    let caller = CallContext::of(client.who().clone(), None);
+    let (link, lines) = DuplexConnection::open(endpoint, caller.clone())?;
     let (sender, arrivals) = mpsc::channel(QUEUED);
-    let input = Lines::new(BufReader::new(input), endpoint.guard().largest_message());
+    let input = LineReader::new(BufReader::new(input), endpoint.guard().largest_message());
     let reading = tokio::spawn(read_all(input, endpoint.clone(), caller.clone(), sender));
     let writing = tokio::spawn(write_all(output, lines));
     let ended = link.run(arrivals).await;
@@ -41,19 +41,21 @@ pub async fn serve(
 }
 
 async fn read_all(
-    mut lines: Lines<impl AsyncRead + Unpin>,
+    mut lines: LineReader<impl AsyncRead + Unpin>,
     endpoint: Arc<Endpoint>,
-    caller: Context,
-    arrivals: mpsc::Sender<Arrival>,
+    caller: CallContext,
+    arrivals: mpsc::Sender<ClientInput>,
 ) {
     loop {
         let arrival = match lines.next().await {
             Ok(Some(Ok(line))) if line.trim_ascii().is_empty() => continue,
             Ok(Some(Ok(line))) => match read(&line) {
                 Ok(messages) => charged(&endpoint, &caller, messages),
-                Err((id, error)) => Arrival::Broken(id, error),
+                Err((id, error)) => ClientInput::Broken(id, error),
             },
-            Ok(Some(Err(_))) => Arrival::Broken(None, too_long(endpoint.guard().largest_message())),
+            Ok(Some(Err(_))) => {
+                ClientInput::Broken(None, too_long(endpoint.guard().largest_message()))
+            }
             Ok(None) => return,
             Err(cause) => return tracing::debug!(%cause, "cannot read from the client any more"),
         };
@@ -64,23 +66,23 @@ async fn read_all(
 }
 
 /// Charges the agent for messages that need an answer; others may be what an answer waits for.
-fn charged(endpoint: &Endpoint, caller: &Context, messages: Body) -> Arrival {
+fn charged(endpoint: &Endpoint, caller: &CallContext, messages: RpcBody) -> ClientInput {
     let id = match &messages {
-        Body::Single(Message::Request(request)) => Some(request.id.clone()),
-        Body::Single(_) => return Arrival::Whole(messages),
-        Body::Batch(_) => None,
+        RpcBody::Single(RpcMessage::Request(request)) => Some(request.id.clone()),
+        RpcBody::Single(_) => return ClientInput::Whole(messages),
+        RpcBody::Batch(_) => None,
     };
     // The agent's limits may have changed. If its access has ended, the message is refused where it is served.
     let Some(who) = endpoint.guard().current(&caller.who) else {
-        return Arrival::Whole(messages);
+        return ClientInput::Whole(messages);
     };
     match endpoint.guard().charge_agent(&who) {
-        Ok(()) => Arrival::Whole(messages),
-        Err(refusal) => Arrival::Broken(id, refused(refusal)),
+        Ok(()) => ClientInput::Whole(messages),
+        Err(refusal) => ClientInput::Broken(id, refused(refusal)),
     }
 }
 
-async fn write_all(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Line>) {
+async fn write_all(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<ClientLine>) {
     while let Some(line) = lines.recv().await {
         let Some(mut bytes) = line.into_bytes() else {
             continue;
@@ -104,7 +106,7 @@ fn too_long(longest: usize) -> RpcError {
 /// Reads the lines of a text in pieces; `None` for each line that is too long.
 #[cfg(any(test, feature = "testing"))]
 pub async fn lines_of(text: &[u8], piece: usize, longest: usize) -> Vec<Option<Vec<u8>>> {
-    let mut lines = Lines::new(BufReader::with_capacity(piece, text), longest);
+    let mut lines = LineReader::new(BufReader::with_capacity(piece, text), longest);
     let mut found = Vec::new();
     while let Ok(Some(line)) = lines.next().await {
         found.push(line.ok());

@@ -8,28 +8,30 @@ use hyper::header::{ACCEPT, HeaderMap};
 use hyper::{Response, StatusCode};
 use tokio::sync::{Notify, mpsc};
 
-use super::keepalive::Pulse;
-use super::response_end::{End, Ending};
-use super::wire::Wire;
-use gatewren_gate::http::{Body, Closed, EventSender, empty, events, json, json_in_parts};
-use gatewren_wire::protocol::Parts;
+use super::keepalive::ProgressKeepAlive;
+use super::response_end::{ResponseEnd, ResponseFuture};
+use super::wire::WireMessage;
+use gatewren_gate::http::{
+    EventSender, ResponseBody, StreamClosed, empty, events, json, json_in_parts,
+};
+use gatewren_wire::protocol::MessageBytes;
 
 /// A call that takes this long opens its stream, so that the client does not assume that the connection is dead.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A reply: messages, then the last bytes.
-pub struct Answering<N> {
+pub struct PendingReply<N> {
     /// Messages before the end.
     pub notes: Option<mpsc::Receiver<N>>,
     /// Notified when the call wants its client to reconnect later; `None` if the client cannot.
     pub hang_up: Option<Arc<Notify>>,
     /// The end.
-    pub end: Ending,
+    pub end: ResponseFuture,
 }
 
 /// The forms that the client accepts.
 #[derive(Debug, Clone, Copy)]
-pub struct Accepts {
+pub struct AcceptedForms {
     /// `application/json`, `*/*`, or no Accept header.
     pub json: bool,
     /// `text/event-stream`, by name.
@@ -38,7 +40,7 @@ pub struct Accepts {
     pub anything: bool,
 }
 
-impl Accepts {
+impl AcceptedForms {
     /// Reads the Accept headers (RFC 9110, section 12.5.1): the most specific range for a type wins, and a weight
     /// of zero excludes the type.
     pub fn read(headers: &HeaderMap) -> Self {
@@ -81,32 +83,32 @@ const JSON: [&str; 3] = ["application/json", "application/*", "*/*"];
 const EVENTS: [&str; 3] = ["text/event-stream", "text/*", "*/*"];
 
 /// The form that was decided.
-pub enum Form<N> {
+pub enum ResponseForm<N> {
     /// The result came first.
-    Whole(Response<Body>),
+    Whole(Response<ResponseBody>),
     /// A message came before the result.
-    Stream(Begun<N>),
+    Stream(StreamedReply<N>),
 }
 
 /// A reply that will be streamed.
-pub struct Begun<N> {
-    answering: Answering<N>,
+pub struct StreamedReply<N> {
+    answering: PendingReply<N>,
     first: Option<N>,
     /// The call has already asked for its client to reconnect later.
     hangs_up: bool,
-    pulse: Pulse,
+    pulse: ProgressKeepAlive,
 }
 
 /// Answers with JSON or a stream. `held` lives as long as the answer does.
-pub async fn respond<N: Wire, H: Send + 'static>(
-    answering: Answering<N>,
-    accepts: Accepts,
-    pulse: Pulse,
+pub async fn respond<N: WireMessage, H: Send + 'static>(
+    answering: PendingReply<N>,
+    accepts: AcceptedForms,
+    pulse: ProgressKeepAlive,
     held: H,
-) -> Response<Body> {
+) -> Response<ResponseBody> {
     match decide(answering, accepts, pulse).await {
-        Form::Whole(response) => response,
-        Form::Stream(mut begun) => events(move |mut sender| async move {
+        ResponseForm::Whole(response) => response,
+        ResponseForm::Stream(mut begun) => events(move |mut sender| async move {
             let _held = held;
             let _ = stream(&mut begun, &mut sender).await;
         }),
@@ -114,7 +116,10 @@ pub async fn respond<N: Wire, H: Send + 'static>(
 }
 
 /// Takes the reply by reference: a moved argument would be stored twice in the future.
-async fn stream<N: Wire>(begun: &mut Begun<N>, sender: &mut EventSender) -> Result<(), Closed> {
+async fn stream<N: WireMessage>(
+    begun: &mut StreamedReply<N>,
+    sender: &mut EventSender,
+) -> Result<(), StreamClosed> {
     if begun.first.is_none() {
         sender.comment("the answer follows").await?;
     }
@@ -122,13 +127,13 @@ async fn stream<N: Wire>(begun: &mut Begun<N>, sender: &mut EventSender) -> Resu
 }
 
 /// Waits for the first event, which decides the form.
-pub async fn decide<N: Wire>(
-    mut answering: Answering<N>,
-    accepts: Accepts,
-    pulse: Pulse,
-) -> Form<N> {
+pub async fn decide<N: WireMessage>(
+    mut answering: PendingReply<N>,
+    accepts: AcceptedForms,
+    pulse: ProgressKeepAlive,
+) -> ResponseForm<N> {
     if !accepts.events {
-        return Form::Whole(whole(answering).await);
+        return ResponseForm::Whole(whole(answering).await);
     }
     let mut first = None;
     let mut hangs_up = false;
@@ -138,17 +143,17 @@ pub async fn decide<N: Wire>(
             Some(note) = next(&mut answering.notes) => first = Some(note),
             () = asked(answering.hang_up.as_deref()) => hangs_up = true,
             end = &mut answering.end => match last_note(&mut answering.notes) {
-                None => return Form::Whole(finished(end)),
+                None => return ResponseForm::Whole(finished(end)),
                 // The call sent a message and ended at the same time.
                 Some(note) => {
                     first = Some(note);
-                    answering.end = Ending::when(std::future::ready(end));
+                    answering.end = ResponseFuture::when(std::future::ready(end));
                 }
             },
             () = tokio::time::sleep(PATIENCE) => {}
         }
     }
-    Form::Stream(Begun {
+    ResponseForm::Stream(StreamedReply {
         answering,
         first,
         hangs_up,
@@ -157,7 +162,7 @@ pub async fn decide<N: Wire>(
 }
 
 /// For a client that accepts no stream: messages before the end are dropped.
-async fn whole<N: Wire>(mut answering: Answering<N>) -> Response<Body> {
+async fn whole<N: WireMessage>(mut answering: PendingReply<N>) -> Response<ResponseBody> {
     loop {
         tokio::select! {
             biased;
@@ -167,11 +172,11 @@ async fn whole<N: Wire>(mut answering: Answering<N>) -> Response<Body> {
     }
 }
 
-fn finished(end: Option<End>) -> Response<Body> {
+fn finished(end: Option<ResponseEnd>) -> Response<ResponseBody> {
     match end {
-        Some(End { status, body }) => match body {
-            Parts::One(bytes) => json(status, bytes),
-            Parts::Many(parts) => json_in_parts(status, parts),
+        Some(ResponseEnd { status, body }) => match body {
+            MessageBytes::One(bytes) => json(status, bytes),
+            MessageBytes::Many(parts) => json_in_parts(status, parts),
         },
         None => empty(StatusCode::ACCEPTED),
     }
@@ -196,12 +201,15 @@ async fn asked(hang_up: Option<&Notify>) {
 }
 
 /// The sink for the messages of a stream.
-pub trait Out: Send {
+pub trait MessageSink: Send {
     /// Sends a message before the end.
-    fn say(&mut self, message: Vec<u8>) -> impl Future<Output = Result<(), Closed>> + Send;
+    fn say(&mut self, message: Vec<u8>) -> impl Future<Output = Result<(), StreamClosed>> + Send;
 
     /// Sends the last message, if there is one.
-    fn end(&mut self, last: Option<Vec<u8>>) -> impl Future<Output = Result<(), Closed>> + Send;
+    fn end(
+        &mut self,
+        last: Option<Vec<u8>>,
+    ) -> impl Future<Output = Result<(), StreamClosed>> + Send;
 
     /// Whether a client is reading now.
     fn is_heard(&self) -> bool;
@@ -210,12 +218,12 @@ pub trait Out: Send {
     fn hang_up(&self);
 }
 
-impl Out for EventSender {
-    async fn say(&mut self, message: Vec<u8>) -> Result<(), Closed> {
+impl MessageSink for EventSender {
+    async fn say(&mut self, message: Vec<u8>) -> Result<(), StreamClosed> {
         self.message(None, &message).await
     }
 
-    async fn end(&mut self, last: Option<Vec<u8>>) -> Result<(), Closed> {
+    async fn end(&mut self, last: Option<Vec<u8>>) -> Result<(), StreamClosed> {
         match last {
             Some(last) => self.say(last).await,
             None => Ok(()),
@@ -231,8 +239,11 @@ impl Out for EventSender {
 }
 
 /// Sends all messages of a reply and its end.
-pub async fn pump<N: Wire>(begun: &mut Begun<N>, out: &mut impl Out) -> Result<(), Closed> {
-    let Begun {
+pub async fn pump<N: WireMessage>(
+    begun: &mut StreamedReply<N>,
+    out: &mut impl MessageSink,
+) -> Result<(), StreamClosed> {
+    let StreamedReply {
         answering,
         first,
         hangs_up,
@@ -297,7 +308,7 @@ mod tests {
         let read = |line: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, line.parse().unwrap());
-            let Accepts { json, events, .. } = Accepts::read(&headers);
+            let AcceptedForms { json, events, .. } = AcceptedForms::read(&headers);
             (json, events)
         };
         assert_eq!(read("application/json, text/event-stream"), (true, true));
@@ -310,7 +321,7 @@ mod tests {
         assert_eq!(read("text/event-stream;q=0.001"), (false, true));
         let anything = |line: &str| {
             let headers = HeaderMap::from_iter([(ACCEPT, line.parse().unwrap())]);
-            Accepts::read(&headers).anything
+            AcceptedForms::read(&headers).anything
         };
         assert!(anything("*/*") && !anything("*/*, text/event-stream;q=0"));
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// A future with its own waker. A stream waits for about ten futures; without this, a wakeup of any of them would
 /// poll all of them.
-pub struct Dozing<'a, T> {
+pub struct WakeIsolated<'a, T> {
     future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
     /// Stored, so that it is created only once.
     waker: Waker,
@@ -21,7 +21,7 @@ struct Bed {
     holder: Mutex<Option<Waker>>,
 }
 
-impl<'a, T> Dozing<'a, T> {
+impl<'a, T> WakeIsolated<'a, T> {
     /// Wraps a future, which is polled for the first time when this one is.
     pub fn new(future: impl Future<Output = T> + Send + 'a) -> Self {
         let bed = Arc::new(Bed {
@@ -36,7 +36,7 @@ impl<'a, T> Dozing<'a, T> {
     }
 }
 
-impl<T> Future for Dozing<'_, T> {
+impl<T> Future for WakeIsolated<'_, T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
@@ -95,7 +95,7 @@ mod tests {
         let looks = Arc::new(AtomicUsize::new(0));
         let (counted, rung) = (looks.clone(), Arc::new(Notify::new()));
         let waits = rung.clone();
-        let mut dozing = Dozing::new(async move {
+        let mut dozing = WakeIsolated::new(async move {
             let mut waits = std::pin::pin!(waits.notified());
             std::future::poll_fn(|cx| {
                 counted.fetch_add(1, SeqCst);

@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use crate::dispatch::Listing;
-use gatewren_wire::protocol::{Id, Notification, Request, Response, RpcError, Version};
+use gatewren_wire::protocol::{
+    Notification, RequestId, RpcError, RpcRequest, RpcResponse, Version,
+};
 
 /// A message that can be serialized.
-pub trait Wire: Send + 'static {
+pub trait WireMessage: Send + 'static {
     /// Its bytes.
     fn write(&self) -> Vec<u8>;
 
@@ -14,7 +16,7 @@ pub trait Wire: Send + 'static {
     fn progress(&self) -> Option<f64>;
 }
 
-impl Wire for Notification {
+impl WireMessage for Notification {
     fn write(&self) -> Vec<u8> {
         Self::write(self)
     }
@@ -27,14 +29,14 @@ impl Wire for Notification {
 
 /// A message on a stateful session's stream: a notification, or a request of the server.
 #[derive(Debug)]
-pub enum ToClient {
+pub enum ClientMessage {
     /// A notification.
     Note(Notification),
     /// A request; the client answers with a separate POST.
-    Ask(Request),
+    Ask(RpcRequest),
 }
 
-impl Wire for ToClient {
+impl WireMessage for ClientMessage {
     fn write(&self) -> Vec<u8> {
         match self {
             Self::Note(note) => note.write(),
@@ -51,18 +53,18 @@ impl Wire for ToClient {
 }
 
 /// Serializes an answer with a result or an error.
-pub fn answer(id: Option<&Id>, outcome: Result<&Value, &RpcError>) -> Vec<u8> {
-    Response::write(id, outcome)
+pub fn answer(id: Option<&RequestId>, outcome: Result<&Value, &RpcError>) -> Vec<u8> {
+    RpcResponse::write(id, outcome)
 }
 
 /// Serializes an answer with a list, in the shape of a revision.
-pub fn listed(id: &Id, list: &Listing, version: Version) -> Vec<u8> {
+pub fn listed(id: &RequestId, list: &Listing, version: Version) -> Vec<u8> {
     let text = list.text(version);
-    Response::write_into(text.get().len() + 256, Some(id), Ok(text))
+    RpcResponse::write_into(text.get().len() + 256, Some(id), Ok(text))
 }
 
 /// The body of a refusal: a JSON-RPC error with the request's id, if it is known. Otherwise the id is left out:
 /// unlike JSON-RPC itself, MCP does not allow a null id.
-pub fn error(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
+pub fn error(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
     answer(id, Err(error))
 }

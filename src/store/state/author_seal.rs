@@ -126,11 +126,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::author::{Actor, Author};
-    use super::super::history::{Filter, History};
+    use super::super::history::{History, HistoryFilter};
     use super::super::pointer::Pointer;
     use super::super::store::State;
     use super::super::testing::foreign;
-    use super::super::view::Views;
+    use super::super::view::StateViews;
     use super::*;
     use gatewren_base::config::Reach;
     use gatewren_base::sys::Scratch;
@@ -152,15 +152,15 @@ mod tests {
     /// Returns the last author at a place. The view of an agent that sees everything and the command line must
     /// agree.
     fn blamed(state: &State, place: &str) -> String {
-        let view = Views::new(state.clone()).seen_by("a", &Reach::everything());
+        let view = StateViews::new(state.clone()).seen_by("a", &Reach::everything());
         let told = view.blame(&at(place), 9).unwrap().unwrap().last.unwrap();
         let history = History::open(state.path()).unwrap().proving(&KEY);
         let shown = history.blame(&at(place), 9).unwrap().unwrap().last.unwrap();
         assert_eq!(told, shown);
-        let filter = Filter {
+        let filter = HistoryFilter {
             scope: at(place),
             most: 1,
-            ..Filter::default()
+            ..HistoryFilter::default()
         };
         let logged = history.log(&filter).unwrap().remove(0);
         assert_eq!(logged.revision.actor, told.actor);

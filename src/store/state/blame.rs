@@ -6,13 +6,13 @@ use rusqlite::Connection;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::blame_tree::Traces;
+use super::blame_tree::BlameTree;
 use super::error::StateError;
 use super::history::{History, kept};
 use super::log;
 use super::pointer::Pointer;
 use super::replay::{oldest_snapshot, replay};
-use super::visibility::{Extent, Sight};
+use super::visibility::{Visibility, VisibleExtent};
 
 /// Who wrote a part of the document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,26 +23,26 @@ pub struct Blame {
     pub floor: u64,
     /// The last write anywhere in the part; `None` if it is older than the log.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last: Option<Writing>,
+    pub last: Option<RevisionInfo>,
     /// The values in the part, in the order of their keys.
-    pub leaves: Vec<Leaf>,
+    pub leaves: Vec<BlameLeaf>,
     /// The number of further values, which are left out.
     pub left_out: usize,
 }
 
 /// A value with no other values below it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Leaf {
+pub struct BlameLeaf {
     /// Its place in the document.
     pub pointer: Pointer,
     /// Who wrote it; `None` if the write is older than the log.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub written: Option<Writing>,
+    pub written: Option<RevisionInfo>,
 }
 
 /// A revision, without its changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Writing {
+pub struct RevisionInfo {
     /// Its number.
     pub revision: u64,
     /// When it was written, in milliseconds since 1970.
@@ -62,20 +62,20 @@ impl History {
     /// A value that is written again unchanged keeps its author. Elements of a list keep theirs when the list is
     /// shifted.
     pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
-        self.blame_in_sight(&Sight::whole(), pointer, most)
+        self.blame_in_sight(&Visibility::whole(), pointer, most)
     }
 
     /// Like `blame`, limited to the part of the document that `sight` covers.
     pub fn blame_in_sight(
         &self,
-        sight: &Sight,
+        sight: &Visibility,
         pointer: &Pointer,
         most: usize,
     ) -> Result<Option<Blame>, StateError> {
         let said = |error: rusqlite::Error| self.said(&error);
         let view = self.view()?;
         let snapshot = oldest_snapshot(self.path(), &view)?;
-        let mut traces = Traces::default();
+        let mut traces = BlameTree::default();
         let document = replay(self.path(), &view, &snapshot, u64::MAX, &mut |step| {
             for change in step.outcome.iter().flatten() {
                 traces.follow(step.row.id, change);
@@ -100,7 +100,7 @@ impl History {
         let mut leaves = Vec::with_capacity(found.len());
         for (pointer, id) in found {
             let written = writing(id)?;
-            leaves.push(Leaf { pointer, written });
+            leaves.push(BlameLeaf { pointer, written });
         }
         Ok(Some(Blame {
             revision: document.revision,
@@ -123,7 +123,7 @@ struct Marked {
 
 /// Collects the values in `value`, which is the visible part at `pointer`; keeps at most `most` of them.
 fn marked(
-    (sight, traces): (&Sight, &Traces),
+    (sight, traces): (&Visibility, &BlameTree),
     (pointer, value): (&Pointer, &Value),
     most: usize,
 ) -> Marked {
@@ -134,7 +134,7 @@ fn marked(
     };
     leaves(pointer, value, &mut |leaf| {
         // An object that looks empty may have been written for its invisible members.
-        let is_whole = sight.extent(leaf) == Extent::Whole;
+        let is_whole = sight.extent(leaf) == VisibleExtent::Whole;
         let id = traces.of(leaf).filter(|_| is_whole);
         marked.newest = marked.newest.max(id);
         marked.count += 1;
@@ -142,7 +142,7 @@ fn marked(
             marked.found.push((leaf.clone(), id));
         }
     });
-    if sight.extent(pointer) == Extent::Whole {
+    if sight.extent(pointer) == VisibleExtent::Whole {
         // Also counts revisions that removed something.
         marked.newest = traces.newest_within(pointer);
     }
@@ -164,15 +164,15 @@ fn leaves(at: &Pointer, value: &Value, visit: &mut dyn FnMut(&Pointer)) {
 }
 
 fn writing(
-    (history, connection, sight): (&History, &Connection, &Sight),
+    (history, connection, sight): (&History, &Connection, &Visibility),
     id: u64,
-    known: &mut BTreeMap<u64, Option<Writing>>,
-) -> rusqlite::Result<Option<Writing>> {
+    known: &mut BTreeMap<u64, Option<RevisionInfo>>,
+) -> rusqlite::Result<Option<RevisionInfo>> {
     if let Some(found) = known.get(&id) {
         return Ok(found.clone());
     }
     let found = match log::row(connection, id)? {
-        Some(row) => Some(Writing {
+        Some(row) => Some(RevisionInfo {
             revision: row.id,
             at_ms: row.at_ms,
             actor: sight.author(history.author(connection, &row)?),
@@ -198,7 +198,7 @@ mod tests {
     fn written(history: &History, place: &str) -> Vec<(String, u64)> {
         let blame = history.blame(&at(place), 100).unwrap().unwrap();
         assert_eq!(blame.left_out, 0);
-        let leaf = |leaf: &Leaf| {
+        let leaf = |leaf: &BlameLeaf| {
             let by = leaf.written.as_ref().map_or(0, |by| by.revision);
             let from_here = leaf.pointer.to_string()[place.len()..].to_owned();
             (from_here, by)
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(written(&history, "/public/a"), expected);
 
         let blame = history.blame(&at("/public/a/x"), 10).unwrap().unwrap();
-        let writing = Writing {
+        let writing = RevisionInfo {
             revision: 2,
             at_ms: 7,
             actor: "agent:7".into(),

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::operation::Change;
+use super::operation::AppliedChange;
 use super::pointer::{Pointer, array_index};
 
 /// The marks of revisions; at most one for each written place that still exists.
 #[derive(Debug, Default)]
-pub struct Traces {
+pub struct BlameTree {
     root: Mark,
 }
 
@@ -22,9 +22,9 @@ struct Mark {
     below: BTreeMap<String, Self>,
 }
 
-impl Traces {
+impl BlameTree {
     /// Records one change of the revision `id`.
-    pub fn follow(&mut self, id: u64, change: &Change) {
+    pub fn follow(&mut self, id: u64, change: &AppliedChange) {
         let Some((above, key)) = change.at.split_last() else {
             return self
                 .root

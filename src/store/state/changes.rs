@@ -4,14 +4,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::log::LogRow;
-use super::operation::Operation;
+use super::operation::PatchOperation;
 use super::patch::Patch;
 use super::pointer::{Pointer, array_index};
-use super::visibility::Sight;
+use super::visibility::Visibility;
 
 /// What happened after the revision of a cursor.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Changes {
+pub enum RevisionsSince {
     /// The log reaches back to the cursor.
     Revisions {
         /// The revisions that touch the scope, oldest first.
@@ -53,7 +53,7 @@ impl Revision {
     ///
     /// `document` is the current document. It decides whether a key of digits is a list index.
     pub fn within(
-        (sight, scope): (&Sight, &Pointer),
+        (sight, scope): (&Visibility, &Pointer),
         row: LogRow,
         document: &Value,
     ) -> Option<Self> {
@@ -76,12 +76,16 @@ impl Revision {
 
 /// Limits an operation to `scope`. If it writes above the scope, it is cut down to the value that it puts there, so
 /// that nothing outside is revealed. An operation cut down to a `remove` may find nothing to remove.
-fn narrowed(operation: &Operation, scope: &Pointer, document: &Value) -> Option<Operation> {
+fn narrowed(
+    operation: &PatchOperation,
+    scope: &Pointer,
+    document: &Value,
+) -> Option<PatchOperation> {
     let at = operation.path();
     let value = match operation {
-        Operation::Test { .. } => return None,
-        Operation::Add { value, .. } | Operation::Replace { value, .. } => Some(value),
-        Operation::Remove { .. } => None,
+        PatchOperation::Test { .. } => return None,
+        PatchOperation::Add { value, .. } | PatchOperation::Replace { value, .. } => Some(value),
+        PatchOperation::Remove { .. } => None,
     };
     if scope.covers(at) || moves_others(operation, scope, document) {
         return Some(operation.clone());
@@ -89,11 +93,11 @@ fn narrowed(operation: &Operation, scope: &Pointer, document: &Value) -> Option<
     let way = at.way_to(scope)?;
     let path = scope.clone();
     Some(match value.and_then(|value| way.get(value)) {
-        Some(value) => Operation::Add {
+        Some(value) => PatchOperation::Add {
             path,
             value: value.clone(),
         },
-        None => Operation::Remove { path },
+        None => PatchOperation::Remove { path },
     })
 }
 
@@ -101,11 +105,11 @@ fn narrowed(operation: &Operation, scope: &Pointer, document: &Value) -> Option<
 /// `scope`.
 ///
 /// A value that is an object now counts as one at the time of the operation. Any other value may have been a list.
-fn moves_others(operation: &Operation, scope: &Pointer, document: &Value) -> bool {
+fn moves_others(operation: &PatchOperation, scope: &Pointer, document: &Value) -> bool {
     let Some((list, key)) = operation.path().split_last() else {
         return false;
     };
-    if matches!(operation, Operation::Replace { .. })
+    if matches!(operation, PatchOperation::Replace { .. })
         || list.get(document).is_some_and(Value::is_object)
     {
         return false;
@@ -135,7 +139,7 @@ mod tests {
         };
         let document = json!({"public": {"list": [0, 1, 2], "jobs": {"1": 0, "2": 0}}});
         let scope = Pointer::parse(scope).unwrap();
-        let revision = Revision::within((&Sight::whole(), &scope), row, &document)?;
+        let revision = Revision::within((&Visibility::whole(), &scope), row, &document)?;
         Some(serde_json::to_value(revision.patch).unwrap())
     }
 

@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use super::error::StateError;
 use super::external_open::differences;
-use super::history::{History, Kept, kept};
+use super::history::{History, KeptRevisions, kept};
 use super::log;
 use super::migration;
 use super::patch::Patch;
-use super::replay::{Step, oldest_snapshot, replay, snapshot_before};
+use super::replay::{ReplayStep, oldest_snapshot, replay, snapshot_before};
 
 /// The most findings of one kind that are reported one by one.
 const MAX_TOLD: usize = 20;
@@ -31,7 +31,7 @@ pub struct Checkup {
     /// The id that the database got when it was created.
     pub database: String,
     /// The range of revisions that is kept.
-    pub kept: Option<Kept>,
+    pub kept: Option<KeptRevisions>,
     /// Rows of the log.
     pub revisions: u64,
     /// Rows that do not apply and so change nothing.
@@ -126,7 +126,7 @@ impl Checkup {
         let mut differ = Vec::new();
         let mut applied_after_all = Vec::new();
         let newest = replay(path, view, &oldest, u64::MAX, &mut |step| {
-            let Step {
+            let ReplayStep {
                 row,
                 outcome,
                 document,

@@ -14,8 +14,8 @@ use gatewren_base::sys::Scratch;
 
 use super::author::Author;
 use super::error::StateError;
-use super::integrity::{Dice, Replayed, rounds};
-use super::log::Retention;
+use super::integrity::{ReplayedDatabase, TestRng, rounds};
+use super::log::StateLogRetention;
 use super::patch::Patch;
 use super::store::State;
 
@@ -35,11 +35,11 @@ const MOST_WRITTEN: u64 = 40;
 const PATIENCE: Duration = Duration::from_hours(1);
 
 /// Frequent snapshots and trimming, so that crashes hit them.
-fn retention() -> Retention {
-    Retention {
+fn retention() -> StateLogRetention {
+    StateLogRetention {
         revisions: 20,
         snapshot_every: 5,
-        ..Retention::default()
+        ..StateLogRetention::default()
     }
 }
 
@@ -169,7 +169,7 @@ impl Drop for Process {
 }
 
 /// Starts one or two processes, kills them at a random point, and returns what was acknowledged.
-fn crash(dice: &mut Dice, database: &Path) -> Vec<(u64, u64, u64)> {
+fn crash(dice: &mut TestRng, database: &Path) -> Vec<(u64, u64, u64)> {
     let bodies = match dice.below(3) {
         0 => &BODIES[..],
         _ => &BODIES[..1],
@@ -189,7 +189,7 @@ fn crash(dice: &mut Dice, database: &Path) -> Vec<(u64, u64, u64)> {
 }
 
 /// Asserts that an acknowledged revision is in the log under its number, unless it was trimmed.
-fn holds(found: &Replayed, (id, n, pid): (u64, u64, u64)) {
+fn holds(found: &ReplayedDatabase, (id, n, pid): (u64, u64, u64)) {
     let (floor, newest) = (found.documents[0].0, found.newest().0);
     assert!(
         id <= newest,
@@ -212,7 +212,7 @@ fn holds(found: &Replayed, (id, n, pid): (u64, u64, u64)) {
 #[ignore = "long: 200 writers are killed"]
 fn nothing_that_was_done_is_lost_when_writers_are_killed() {
     let (rounds, seed) = rounds("GATEWREN_CRASHES", 200);
-    let mut dice = Dice::new(seed);
+    let mut dice = TestRng::new(seed);
     let scratch = Scratch::new();
     let path = scratch.join("state.db");
     let id = State::open_keeping(&path, retention())
@@ -223,7 +223,7 @@ fn nothing_that_was_done_is_lost_when_writers_are_killed() {
     for round in 0..rounds {
         let told = crash(&mut dice, &path);
         eprint!("{}", if round % 20 == 19 { ".\n" } else { "." });
-        let found = Replayed::of(&path);
+        let found = ReplayedDatabase::of(&path);
         for told in &told {
             holds(&found, *told);
         }

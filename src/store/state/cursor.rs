@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::changes::{Changes, Revision};
+use super::changes::{Revision, RevisionsSince};
 use super::document::Document;
 use super::log;
 use super::pointer::Pointer;
-use super::visibility::Sight;
+use super::visibility::Visibility;
 
 /// The most revisions that one query reads from the log; the next cursor continues from there.
 const MAX_SCAN: u64 = 10_000;
@@ -20,20 +20,20 @@ const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 /// A query of the log.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'q> {
+pub struct RevisionQuery<'q> {
     /// The revision after which to look.
     pub after: u64,
     /// The newest revision to include; limited to the newest that exists.
     pub upto: u64,
     /// What the caller can see.
-    pub sight: &'q Sight,
+    pub sight: &'q Visibility,
     /// The place to look at.
     pub scope: &'q Pointer,
     /// The most revisions of the answer; at least one is returned.
     pub most: usize,
 }
 
-impl Question<'_> {
+impl RevisionQuery<'_> {
     /// Returns the last revision to read. A caller with a limited view gets no scan limit: it would reveal how many
     /// revisions there are.
     fn last(&self) -> u64 {
@@ -51,16 +51,16 @@ impl Question<'_> {
 pub fn answer(
     reader: &Connection,
     now: &Document,
-    question: &Question<'_>,
+    question: &RevisionQuery<'_>,
     is_refused: &mut dyn FnMut(u64) -> rusqlite::Result<bool>,
-) -> rusqlite::Result<Changes> {
+) -> rusqlite::Result<RevisionsSince> {
     let after = question.after;
     let kept = log::kept(reader)?;
     let floor = kept.map_or(now.revision + 1, |(oldest, _)| oldest);
     let next = after.saturating_add(1);
     let newest = question.upto.min(now.revision);
     if after > newest || next < floor {
-        return Ok(Changes::Resync {
+        return Ok(RevisionsSince::Resync {
             floor,
             upto: newest,
         });
@@ -84,7 +84,7 @@ pub fn answer(
     let Answer {
         revisions, upto, ..
     } = answer;
-    Ok(Changes::Revisions {
+    Ok(RevisionsSince::Revisions {
         revisions,
         upto,
         more: upto < newest,
@@ -102,10 +102,10 @@ impl Answer {
     fn take(
         &mut self,
         row: log::LogRow,
-        question: &Question<'_>,
+        question: &RevisionQuery<'_>,
         document: &Value,
     ) -> ControlFlow<()> {
-        let Question { sight, scope, .. } = *question;
+        let RevisionQuery { sight, scope, .. } = *question;
         let (id, bytes) = (row.id, row.patch.len());
         let Some(revision) = Revision::within((sight, scope), row, document) else {
             return ControlFlow::Continue(());

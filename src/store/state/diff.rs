@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::operation::Operation;
+use super::operation::PatchOperation;
 use super::pointer::Pointer;
 
 /// The most operations of a difference; a larger one becomes a single replacement.
 const MAX_DIFFERENCES: usize = 1000;
 
 /// Returns the operations that turn `old`, the value at `at`, into `new`; none if they are equal.
-pub fn diff(at: &Pointer, old: &Value, new: &Value) -> Vec<Operation> {
+pub fn diff(at: &Pointer, old: &Value, new: &Value) -> Vec<PatchOperation> {
     let mut operations = Vec::new();
     values(at, old, new, &mut operations);
     if operations.len() > MAX_DIFFERENCES {
@@ -22,17 +22,17 @@ pub fn diff(at: &Pointer, old: &Value, new: &Value) -> Vec<Operation> {
 
 /// Returns the operations that set the value at `at` in `document`, or remove it if `value` is absent. Missing
 /// parents are created as objects.
-pub fn put(document: &Value, at: &Pointer, value: Option<Value>) -> Vec<Operation> {
+pub fn put(document: &Value, at: &Pointer, value: Option<Value>) -> Vec<PatchOperation> {
     match (at.get(document), value) {
         (Some(old), Some(new)) => diff(at, old, &new),
-        (Some(_), None) => vec![Operation::Remove { path: at.clone() }],
+        (Some(_), None) => vec![PatchOperation::Remove { path: at.clone() }],
         (None, Some(new)) => vec![addition(document, at, new)],
         (None, None) => Vec::new(),
     }
 }
 
 /// Adds at the highest missing place.
-fn addition(document: &Value, at: &Pointer, value: Value) -> Operation {
+fn addition(document: &Value, at: &Pointer, value: Value) -> PatchOperation {
     let mut path = at.clone();
     let mut value = value;
     while let Some((above, key)) = path.split_last() {
@@ -42,10 +42,10 @@ fn addition(document: &Value, at: &Pointer, value: Value) -> Operation {
         value = Value::Object(Map::from_iter([(key.to_owned(), value)]));
         path = above;
     }
-    Operation::Add { path, value }
+    PatchOperation::Add { path, value }
 }
 
-fn values(at: &Pointer, old: &Value, new: &Value, operations: &mut Vec<Operation>) {
+fn values(at: &Pointer, old: &Value, new: &Value, operations: &mut Vec<PatchOperation>) {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => objects(at, old, new, operations),
         (Value::Array(old), Value::Array(new)) => lists(at, old, new, operations),
@@ -58,17 +58,17 @@ fn objects(
     at: &Pointer,
     old: &Map<String, Value>,
     new: &Map<String, Value>,
-    operations: &mut Vec<Operation>,
+    operations: &mut Vec<PatchOperation>,
 ) {
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     for key in keys {
         match (old.get(key), new.get(key)) {
             (Some(old), Some(new)) if old == new => {}
             (Some(old), Some(new)) => values(&at.child(key), old, new, operations),
-            (Some(_), None) => operations.push(Operation::Remove {
+            (Some(_), None) => operations.push(PatchOperation::Remove {
                 path: at.child(key),
             }),
-            (None, Some(new)) => operations.push(Operation::Add {
+            (None, Some(new)) => operations.push(PatchOperation::Add {
                 path: at.child(key),
                 value: new.clone(),
             }),
@@ -79,7 +79,7 @@ fn objects(
 
 /// Keeps the common head and tail. Elements between them are changed in place; surplus elements are removed from
 /// the back, and missing ones are added.
-fn lists(at: &Pointer, old: &[Value], new: &[Value], operations: &mut Vec<Operation>) {
+fn lists(at: &Pointer, old: &[Value], new: &[Value], operations: &mut Vec<PatchOperation>) {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old, new) = (
         old.get(head..).unwrap_or_default(),
@@ -100,34 +100,34 @@ fn lists(at: &Pointer, old: &[Value], new: &[Value], operations: &mut Vec<Operat
     }
     let removals = (both..old_len)
         .rev()
-        .map(|index| Operation::Remove { path: place(index) });
+        .map(|index| PatchOperation::Remove { path: place(index) });
     operations.extend(removals);
     for (index, value) in new.iter().enumerate().take(new_len).skip(both) {
         let value = value.clone();
-        operations.push(Operation::Add {
+        operations.push(PatchOperation::Add {
             path: place(index),
             value,
         });
     }
 }
 
-fn replacement(path: Pointer, value: &Value) -> Operation {
+fn replacement(path: Pointer, value: &Value) -> PatchOperation {
     let value = value.clone();
-    Operation::Replace { path, value }
+    PatchOperation::Replace { path, value }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::super::integrity::Dice;
+    use super::super::integrity::TestRng;
     use super::super::patch::Patch;
     use super::*;
 
     #[test]
     fn a_difference_applied_gives_the_other_document() {
         for seed in 1_u64..4000 {
-            let mut dice = Dice::new(seed);
+            let mut dice = TestRng::new(seed);
             let old = Value::Object(dice.object(4));
             let new = Value::Object(dice.object(4));
             let patch = Patch::new(diff(&Pointer::root(), &old, &new));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::effect::{Effect, effects};
 use super::log::{LogRow, MAX_PATCH_BYTES};
-use super::operation::Change;
+use super::operation::AppliedChange;
 use super::patch::{Patch, PatchError};
 use super::size::text_len;
 
@@ -78,7 +78,7 @@ impl Draft {
     }
 
     /// Like `follow`, but returns the changes of each operation and keeps nothing.
-    pub fn step_by(&mut self, row: &LogRow) -> Result<Vec<Change>, PatchError> {
+    pub fn step_by(&mut self, row: &LogRow) -> Result<Vec<AppliedChange>, PatchError> {
         let patch = self.read(row)?;
         self.step(row.id, row.at_ms, &patch)
     }
@@ -101,7 +101,12 @@ impl Draft {
         self.changed.iter().any(|(_, effects)| !effects.is_empty())
     }
 
-    fn step(&mut self, id: u64, at_ms: u64, patch: &Patch) -> Result<Vec<Change>, PatchError> {
+    fn step(
+        &mut self,
+        id: u64,
+        at_ms: u64,
+        patch: &Patch,
+    ) -> Result<Vec<AppliedChange>, PatchError> {
         let document = &mut self.document;
         document.revision = id;
         document.at_ms = at_ms;
@@ -123,7 +128,7 @@ impl Draft {
 /// The previous document, reused to build the next one. A revision then costs what it changes instead of a copy of
 /// the whole document, which takes 4 ms per megabyte.
 #[derive(Debug)]
-pub struct Spare {
+pub struct SpareDocument {
     document: Arc<Document>,
     /// The patches that it lacks.
     patches: Vec<Patch>,
@@ -131,7 +136,7 @@ pub struct Spare {
     newest: Weak<Document>,
 }
 
-impl Spare {
+impl SpareDocument {
     /// Keeps `document`, which `patches` turned into `newest`.
     pub fn new(document: Arc<Document>, patches: Vec<Patch>, newest: &Arc<Document>) -> Self {
         let newest = Arc::downgrade(newest);
@@ -158,7 +163,7 @@ impl Spare {
     }
 }
 
-fn take_back(changes: Vec<Change>, document: &mut Value) {
+fn take_back(changes: Vec<AppliedChange>, document: &mut Value) {
     let backwards = changes.into_iter().rev();
     backwards.for_each(|change| change.undo(document));
 }
@@ -207,7 +212,7 @@ mod tests {
             draft.advance(4, 40, patch(nothing)).unwrap_err();
             let newest = Arc::new(draft.document);
             (
-                Spare::new(Arc::clone(first), draft.applied, &newest),
+                SpareDocument::new(Arc::clone(first), draft.applied, &newest),
                 newest,
             )
         };

@@ -5,7 +5,7 @@ use std::mem;
 
 use serde_json::Value;
 
-use super::operation::Change;
+use super::operation::AppliedChange;
 use super::pointer::Pointer;
 
 /// A place whose value after a revision differs from the value before it.
@@ -25,13 +25,14 @@ const PART: &str = "part";
 /// Returns the net effects of `changes`, in their order, on a document that is now `after`.
 ///
 /// If an element of a list moved, the effect is on the list.
-pub fn effects(changes: Vec<Change>, after: &Value) -> Vec<Effect> {
+pub fn effects(changes: Vec<AppliedChange>, after: &Value) -> Vec<Effect> {
     let mut places: Vec<Pointer> = changes.iter().map(place).collect();
     // A place sorts right before the places below it.
     places.sort();
     places.dedup_by(|below, above| above.covers(below));
 
-    let mut groups: Vec<Vec<Change>> = iter::repeat_with(Vec::new).take(places.len()).collect();
+    let mut groups: Vec<Vec<AppliedChange>> =
+        iter::repeat_with(Vec::new).take(places.len()).collect();
     for change in changes {
         let behind = places.partition_point(|top| *top <= change.at);
         if let Some(group) = behind.checked_sub(1).and_then(|at| groups.get_mut(at)) {
@@ -44,7 +45,7 @@ pub fn effects(changes: Vec<Change>, after: &Value) -> Vec<Effect> {
 }
 
 /// The place whose value a change affects.
-fn place(change: &Change) -> Pointer {
+fn place(change: &AppliedChange) -> Pointer {
     match change.at.split_last() {
         Some((list, _)) if change.moved_others => list,
         _ => change.at.clone(),
@@ -52,7 +53,7 @@ fn place(change: &Change) -> Pointer {
 }
 
 /// Combines the changes at and below `at`.
-fn effect(at: Pointer, mut changes: Vec<Change>, after: &Value) -> Effect {
+fn effect(at: Pointer, mut changes: Vec<AppliedChange>, after: &Value) -> Effect {
     if let [change] = changes.as_mut_slice()
         && !change.moved_others
     {
@@ -65,7 +66,7 @@ fn effect(at: Pointer, mut changes: Vec<Change>, after: &Value) -> Effect {
 }
 
 /// Returns the value at `at` before `changes`, which are all at or below it, given the current value `now`.
-fn before(at: &Pointer, changes: Vec<Change>, now: Option<Value>) -> Option<Value> {
+fn before(at: &Pointer, changes: Vec<AppliedChange>, now: Option<Value>) -> Option<Value> {
     let top = Pointer::root().child(PART);
     let mut past: Value = now.into_iter().map(|now| (PART.to_owned(), now)).collect();
     for mut change in changes.into_iter().rev() {

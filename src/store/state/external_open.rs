@@ -13,7 +13,7 @@ use super::schema::{connect, database_id, open_for_reading, recognise};
 
 /// A database that is opened read-only.
 #[derive(Debug)]
-pub struct Looked {
+pub struct ReadOnlyDatabase {
     /// The connection to it.
     pub connection: Connection,
     /// The id that the database got when it was created.
@@ -26,7 +26,7 @@ pub struct Looked {
 ///
 /// Reading needs two small files beside it, which SQLite creates. If SQLite may not create them and no server runs,
 /// only the file is read, frozen.
-pub fn open_to_look(path: &Path) -> Result<Looked, StateError> {
+pub fn open_to_look(path: &Path) -> Result<ReadOnlyDatabase, StateError> {
     let said = |error| StateError::sqlite(path, &error);
     let mut connection = open_for_reading(path)?;
     let seen = is_empty(&connection).map_err(said);
@@ -36,7 +36,7 @@ pub fn open_to_look(path: &Path) -> Result<Looked, StateError> {
         connection = connect(&immutable(path), flags)?;
     }
     recognise_ours(path, &connection)?;
-    Ok(Looked {
+    Ok(ReadOnlyDatabase {
         database_id: database_id(&connection).map_err(said)?,
         connection,
         frozen,

@@ -12,7 +12,7 @@ use gatewren_base::sys::now_ms;
 use super::document::{Document, Draft};
 use super::error::StateError;
 use super::log;
-use super::recent::Recent;
+use super::recent::RecentEffects;
 
 /// The most revisions of other programs that share one copy of the document; more make several copies.
 const MAX_BATCH: usize = 1000;
@@ -22,14 +22,14 @@ const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// How much has been written since the newest snapshot.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Since {
+pub struct WritesSinceSnapshot {
     /// The number of revisions.
     pub revisions: u64,
     /// The bytes of their patches.
     pub bytes: usize,
 }
 
-impl Since {
+impl WritesSinceSnapshot {
     /// Counts one revision.
     pub fn count(&mut self, bytes: usize) {
         self.revisions += 1;
@@ -39,17 +39,17 @@ impl Since {
 
 /// What [`load`] found in a database.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedState {
     /// The newest document.
     pub document: Document,
     /// The changes of the revisions after the snapshot.
-    pub recent: Recent,
+    pub recent: RecentEffects,
     /// The number and size of those revisions.
-    pub since_snapshot: Since,
+    pub since_snapshot: WritesSinceSnapshot,
 }
 
 /// Reads the newest snapshot and the revisions after it.
-pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> {
+pub fn load(path: &Path, connection: &Connection) -> Result<LoadedState, StateError> {
     let said = |cause| StateError::sqlite(path, &cause);
     let damaged = |cause: &str| {
         let cause = cause.to_owned();
@@ -66,8 +66,8 @@ pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> 
         .filter(Value::is_object)
         .ok_or_else(|| damaged("its newest snapshot is not a JSON object"))?;
     let mut draft = Draft::of(Document::new(revision, root, now_ms()));
-    let mut recent = Recent::since(revision);
-    let mut since_snapshot = Since::default();
+    let mut recent = RecentEffects::since(revision);
+    let mut since_snapshot = WritesSinceSnapshot::default();
     loop {
         let before = draft.document.revision;
         let read = read_on(connection, &mut draft, &mut since_snapshot).map_err(said)?;
@@ -76,12 +76,12 @@ pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> 
         }
         draft.applied.clear();
         match read {
-            Progress::Gap => return Err(damaged("revisions are missing in its log")),
-            Progress::Read if draft.document.revision == before => break,
-            Progress::Read => {}
+            ReadProgress::Gap => return Err(damaged("revisions are missing in its log")),
+            ReadProgress::Read if draft.document.revision == before => break,
+            ReadProgress::Read => {}
         }
     }
-    Ok(Loaded {
+    Ok(LoadedState {
         document: draft.document,
         recent,
         since_snapshot,
@@ -90,7 +90,7 @@ pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> 
 
 /// How far [`read_on`] got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum ReadProgress {
     /// It read everything, or as much as one draft takes.
     Read,
     /// The next revision is missing from the log, but later ones exist.
@@ -102,8 +102,8 @@ pub enum Progress {
 pub fn read_on(
     connection: &Connection,
     draft: &mut Draft,
-    since: &mut Since,
-) -> rusqlite::Result<Progress> {
+    since: &mut WritesSinceSnapshot,
+) -> rusqlite::Result<ReadProgress> {
     let mut gap = false;
     let (mut revisions, mut bytes) = (0, 0);
     let mut refused = Vec::new();
@@ -131,5 +131,9 @@ pub fn read_on(
             warn!(revision = id, actor, %why, "an invalid revision was skipped");
         }
     }
-    Ok(if gap { Progress::Gap } else { Progress::Read })
+    Ok(if gap {
+        ReadProgress::Gap
+    } else {
+        ReadProgress::Read
+    })
 }

@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::changes::{Changes, Revision};
-use super::cursor::{self, Question};
+use super::changes::{Revision, RevisionsSince};
+use super::cursor::{self, RevisionQuery};
 use super::document::Document;
 use super::error::StateError;
 use super::history::History;
 use super::log;
 use super::pointer::Pointer;
 use super::replay::replay;
-use super::visibility::Sight;
+use super::visibility::Visibility;
 
 /// The most revisions of one result; the next call returns the rest.
 const MOST: usize = 1000;
 
 /// A cursor on a database that other processes write.
 #[derive(Debug)]
-pub struct Tail {
+pub struct StateLogFollower {
     history: History,
     scope: Pointer,
     cursor: u64,
@@ -31,7 +31,7 @@ pub struct Tail {
 
 /// What has happened since the last call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum News {
+pub enum StateLogUpdate {
     /// Revisions that touch the scope, oldest first.
     Revisions(Vec<Revision>),
     /// The log does not reach back to the cursor, or another database has replaced this one. Following continues
@@ -42,7 +42,7 @@ pub enum News {
     },
 }
 
-impl Tail {
+impl StateLogFollower {
     /// Follows the database at `path`: returns what touches `scope` after the revision `since`, or after now.
     pub fn open(path: &Path, scope: Pointer, since: Option<u64>) -> Result<Self, StateError> {
         let history = History::open(path)?;
@@ -68,7 +68,7 @@ impl Tail {
     }
 
     /// Returns what has happened since the last call; `None` if nothing has. Does not wait.
-    pub fn read(&mut self) -> Result<Option<News>, StateError> {
+    pub fn read(&mut self) -> Result<Option<StateLogUpdate>, StateError> {
         if self.history.is_stale() {
             let Ok(history) = History::open(self.history.path()) else {
                 // The database is just being created.
@@ -85,18 +85,18 @@ impl Tail {
         self.seen = Some(version);
         loop {
             match self.ask()? {
-                Changes::Resync { floor, upto } => {
+                RevisionsSince::Resync { floor, upto } => {
                     self.cursor = upto;
-                    return Ok(Some(News::Resync { floor }));
+                    return Ok(Some(StateLogUpdate::Resync { floor }));
                 }
-                Changes::Revisions {
+                RevisionsSince::Revisions {
                     revisions,
                     upto,
                     more,
                 } => {
                     self.cursor = upto;
                     if !revisions.is_empty() {
-                        return Ok(Some(News::Revisions(revisions)));
+                        return Ok(Some(StateLogUpdate::Revisions(revisions)));
                     }
                     if !more {
                         return Ok(None);
@@ -107,7 +107,7 @@ impl Tail {
     }
 
     /// Switches to another file, and continues from its newest revision unless it is the same database.
-    fn go_over_to(&mut self, history: History) -> Result<Option<News>, StateError> {
+    fn go_over_to(&mut self, history: History) -> Result<Option<StateLogUpdate>, StateError> {
         let same = history.database_id() == self.history.database_id();
         self.document = history.document()?;
         self.history = history;
@@ -118,7 +118,7 @@ impl Tail {
         }
         self.cursor = self.document.revision;
         let floor = self.history.kept()?.floor;
-        Ok(Some(News::Resync { floor }))
+        Ok(Some(StateLogUpdate::Resync { floor }))
     }
 
     /// Advances the document to the newest revision.
@@ -140,11 +140,11 @@ impl Tail {
         Ok(())
     }
 
-    fn ask(&self) -> Result<Changes, StateError> {
-        let question = Question {
+    fn ask(&self) -> Result<RevisionsSince, StateError> {
+        let question = RevisionQuery {
             after: self.cursor,
             upto: u64::MAX,
-            sight: &Sight::whole(),
+            sight: &Visibility::whole(),
             scope: &self.scope,
             most: MOST,
         };
@@ -168,11 +168,11 @@ mod tests {
     use super::super::testing::{add, at, database, foreign, insert, trim};
     use super::*;
 
-    fn ids(news: Option<News>) -> Vec<u64> {
+    fn ids(news: Option<StateLogUpdate>) -> Vec<u64> {
         match news {
-            Some(News::Revisions(revisions)) => revisions.iter().map(|r| r.id).collect(),
+            Some(StateLogUpdate::Revisions(revisions)) => revisions.iter().map(|r| r.id).collect(),
             None => Vec::new(),
-            Some(News::Resync { .. }) => panic!("{news:?}"),
+            Some(StateLogUpdate::Resync { .. }) => panic!("{news:?}"),
         }
     }
 
@@ -182,8 +182,8 @@ mod tests {
         let path = database(&scratch);
         let other = foreign(&path);
         add(&other, "/public/a", &json!(1));
-        let mut from_now = Tail::open(&path, at("/public"), None).unwrap();
-        let mut from_begin = Tail::open(&path, at("/public/a"), Some(0)).unwrap();
+        let mut from_now = StateLogFollower::open(&path, at("/public"), None).unwrap();
+        let mut from_begin = StateLogFollower::open(&path, at("/public/a"), Some(0)).unwrap();
         assert_eq!(from_now.read().unwrap(), None);
         assert_eq!(ids(from_begin.read().unwrap()), [1]);
         add(&other, "/public/b", &json!(1));
@@ -202,7 +202,7 @@ mod tests {
         let scratch = Scratch::new();
         let path = database(&scratch);
         let other = foreign(&path);
-        let mut tail = Tail::open(&path, at("/public"), None).unwrap();
+        let mut tail = StateLogFollower::open(&path, at("/public"), None).unwrap();
         insert(
             &other,
             "local:x",
@@ -223,7 +223,7 @@ mod tests {
             add(&other, "/public/a", &json!(n));
         }
         other.execute_batch("COMMIT").unwrap();
-        let mut tail = Tail::open(&path, Pointer::root(), Some(0)).unwrap();
+        let mut tail = StateLogFollower::open(&path, Pointer::root(), Some(0)).unwrap();
         let mut seen = Vec::new();
         while let Some(news) = tail.read().unwrap() {
             let piece = ids(Some(news));
@@ -242,8 +242,11 @@ mod tests {
             add(&other, "/public/n", &json!(n));
         }
         trim(&other, 8, &json!({"public": {"n": 8}}));
-        let mut tail = Tail::open(&path, at("/public"), Some(3)).unwrap();
-        assert_eq!(tail.read().unwrap(), Some(News::Resync { floor: 9 }));
+        let mut tail = StateLogFollower::open(&path, at("/public"), Some(3)).unwrap();
+        assert_eq!(
+            tail.read().unwrap(),
+            Some(StateLogUpdate::Resync { floor: 9 })
+        );
         assert_eq!(tail.document().root, json!({"public": {"n": 10}}));
         add(&other, "/public/n", &json!(11));
         assert_eq!(ids(tail.read().unwrap()), [11]);
@@ -256,7 +259,10 @@ mod tests {
         }
         assert_eq!(tail.read().unwrap(), None, "nothing there yet");
         drop(State::open(&path).unwrap());
-        assert_eq!(tail.read().unwrap(), Some(News::Resync { floor: 1 }));
+        assert_eq!(
+            tail.read().unwrap(),
+            Some(StateLogUpdate::Resync { floor: 1 })
+        );
         assert_ne!(tail.database_id(), id);
         add(&foreign(&path), "/public/new", &json!(1));
         assert_eq!(ids(tail.read().unwrap()), [1]);

@@ -11,10 +11,10 @@ use serde_json::json;
 use gatewren_base::sys::{Scratch, skip};
 
 use super::author::Author;
-use super::changes::Changes;
+use super::changes::RevisionsSince;
 use super::error::StateError;
-use super::integrity::Replayed;
-use super::log::Retention;
+use super::integrity::ReplayedDatabase;
+use super::log::StateLogRetention;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::store::State;
@@ -62,9 +62,9 @@ impl Drop for Disk {
 }
 
 fn open(path: &Path) -> Result<State, StateError> {
-    let retention = Retention {
+    let retention = StateLogRetention {
         snapshot_every: 7,
-        ..Retention::default()
+        ..StateLogRetention::default()
     };
     State::open_keeping(path, retention)
 }
@@ -91,7 +91,7 @@ async fn write_until_refused(state: &State, from: u64) -> (u64, StateError) {
 fn is_of(state: &State, newest: u64) {
     assert_eq!(state.document().revision, newest);
     let told = state.changes_since(newest - 1, &Pointer::root(), 9);
-    assert!(matches!(told, Ok(Changes::Revisions { upto, .. }) if upto == newest));
+    assert!(matches!(told, Ok(RevisionsSince::Revisions { upto, .. }) if upto == newest));
     let insert = "INSERT INTO revision (at_ms, actor, patch) VALUES (1, 'local:test', ?1)";
     let large = json!(["x".repeat(100_000)]).to_string();
     let other = Connection::open(state.path()).unwrap();
@@ -146,6 +146,6 @@ async fn writers_are_refused_and_nothing_is_lost() {
     }
     let document = state.document();
     drop(state);
-    let found = Replayed::of(&path);
+    let found = ReplayedDatabase::of(&path);
     assert_eq!(found.newest(), &(newest, document.root.clone()));
 }

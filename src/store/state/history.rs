@@ -12,18 +12,18 @@ use super::author_seal::AuthorKey;
 use super::changes::Revision;
 use super::document::Document;
 use super::error::StateError;
-use super::external_open::{Looked, has_log_of_its_own, open_to_look};
+use super::external_open::{ReadOnlyDatabase, has_log_of_its_own, open_to_look};
 use super::log::{self, LogRow};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::replay::{replay, snapshot_before};
-use super::visibility::Sight;
+use super::visibility::Visibility;
 
 /// A state database that is only read. A server that runs, starts or stops at the same time is not disturbed.
 #[derive(Debug)]
 pub struct History {
     path: PathBuf,
-    looked: Looked,
+    looked: ReadOnlyDatabase,
     identity: Identity,
     author_key: Option<AuthorKey>,
 }
@@ -33,7 +33,7 @@ type Identity = (u64, u64);
 
 /// Which entries of the log to return.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct HistoryFilter {
     /// Only entries that touch this place.
     pub scope: Pointer,
     /// Only entries after this revision.
@@ -46,7 +46,7 @@ pub struct Filter {
 
 /// A revision as recorded in the log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Entry {
+pub struct HistoryEntry {
     /// The revision; its patch is empty if it is not a valid patch.
     #[serde(flatten)]
     pub revision: Revision,
@@ -57,7 +57,7 @@ pub struct Entry {
 
 /// The range of revisions that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct KeptRevisions {
     /// The oldest revision in the log; if the log is empty, one more than the newest revision.
     pub floor: u64,
     /// The oldest revision whose document can be shown.
@@ -118,7 +118,7 @@ impl History {
     }
 
     /// Returns the range that is kept.
-    pub fn kept(&self) -> Result<Kept, StateError> {
+    pub fn kept(&self) -> Result<KeptRevisions, StateError> {
         kept(&self.looked.connection).map_err(|error| self.said(&error))
     }
 
@@ -135,7 +135,7 @@ impl History {
     }
 
     /// Returns entries of the log, newest first.
-    pub fn log(&self, filter: &Filter) -> Result<Vec<Entry>, StateError> {
+    pub fn log(&self, filter: &HistoryFilter) -> Result<Vec<HistoryEntry>, StateError> {
         let view = self.view()?;
         let newest = log::newest(&view).map_err(|error| self.said(&error))?;
         let document = self.at_in(&view, newest)?;
@@ -174,14 +174,14 @@ impl History {
     /// Visits every entry of the log as recorded, oldest first, until `visit` breaks.
     pub fn whole_log(
         &self,
-        visit: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(HistoryEntry) -> ControlFlow<()>,
     ) -> Result<(), StateError> {
         let view = self.view()?;
         let mut refusal = Ok(None);
         log::walk(&view, 0..=u64::MAX, &mut |row| {
             refusal = log::refusal(&view, row.id);
             match &mut refusal {
-                Ok(refused) => visit(Entry {
+                Ok(refused) => visit(HistoryEntry {
                     refused: refused.take(),
                     revision: whole(row),
                 }),
@@ -224,7 +224,7 @@ impl History {
 }
 
 /// Returns the range of revisions and documents that is kept.
-pub fn kept(connection: &Connection) -> rusqlite::Result<Kept> {
+pub fn kept(connection: &Connection) -> rusqlite::Result<KeptRevisions> {
     let newest = log::newest(connection)?;
     let floor = log::kept(connection)?.map_or(newest + 1, |(oldest, _)| oldest);
     let oldest: i64 = connection.query_row(
@@ -232,7 +232,7 @@ pub fn kept(connection: &Connection) -> rusqlite::Result<Kept> {
         [],
         |row| row.get(0),
     )?;
-    Ok(Kept {
+    Ok(KeptRevisions {
         floor,
         oldest_document: u64::try_from(oldest).unwrap_or_default(),
         newest,
@@ -245,13 +245,13 @@ fn entry(
     refused: Option<String>,
     scope: &Pointer,
     document: &Document,
-) -> Option<Entry> {
+) -> Option<HistoryEntry> {
     let revision = if scope.tokens().is_empty() {
         whole(row)
     } else {
-        Revision::within((&Sight::whole(), scope), row, &document.root)?
+        Revision::within((&Visibility::whole(), scope), row, &document.root)?
     };
-    Some(Entry { revision, refused })
+    Some(HistoryEntry { revision, refused })
 }
 
 fn whole(row: LogRow) -> Revision {
@@ -281,7 +281,7 @@ mod tests {
     use super::super::testing::{add, at, database, foreign, insert, trim};
     use super::*;
 
-    fn everything(history: &History) -> Vec<Entry> {
+    fn everything(history: &History) -> Vec<HistoryEntry> {
         let mut entries = Vec::new();
         let visit = &mut |entry| {
             entries.push(entry);
@@ -352,7 +352,7 @@ mod tests {
 
         let history = History::open(&path).unwrap();
         let ids = |after, place: &str, actor: Option<&str>, most| -> Vec<u64> {
-            let filter = Filter {
+            let filter = HistoryFilter {
                 scope: at(place),
                 after,
                 actor: actor.map(str::to_owned),

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use super::patch::Patch;
 
 /// A small random number generator (xorshift): the seed reproduces a failure.
-pub struct Dice(u64);
+pub struct TestRng(u64);
 
-impl Dice {
+impl TestRng {
     pub fn new(seed: u64) -> Self {
         // A state of zero would stay zero.
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
@@ -103,14 +103,14 @@ impl Dice {
 
 /// The contents of a database, rebuilt only from its rows.
 #[derive(Debug)]
-pub struct Replayed {
+pub struct ReplayedDatabase {
     /// The oldest snapshot's revision and document, then each revision with its document.
     pub documents: Vec<(u64, Value)>,
     /// The patches of the revisions after that snapshot, as recorded in the log.
     pub patches: Vec<(u64, String)>,
 }
 
-impl Replayed {
+impl ReplayedDatabase {
     /// Reads the database at `path`. Panics if it is inconsistent: its pages, the numbers of its revisions, or a
     /// snapshot that differs from the result of the revisions before it.
     pub fn of(path: &Path) -> Self {

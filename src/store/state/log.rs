@@ -23,7 +23,7 @@ const MAX_SNAPSHOT_BYTES: u64 = 64 * 1024 * 1024;
 /// How much of the log is kept: revisions that are young enough and among the newest, and the snapshots needed to
 /// rebuild the document of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
+pub struct StateLogRetention {
     /// Revisions older than this are trimmed.
     pub age: Duration,
     /// Revisions beyond this number are trimmed, the oldest first.
@@ -32,7 +32,7 @@ pub struct Retention {
     pub snapshot_every: u64,
 }
 
-impl Default for Retention {
+impl Default for StateLogRetention {
     /// 30 days, 200,000 revisions, a snapshot every 4,096.
     fn default() -> Self {
         Self {
@@ -175,7 +175,7 @@ pub fn compact(
     connection: &mut Connection,
     (revision, now_ms): (u64, u64),
     document: &str,
-    retention: Retention,
+    retention: StateLogRetention,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let snapshot =
@@ -196,7 +196,7 @@ pub fn compact(
 fn oldest_wanted(
     connection: &Connection,
     (revision, now_ms): (u64, u64),
-    retention: Retention,
+    retention: StateLogRetention,
 ) -> rusqlite::Result<u64> {
     let age_ms = u64::try_from(retention.age.as_millis()).unwrap_or(u64::MAX);
     let young = connection
@@ -302,7 +302,7 @@ mod tests {
         _scratch: Scratch,
         connection: Connection,
         next: u64,
-        retention: Retention,
+        retention: StateLogRetention,
     }
 
     impl Log {
@@ -315,10 +315,10 @@ mod tests {
                 _scratch: scratch,
                 connection,
                 next: 1,
-                retention: Retention {
+                retention: StateLogRetention {
                     age,
                     revisions,
-                    ..Retention::default()
+                    ..StateLogRetention::default()
                 },
             }
         }

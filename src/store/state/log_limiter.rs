@@ -6,12 +6,12 @@ use super::error::StateError;
 
 /// The current failure of the file, if any.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct DatabaseFailure {
     doing: &'static str,
     present: Option<StateError>,
 }
 
-impl Trouble {
+impl DatabaseFailure {
     /// Creates a log for this kind of access; no failure so far.
     pub fn with(doing: &'static str) -> Self {
         Self {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_present_until_it_works_again() {
-        let mut trouble = Trouble::with("test");
+        let mut trouble = DatabaseFailure::with("test");
         let full = || Err::<(), _>(StateError::Full("/state.db".into()));
         trouble.note(&full());
         trouble.note(&full());

@@ -71,7 +71,7 @@ BEGIN SELECT RAISE(ABORT, 'only the oldest snapshot is trimmed, and two are kept
 
 /// How the log of a new database begins if it replaces another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rebuilt {
+pub struct RebuiltLog {
     /// The number of its first revision, which changes nothing; also the time, in milliseconds since 1970.
     pub revision: u64,
     /// The note about the replaced database.
@@ -100,7 +100,7 @@ pub fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
 pub fn create(
     connection: &mut Connection,
     steps: &[&str],
-    rebuilt: Option<&Rebuilt>,
+    rebuilt: Option<&RebuiltLog>,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if is_empty(&transaction)? {

@@ -40,23 +40,23 @@ mod visible_value;
 mod writer;
 
 pub use author::{Actor, Author};
-pub use blame::Writing;
-pub use changes::{Changes, Revision};
+pub use blame::RevisionInfo;
+pub use changes::{Revision, RevisionsSince};
 pub use checkup::{Checkup, checkup};
 pub use document::Document;
 pub use error::StateError;
-pub use follow_log::{News, Tail};
-pub use history::{Entry, Filter, History};
-pub use log::Retention;
-pub use notifications::{Change, Kept, Notice, Notifications};
+pub use follow_log::{StateLogFollower, StateLogUpdate};
+pub use history::{History, HistoryEntry, HistoryFilter};
+pub use log::StateLogRetention;
+pub use notifications::{KeptNotification, Notice, NotificationChange, Notifications};
 pub use once::apply_once;
-pub use operation::Operation;
+pub use operation::PatchOperation;
 pub use patch::Patch;
 pub use pointer::Pointer;
 pub use store::State;
 pub use ui::{Ui, UiError};
-pub use view::{View, Views};
-pub use visible_value::{Edition, Seen};
+pub use view::{StateView, StateViews};
+pub use visible_value::{DocumentIdentity, VisibleValue};
 
 #[cfg(feature = "testing")]
 pub use diff::{diff, put};

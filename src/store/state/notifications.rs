@@ -7,11 +7,11 @@ use tokio::sync::Mutex;
 
 use super::author::Author;
 use super::error::StateError;
-use super::operation::Operation;
+use super::operation::PatchOperation;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::store::State;
-use super::view::Views;
+use super::view::StateViews;
 use gatewren_base::config::Reach;
 use gatewren_base::sys::now_ms;
 
@@ -25,7 +25,7 @@ const MAX_LETTERS: usize = 500;
 #[derive(Debug, Clone)]
 pub struct Notifications {
     state: State,
-    views: Views,
+    views: StateViews,
     /// Held from the read until the write: two notifications added at once would get the same number.
     turn: Arc<Mutex<()>>,
 }
@@ -48,7 +48,7 @@ pub struct Notice {
 
 /// A stored notification and its place.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct KeptNotification {
     /// Its number: later ones have larger ones.
     pub id: u64,
     /// The container that it is about.
@@ -60,7 +60,7 @@ pub struct Kept {
 
 /// A change to notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum NotificationChange {
     /// Mark as seen, or as not seen.
     Seen(bool),
     /// Remove.
@@ -71,7 +71,7 @@ impl Notifications {
     /// Returns the notifications of this state.
     pub fn new(state: State) -> Self {
         Self {
-            views: Views::new(state.clone()),
+            views: StateViews::new(state.clone()),
             state,
             turn: Arc::default(),
         }
@@ -108,7 +108,7 @@ impl Notifications {
     }
 
     /// Returns the notifications that an agent sees, newest first.
-    pub fn list(&self, agent: &str, reach: &Reach) -> Vec<Kept> {
+    pub fn list(&self, agent: &str, reach: &Reach) -> Vec<KeptNotification> {
         let view = self.views.seen_by(agent, reach);
         let place = Self::place();
         let mut all = view.at(&place, |value, _| kept(value)).unwrap_or_default();
@@ -122,8 +122,8 @@ impl Notifications {
         &self,
         author: &Author,
         (agent, reach): (&str, &Reach),
-        change: Change,
-        is_meant: impl Fn(&Kept) -> bool,
+        change: NotificationChange,
+        is_meant: impl Fn(&KeptNotification) -> bool,
     ) -> Result<(usize, u64), StateError> {
         let _turn = self.turn.lock().await;
         let all = self.list(agent, reach).into_iter();
@@ -144,7 +144,7 @@ impl Notifications {
     }
 }
 
-impl Kept {
+impl KeptNotification {
     /// Returns whether it has been seen.
     pub fn is_seen(&self) -> bool {
         self.value.get("seen") == Some(&Value::Bool(true))
@@ -155,21 +155,21 @@ impl Kept {
         self.value.get("change")?.as_str()
     }
 
-    fn changed(self, change: Change) -> Option<Operation> {
+    fn changed(self, change: NotificationChange) -> Option<PatchOperation> {
         let path = self.place.clone();
         match change {
-            Change::Remove => Some(Operation::Remove { path }),
-            Change::Seen(seen) if seen != self.is_seen() => Some(Operation::Add {
+            NotificationChange::Remove => Some(PatchOperation::Remove { path }),
+            NotificationChange::Seen(seen) if seen != self.is_seen() => Some(PatchOperation::Add {
                 path: path.child("seen"),
                 value: Value::Bool(seen),
             }),
-            Change::Seen(_) => None,
+            NotificationChange::Seen(_) => None,
         }
     }
 }
 
 /// Parses the stored notifications, in no order. Other programs may write there; invalid entries are skipped.
-fn kept(value: &Value) -> Vec<Kept> {
+fn kept(value: &Value) -> Vec<KeptNotification> {
     let place = Notifications::place();
     let host = object(value.get("host"));
     let host = host.map(|(id, value)| (None, place.child("host"), id, value));
@@ -179,7 +179,7 @@ fn kept(value: &Value) -> Vec<Kept> {
     });
     let all = host.chain(containers).filter(|one| one.3.is_object());
     let all = all.filter_map(|(container, group, id, value)| {
-        Some(Kept {
+        Some(KeptNotification {
             id: id.parse().ok()?,
             container,
             value: value.clone(),
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    fn ids(all: &[Kept]) -> Vec<u64> {
+    fn ids(all: &[KeptNotification]) -> Vec<u64> {
         all.iter().map(|one| one.id).collect()
     }
 
@@ -254,12 +254,12 @@ mod tests {
             .unwrap();
         assert!(!shown.to_string().contains("db") && shown.get("host").is_none());
 
-        let seen = Change::Seen(true);
+        let seen = NotificationChange::Seen(true);
         let done = notifications
             .change(&author, ("a", &web), seen, |_| true)
             .await;
         assert_eq!(done.unwrap().0, 1);
-        let unseen = |one: &&Kept| !one.is_seen();
+        let unseen = |one: &&KeptNotification| !one.is_seen();
         let left = notifications.list("a", &all);
         assert_eq!(left.iter().filter(unseen).count(), 2);
         let again = notifications
@@ -267,12 +267,14 @@ mod tests {
             .await;
         assert_eq!(again.unwrap().0, 0);
         let gone = notifications
-            .change(&author, ("a", &web), Change::Remove, |_| true)
+            .change(&author, ("a", &web), NotificationChange::Remove, |_| true)
             .await;
         assert_eq!(gone.unwrap().0, 1);
         assert_eq!(ids(&notifications.list("a", &all)), [db, host]);
         let removed =
-            notifications.change(&author, ("a", &all), Change::Remove, |one| one.id == db);
+            notifications.change(&author, ("a", &all), NotificationChange::Remove, |one| {
+                one.id == db
+            });
         assert_eq!(removed.await.unwrap().0, 1);
         let next = notifications.add(&author, notice(None)).await.unwrap();
         assert!(next > db, "a number means one");

@@ -18,7 +18,7 @@ use super::schema;
 
 /// Where a change is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenRevision {
     /// The revision that contains it.
     pub revision: u64,
     /// The id of the database.
@@ -34,7 +34,7 @@ pub fn apply_once(
     author: &Author,
     patch: &Patch,
     key: Option<&[u8; 32]>,
-) -> Result<Written, StateError> {
+) -> Result<WrittenRevision, StateError> {
     let said = |error| StateError::sqlite(file, &error);
     let mut connection = open_to_add(file)?;
     let database_id = schema::database_id(&connection).map_err(said)?;
@@ -49,7 +49,7 @@ pub fn apply_once(
     let mut draft = Draft::of(document);
     draft.advance(id, at_ms, patch.clone())?;
     if !draft.differs() {
-        return Ok(Written {
+        return Ok(WrittenRevision {
             revision: before,
             database_id,
         });
@@ -74,7 +74,7 @@ pub fn apply_once(
         key.seal(&transaction, &revision).map_err(said)?;
     }
     transaction.commit().map_err(said)?;
-    Ok(Written {
+    Ok(WrittenRevision {
         revision: id,
         database_id,
     })

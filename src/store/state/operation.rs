@@ -12,7 +12,7 @@ use super::size::{entry_len, key_len, text_len};
 /// One step of a patch (RFC 6902, section 4).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
-pub enum Operation {
+pub enum PatchOperation {
     /// Set a key, or insert into a list.
     Add {
         /// The place; its parent must exist.
@@ -43,7 +43,7 @@ pub enum Operation {
 
 /// What one operation changed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct AppliedChange {
     /// The place, with `-` resolved to an index.
     pub at: Pointer,
     /// The value before.
@@ -58,7 +58,7 @@ pub struct Change {
 
 /// Why an operation is invalid or cannot be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum PatchOperationError {
     /// It is not a JSON object with an `op`.
     NotAnOperation,
     /// `move` or `copy`.
@@ -85,26 +85,28 @@ pub enum Obstacle {
     TooDeep,
 }
 
-impl Operation {
+impl PatchOperation {
     /// Reads an operation from its JSON value; members that RFC 6902 does not name are ignored.
-    pub fn from_value(value: Value) -> Result<Self, Obstacle> {
+    pub fn from_value(value: Value) -> Result<Self, PatchOperationError> {
         let Value::Object(mut members) = value else {
-            return Err(Obstacle::NotAnOperation);
+            return Err(PatchOperationError::NotAnOperation);
         };
         let op = members
             .get("op")
             .and_then(Value::as_str)
-            .ok_or(Obstacle::NotAnOperation)?;
+            .ok_or(PatchOperationError::NotAnOperation)?;
         let op = op.to_owned();
         if op == "move" || op == "copy" {
-            return Err(Obstacle::MoveOrCopy);
+            return Err(PatchOperationError::MoveOrCopy);
         }
         let path = members
             .get("path")
             .and_then(Value::as_str)
-            .ok_or(Obstacle::Lacks("path"))?;
-        let path = Pointer::parse(path).map_err(Obstacle::Path)?;
-        let value = members.remove("value").ok_or(Obstacle::Lacks("value"));
+            .ok_or(PatchOperationError::Lacks("path"))?;
+        let path = Pointer::parse(path).map_err(PatchOperationError::Path)?;
+        let value = members
+            .remove("value")
+            .ok_or(PatchOperationError::Lacks("value"));
         match op.as_str() {
             "add" => Ok(Self::Add {
                 path,
@@ -119,7 +121,7 @@ impl Operation {
                 path,
                 value: value?,
             }),
-            _ => Err(Obstacle::UnknownOp),
+            _ => Err(PatchOperationError::UnknownOp),
         }
     }
 
@@ -134,7 +136,10 @@ impl Operation {
     }
 
     /// Applies the operation and returns the change; a test changes nothing.
-    pub fn apply(&self, document: &mut Value) -> Result<Option<Change>, Obstacle> {
+    pub fn apply(
+        &self,
+        document: &mut Value,
+    ) -> Result<Option<AppliedChange>, PatchOperationError> {
         match self {
             Self::Add { path, value } => {
                 shallow_enough(path, value)?;
@@ -147,13 +152,13 @@ impl Operation {
             }
             Self::Test { path, value } => match path.get(document) {
                 Some(found) if same(found, value) => Ok(None),
-                _ => Err(Obstacle::Differs),
+                _ => Err(PatchOperationError::Differs),
             },
         }
     }
 }
 
-impl Change {
+impl AppliedChange {
     /// A change that moves nothing else.
     fn in_place(at: &Pointer, old: Option<Value>, new: Option<Value>, growth: i64) -> Self {
         Self {
@@ -176,19 +181,23 @@ impl Change {
     }
 }
 
-fn add(document: &mut Value, path: &Pointer, value: Value) -> Result<Change, Obstacle> {
+fn add(
+    document: &mut Value,
+    path: &Pointer,
+    value: Value,
+) -> Result<AppliedChange, PatchOperationError> {
     let Some((above, key)) = path.split_last() else {
         return replace(document, path, value);
     };
     let new = Some(value.clone());
-    match find_mut(document, &above).ok_or(Obstacle::NoParent)? {
+    match find_mut(document, &above).ok_or(PatchOperationError::NoParent)? {
         Value::Object(map) => {
             let old = map.insert(key.to_owned(), value);
             let grown = match &old {
                 Some(old) => text_len(&new) - text_len(old),
                 None => key_len(key) + entry_len(&new, map.len()),
             };
-            Ok(Change::in_place(path, old, new, grown))
+            Ok(AppliedChange::in_place(path, old, new, grown))
         }
         Value::Array(list) => {
             let end = list.len();
@@ -197,55 +206,61 @@ fn add(document: &mut Value, path: &Pointer, value: Value) -> Result<Change, Obs
             } else {
                 array_index(key)
             };
-            let index = index.filter(|i| *i <= end).ok_or(Obstacle::Index)?;
+            let index = index
+                .filter(|i| *i <= end)
+                .ok_or(PatchOperationError::Index)?;
             list.insert(index, value);
             let at = above.child(index.to_string());
             let growth = entry_len(&new, list.len());
             let moved_others = index < end;
-            Ok(Change {
+            Ok(AppliedChange {
                 moved_others,
-                ..Change::in_place(&at, None, new, growth)
+                ..AppliedChange::in_place(&at, None, new, growth)
             })
         }
-        _ => Err(Obstacle::Scalar),
+        _ => Err(PatchOperationError::Scalar),
     }
 }
 
-fn remove(document: &mut Value, path: &Pointer) -> Result<Change, Obstacle> {
-    let (above, key) = path.split_last().ok_or(Obstacle::Root)?;
-    match find_mut(document, &above).ok_or(Obstacle::Missing)? {
+fn remove(document: &mut Value, path: &Pointer) -> Result<AppliedChange, PatchOperationError> {
+    let (above, key) = path.split_last().ok_or(PatchOperationError::Root)?;
+    match find_mut(document, &above).ok_or(PatchOperationError::Missing)? {
         Value::Object(map) => {
             let entries = map.len();
-            let old = Some(map.remove(key).ok_or(Obstacle::Missing)?);
+            let old = Some(map.remove(key).ok_or(PatchOperationError::Missing)?);
             let shrunk = key_len(key) + entry_len(&old, entries);
-            Ok(Change::in_place(path, old, None, -shrunk))
+            Ok(AppliedChange::in_place(path, old, None, -shrunk))
         }
         Value::Array(list) => {
             let index = array_index(key)
                 .filter(|i| *i < list.len())
-                .ok_or(Obstacle::Missing)?;
+                .ok_or(PatchOperationError::Missing)?;
             let entries = list.len();
             let old = Some(list.remove(index));
             let shrunk = entry_len(&old, entries);
             let moved_others = index < list.len();
-            Ok(Change {
+            Ok(AppliedChange {
                 moved_others,
-                ..Change::in_place(path, old, None, -shrunk)
+                ..AppliedChange::in_place(path, old, None, -shrunk)
             })
         }
-        _ => Err(Obstacle::Missing),
+        _ => Err(PatchOperationError::Missing),
     }
 }
 
-fn replace(document: &mut Value, path: &Pointer, value: Value) -> Result<Change, Obstacle> {
+fn replace(
+    document: &mut Value,
+    path: &Pointer,
+    value: Value,
+) -> Result<AppliedChange, PatchOperationError> {
     if path.tokens().is_empty() && !value.is_object() {
-        return Err(Obstacle::Root);
+        return Err(PatchOperationError::Root);
     }
-    let place = find_mut(document, path).ok_or(Obstacle::Missing)?;
+    let place = find_mut(document, path).ok_or(PatchOperationError::Missing)?;
     let new = Some(value.clone());
     let old = Some(mem::replace(place, value));
     let growth = text_len(&new) - text_len(&old);
-    Ok(Change::in_place(path, old, new, growth))
+    Ok(AppliedChange::in_place(path, old, new, growth))
 }
 
 fn find_mut<'v>(document: &'v mut Value, path: &Pointer) -> Option<&'v mut Value> {
@@ -258,9 +273,13 @@ fn find_mut<'v>(document: &'v mut Value, path: &Pointer) -> Option<&'v mut Value
         })
 }
 
-fn shallow_enough(path: &Pointer, value: &Value) -> Result<(), Obstacle> {
+fn shallow_enough(path: &Pointer, value: &Value) -> Result<(), PatchOperationError> {
     let deep = path.tokens().len() + depth(value) > MAX_DEPTH;
-    if deep { Err(Obstacle::TooDeep) } else { Ok(()) }
+    if deep {
+        Err(PatchOperationError::TooDeep)
+    } else {
+        Ok(())
+    }
 }
 
 /// The nesting depth of lists and objects in a value.
@@ -304,7 +323,7 @@ fn is_float(integer: &Number, float: &Number) -> bool {
     same && float.as_f64().map(|f| format!("{:.0}", f + 0.0)) == Some(integer.to_string())
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for PatchOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let op = match self {
             Self::Add { .. } => "add",
@@ -316,7 +335,7 @@ impl fmt::Display for Operation {
     }
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for PatchOperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAnOperation => {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::operation::{Change, Obstacle, Operation};
+use super::operation::{AppliedChange, PatchOperation, PatchOperationError};
 
 /// The most operations of one patch; larger patches are rejected.
 const MAX_OPERATIONS: usize = 10_000;
@@ -14,7 +14,7 @@ const MAX_OPERATIONS: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Patch {
-    operations: Vec<Operation>,
+    operations: Vec<PatchOperation>,
 }
 
 /// Why a patch is invalid or does not apply.
@@ -40,13 +40,13 @@ pub enum PatchError {
         /// The operation, such as `remove /public/a`; empty if it could not be parsed.
         operation: String,
         /// What is wrong with it.
-        obstacle: Obstacle,
+        obstacle: PatchOperationError,
     },
 }
 
 impl Patch {
     /// Returns a patch of these operations.
-    pub fn new(operations: Vec<Operation>) -> Self {
+    pub fn new(operations: Vec<PatchOperation>) -> Self {
         Self { operations }
     }
 
@@ -65,7 +65,7 @@ impl Patch {
             return Err(PatchError::TooMany);
         }
         let read = |(index, value): (usize, Value)| {
-            Operation::from_value(value).map_err(|obstacle| PatchError::Operation {
+            PatchOperation::from_value(value).map_err(|obstacle| PatchError::Operation {
                 index,
                 operation: String::new(),
                 obstacle,
@@ -80,7 +80,7 @@ impl Patch {
     }
 
     /// The operations in their order.
-    pub fn operations(&self) -> &[Operation] {
+    pub fn operations(&self) -> &[PatchOperation] {
         &self.operations
     }
 
@@ -91,7 +91,7 @@ impl Patch {
 
     /// Applies every operation to `document` and returns the changes. If one operation fails, `document` is left
     /// unchanged.
-    pub fn apply(&self, document: &mut Value) -> Result<Vec<Change>, PatchError> {
+    pub fn apply(&self, document: &mut Value) -> Result<Vec<AppliedChange>, PatchError> {
         let mut changes = Vec::with_capacity(self.operations.len());
         for (index, operation) in self.operations.iter().enumerate() {
             match operation.apply(document) {
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_fraction_is_read_from_the_log_as_it_was_written() {
         let value = json!([122.964_214_033_786_59, 5e-324, 1e308, 0.1]);
-        let patch = Patch::new(vec![Operation::Add {
+        let patch = Patch::new(vec![PatchOperation::Add {
             path: "/f".parse().unwrap(),
             value,
         }]);

@@ -10,10 +10,10 @@ use tokio::time::timeout;
 use gatewren_base::sys::Scratch;
 
 use super::author::Author;
-use super::changes::{Changes, Revision};
-use super::integrity::{Dice, Replayed, rounds};
-use super::log::Retention;
-use super::operation::Operation;
+use super::changes::{Revision, RevisionsSince};
+use super::integrity::{ReplayedDatabase, TestRng, rounds};
+use super::log::StateLogRetention;
+use super::operation::PatchOperation;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::store::State;
@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_mins(5);
 const STEPS: u64 = 80;
 
 /// Small limits, so that every history is compacted and trimmed.
-const RETENTION: Retention = Retention {
+const RETENTION: StateLogRetention = StateLogRetention {
     age: Duration::from_hours(1),
     revisions: 40,
     snapshot_every: 9,
@@ -43,7 +43,7 @@ const GARBAGE: [&str; 6] = [
 
 /// A database with random writers.
 struct History {
-    dice: Dice,
+    dice: TestRng,
     scratch: Scratch,
     state: State,
     other: Connection,
@@ -59,7 +59,7 @@ impl History {
         let other = Connection::open(&path).unwrap();
         other.busy_timeout(LONG).unwrap();
         Self {
-            dice: Dice::new(seed),
+            dice: TestRng::new(seed),
             scratch,
             state,
             other,
@@ -114,7 +114,7 @@ impl History {
     }
 
     /// Replays the rows, once the state has read the newest.
-    async fn settled(&self) -> Replayed {
+    async fn settled(&self) -> ReplayedDatabase {
         let newest = "SELECT max(coalesce((SELECT max(id) FROM revision), 0),
                                  (SELECT max(revision) FROM snapshot))";
         let newest = self.other.query_row(newest, [], |row| row.get::<_, i64>(0));
@@ -127,7 +127,7 @@ impl History {
         let author = Author::observer();
         let written = self.state.put(&author, &root, Some(same));
         assert_eq!(written.await, Ok(newest));
-        Replayed::of(self.state.path())
+        ReplayedDatabase::of(self.state.path())
     }
 
     async fn check(&mut self) {
@@ -145,12 +145,12 @@ impl History {
     }
 
     /// Returns a place that is or was in the document.
-    fn scope(&mut self, found: &Replayed) -> Pointer {
+    fn scope(&mut self, found: &ReplayedDatabase) -> Pointer {
         let (_, document) = self.dice.pick(&found.documents).clone();
         Pointer::parse(&self.dice.place(&document)).unwrap()
     }
 
-    fn touched_agrees(&self, found: &Replayed, scope: &Pointer, after: u64) {
+    fn touched_agrees(&self, found: &ReplayedDatabase, scope: &Pointer, after: u64) {
         let touched = self.state.touched(scope, after);
         let newest = found.newest().0;
         if after < found.documents[0].0 {
@@ -170,7 +170,7 @@ impl History {
         }
     }
 
-    fn changes_agree(&mut self, found: &Replayed, scope: &Pointer, after: u64) {
+    fn changes_agree(&mut self, found: &ReplayedDatabase, scope: &Pointer, after: u64) {
         let newest = found.newest().0;
         let floor = found.documents[0].0 + 1;
         let most = usize::try_from(1 + self.dice.below(10)).unwrap();
@@ -178,13 +178,13 @@ impl History {
         let mut cursor = after;
         loop {
             match self.state.changes_since(cursor, scope, most).unwrap() {
-                Changes::Resync { floor: f, upto } => {
+                RevisionsSince::Resync { floor: f, upto } => {
                     let out_of_reach = after + 1 < floor || after > newest;
                     assert!(out_of_reach, "{after} is between {floor} and {newest}");
                     assert_eq!((f, upto), (floor, newest));
                     return;
                 }
-                Changes::Revisions {
+                RevisionsSince::Revisions {
                     revisions,
                     upto,
                     more,
@@ -218,14 +218,14 @@ fn open(path: &Path) -> State {
     State::open_keeping(path, RETENTION).unwrap()
 }
 
-fn document(found: &Replayed, id: u64) -> &Value {
+fn document(found: &ReplayedDatabase, id: u64) -> &Value {
     let at = usize::try_from(id - found.documents[0].0).unwrap();
     assert_eq!(found.documents[at].0, id);
     &found.documents[at].1
 }
 
 /// Returns the revisions after `after` that changed the value at `scope`, by comparing the documents.
-fn changed(found: &Replayed, scope: &Pointer, after: u64) -> Vec<u64> {
+fn changed(found: &ReplayedDatabase, scope: &Pointer, after: u64) -> Vec<u64> {
     (after + 1..=found.newest().0)
         .filter(|id| scope.get(document(found, id - 1)) != scope.get(document(found, *id)))
         .collect()
@@ -233,7 +233,7 @@ fn changed(found: &Replayed, scope: &Pointer, after: u64) -> Vec<u64> {
 
 /// Returns whether the revision may have moved elements of a list above `scope` that is an object now. Keys and
 /// indexes look alike in the log, and a value that is an object now counts as one then.
-fn may_have_moved(found: &Replayed, scope: &Pointer, id: u64) -> bool {
+fn may_have_moved(found: &ReplayedDatabase, scope: &Pointer, id: u64) -> bool {
     let at = usize::try_from(id - found.patches[0].0).unwrap();
     let patch = Patch::parse(&found.patches[at].1).unwrap();
     patch.operations().iter().any(|operation| {
@@ -248,7 +248,7 @@ fn may_have_moved(found: &Replayed, scope: &Pointer, id: u64) -> bool {
 
 /// Asserts that the scoped patch turns the old value at `scope` into the new one, unless elements of a list above
 /// have moved.
-fn leads_on(found: &Replayed, scope: &Pointer, revision: &Revision) {
+fn leads_on(found: &ReplayedDatabase, scope: &Pointer, revision: &Revision) {
     if scope.tokens().iter().any(|token| token == "-") {
         // `-` is a key like any other, or the end of a list, which never has a value.
         return;
@@ -264,18 +264,20 @@ fn leads_on(found: &Replayed, scope: &Pointer, revision: &Revision) {
         let Some(way) = scope.way_to(operation.path()) else {
             return;
         };
-        let removes = matches!(operation, Operation::Remove { .. });
+        let removes = matches!(operation, PatchOperation::Remove { .. });
         if removes && way.tokens().is_empty() && is_element(found, scope, revision.id) {
             return;
         }
         let path = top.join(&way);
         let operation = match operation.clone() {
             // An operation that was cut down to the scope may find nothing there.
-            Operation::Remove { .. } if way.tokens().is_empty() && held == json!({}) => continue,
-            Operation::Remove { .. } => Operation::Remove { path },
-            Operation::Add { value, .. } => Operation::Add { path, value },
-            Operation::Replace { value, .. } => Operation::Replace { path, value },
-            Operation::Test { .. } => panic!("a test changes nothing: {revision:?}"),
+            PatchOperation::Remove { .. } if way.tokens().is_empty() && held == json!({}) => {
+                continue;
+            }
+            PatchOperation::Remove { .. } => PatchOperation::Remove { path },
+            PatchOperation::Add { value, .. } => PatchOperation::Add { path, value },
+            PatchOperation::Replace { value, .. } => PatchOperation::Replace { path, value },
+            PatchOperation::Test { .. } => panic!("a test changes nothing: {revision:?}"),
         };
         operation.apply(&mut held).unwrap();
     }
@@ -284,7 +286,7 @@ fn leads_on(found: &Replayed, scope: &Pointer, revision: &Revision) {
 
 /// Returns whether `scope` may have been in a list around a revision: when it is removed, another element takes its
 /// place.
-fn is_element(found: &Replayed, scope: &Pointer, id: u64) -> bool {
+fn is_element(found: &ReplayedDatabase, scope: &Pointer, id: u64) -> bool {
     let list = scope.split_last().map(|(list, _)| list).unwrap_or_default();
     let is_list = |id| list.get(document(found, id)).is_some_and(Value::is_array);
     is_list(id - 1) || is_list(id)

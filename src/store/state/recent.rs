@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::effect::Effect;
 use super::pointer::Pointer;
-use super::visibility::{Extent, Sight};
+use super::visibility::{Visibility, VisibleExtent};
 
 /// The most revisions that are remembered; the oldest is dropped first, and the log is queried instead.
 const MAX_REVISIONS: usize = 4096;
@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// The effects of the revisions after `knows_after`.
 #[derive(Debug)]
-pub struct Recent {
+pub struct RecentEffects {
     knows_after: u64,
     revisions: VecDeque<Entry>,
     bytes: usize,
@@ -33,7 +33,7 @@ struct Entry {
 
 /// Whether something changed at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touch {
+pub enum ChangeLookup {
     /// Yes; the newest revision that changed it.
     At(u64),
     /// No.
@@ -42,7 +42,7 @@ pub enum Touch {
     ForgottenBefore(u64),
 }
 
-impl Recent {
+impl RecentEffects {
     /// Creates a memory without the revisions up to `revision`.
     pub fn since(revision: u64) -> Self {
         Self {
@@ -75,22 +75,22 @@ impl Recent {
     }
 
     /// Returns whether a revision after `after` changed the value at `scope` or below it.
-    pub fn touched(&self, scope: &Pointer, after: u64) -> Touch {
+    pub fn touched(&self, scope: &Pointer, after: u64) -> ChangeLookup {
         self.newest(after..=u64::MAX, &|effect| affects(effect, scope))
     }
 
     /// Like `touched`, limited to what `sight` covers.
     pub fn touched_in_sight(
         &self,
-        sight: &Sight,
+        sight: &Visibility,
         scope: &Pointer,
         ids: RangeInclusive<u64>,
-    ) -> Touch {
+    ) -> ChangeLookup {
         self.newest(ids, &|effect| shows(sight, effect, scope))
     }
 
     /// Returns the newest revision after the start of `ids`, up to its end, for which `holds` is true.
-    fn newest(&self, ids: RangeInclusive<u64>, holds: &dyn Fn(&Effect) -> bool) -> Touch {
+    fn newest(&self, ids: RangeInclusive<u64>, holds: &dyn Fn(&Effect) -> bool) -> ChangeLookup {
         let (after, last) = ids.into_inner();
         let newest = self
             .revisions
@@ -100,9 +100,9 @@ impl Recent {
             .take_while(|entry| entry.id > after)
             .find(|entry| entry.effects.iter().any(holds));
         match newest {
-            Some(entry) => Touch::At(entry.id),
-            None if after >= self.knows_after => Touch::No,
-            None => Touch::ForgottenBefore(self.knows_after),
+            Some(entry) => ChangeLookup::At(entry.id),
+            None if after >= self.knows_after => ChangeLookup::No,
+            None => ChangeLookup::ForgottenBefore(self.knows_after),
         }
     }
 }
@@ -112,15 +112,15 @@ fn below<'v>(value: Option<&'v Value>, way: &Pointer) -> Option<&'v Value> {
 }
 
 /// Returns whether the effect changes the value that is visible at `scope`.
-fn shows(sight: &Sight, effect: &Effect, scope: &Pointer) -> bool {
+fn shows(sight: &Visibility, effect: &Effect, scope: &Pointer) -> bool {
     let part = |at: &Pointer, value: Option<&Value>| value.and_then(|value| sight.part(at, value));
     match (sight.extent(scope), sight.extent(&effect.at)) {
-        (Extent::Nothing, _) | (_, Extent::Nothing) => false,
-        (Extent::Whole, _) | (_, Extent::Whole) => affects(effect, scope),
-        (Extent::Part, Extent::Part) if scope.covers(&effect.at) => {
+        (VisibleExtent::Nothing, _) | (_, VisibleExtent::Nothing) => false,
+        (VisibleExtent::Whole, _) | (_, VisibleExtent::Whole) => affects(effect, scope),
+        (VisibleExtent::Part, VisibleExtent::Part) if scope.covers(&effect.at) => {
             part(&effect.at, effect.old.as_ref()) != part(&effect.at, effect.new.as_ref())
         }
-        (Extent::Part, Extent::Part) => effect.at.way_to(scope).is_some_and(|way| {
+        (VisibleExtent::Part, VisibleExtent::Part) => effect.at.way_to(scope).is_some_and(|way| {
             let (old, new) = (
                 below(effect.old.as_ref(), &way),
                 below(effect.new.as_ref(), &way),
@@ -170,8 +170,8 @@ mod tests {
     use super::*;
     use gatewren_base::config::{Reach, Space};
 
-    fn recent(document: &mut Value, patches: &[Value]) -> Recent {
-        let mut recent = Recent::since(10);
+    fn recent(document: &mut Value, patches: &[Value]) -> RecentEffects {
+        let mut recent = RecentEffects::since(10);
         for (id, patch) in (11..).zip(patches) {
             let patch = Patch::from_value(patch.clone()).unwrap();
             let changes = patch.apply(document).unwrap();
@@ -197,24 +197,24 @@ mod tests {
             ],
         );
         for (scope, after, touch) in [
-            ("", 10, Touch::At(13)),
-            ("/public", 10, Touch::At(13)),
-            ("/publicX", 10, Touch::No),
-            ("/public/a", 10, Touch::At(11)),
-            ("/public/a", 11, Touch::No),
-            ("/public/a/x", 10, Touch::At(11)),
-            ("/public/a/y", 10, Touch::No),
-            ("/public/list", 10, Touch::At(12)),
-            ("/public/list/0", 10, Touch::No),
-            ("/public/list/1", 10, Touch::At(12)),
+            ("", 10, ChangeLookup::At(13)),
+            ("/public", 10, ChangeLookup::At(13)),
+            ("/publicX", 10, ChangeLookup::No),
+            ("/public/a", 10, ChangeLookup::At(11)),
+            ("/public/a", 11, ChangeLookup::No),
+            ("/public/a/x", 10, ChangeLookup::At(11)),
+            ("/public/a/y", 10, ChangeLookup::No),
+            ("/public/list", 10, ChangeLookup::At(12)),
+            ("/public/list/0", 10, ChangeLookup::No),
+            ("/public/list/1", 10, ChangeLookup::At(12)),
             // Another element is at this index now, but its value is equal.
-            ("/public/list/2", 10, Touch::No),
-            ("/public/list/3", 10, Touch::At(12)),
-            ("/public/b/c", 10, Touch::At(13)),
-            ("/public/b/d", 10, Touch::No),
-            ("/public/b", 13, Touch::No),
-            ("/public", 9, Touch::At(13)),
-            ("/public/b/d", 9, Touch::ForgottenBefore(10)),
+            ("/public/list/2", 10, ChangeLookup::No),
+            ("/public/list/3", 10, ChangeLookup::At(12)),
+            ("/public/b/c", 10, ChangeLookup::At(13)),
+            ("/public/b/d", 10, ChangeLookup::No),
+            ("/public/b", 13, ChangeLookup::No),
+            ("/public", 9, ChangeLookup::At(13)),
+            ("/public/b/d", 9, ChangeLookup::ForgottenBefore(10)),
         ] {
             assert_eq!(
                 recent.touched(&at(scope), after),
@@ -241,21 +241,31 @@ mod tests {
             containers: vec![container.parse().unwrap()],
             host: false,
         };
-        let web = Sight::of("a", &Reach::of(&space("web")));
-        let db = Sight::of("b", &Reach::of(&space("db")));
+        let web = Visibility::of("a", &Reach::of(&space("web")));
+        let db = Visibility::of("b", &Reach::of(&space("db")));
         for (sight, scope, ids, touch) in [
-            (&web, "", 10..=99, Touch::At(14)),
-            (&web, "", 10..=13, Touch::At(11)),
-            (&web, "", 11..=13, Touch::No),
-            (&web, "/public/packageData", 10..=13, Touch::At(11)),
-            (&web, "/public/packageData/web", 10..=99, Touch::At(14)),
-            (&web, "/public/packageData/db", 10..=99, Touch::No),
-            (&web, "/public/other", 10..=99, Touch::No),
-            (&db, "/public", 10..=99, Touch::At(13)),
-            (&db, "/public", 13..=99, Touch::No),
-            (&db, "/public/serverInfo", 10..=99, Touch::No),
-            (&Sight::whole(), "/public", 10..=99, Touch::At(15)),
-            (&db, "/public", 9..=10, Touch::ForgottenBefore(10)),
+            (&web, "", 10..=99, ChangeLookup::At(14)),
+            (&web, "", 10..=13, ChangeLookup::At(11)),
+            (&web, "", 11..=13, ChangeLookup::No),
+            (&web, "/public/packageData", 10..=13, ChangeLookup::At(11)),
+            (
+                &web,
+                "/public/packageData/web",
+                10..=99,
+                ChangeLookup::At(14),
+            ),
+            (&web, "/public/packageData/db", 10..=99, ChangeLookup::No),
+            (&web, "/public/other", 10..=99, ChangeLookup::No),
+            (&db, "/public", 10..=99, ChangeLookup::At(13)),
+            (&db, "/public", 13..=99, ChangeLookup::No),
+            (&db, "/public/serverInfo", 10..=99, ChangeLookup::No),
+            (
+                &Visibility::whole(),
+                "/public",
+                10..=99,
+                ChangeLookup::At(15),
+            ),
+            (&db, "/public", 9..=10, ChangeLookup::ForgottenBefore(10)),
         ] {
             let found = recent.touched_in_sight(sight, &at(scope), ids.clone());
             assert_eq!(found, touch, "{scope} {ids:?}");
@@ -269,21 +279,24 @@ mod tests {
             old: None,
             new: Some(json!("x".repeat(size))),
         };
-        let mut recent = Recent::since(0);
+        let mut recent = RecentEffects::since(0);
         for id in 1..=5000 {
             recent.push(id, vec![change(10)]);
         }
         assert_eq!(recent.revisions.len(), MAX_REVISIONS);
-        assert_eq!(recent.touched(&at("/b"), 903), Touch::ForgottenBefore(904));
-        assert_eq!(recent.touched(&at("/b"), 904), Touch::No);
+        assert_eq!(
+            recent.touched(&at("/b"), 903),
+            ChangeLookup::ForgottenBefore(904)
+        );
+        assert_eq!(recent.touched(&at("/b"), 904), ChangeLookup::No);
 
         recent.push(5001, vec![change(MAX_BYTES)]);
         assert!(recent.revisions.is_empty());
         assert_eq!(recent.bytes, 0);
         assert_eq!(
             recent.touched(&at("/public/a"), 5000),
-            Touch::ForgottenBefore(5001)
+            ChangeLookup::ForgottenBefore(5001)
         );
-        assert_eq!(recent.touched(&at("/public/a"), 5001), Touch::No);
+        assert_eq!(recent.touched(&at("/public/a"), 5001), ChangeLookup::No);
     }
 }

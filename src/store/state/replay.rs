@@ -9,16 +9,16 @@ use serde_json::Value;
 use super::document::{Document, Draft};
 use super::error::StateError;
 use super::log::{self, LogRow};
-use super::operation::Change;
+use super::operation::AppliedChange;
 use super::patch::PatchError;
 
 /// A step of a replay.
 #[derive(Debug)]
-pub struct Step<'s> {
+pub struct ReplayStep<'s> {
     /// The row of the log.
     pub row: &'s LogRow,
     /// Its changes, or why it does not apply.
-    pub outcome: Result<Vec<Change>, PatchError>,
+    pub outcome: Result<Vec<AppliedChange>, PatchError>,
     /// The document after it.
     pub document: &'s Document,
 }
@@ -50,7 +50,7 @@ pub fn replay(
     connection: &Connection,
     document: &Document,
     upto: u64,
-    visit: &mut dyn FnMut(Step<'_>),
+    visit: &mut dyn FnMut(ReplayStep<'_>),
 ) -> Result<Document, StateError> {
     let mut draft = Draft::of(document.clone());
     let mut gap = None;
@@ -61,7 +61,7 @@ pub fn replay(
         }
         let outcome = draft.step_by(&row);
         let document = &draft.document;
-        visit(Step {
+        visit(ReplayStep {
             row: &row,
             outcome,
             document,

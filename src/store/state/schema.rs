@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::StateError;
-use super::migration::{self, Rebuilt, is_empty, newest};
+use super::migration::{self, RebuiltLog, is_empty, newest};
 
 /// How long a statement waits for another program's lock; then the caller gets "busy".
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ const MODE: u32 = 0o660;
 pub fn open(
     path: &Path,
     steps: &[&str],
-    rebuilt: Option<&Rebuilt>,
+    rebuilt: Option<&RebuiltLog>,
 ) -> Result<Connection, StateError> {
     create_file(path).map_err(|error| StateError::io(path, &error))?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;

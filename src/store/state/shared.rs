@@ -10,16 +10,16 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::author_seal::AuthorKey;
-use super::changes::{Changes, Revision};
-use super::cursor::{self, Question};
-use super::document::{Document, Draft, Spare};
+use super::changes::{Revision, RevisionsSince};
+use super::cursor::{self, RevisionQuery};
+use super::document::{Document, Draft, SpareDocument};
 use super::error::StateError;
 use super::log;
-use super::operation::Operation;
+use super::operation::PatchOperation;
 use super::patch::Patch;
 use super::pointer::Pointer;
-use super::recent::{Recent, Touch};
-use super::visibility::{Extent, Sight};
+use super::recent::{ChangeLookup, RecentEffects};
+use super::visibility::{Visibility, VisibleExtent};
 
 /// The most revisions that are read from the log on behalf of one subscriber; one that is further behind is
 /// notified without a check. After a restart, a thousand subscribers may return at once, each with many resources.
@@ -27,18 +27,18 @@ const MAX_LOOK: u64 = 256;
 
 /// The state as readers see it.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedState {
     path: PathBuf,
     document: RwLock<Arc<Document>>,
-    recent: Mutex<Recent>,
+    recent: Mutex<RecentEffects>,
     bell: watch::Sender<u64>,
     reader: Mutex<Connection>,
     author_key: OnceLock<AuthorKey>,
 }
 
-impl Shared {
+impl SharedState {
     /// Returns the state at `document`, with a connection for reading the log.
-    pub fn new(path: &Path, document: Document, recent: Recent, reader: Connection) -> Self {
+    pub fn new(path: &Path, document: Document, recent: RecentEffects, reader: Connection) -> Self {
         Self {
             path: path.to_owned(),
             bell: watch::Sender::new(document.revision),
@@ -79,7 +79,7 @@ impl Shared {
 
     /// Publishes a draft as the newest document and wakes the receivers. The returned previous document can be
     /// reused for the next one.
-    pub fn publish(&self, draft: Draft) -> Spare {
+    pub fn publish(&self, draft: Draft) -> SpareDocument {
         let mut recent = self.recent();
         for (id, changes) in draft.changed {
             recent.push(id, changes);
@@ -87,11 +87,11 @@ impl Shared {
         drop(recent);
         let newest = Arc::new(draft.document);
         let before = self.set(Arc::clone(&newest));
-        Spare::new(before, draft.applied, &newest)
+        SpareDocument::new(before, draft.applied, &newest)
     }
 
     /// Restarts with another document, after another program cut the log.
-    pub fn restart(&self, document: Document, recent: Recent) {
+    pub fn restart(&self, document: Document, recent: RecentEffects) {
         *self.recent() = recent;
         self.set(Arc::new(document));
     }
@@ -107,12 +107,12 @@ impl Shared {
         }
         let touch = self.recent().touched(scope, after);
         match touch {
-            Touch::At(id) => Some(id),
-            Touch::No => None,
+            ChangeLookup::At(id) => Some(id),
+            ChangeLookup::No => None,
             // If the log cannot answer, the answer is yes: a needless read is better than a missed change.
-            Touch::ForgottenBefore(known) => self
+            ChangeLookup::ForgottenBefore(known) => self
                 .logged_touch(
-                    (&Sight::whole(), scope),
+                    (&Visibility::whole(), scope),
                     after.saturating_add(1)..=known.min(now),
                 )
                 .unwrap_or(Some(now)),
@@ -124,16 +124,16 @@ impl Shared {
     /// If the cursor is too far behind for the log to be read, it returns the last revision that is not in memory.
     pub fn touched_in_sight(
         &self,
-        sight: &Sight,
+        sight: &Visibility,
         scope: &Pointer,
         ids: RangeInclusive<u64>,
     ) -> Option<u64> {
         let (after, last) = (*ids.start(), *ids.end());
         let touch = self.recent().touched_in_sight(sight, scope, ids);
         match touch {
-            Touch::At(id) => Some(id),
-            Touch::No => None,
-            Touch::ForgottenBefore(known) => {
+            ChangeLookup::At(id) => Some(id),
+            ChangeLookup::No => None,
+            ChangeLookup::ForgottenBefore(known) => {
                 let before = known.min(last);
                 self.logged_touch((sight, scope), after.saturating_add(1)..=before)
                     .unwrap_or(Some(before))
@@ -143,18 +143,18 @@ impl Shared {
 
     /// Returns the newest revision of `ids`, except the first, that changed anything visible. If no revision in
     /// memory did, it returns the last one that is not in memory.
-    pub fn newest_in_sight(&self, sight: &Sight, ids: RangeInclusive<u64>) -> u64 {
+    pub fn newest_in_sight(&self, sight: &Visibility, ids: RangeInclusive<u64>) -> u64 {
         let (after, last) = (*ids.start(), *ids.end());
         let recent = self.recent();
         let after = after.max(recent.knows_after());
         match recent.touched_in_sight(sight, &Pointer::root(), after..=last) {
-            Touch::At(id) => id,
-            Touch::No | Touch::ForgottenBefore(_) => after.min(last),
+            ChangeLookup::At(id) => id,
+            ChangeLookup::No | ChangeLookup::ForgottenBefore(_) => after.min(last),
         }
     }
 
     /// Answers a query of the log.
-    pub fn changes(&self, question: &Question<'_>) -> Result<Changes, StateError> {
+    pub fn changes(&self, question: &RevisionQuery<'_>) -> Result<RevisionsSince, StateError> {
         let now = self.document();
         let reader = self.reader();
         let said = |error| StateError::sqlite(&self.path, &error);
@@ -162,7 +162,7 @@ impl Shared {
             log::is_refused(&reader, id)
         });
         let mut answer = answer.map_err(said)?;
-        if let Changes::Revisions { revisions, .. } = &mut answer {
+        if let RevisionsSince::Revisions { revisions, .. } = &mut answer {
             self.prove(&reader, question.sight, revisions)
                 .map_err(said)?;
         }
@@ -174,7 +174,7 @@ impl Shared {
     fn prove(
         &self,
         reader: &Connection,
-        sight: &Sight,
+        sight: &Visibility,
         revisions: &mut [Revision],
     ) -> rusqlite::Result<()> {
         let Some(key) = self.author_key() else {
@@ -197,7 +197,7 @@ impl Shared {
 
     fn logged_touch(
         &self,
-        (sight, scope): (&Sight, &Pointer),
+        (sight, scope): (&Visibility, &Pointer),
         ids: RangeInclusive<u64>,
     ) -> Result<Option<u64>, StateError> {
         let said = |error| StateError::sqlite(&self.path, &error);
@@ -237,7 +237,7 @@ impl Shared {
         before
     }
 
-    fn recent(&self) -> MutexGuard<'_, Recent> {
+    fn recent(&self) -> MutexGuard<'_, RecentEffects> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -248,11 +248,11 @@ impl Shared {
 
 /// Returns whether an operation may change the visible value at `scope`, judged only by its path. An insertion into
 /// a list may move all of its elements.
-fn overlaps(operation: &Operation, sight: &Sight, scope: &Pointer) -> bool {
+fn overlaps(operation: &PatchOperation, sight: &Visibility, scope: &Pointer) -> bool {
     let at = operation.path();
     if [at, scope]
         .map(|place| sight.extent(place))
-        .contains(&Extent::Nothing)
+        .contains(&VisibleExtent::Nothing)
     {
         return false;
     }

@@ -8,27 +8,27 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{error, warn};
 
-use gatewren_base::sys::{Waiter, Waker, now_ms};
+use gatewren_base::sys::{FileWaiter, FileWaker, now_ms};
 
 use super::author::Author;
 use super::author_seal::AuthorKey;
 #[cfg(any(test, feature = "testing"))]
-use super::changes::Changes;
+use super::changes::RevisionsSince;
 #[cfg(any(test, feature = "testing"))]
-use super::cursor::Question;
+use super::cursor::RevisionQuery;
 use super::document::Document;
 use super::error::StateError;
 use super::follow::load;
-use super::log::Retention;
-use super::migration::{Rebuilt, STEPS};
+use super::log::StateLogRetention;
+use super::migration::{RebuiltLog, STEPS};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::quarantine::move_aside;
 use super::schema;
-use super::shared::Shared;
+use super::shared::SharedState;
 #[cfg(any(test, feature = "testing"))]
-use super::visibility::Sight;
-use super::writer::{Job, Wish, Writer};
+use super::visibility::Visibility;
+use super::writer::{StateWriter, WriteJob, WriteRequest};
 
 /// The most changes that are queued for the writer; further callers wait for room in the queue.
 const MAX_WAITING: usize = 256;
@@ -41,9 +41,9 @@ pub struct State {
 
 #[derive(Debug)]
 struct Inner {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     database_id: String,
-    retention: Arc<Mutex<Retention>>,
+    retention: Arc<Mutex<StateLogRetention>>,
     /// `Some` until it is dropped.
     line: Option<Line>,
     writer: Option<thread::JoinHandle<()>>,
@@ -53,8 +53,8 @@ struct Inner {
 #[derive(Debug)]
 struct Line {
     // The order matters: when the waker is dropped, the writer must already see that the channel is closed.
-    jobs: mpsc::Sender<Job>,
-    waker: Waker,
+    jobs: mpsc::Sender<WriteJob>,
+    waker: FileWaker,
 }
 
 impl Drop for Inner {
@@ -72,13 +72,13 @@ impl State {
     /// Opens the database at `path` like [`Self::open_keeping`], with the default retention.
     #[cfg(any(test, feature = "testing"))]
     pub fn open(path: &Path) -> Result<Self, StateError> {
-        Self::open_keeping(path, Retention::default())
+        Self::open_keeping(path, StateLogRetention::default())
     }
 
     /// Opens the database at `path`, creates it if there is none, and starts its writer, which trims the log.
     ///
     /// A damaged database is moved aside to `<path>.damaged-<ms>`, and an empty one is created in its place.
-    pub fn open_keeping(path: &Path, retention: Retention) -> Result<Self, StateError> {
+    pub fn open_keeping(path: &Path, retention: StateLogRetention) -> Result<Self, StateError> {
         let cause = match Self::open_sound(path, retention, None) {
             Err(StateError::Damaged { cause, .. }) => cause,
             Err(StateError::NotADatabase(_)) => {
@@ -91,7 +91,7 @@ impl State {
         error!(path = %path.display(), aside = %aside.display(), %cause,
             "the state database is damaged: it was moved aside, and a new one is created");
         let note = json!({ "at_ms": now, "aside": aside.display().to_string(), "cause": cause });
-        let rebuilt = Rebuilt {
+        let rebuilt = RebuiltLog {
             // Above every earlier revision, so that older cursors get a resync.
             revision: now,
             note: note.to_string(),
@@ -107,7 +107,7 @@ impl State {
     }
 
     /// Sets how much of the log is kept from now on.
-    pub fn set_retention(&self, retention: Retention) {
+    pub fn set_retention(&self, retention: StateLogRetention) {
         let kept = self.inner.retention.lock();
         *kept.unwrap_or_else(PoisonError::into_inner) = retention;
     }
@@ -127,14 +127,15 @@ impl State {
         pointer: &Pointer,
         value: Option<Value>,
     ) -> Result<u64, StateError> {
-        self.wish(author, Wish::Put(pointer.clone(), value)).await
+        self.wish(author, WriteRequest::Put(pointer.clone(), value))
+            .await
     }
 
     /// Applies `patch` as one revision, whole or not at all. Returns the revision that contains it.
     ///
     /// A patch that changes nothing makes no revision.
     pub async fn apply(&self, author: &Author, patch: Patch) -> Result<u64, StateError> {
-        self.wish(author, Wish::Apply(patch)).await
+        self.wish(author, WriteRequest::Apply(patch)).await
     }
 
     /// Returns the revisions after `after` that touch `scope`, at most `most`.
@@ -146,11 +147,11 @@ impl State {
         after: u64,
         scope: &Pointer,
         most: usize,
-    ) -> Result<Changes, StateError> {
-        self.shared().changes(&Question {
+    ) -> Result<RevisionsSince, StateError> {
+        self.shared().changes(&RevisionQuery {
             after,
             upto: u64::MAX,
-            sight: &Sight::whole(),
+            sight: &Visibility::whole(),
             scope,
             most,
         })
@@ -171,7 +172,7 @@ impl State {
     }
 
     /// The shared part from which views are made.
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &SharedState {
         &self.inner.shared
     }
 
@@ -201,10 +202,10 @@ impl State {
             .unwrap_or(Err(StateError::Stopped))
     }
 
-    async fn wish(&self, author: &Author, wish: Wish) -> Result<u64, StateError> {
+    async fn wish(&self, author: &Author, wish: WriteRequest) -> Result<u64, StateError> {
         let (answer, answered) = oneshot::channel();
         let author = author.clone();
-        let job = Job {
+        let job = WriteJob {
             author,
             wish,
             answer,
@@ -217,8 +218,8 @@ impl State {
 
     fn open_sound(
         path: &Path,
-        retention: Retention,
-        rebuilt: Option<&Rebuilt>,
+        retention: StateLogRetention,
+        rebuilt: Option<&RebuiltLog>,
     ) -> Result<Self, StateError> {
         let retention = Arc::new(Mutex::new(retention));
         let connection = schema::open(path, STEPS, rebuilt)?;
@@ -226,15 +227,21 @@ impl State {
             schema::database_id(&connection).map_err(|error| StateError::sqlite(path, &error))?;
         let loaded = load(path, &connection)?;
         let reader = schema::open_for_reading(path)?;
-        let shared = Arc::new(Shared::new(path, loaded.document, loaded.recent, reader));
+        let shared = Arc::new(SharedState::new(
+            path,
+            loaded.document,
+            loaded.recent,
+            reader,
+        ));
 
-        let (mut waiter, waker) = Waiter::new().map_err(|error| StateError::io(path, &error))?;
+        let (mut waiter, waker) =
+            FileWaiter::new().map_err(|error| StateError::io(path, &error))?;
         let mut wal = path.as_os_str().to_owned();
         wal.push("-wal");
         if let Err(cause) = waiter.watch(Path::new(&wal)) {
             warn!(%cause, "inotify is not available: changes by other programs are noticed within a second");
         }
-        let writer = Writer::new(
+        let writer = StateWriter::new(
             connection,
             Arc::clone(&shared),
             loaded.since_snapshot,
@@ -331,19 +338,19 @@ mod tests {
         state.document()
     }
 
-    fn revisions(changes: Changes) -> Vec<Revision> {
+    fn revisions(changes: RevisionsSince) -> Vec<Revision> {
         match changes {
-            Changes::Revisions { revisions, .. } => revisions,
-            Changes::Resync { .. } => panic!("{changes:?}"),
+            RevisionsSince::Revisions { revisions, .. } => revisions,
+            RevisionsSince::Resync { .. } => panic!("{changes:?}"),
         }
     }
 
     #[tokio::test]
     async fn how_much_is_kept_changes_while_it_is_open() {
         let scratch = Scratch::new();
-        let much = Retention {
+        let much = StateLogRetention {
             snapshot_every: 3,
-            ..Retention::default()
+            ..StateLogRetention::default()
         };
         let state = State::open_keeping(&scratch.join("state.db"), much).unwrap();
         let oldest = || -> i64 {
@@ -359,7 +366,7 @@ mod tests {
         };
         write(0..20).await;
         assert_eq!(oldest(), 1);
-        state.set_retention(Retention {
+        state.set_retention(StateLogRetention {
             revisions: 2,
             ..much
         });
@@ -601,7 +608,7 @@ mod tests {
             put(&state, "/public/b", json!(n)).await;
         }
         let first = state.changes_since(0, &at("/public/b"), 4).unwrap();
-        let Changes::Revisions {
+        let RevisionsSince::Revisions {
             revisions: found,
             upto,
             more,
@@ -615,7 +622,7 @@ mod tests {
         assert!(
             matches!(
                 rest,
-                Changes::Revisions {
+                RevisionsSince::Revisions {
                     upto: 20,
                     more: false,
                     ..
@@ -628,7 +635,7 @@ mod tests {
         assert!(
             matches!(
                 none,
-                Changes::Revisions {
+                RevisionsSince::Revisions {
                     upto: 20,
                     more: false,
                     ..
@@ -638,19 +645,19 @@ mod tests {
         );
 
         let later = state.changes_since(21, &at("/public"), 1).unwrap();
-        assert_eq!(later, Changes::Resync { floor: 1, upto: 20 });
+        assert_eq!(later, RevisionsSince::Resync { floor: 1, upto: 20 });
         without_rules(&scratch, "DELETE FROM revision WHERE id <= 15");
         let trimmed = state.changes_since(14, &at("/public"), 1).unwrap();
         assert_eq!(
             trimmed,
-            Changes::Resync {
+            RevisionsSince::Resync {
                 floor: 16,
                 upto: 20
             }
         );
         assert!(matches!(
             state.changes_since(15, &at("/public"), 1),
-            Ok(Changes::Revisions { .. })
+            Ok(RevisionsSince::Revisions { .. })
         ));
     }
 
@@ -766,7 +773,7 @@ mod tests {
         let (floor, upto) = (first, first + 1);
         for old in [1, 500, first - 2] {
             let told = state.changes_since(old, &Pointer::root(), 10).unwrap();
-            assert_eq!(told, Changes::Resync { floor, upto }, "after {old}");
+            assert_eq!(told, RevisionsSince::Resync { floor, upto }, "after {old}");
             assert!(state.touched(&at("/public/b"), old).is_some());
         }
         insert(&foreign(&scratch), &json!([])).unwrap();

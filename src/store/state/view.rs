@@ -7,15 +7,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::blame::Blame;
-use super::changes::Changes;
-use super::cursor::Question;
+use super::changes::RevisionsSince;
+use super::cursor::RevisionQuery;
 use super::document::Document;
 use super::error::StateError;
 use super::history::History;
 use super::pointer::Pointer;
 use super::store::State;
-use super::visibility::{Extent, Sight};
-use super::visible_value::Seen;
+use super::visibility::{Visibility, VisibleExtent};
+use super::visible_value::VisibleValue;
 use gatewren_base::config::Reach;
 
 /// The number of reaches for which the newest visible revision is cached; more than a host has spaces. Above it the
@@ -24,7 +24,7 @@ const MAX_KNOWN: usize = 64;
 
 /// The state, which agents see through views of it; clones share it.
 #[derive(Debug, Clone)]
-pub struct Views {
+pub struct StateViews {
     state: State,
     known: Arc<Mutex<VecDeque<Known>>>,
 }
@@ -44,12 +44,12 @@ struct Known {
 /// Its newest revision is the newest that changed anything visible. Changes outside the view move neither a number
 /// nor a time in it. Only a gap between two of its revisions reveals that there were others in between.
 #[derive(Debug, Clone)]
-pub struct View {
-    views: Views,
-    sight: Sight,
+pub struct StateView {
+    views: StateViews,
+    sight: Visibility,
 }
 
-impl Views {
+impl StateViews {
     /// Returns views of this state.
     pub fn new(state: State) -> Self {
         Self {
@@ -59,10 +59,10 @@ impl Views {
     }
 
     /// Returns the view of this agent with this reach.
-    pub fn seen_by(&self, agent: &str, reach: &Reach) -> View {
-        View {
+    pub fn seen_by(&self, agent: &str, reach: &Reach) -> StateView {
+        StateView {
             views: self.clone(),
-            sight: Sight::of(agent, reach),
+            sight: Visibility::of(agent, reach),
         }
     }
 
@@ -72,7 +72,7 @@ impl Views {
     }
 
     /// Returns the newest visible revision up to `upto`.
-    fn newest(&self, sight: &Sight, upto: u64) -> u64 {
+    fn newest(&self, sight: &Visibility, upto: u64) -> u64 {
         let shared = self.state.shared();
         let mut all = self.known();
         let known = all.iter_mut().find(|known| known.reach == *sight.reach());
@@ -105,7 +105,7 @@ impl Views {
     }
 }
 
-impl View {
+impl StateView {
     /// Its newest revision.
     pub fn revision(&self) -> u64 {
         let newest = *self.views.state.bell().borrow();
@@ -120,13 +120,17 @@ impl View {
     }
 
     /// Like `at`, with the document that contains the value, so that results derived from it can be cached.
-    pub fn seen_at<T>(&self, pointer: &Pointer, show: impl FnOnce(Seen<'_>) -> T) -> Option<T> {
+    pub fn seen_at<T>(
+        &self,
+        pointer: &Pointer,
+        show: impl FnOnce(VisibleValue<'_>) -> T,
+    ) -> Option<T> {
         let document = self.views.state.document();
         let revision = self.revision_of(document.revision);
-        let is_whole = self.sight.extent(pointer) == Extent::Whole;
+        let is_whole = self.sight.extent(pointer) == VisibleExtent::Whole;
         let document_of = is_whole.then_some(&document);
         self.part(pointer, &document, |value| {
-            show(Seen {
+            show(VisibleValue {
                 value,
                 revision,
                 document: document_of,
@@ -157,8 +161,8 @@ impl View {
         (after, upto): (u64, u64),
         scope: &Pointer,
         most: usize,
-    ) -> Result<Changes, StateError> {
-        self.views.state.shared().changes(&Question {
+    ) -> Result<RevisionsSince, StateError> {
+        self.views.state.shared().changes(&RevisionQuery {
             after,
             upto: upto.min(self.revision()),
             sight: &self.sight,
@@ -209,9 +213,9 @@ impl View {
     ) -> Option<T> {
         let value = pointer.get(&document.root);
         match self.sight.extent(pointer) {
-            Extent::Whole => value.map(show),
-            Extent::Nothing => None,
-            Extent::Part => {
+            VisibleExtent::Whole => value.map(show),
+            VisibleExtent::Nothing => None,
+            VisibleExtent::Part => {
                 let part = value.and_then(|value| self.sight.part(pointer, value));
                 part.as_ref().map(show)
             }
@@ -247,9 +251,9 @@ mod tests {
         put.unwrap()
     }
 
-    fn revisions(view: &View, after: u64) -> (Vec<Revision>, u64) {
+    fn revisions(view: &StateView, after: u64) -> (Vec<Revision>, u64) {
         match view.changes((after, u64::MAX), &at("/public"), 9).unwrap() {
-            Changes::Revisions {
+            RevisionsSince::Revisions {
                 revisions,
                 upto,
                 more: false,
@@ -262,7 +266,7 @@ mod tests {
     async fn where_others_write_nothing_moves() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let views = Views::new(state.clone());
+        let views = StateViews::new(state.clone());
         let (web, db) = (
             views.seen_by("a", &space("web")),
             views.seen_by("b", &space("db")),
@@ -295,7 +299,7 @@ mod tests {
         assert!(!format!("{told:?}").contains("db"), "{told:?}");
         // A cursor beyond its newest revision must not reveal how many revisions there are.
         let beyond = web.changes((first + 1, u64::MAX), &at("/public"), 9);
-        assert!(matches!(beyond, Ok(Changes::Resync { upto, .. }) if upto == first));
+        assert!(matches!(beyond, Ok(RevisionsSince::Resync { upto, .. }) if upto == first));
 
         let shown = web.at(&at("/public"), |value, revision| (value.clone(), revision));
         let seen = json!({"packageData": {"web": {"n": 1}}});
@@ -311,7 +315,7 @@ mod tests {
     async fn who_wrote_it_is_told_of_what_is_seen() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let views = Views::new(state.clone());
+        let views = StateViews::new(state.clone());
         put(
             &state,
             Author::observer(),
@@ -350,7 +354,7 @@ mod tests {
     async fn more_reaches_than_are_remembered_see_the_same() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let views = Views::new(state.clone());
+        let views = StateViews::new(state.clone());
         let view = |n: usize| views.seen_by("a", &space(&format!("c{n}")));
         for n in 0..=MAX_KNOWN {
             put(&state, Author::observer(), &format!("{ALL}/c{n}"), json!(n)).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::operation::Operation;
+use super::operation::PatchOperation;
 use super::pointer::Pointer;
 use gatewren_base::config::Reach;
 
@@ -14,14 +14,14 @@ use gatewren_base::config::Reach;
 /// they reach the host, the host's data. Any other place, including one that a program on the host has created,
 /// does not exist for them.
 #[derive(Debug, Clone)]
-pub struct Sight {
+pub struct Visibility {
     agent: Arc<str>,
     reach: Reach,
 }
 
 /// How much of the value at a place is visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum VisibleExtent {
     /// All of it.
     Whole,
     /// Some of the values below it.
@@ -30,7 +30,7 @@ pub enum Extent {
     Nothing,
 }
 
-impl Sight {
+impl Visibility {
     /// Returns the view of this agent with this reach.
     pub fn of(agent: &str, reach: &Reach) -> Self {
         Self {
@@ -55,9 +55,9 @@ impl Sight {
     }
 
     /// Returns how much of the value at a place is visible.
-    pub fn extent(&self, place: &Pointer) -> Extent {
+    pub fn extent(&self, place: &Pointer) -> VisibleExtent {
         if self.is_whole() {
-            return Extent::Whole;
+            return VisibleExtent::Whole;
         }
         let tokens: Vec<&str> = place.tokens().iter().map(String::as_str).collect();
         self.extent_of(&tokens)
@@ -70,16 +70,18 @@ impl Sight {
     }
 
     /// Returns the visible part of an operation; one that writes above the visible part is cut down to it.
-    pub fn operation(&self, operation: Operation) -> Option<Operation> {
+    pub fn operation(&self, operation: PatchOperation) -> Option<PatchOperation> {
         match (self.extent(operation.path()), operation) {
-            (Extent::Nothing, _) | (Extent::Part, Operation::Test { .. }) => None,
-            (Extent::Part, Operation::Add { path, value }) => {
-                let value = self.part(&path, &value)?;
-                Some(Operation::Add { path, value })
+            (VisibleExtent::Nothing, _) | (VisibleExtent::Part, PatchOperation::Test { .. }) => {
+                None
             }
-            (Extent::Part, Operation::Replace { path, value }) => {
+            (VisibleExtent::Part, PatchOperation::Add { path, value }) => {
                 let value = self.part(&path, &value)?;
-                Some(Operation::Replace { path, value })
+                Some(PatchOperation::Add { path, value })
+            }
+            (VisibleExtent::Part, PatchOperation::Replace { path, value }) => {
+                let value = self.part(&path, &value)?;
+                Some(PatchOperation::Replace { path, value })
             }
             (_, operation) => Some(operation),
         }
@@ -106,9 +108,9 @@ impl Sight {
         cause.filter(|_| self.is_whole())
     }
 
-    fn extent_of(&self, tokens: &[&str]) -> Extent {
-        use Extent::{Nothing, Part, Whole};
-        let if_so = |within: bool, extent: Extent| if within { extent } else { Nothing };
+    fn extent_of(&self, tokens: &[&str]) -> VisibleExtent {
+        use VisibleExtent::{Nothing, Part, Whole};
+        let if_so = |within: bool, extent: VisibleExtent| if within { extent } else { Nothing };
         if self.is_whole() {
             return Whole;
         }
@@ -138,8 +140,8 @@ impl Sight {
 
     fn seen<'v>(&self, place: &mut Vec<&'v str>, value: &'v Value) -> Option<Value> {
         match (self.extent_of(place), value) {
-            (Extent::Whole, value) => Some(value.clone()),
-            (Extent::Part, Value::Object(members)) => {
+            (VisibleExtent::Whole, value) => Some(value.clone()),
+            (VisibleExtent::Part, Value::Object(members)) => {
                 let mut kept = Map::new();
                 for (key, value) in members {
                     place.push(key);
@@ -153,7 +155,7 @@ impl Sight {
                 (!tells).then_some(Value::Object(kept))
             }
             // An object was expected here, because its keys decide; any other value is invisible.
-            (Extent::Part | Extent::Nothing, _) => None,
+            (VisibleExtent::Part | VisibleExtent::Nothing, _) => None,
         }
     }
 }
@@ -165,13 +167,13 @@ mod tests {
     use super::*;
     use gatewren_base::config::Space;
 
-    fn sight(containers: &[&str], host: bool) -> Sight {
+    fn sight(containers: &[&str], host: bool) -> Visibility {
         let containers = containers.iter().map(|glob| glob.parse().unwrap());
         let space = Space {
             containers: containers.collect(),
             host,
         };
-        Sight::of("7", &Reach::of(&space))
+        Visibility::of("7", &Reach::of(&space))
     }
 
     fn at(text: &str) -> Pointer {
@@ -208,13 +210,13 @@ mod tests {
             "observer": {"units": {"available": true}},
         }});
         assert_eq!(seen, Some(host));
-        let whole = Sight::whole().part(&Pointer::root(), &document());
+        let whole = Visibility::whole().part(&Pointer::root(), &document());
         assert_eq!(whole, Some(document()));
     }
 
     #[test]
     fn an_operation_shows_nothing_of_what_is_elsewhere() {
-        let operation = |value: Value| serde_json::from_value::<Operation>(value).unwrap();
+        let operation = |value: Value| serde_json::from_value::<PatchOperation>(value).unwrap();
         let seen = |value: Value| {
             let seen = sight(&["web"], false).operation(operation(value));
             seen.map(|seen| serde_json::to_value(seen).unwrap())
@@ -250,11 +252,11 @@ mod tests {
         ] {
             assert_eq!(narrow.author(actor.to_owned()), narrowly);
             assert_eq!(host.author(actor.to_owned()), with_host);
-            assert_eq!(Sight::whole().author(actor.to_owned()), actor);
+            assert_eq!(Visibility::whole().author(actor.to_owned()), actor);
         }
         let cause = Some("a-1".to_owned());
         assert_eq!(host.cause(cause.clone()), None);
-        assert_eq!(Sight::whole().cause(cause.clone()), cause);
-        assert_eq!(host.extent(&at("/public/units")), Extent::Part);
+        assert_eq!(Visibility::whole().cause(cause.clone()), cause);
+        assert_eq!(host.extent(&at("/public/units")), VisibleExtent::Part);
     }
 }

@@ -8,7 +8,7 @@ use super::document::Document;
 
 /// The value that is visible at a place.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct VisibleValue<'a> {
     /// The value.
     pub value: &'a Value,
     /// Its revision.
@@ -19,24 +19,24 @@ pub struct Seen<'a> {
 
 /// The identity of a document. It does not keep the document alive.
 #[derive(Debug, Clone)]
-pub struct Edition(Weak<Document>);
+pub struct DocumentIdentity(Weak<Document>);
 
-impl Seen<'_> {
+impl VisibleValue<'_> {
     /// Returns whether the value is part of the document unchanged, not cut down to its visible part.
     pub fn is_whole(&self) -> bool {
         self.document.is_some()
     }
 
     /// The document that contains the value; `None` if it is cut down to its visible part.
-    pub fn edition(&self) -> Option<Edition> {
+    pub fn edition(&self) -> Option<DocumentIdentity> {
         self.document
-            .map(|document| Edition(Arc::downgrade(document)))
+            .map(|document| DocumentIdentity(Arc::downgrade(document)))
     }
 
     /// Returns whether the value is an unchanged part of this document. Comparing revision numbers is not enough:
     /// another program may have cut the log, and lower numbers may follow.
-    pub fn is_of(&self, edition: &Edition) -> bool {
-        let Edition(known) = edition;
+    pub fn is_of(&self, edition: &DocumentIdentity) -> bool {
+        let DocumentIdentity(known) = edition;
         self.document
             .is_some_and(|document| known.as_ptr() == Arc::as_ptr(document))
     }

@@ -8,19 +8,19 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, warn};
 
-use gatewren_base::sys::{Waiter, now_ms};
+use gatewren_base::sys::{FileWaiter, now_ms};
 
 use super::author::Author;
 use super::author_seal::NewRevision;
 use super::diff;
-use super::document::{Document, Draft, Spare};
+use super::document::{Document, Draft, SpareDocument};
 use super::error::StateError;
-use super::follow::{Progress, Since, load, read_on};
-use super::log::{self, MAX_PATCH_BYTES, Retention};
-use super::log_limiter::Trouble;
+use super::follow::{ReadProgress, WritesSinceSnapshot, load, read_on};
+use super::log::{self, MAX_PATCH_BYTES, StateLogRetention};
+use super::log_limiter::DatabaseFailure;
 use super::patch::Patch;
 use super::pointer::Pointer;
-use super::shared::Shared;
+use super::shared::SharedState;
 
 /// The poll interval without a hint: it finds a commit even if its hint was lost.
 const POLL: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ const SNAPSHOT_BYTES: usize = 4 * 1024 * 1024;
 
 /// A change that a caller requests.
 #[derive(Debug)]
-pub enum Wish {
+pub enum WriteRequest {
     /// Set the value at a place, or remove it.
     Put(Pointer, Option<Value>),
     /// Apply a patch.
@@ -48,39 +48,39 @@ pub enum Wish {
 
 /// A requested change, its author, and the channel for the answer.
 #[derive(Debug)]
-pub struct Job {
+pub struct WriteJob {
     /// The author.
     pub author: Author,
     /// The change.
-    pub wish: Wish,
+    pub wish: WriteRequest,
     /// Receives the revision that contains the result.
     pub answer: oneshot::Sender<Result<u64, StateError>>,
 }
 
 /// The writer's side of the state.
 #[derive(Debug)]
-pub struct Writer {
+pub struct StateWriter {
     connection: Connection,
-    shared: Arc<Shared>,
-    retention: Arc<Mutex<Retention>>,
+    shared: Arc<SharedState>,
+    retention: Arc<Mutex<StateLogRetention>>,
     seen: i64,
     /// The wait before the next check.
     patience: Duration,
     /// The longest wait: [`POLL`] or [`POLL_UNHINTED`].
     longest: Duration,
-    since_snapshot: Since,
-    spare: Option<Spare>,
-    reading: Trouble,
-    writing: Trouble,
+    since_snapshot: WritesSinceSnapshot,
+    spare: Option<SpareDocument>,
+    reading: DatabaseFailure,
+    writing: DatabaseFailure,
 }
 
-impl Writer {
+impl StateWriter {
     /// Returns a writer for an open database whose document is in `shared`.
     pub fn new(
         connection: Connection,
-        shared: Arc<Shared>,
-        since_snapshot: Since,
-        retention: Arc<Mutex<Retention>>,
+        shared: Arc<SharedState>,
+        since_snapshot: WritesSinceSnapshot,
+        retention: Arc<Mutex<StateLogRetention>>,
     ) -> Self {
         // The data version is not known yet: the first check reads the revisions since the document was loaded.
         Self {
@@ -92,13 +92,13 @@ impl Writer {
             longest: POLL_UNHINTED,
             since_snapshot,
             spare: None,
-            reading: Trouble::with("read"),
-            writing: Trouble::with("write"),
+            reading: DatabaseFailure::with("read"),
+            writing: DatabaseFailure::with("write"),
         }
     }
 
     /// Runs until all senders of jobs are dropped.
-    pub fn run(mut self, mut jobs: mpsc::Receiver<Job>, waiter: &Waiter) {
+    pub fn run(mut self, mut jobs: mpsc::Receiver<WriteJob>, waiter: &FileWaiter) {
         if waiter.watches() {
             self.longest = POLL;
         }
@@ -157,10 +157,10 @@ impl Writer {
         }
     }
 
-    fn fulfil(&mut self, author: &Author, wish: Wish) -> Result<u64, StateError> {
+    fn fulfil(&mut self, author: &Author, wish: WriteRequest) -> Result<u64, StateError> {
         // Cheap, and most puts change nothing: those never take the lock.
         self.look();
-        if let Wish::Put(at, value) = &wish {
+        if let WriteRequest::Put(at, value) = &wish {
             let document = self.shared.document();
             if diff::put(&document.root, at, value.clone()).is_empty() {
                 return Ok(document.revision);
@@ -180,13 +180,13 @@ impl Writer {
     }
 
     /// Writes the next revision, inside a transaction; returns `None` if nothing changes.
-    fn write(&mut self, author: &Author, wish: Wish) -> Result<Option<Draft>, StateError> {
+    fn write(&mut self, author: &Author, wish: WriteRequest) -> Result<Option<Draft>, StateError> {
         // While the lock is held, no other program can take the next number.
         self.follow()?;
         let document = self.shared.document();
         let patch = match wish {
-            Wish::Put(at, value) => Patch::new(diff::put(&document.root, &at, value)),
-            Wish::Apply(patch) => patch,
+            WriteRequest::Put(at, value) => Patch::new(diff::put(&document.root, &at, value)),
+            WriteRequest::Apply(patch) => patch,
         };
         if patch.is_empty() {
             return Ok(None);
@@ -245,11 +245,11 @@ impl Writer {
             let mut draft = self.draft(&document);
             let reading = read_on(&self.connection, &mut draft, &mut self.since_snapshot);
             match reading.map_err(|cause| self.said(&cause))? {
-                Progress::Gap => return self.start_again(),
-                Progress::Read if draft.document.revision == document.revision => {
+                ReadProgress::Gap => return self.start_again(),
+                ReadProgress::Read if draft.document.revision == document.revision => {
                     return self.start_again();
                 }
-                Progress::Read => self.spare = Some(self.shared.publish(draft)),
+                ReadProgress::Read => self.spare = Some(self.shared.publish(draft)),
             }
         }
     }
@@ -274,7 +274,7 @@ impl Writer {
         if since.revisions < retention.snapshot_every && since.bytes < SNAPSHOT_BYTES {
             return;
         }
-        self.since_snapshot = Since::default();
+        self.since_snapshot = WritesSinceSnapshot::default();
         let document = self.shared.document();
         let (at, text) = ((document.revision, now_ms()), document.root.to_string());
         if let Err(cause) = log::compact(&mut self.connection, at, &text, retention) {

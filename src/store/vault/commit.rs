@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ffi};
 
-use super::job::{Durability, Job, Todo};
-use super::queue::{Taken, Taker};
+use super::job::{Durability, QueuedWork, WriterJob};
+use super::queue::{OrderReceiver, TakenOrders};
 
 /// After this many rows the thread yields its core. On a small host other calls would otherwise wait for the whole
 /// group.
@@ -15,7 +15,7 @@ const ROWS_AT_ONCE: usize = 4;
 const LARGEST_GIVING_WAY: usize = 128;
 
 /// The callbacks of the writing thread.
-pub(super) struct Hooks {
+pub(super) struct WriterHooks {
     /// Runs after another process has written.
     pub elsewhere: Box<dyn Fn() + Send>,
     /// Runs before a job that cannot rely on cached results of earlier jobs: another process has written, or rows
@@ -31,8 +31,8 @@ pub(super) struct Hooks {
 /// [`data_version`] when the vault was opened, so writes since then are noticed.
 pub(super) fn run(
     (connection, version): (&Connection, Option<i64>),
-    (orders, look_every): (&Taker, Duration),
-    hooks: &Hooks,
+    (orders, look_every): (&OrderReceiver, Duration),
+    hooks: &WriterHooks,
 ) {
     let mut file = File {
         connection,
@@ -43,9 +43,9 @@ pub(super) fn run(
     let mut told = file.version;
     loop {
         match orders.take(look_every) {
-            Taken::Group(group) => file.commit(group),
-            Taken::Nothing => file.look(),
-            Taken::End => return,
+            TakenOrders::Group(group) => file.commit(group),
+            TakenOrders::Nothing => file.look(),
+            TakenOrders::End => return,
         }
         if file.version != told {
             told = file.version;
@@ -57,7 +57,7 @@ pub(super) fn run(
 /// The state of the file as the thread knows it.
 struct File<'a> {
     connection: &'a Connection,
-    hooks: &'a Hooks,
+    hooks: &'a WriterHooks,
     /// The durability that `PRAGMA synchronous` is set to.
     synchronous: Option<Durability>,
     /// Changes when another connection has committed.
@@ -67,7 +67,7 @@ struct File<'a> {
 impl File<'_> {
     /// Runs the group in one transaction. A failed job is rolled back without the others. An empty group only
     /// checks for other writers.
-    fn commit(&mut self, mut group: Vec<Job>) {
+    fn commit(&mut self, mut group: Vec<WriterJob>) {
         if group.is_empty() {
             return self.look();
         }
@@ -92,7 +92,7 @@ impl File<'_> {
         }
     }
 
-    fn begin(&mut self, group: &[Job]) -> Result<(), rusqlite::Error> {
+    fn begin(&mut self, group: &[WriterJob]) -> Result<(), rusqlite::Error> {
         let wanted = if group.iter().any(|job| job.durability == Durability::Power) {
             Durability::Power
         } else {
@@ -110,7 +110,7 @@ impl File<'_> {
     }
 
     /// Runs the jobs and ends the transaction.
-    fn work(&self, group: &mut [Job]) -> Result<(), rusqlite::Error> {
+    fn work(&self, group: &mut [WriterJob]) -> Result<(), rusqlite::Error> {
         if let [alone] = group {
             // A single job needs no savepoint: rolling back the transaction is enough.
             if alone.work.run(self.connection) {
@@ -124,7 +124,7 @@ impl File<'_> {
             if gives_way && number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1 {
                 std::thread::yield_now();
             }
-            if let Todo::Row(row) = &mut job.work {
+            if let QueuedWork::Row(row) = &mut job.work {
                 if !row.run(self.connection) {
                     (self.hooks.forget)();
                     self.still_open()?;

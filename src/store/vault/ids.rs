@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gatewren_base::sys::{RandomError, random_bytes};
 
 /// 32 hexadecimal digits.
-pub(super) type Id = [u8; 32];
+pub(super) type HexId = [u8; 32];
 
 /// A generator of ids.
-pub(super) struct Ids {
+pub(super) struct IdGenerator {
     beginning: u128,
     given: AtomicU64,
 }
 
-impl Ids {
+impl IdGenerator {
     /// Makes a generator with a random start of 128 bits.
     pub(super) fn new() -> Result<Self, RandomError> {
         Ok(Self {
@@ -23,7 +23,7 @@ impl Ids {
     }
 
     /// Returns the next id.
-    pub(super) fn next(&self) -> Id {
+    pub(super) fn next(&self) -> HexId {
         let given = self.given.fetch_add(1, Ordering::Relaxed);
         let id = self.beginning.wrapping_add(given.into());
         let mut digits = [0; 32];
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn every_id_is_another_also_of_another_process() {
-        let (ours, theirs) = (Ids::new().unwrap(), Ids::new().unwrap());
+        let (ours, theirs) = (IdGenerator::new().unwrap(), IdGenerator::new().unwrap());
         let given = [ours.next(), ours.next(), theirs.next(), theirs.next()];
         let distinct: std::collections::HashSet<_> = given.iter().collect();
         assert_eq!(distinct.len(), 4);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::audit::row_job::Row;
+use super::audit::row_job::AuditRowJob;
 
 /// What a write must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,19 +17,19 @@ pub(super) enum Durability {
 }
 
 /// A unit of work for the thread.
-pub(super) trait Work: Send {
+pub(super) trait WriterWork: Send {
     /// Runs inside a transaction. If it returns false, the caller rolls back its writes.
     fn run(&mut self, connection: &Connection) -> bool;
-    /// Called once, after the commit. If no transaction could begin, it is called without [`Work::run`].
+    /// Called once, after the commit. If no transaction could begin, it is called without [`WriterWork::run`].
     fn finish(self: Box<Self>, committed: Result<(), &str>);
 }
 
 /// Work in the queue, with its options.
-pub(super) struct Job {
+pub(super) struct WriterJob {
     /// What its commit must survive.
     pub durability: Durability,
     /// The work.
-    pub work: Todo,
+    pub work: QueuedWork,
     /// Whether a task waits for its commit.
     pub awaited: bool,
     /// Its slot in the queue, released when the job is done.
@@ -41,15 +41,15 @@ pub(super) struct Job {
     clippy::large_enum_variant,
     reason = "almost all are rows, and this avoids an allocation for each"
 )]
-pub(super) enum Todo {
+pub(super) enum QueuedWork {
     /// A row of the audit, the most frequent kind; stored inline in the queue. It is a single statement, so a
     /// failure needs no rollback.
-    Row(Row),
+    Row(AuditRowJob),
     /// Any other work.
-    Other(Box<dyn Work>),
+    Other(Box<dyn WriterWork>),
 }
 
-impl Todo {
+impl QueuedWork {
     pub(super) fn run(&mut self, connection: &Connection) -> bool {
         match self {
             Self::Row(row) => row.run(connection),
@@ -67,14 +67,14 @@ impl Todo {
 
 /// An order to the thread.
 #[expect(clippy::large_enum_variant, reason = "almost all are jobs")]
-pub(super) enum Order {
+pub(super) enum WriterOrder {
     /// Run a job.
-    Do(Job),
+    Do(WriterJob),
     /// Check whether another process has written. The value is dropped when the order is executed.
     Look(Arc<()>),
 }
 
-impl Order {
+impl WriterOrder {
     /// Returns whether a task waits for the result.
     pub(super) fn is_awaited(&self) -> bool {
         match self {
@@ -83,8 +83,8 @@ impl Order {
         }
     }
 
-    /// Returns the job. `Order::Look` has none: each commit checks for other writers anyway.
-    pub(super) fn job(self) -> Option<Job> {
+    /// Returns the job. `WriterOrder::Look` has none: each commit checks for other writers anyway.
+    pub(super) fn job(self) -> Option<WriterJob> {
         match self {
             Self::Do(job) => Some(job),
             Self::Look(told) => {

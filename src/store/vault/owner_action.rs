@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::audit::entry::{AuditId, Entry, Outcome};
-use super::audit::table::{Audit, Promise};
+use super::audit::entry::{AuditEntry, AuditId, AuditOutcome};
+use super::audit::table::{AuditDurability, AuditTable};
 use super::error::VaultError;
 use gatewren_base::config::Risk;
 use gatewren_base::sys::now_ms;
@@ -13,7 +13,7 @@ const OWNER: &str = "owner";
 
 /// An action of a person, not of an agent.
 #[derive(Debug, Clone)]
-pub struct Deed<'a> {
+pub struct OwnerAction<'a> {
     /// Who does it, such as `local:root` for a user on the host.
     pub by: &'a str,
     /// The origin: an address, or `local`.
@@ -32,15 +32,15 @@ pub struct Deed<'a> {
 /// interrupted call.
 #[derive(Debug)]
 #[must_use]
-pub struct Undertaking {
+pub struct RecordedAction {
     id: AuditId,
     began_ms: u64,
 }
 
-impl Audit<'_> {
+impl AuditTable<'_> {
     /// Records the intent. The action must not run before this returns.
-    pub async fn undertake(&self, deed: Deed<'_>) -> Result<Undertaking, VaultError> {
-        let entry = Entry {
+    pub async fn undertake(&self, deed: OwnerAction<'_>) -> Result<RecordedAction, VaultError> {
+        let entry = AuditEntry {
             agent: deed.by,
             token: None,
             space: None,
@@ -55,16 +55,20 @@ impl Audit<'_> {
             decision: OWNER,
             change: deed.change,
         };
-        Ok(Undertaking {
-            id: self.intent(entry, Promise::Committed).await?,
+        Ok(RecordedAction {
+            id: self.intent(entry, AuditDurability::Committed).await?,
             began_ms: now_ms(),
         })
     }
 
     /// Records the outcome in one word.
-    pub fn done(&self, undertaking: Undertaking, status: &'static str) -> Result<(), VaultError> {
-        let Undertaking { id, began_ms } = undertaking;
-        let outcome = Outcome {
+    pub fn done(
+        &self,
+        undertaking: RecordedAction,
+        status: &'static str,
+    ) -> Result<(), VaultError> {
+        let RecordedAction { id, began_ms } = undertaking;
+        let outcome = AuditOutcome {
             status,
             duration_ms: now_ms().saturating_sub(began_ms),
             revision_before: None,

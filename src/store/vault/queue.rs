@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::job::{Job, Order};
+use super::job::{WriterJob, WriterOrder};
 
 /// The maximum number of jobs in one commit. The next commit takes the rest.
 const MAX_GROUP: usize = 256;
@@ -15,15 +15,15 @@ const GATHER: Duration = Duration::from_millis(5);
 
 /// The sending half. The senders limit how many orders wait.
 #[derive(Clone)]
-pub(super) struct Queue(Arc<Shared>);
+pub(super) struct OrderSender(Arc<Shared>);
 
 /// The receiving half. After it is dropped, sending fails.
-pub(super) struct Taker(Arc<Shared>);
+pub(super) struct OrderReceiver(Arc<Shared>);
 
 /// The result of receiving.
-pub(super) enum Taken {
+pub(super) enum TakenOrders {
     /// The jobs of one commit. Empty if the only order is to check for other writers.
-    Group(Vec<Job>),
+    Group(Vec<WriterJob>),
     /// Nothing arrived in time.
     Nothing,
     /// The queue is closed and empty.
@@ -37,7 +37,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    orders: VecDeque<Order>,
+    orders: VecDeque<WriterOrder>,
     /// The number of orders that a task waits for.
     awaited: usize,
     sleep: Sleep,
@@ -58,23 +58,23 @@ enum Sleep {
 }
 
 /// Makes a queue and returns both halves.
-pub(super) fn queue() -> (Queue, Taker) {
+pub(super) fn queue() -> (OrderSender, OrderReceiver) {
     let shared = Arc::new(Shared {
         state: Mutex::default(),
         wake: Condvar::new(),
     });
-    (Queue(Arc::clone(&shared)), Taker(shared))
+    (OrderSender(Arc::clone(&shared)), OrderReceiver(shared))
 }
 
 /// The other half is closed.
-pub(super) struct Closed;
+pub(super) struct QueueClosed;
 
-impl Queue {
+impl OrderSender {
     /// Adds an order.
-    pub(super) fn put(&self, order: Order) -> Result<(), Closed> {
+    pub(super) fn put(&self, order: WriterOrder) -> Result<(), QueueClosed> {
         let mut state = self.0.lock();
         if state.closed {
-            return Err(Closed);
+            return Err(QueueClosed);
         }
         state.awaited += usize::from(order.is_awaited());
         state.orders.push_back(order);
@@ -98,29 +98,29 @@ impl Queue {
     }
 }
 
-impl Taker {
+impl OrderReceiver {
     /// Waits at most `at_most` for the next orders.
-    pub(super) fn take(&self, at_most: Duration) -> Taken {
+    pub(super) fn take(&self, at_most: Duration) -> TakenOrders {
         let state = self.0.lock();
         let is_any = |state: &State| !state.orders.is_empty();
         let state = self.sleep(state, (Sleep::UntilAny, at_most), is_any);
         if state.orders.is_empty() {
             return if state.closed {
-                Taken::End
+                TakenOrders::End
             } else {
-                Taken::Nothing
+                TakenOrders::Nothing
             };
         }
         let mut state = self.sleep(state, (Sleep::UntilNeeded, GATHER), State::is_needed);
         let next = state.orders.len().min(MAX_GROUP);
-        let group: Vec<Order> = state.orders.drain(..next).collect();
+        let group: Vec<WriterOrder> = state.orders.drain(..next).collect();
         if state.orders.is_empty() {
             // Frees the memory of a long queue.
             state.orders.shrink_to(MAX_GROUP);
         }
         state.awaited -= group.iter().filter(|order| order.is_awaited()).count();
         drop(state);
-        Taken::Group(group.into_iter().filter_map(Order::job).collect())
+        TakenOrders::Group(group.into_iter().filter_map(WriterOrder::job).collect())
     }
 
     /// Waits until the condition is true, the time has passed, or the queue is closed.
@@ -145,7 +145,7 @@ impl Taker {
     }
 }
 
-impl Drop for Taker {
+impl Drop for OrderReceiver {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.closed = true;
@@ -174,12 +174,12 @@ mod tests {
 
     use rusqlite::Connection;
 
-    use super::super::job::{Durability, Todo, Work};
+    use super::super::job::{Durability, QueuedWork, WriterWork};
     use super::*;
 
     struct Idle;
 
-    impl Work for Idle {
+    impl WriterWork for Idle {
         fn run(&mut self, _: &Connection) -> bool {
             true
         }
@@ -187,10 +187,10 @@ mod tests {
         fn finish(self: Box<Self>, _: Result<(), &str>) {}
     }
 
-    fn order(awaited: bool) -> Order {
-        Order::Do(Job {
+    fn order(awaited: bool) -> WriterOrder {
+        WriterOrder::Do(WriterJob {
             durability: Durability::Process,
-            work: Todo::Other(Box::new(Idle)),
+            work: QueuedWork::Other(Box::new(Idle)),
             awaited,
             place: None,
         })
@@ -198,11 +198,11 @@ mod tests {
 
     const LONG: Duration = Duration::from_mins(1);
 
-    fn taken(taker: &Taker) -> usize {
+    fn taken(taker: &OrderReceiver) -> usize {
         match taker.take(LONG) {
-            Taken::Group(group) => group.len(),
-            Taken::Nothing => panic!("nothing came"),
-            Taken::End => panic!("it is closed"),
+            TakenOrders::Group(group) => group.len(),
+            TakenOrders::Nothing => panic!("nothing came"),
+            TakenOrders::End => panic!("it is closed"),
         }
     }
 
@@ -231,9 +231,9 @@ mod tests {
             assert!(queue.put(order(awaited)).is_ok());
         }
         assert_eq!(taken(&taker), 4);
-        assert!(queue.put(Order::Look(Arc::new(()))).is_ok());
+        assert!(queue.put(WriterOrder::Look(Arc::new(()))).is_ok());
         assert_eq!(taken(&taker), 0, "to look is no job");
-        assert!(matches!(taker.take(Duration::ZERO), Taken::Nothing));
+        assert!(matches!(taker.take(Duration::ZERO), TakenOrders::Nothing));
     }
 
     #[test]
@@ -243,10 +243,10 @@ mod tests {
         queue.close();
         assert!(queue.put(order(false)).is_err());
         assert_eq!(taken(&taker), 1);
-        assert!(matches!(taker.take(LONG), Taken::End));
+        assert!(matches!(taker.take(LONG), TakenOrders::End));
         let (queue, taker) = super::queue();
         let told = Arc::new(());
-        assert!(queue.put(Order::Look(Arc::clone(&told))).is_ok());
+        assert!(queue.put(WriterOrder::Look(Arc::clone(&told))).is_ok());
         drop(taker);
         assert_eq!(Arc::strong_count(&told), 1);
         assert!(queue.put(order(true)).is_err());

@@ -7,16 +7,16 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::agents::keys;
-use super::audit::row_job::Trail;
+use super::audit::row_job::AuditRowContext;
 use super::error::VaultError;
-use super::ids::Ids;
+use super::ids::IdGenerator;
 use super::job::Durability;
-use super::writer::Writer;
+use super::writer::VaultWriter;
 use gatewren_base::sys::random_bytes;
 
 /// The open vault.
-pub(super) struct Shared {
-    pub writer: Writer,
+pub(super) struct SharedVault {
+    pub writer: VaultWriter,
     /// Separate from the writing connection, so that a read never waits for a commit.
     pub reader: Mutex<Connection>,
     /// Counts changes to the agents, including those by other processes.
@@ -24,14 +24,14 @@ pub(super) struct Shared {
     /// Counts changes to the inbox and its grants, including those by other processes.
     pub inbox_changes: watch::Sender<u64>,
     /// The data that all rows of the audit share.
-    pub trail: Arc<Trail>,
+    pub trail: Arc<AuditRowContext>,
     /// The audit's last row before this run of the server. A call up to it without an outcome never gets one.
     pub audit_run_after: AtomicI64,
     /// The generator of call ids for the audit.
-    pub ids: Ids,
+    pub ids: IdGenerator,
 }
 
-impl Shared {
+impl SharedVault {
     /// Reads on the connection for reads.
     pub(super) fn read<T>(
         &self,

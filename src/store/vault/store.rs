@@ -7,36 +7,36 @@ use std::sync::{Arc, Mutex};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::agents::grants::Grants;
-use super::agents::logins::Logins;
-use super::agents::metrics_token::MetricsToken;
-use super::agents::oauth_clients::OauthClients;
-use super::agents::oauth_links::OauthLinks;
-use super::agents::owner::Owner;
-use super::agents::pairings::Pairings;
-use super::agents::table::Agents;
-use super::agents::token_warnings::TokenWarnings;
-use super::audit::chain_tail::Tail;
-use super::audit::row_job::Trail;
-use super::audit::table::Audit;
-use super::commit::Hooks;
+use super::agents::grants::GrantTable;
+use super::agents::logins::LoginTable;
+use super::agents::metrics_token::MetricsTokenTable;
+use super::agents::oauth_clients::OauthClientTable;
+use super::agents::oauth_links::OauthLinkTable;
+use super::agents::owner::OwnerTable;
+use super::agents::pairings::PairingTable;
+use super::agents::table::AgentTable;
+use super::agents::token_warnings::TokenWarningTable;
+use super::audit::chain_tail::ChainTail;
+use super::audit::row_job::AuditRowContext;
+use super::audit::table::AuditTable;
+use super::commit::WriterHooks;
 use super::error::VaultError;
-use super::ids::Ids;
+use super::ids::IdGenerator;
 use super::job::Durability;
 use super::migration::STEPS;
 use super::open;
-use super::shared::Shared;
-use super::work::changes::Changes;
-use super::work::offered_tools::Offer;
-use super::work::sessions::Sessions;
-use super::work::subscriptions::Subscriptions;
-use super::work::tasks::Tasks;
-use super::writer::Writer;
+use super::shared::SharedVault;
+use super::work::changes::ChangeTable;
+use super::work::offered_tools::OfferTable;
+use super::work::sessions::SessionTable;
+use super::work::subscriptions::SubscriptionTable;
+use super::work::tasks::TaskTable;
+use super::writer::VaultWriter;
 
 /// An open vault. Clones share it. Dropping the last one writes what is queued and closes the file.
 #[derive(Clone)]
 pub struct Vault {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedVault>,
 }
 
 impl Vault {
@@ -54,16 +54,16 @@ impl Vault {
                 count.send_modify(|changes| *changes += 1);
             }
         };
-        let tail = Arc::new(Tail::default());
+        let tail = Arc::new(ChainTail::default());
         let (forgetful, durable) = (Arc::clone(&tail), Arc::clone(&tail));
-        let hooks = Hooks {
+        let hooks = WriterHooks {
             elsewhere: Box::new(elsewhere),
             forget: Box::new(move || forgetful.forget()),
             reached_disk: Box::new(move || durable.reached_disk()),
         };
-        let writer = Writer::start(writing, path, hooks)?;
-        let shared = Arc::new(Shared {
-            trail: Arc::new(Trail {
+        let writer = VaultWriter::start(writing, path, hooks)?;
+        let shared = Arc::new(SharedVault {
+            trail: Arc::new(AuditRowContext {
                 path: path.into(),
                 tail,
             }),
@@ -72,84 +72,84 @@ impl Vault {
             agent_changes: changes,
             inbox_changes: inbox,
             audit_run_after: AtomicI64::new(0),
-            ids: Ids::new()?,
+            ids: IdGenerator::new()?,
         });
         Ok(Self { shared })
     }
 
     /// The agents.
-    pub fn agents(&self) -> Agents<'_> {
-        Agents::new(&self.shared)
+    pub fn agents(&self) -> AgentTable<'_> {
+        AgentTable::new(&self.shared)
     }
 
     /// The owner's password.
-    pub fn owner(&self) -> Owner<'_> {
-        Owner::new(&self.shared)
+    pub fn owner(&self) -> OwnerTable<'_> {
+        OwnerTable::new(&self.shared)
     }
 
     /// Agents to be added when a client presents the pairing code.
-    pub fn pairings(&self) -> Pairings<'_> {
-        Pairings::new(&self.shared)
+    pub fn pairings(&self) -> PairingTable<'_> {
+        PairingTable::new(&self.shared)
     }
 
     /// The logins, each with a cookie.
-    pub fn logins(&self) -> Logins<'_> {
-        Logins::new(&self.shared)
+    pub fn logins(&self) -> LoginTable<'_> {
+        LoginTable::new(&self.shared)
     }
 
     /// The programs that asked for access over OAuth.
-    pub fn oauth_clients(&self) -> OauthClients<'_> {
-        OauthClients::new(&self.shared)
+    pub fn oauth_clients(&self) -> OauthClientTable<'_> {
+        OauthClientTable::new(&self.shared)
     }
 
     /// The tokens of those programs.
-    pub fn oauth_links(&self) -> OauthLinks<'_> {
-        OauthLinks::new(&self.shared)
+    pub fn oauth_links(&self) -> OauthLinkTable<'_> {
+        OauthLinkTable::new(&self.shared)
     }
 
     /// The tools that policies can refer to.
-    pub fn offer(&self) -> Offer<'_> {
-        Offer::new(&self.shared)
+    pub fn offer(&self) -> OfferTable<'_> {
+        OfferTable::new(&self.shared)
     }
 
     /// The open sessions.
-    pub fn sessions(&self) -> Sessions<'_> {
-        Sessions::new(&self.shared)
+    pub fn sessions(&self) -> SessionTable<'_> {
+        SessionTable::new(&self.shared)
     }
 
     /// The subscriptions of the sessions.
-    pub fn subscriptions(&self) -> Subscriptions<'_> {
-        Subscriptions::new(&self.shared)
+    pub fn subscriptions(&self) -> SubscriptionTable<'_> {
+        SubscriptionTable::new(&self.shared)
     }
 
     /// Calls that were answered with a task.
-    pub fn tasks(&self) -> Tasks<'_> {
-        Tasks::new(&self.shared)
+    pub fn tasks(&self) -> TaskTable<'_> {
+        TaskTable::new(&self.shared)
     }
 
     /// The agents' proposals and the owner's decisions.
-    pub fn changes(&self) -> Changes<'_> {
-        Changes(&self.shared)
+    pub fn changes(&self) -> ChangeTable<'_> {
+        ChangeTable(&self.shared)
     }
 
     /// The owner's grants, which are limited in time.
-    pub fn grants(&self) -> Grants<'_> {
-        Grants::new(&self.shared)
+    pub fn grants(&self) -> GrantTable<'_> {
+        GrantTable::new(&self.shared)
     }
 
     /// The token that only gives access to the metrics.
-    pub fn metrics_token(&self) -> MetricsToken<'_> {
-        MetricsToken::new(&self.shared)
+    pub fn metrics_token(&self) -> MetricsTokenTable<'_> {
+        MetricsTokenTable::new(&self.shared)
     }
 
     /// The tokens that the owner was warned about.
-    pub fn token_warnings(&self) -> TokenWarnings<'_> {
-        TokenWarnings::new(&self.shared)
+    pub fn token_warnings(&self) -> TokenWarningTable<'_> {
+        TokenWarningTable::new(&self.shared)
     }
 
     /// The audit.
-    pub fn audit(&self) -> Audit<'_> {
-        Audit::new(&self.shared)
+    pub fn audit(&self) -> AuditTable<'_> {
+        AuditTable::new(&self.shared)
     }
 
     /// Returns a secret of the server, such as the key that signs session ids. It is made at its first use.

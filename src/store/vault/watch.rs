@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
-use gatewren_base::sys::{Waiter, Waker};
+use gatewren_base::sys::{FileWaiter, FileWaker};
 
-use super::job::Order;
-use super::queue::Queue;
+use super::job::WriterOrder;
+use super::queue::OrderSender;
 
 /// The delay between a write and the first check. A commit becomes visible only when the disk has it, so each
 /// further check doubles the delay, up to [`SELDOM`]. Our own writes cause events too: the delay combines many of
@@ -20,15 +20,15 @@ const SOON: Duration = Duration::from_millis(250);
 pub(super) const SELDOM: Duration = Duration::from_secs(30);
 
 /// A thread that waits for writes to the WAL file. Dropping this ends it.
-pub(super) struct Watch {
-    waker: Option<Waker>,
+pub(super) struct WalWatch {
+    waker: Option<FileWaker>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
+impl WalWatch {
     /// Starts the thread. The WAL file must exist already.
-    pub(super) fn start(vault: &Path, orders: Queue) -> io::Result<Self> {
-        let (mut waiter, waker) = Waiter::new()?;
+    pub(super) fn start(vault: &Path, orders: OrderSender) -> io::Result<Self> {
+        let (mut waiter, waker) = FileWaiter::new()?;
         let mut log = vault.as_os_str().to_owned();
         log.push("-wal");
         waiter.watch(Path::new(&log))?;
@@ -42,7 +42,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for WalWatch {
     fn drop(&mut self) {
         self.waker = None;
         if let Some(thread) = self.thread.take() {
@@ -52,7 +52,7 @@ impl Drop for Watch {
     }
 }
 
-fn watch(waiter: &Waiter, orders: &Queue) {
+fn watch(waiter: &FileWaiter, orders: &OrderSender) {
     // The pending order holds a clone. While it is pending, a second order is not needed.
     let told = Arc::new(());
     // Another process may have written before the watch began.
@@ -69,7 +69,7 @@ fn watch(waiter: &Waiter, orders: &Queue) {
         }
         if Arc::strong_count(&told) == 1 {
             // Fails only when the writing thread has ended, and then this thread is about to end too.
-            let _ = orders.put(Order::Look(Arc::clone(&told)));
+            let _ = orders.put(WriterOrder::Look(Arc::clone(&told)));
         }
         pause = (pause * 2).min(SELDOM);
     }
@@ -81,7 +81,7 @@ enum Heard {
     Nothing,
 }
 
-fn heard(waiter: &Waiter, pause: Duration) -> io::Result<Heard> {
+fn heard(waiter: &FileWaiter, pause: Duration) -> io::Result<Heard> {
     let woken = waiter.wait(pause)?;
     let end = woken.called || (woken.written && waiter.rest(SOON)?);
     Ok(match (end, woken.written) {

@@ -8,12 +8,12 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::audit::row_job::Row;
-use super::commit::{self, Hooks};
+use super::audit::row_job::AuditRowJob;
+use super::commit::{self, WriterHooks};
 use super::error::VaultError;
-use super::job::{Durability, Job, Order, Todo, Work};
-use super::queue::{Closed, Queue, queue};
-use super::watch::{SELDOM, Watch};
+use super::job::{Durability, QueuedWork, WriterJob, WriterOrder, WriterWork};
+use super::queue::{OrderSender, QueueClosed, queue};
+use super::watch::{SELDOM, WalWatch};
 
 /// The limit of queued jobs. At the limit a counted job waits for a slot.
 const MAX_WAITING: usize = 4096;
@@ -22,24 +22,24 @@ const MAX_WAITING: usize = 4096;
 const LOOK_UNHINTED: Duration = Duration::from_millis(500);
 
 /// Dropping it writes the queued jobs and ends the thread.
-pub(super) struct Writer {
+pub(super) struct VaultWriter {
     path: Arc<Path>,
-    orders: Queue,
-    watch: Option<Watch>,
+    orders: OrderSender,
+    watch: Option<WalWatch>,
     places: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Writer {
+impl VaultWriter {
     /// Starts the thread with these hooks.
     pub(super) fn start(
         connection: Connection,
         path: &Path,
-        hooks: Hooks,
+        hooks: WriterHooks,
     ) -> Result<Self, VaultError> {
         let (orders, waiting) = queue();
         let version = commit::data_version(&connection);
-        let watch = Watch::start(path, orders.clone())
+        let watch = WalWatch::start(path, orders.clone())
             .inspect_err(|cause| tracing::warn!(%cause, "watching the vault failed: it is polled for writes"))
             .ok();
         let look_every = watch.as_ref().map_or(LOOK_UNHINTED, |_| SELDOM);
@@ -86,24 +86,32 @@ impl Writer {
     }
 
     /// Queues a row for a later commit. Waits only for a slot. A failure is logged.
-    pub(super) async fn leave(&self, row: Row) -> Result<(), VaultError> {
+    pub(super) async fn leave(&self, row: AuditRowJob) -> Result<(), VaultError> {
         let place = self.place().await?;
-        self.send((Durability::Process, false), Some(place), Todo::Row(row))
+        self.send(
+            (Durability::Process, false),
+            Some(place),
+            QueuedWork::Row(row),
+        )
     }
 
     /// Queues a row if a slot is free, which is almost always the case. Otherwise returns the row so that the
     /// caller can queue it later.
-    pub(super) fn leave_now(&self, row: Row) -> Result<(), Unplaced> {
+    pub(super) fn leave_now(&self, row: AuditRowJob) -> Result<(), RowNotQueued> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            return Err(Unplaced::Later(Box::new(row)));
+            return Err(RowNotQueued::Later(Box::new(row)));
         };
-        let sent = self.send((Durability::Process, false), Some(place), Todo::Row(row));
-        sent.map_err(Unplaced::Stopped)
+        let sent = self.send(
+            (Durability::Process, false),
+            Some(place),
+            QueuedWork::Row(row),
+        );
+        sent.map_err(RowNotQueued::Stopped)
     }
 
     /// Queues a row without a slot: only for callers that limit the number in another way.
-    pub(super) fn leave_row_uncounted(&self, row: Row) -> Result<(), VaultError> {
-        self.send((Durability::Process, false), None, Todo::Row(row))
+    pub(super) fn leave_row_uncounted(&self, row: AuditRowJob) -> Result<(), VaultError> {
+        self.send((Durability::Process, false), None, QueuedWork::Row(row))
     }
 
     /// Queues work without a slot: only for callers that limit the number in another way.
@@ -140,13 +148,13 @@ impl Writer {
             .map_err(|_| VaultError::Stopped)
     }
 
-    fn task<T, W, F>(&self, doing: &'static str, work: W, finish: F) -> Todo
+    fn task<T, W, F>(&self, doing: &'static str, work: W, finish: F) -> QueuedWork
     where
         T: Send + 'static,
         W: FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
         F: FnOnce(Result<T, VaultError>) + Send + 'static,
     {
-        Todo::Other(Box::new(Task {
+        QueuedWork::Other(Box::new(Task {
             path: Arc::clone(&self.path),
             doing,
             work: Some(work),
@@ -159,20 +167,22 @@ impl Writer {
         &self,
         (durability, awaited): (Durability, bool),
         place: Option<OwnedSemaphorePermit>,
-        work: Todo,
+        work: QueuedWork,
     ) -> Result<(), VaultError> {
-        let job = Job {
+        let job = WriterJob {
             durability,
             work,
             awaited,
             place,
         };
-        let order = Order::Do(job);
-        self.orders.put(order).map_err(|Closed| VaultError::Stopped)
+        let order = WriterOrder::Do(job);
+        self.orders
+            .put(order)
+            .map_err(|QueueClosed| VaultError::Stopped)
     }
 }
 
-impl Drop for Writer {
+impl Drop for VaultWriter {
     fn drop(&mut self) {
         self.watch = None;
         self.orders.close();
@@ -184,9 +194,9 @@ impl Drop for Writer {
 }
 
 /// Why a row was not queued.
-pub(super) enum Unplaced {
+pub(super) enum RowNotQueued {
     /// No slot is free at the moment.
-    Later(Box<Row>),
+    Later(Box<AuditRowJob>),
     /// The writer has stopped.
     Stopped(VaultError),
 }
@@ -206,7 +216,7 @@ struct Task<T, W, F> {
     finish: F,
 }
 
-impl<T, W, F> Work for Task<T, W, F>
+impl<T, W, F> WriterWork for Task<T, W, F>
 where
     T: Send,
     W: FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send,

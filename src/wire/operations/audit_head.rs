@@ -29,11 +29,11 @@ impl AuditHead {
     /// digits).
     ///
     /// # Errors
-    /// [`BadHead`] when the number or the hash is invalid.
-    pub fn new(seq: u64, sha256: String) -> Result<Self, BadHead> {
+    /// [`InvalidAuditHead`] when the number or the hash is invalid.
+    pub fn new(seq: u64, sha256: String) -> Result<Self, InvalidAuditHead> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if seq == 0 || sha256.len() != DIGITS || !sha256.bytes().all(is_digit) {
-            return Err(BadHead);
+            return Err(InvalidAuditHead);
         }
         Ok(Self { seq, sha256 })
     }
@@ -50,24 +50,24 @@ impl AuditHead {
 }
 
 impl TryFrom<RawHead> for AuditHead {
-    type Error = BadHead;
+    type Error = InvalidAuditHead;
 
-    fn try_from(raw: RawHead) -> Result<Self, BadHead> {
+    fn try_from(raw: RawHead) -> Result<Self, InvalidAuditHead> {
         Self::new(raw.seq, raw.sha256)
     }
 }
 
 /// A row number or a hash that no audit row can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BadHead;
+pub struct InvalidAuditHead;
 
-impl fmt::Display for BadHead {
+impl fmt::Display for InvalidAuditHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the head of an audit is a number from 1 and 64 lowercase hexadecimal digits")
     }
 }
 
-impl std::error::Error for BadHead {}
+impl std::error::Error for InvalidAuditHead {}
 
 #[cfg(test)]
 mod tests {

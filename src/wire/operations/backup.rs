@@ -188,7 +188,7 @@ impl JsonSchema for BackupId {
 /// The subject of a backup, or the destination of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Subject {
+pub enum BackupSubject {
     /// A container: its definition and its root file system.
     Container(ContainerName),
     /// A directory or file of the host, by its absolute path. A restore needs a directory that does not exist yet.
@@ -198,7 +198,7 @@ pub enum Subject {
 /// An operation on backups or backup targets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
-pub enum BackupDeed {
+pub enum BackupAction {
     /// Print the backup targets, as a JSON list ([`BackupTarget`](super::backup_facts::BackupTarget)).
     Targets {},
     /// Add a directory below a root that `helper.toml` names.
@@ -235,12 +235,12 @@ pub enum BackupDeed {
         /// The target that stores it.
         target: TargetName,
         /// The container or path to back up.
-        subject: Subject,
+        subject: BackupSubject,
         /// Whether a running container is frozen during the backup.
         freeze: bool,
     },
     /// Read a backup completely, and print as JSON whether it is intact
-    /// ([`Verified`](super::backup_facts::Verified)).
+    /// ([`Verified`](super::backup_facts::VerifiedBackup)).
     Verify {
         /// The target that holds it.
         target: TargetName,
@@ -254,11 +254,11 @@ pub enum BackupDeed {
         /// The backup.
         backup: BackupId,
         /// The destination: the stopped container of the backup, a new container, or a new directory.
-        subject: Subject,
+        subject: BackupSubject,
     },
 }
 
-impl BackupDeed {
+impl BackupAction {
     /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {
@@ -294,7 +294,7 @@ impl BackupDeed {
     pub fn container(&self) -> Option<&ContainerName> {
         match self {
             Self::Create {
-                subject: Subject::Container(container),
+                subject: BackupSubject::Container(container),
                 ..
             } => Some(container),
             Self::Verify { backup, .. } | Self::Restore { backup, .. } => backup.container(),

@@ -114,12 +114,12 @@ pub struct BackupList {
     /// Whether the list was cut.
     pub truncated: bool,
     /// Targets that could not be read, with the reason.
-    pub unseen: Vec<UnseenTarget>,
+    pub unseen: Vec<UnreadableTarget>,
 }
 
 /// A target that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct UnseenTarget {
+pub struct UnreadableTarget {
     /// The target's name.
     pub target: TargetName,
     /// The reason, and what to do.
@@ -128,7 +128,7 @@ pub struct UnseenTarget {
 
 /// The result of verifying a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Verified {
+pub struct VerifiedBackup {
     /// The backup's id.
     pub backup: BackupId,
     /// The target that holds it.

@@ -10,7 +10,7 @@ use super::snapshot_name::SnapshotName;
 /// An operation on a container: a change or a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Deed {
+pub enum ContainerAction {
     /// Freeze all its processes.
     Freeze {},
     /// Resume its processes.
@@ -23,7 +23,7 @@ pub enum Deed {
     /// Change its definition; the previous version is kept next to it.
     Configure {
         /// The changes.
-        changes: Changes,
+        changes: DefinitionChanges,
     },
     /// Print its snapshots, a JSON object ([`SnapshotFacts`]) a line.
     Snapshots {},
@@ -55,7 +55,7 @@ pub enum Deed {
         /// Whether its snapshots are deleted too; if not, a container with snapshots is kept.
         snapshots: bool,
     },
-    /// Print a part of one of its log files: a line of JSON ([`Excerpt`]), then the bytes.
+    /// Print a part of one of its log files: a line of JSON ([`FileExcerpt`]), then the bytes.
     Log {
         /// The log.
         log: LogFile,
@@ -76,7 +76,7 @@ pub enum Deed {
         /// The maximum number of entries.
         limit: u32,
     },
-    /// Print a part of a file in it: a line of JSON ([`Excerpt`]), then the bytes.
+    /// Print a part of a file in it: a line of JSON ([`FileExcerpt`]), then the bytes.
     ReadFile {
         /// The file.
         path: InsidePath,
@@ -100,7 +100,7 @@ pub enum Deed {
 /// Changes to a container's definition; absent values stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Changes {
+pub struct DefinitionChanges {
     /// The container's host name.
     pub hostname: Option<HostName>,
     /// The memory limit in bytes; 0 removes it.
@@ -127,7 +127,7 @@ pub enum LogFile {
 
 /// The position of a part of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Excerpt {
+pub struct FileExcerpt {
     /// The size of the whole file in bytes.
     pub size_bytes: u64,
     /// Where the part begins, in bytes.
@@ -148,7 +148,7 @@ pub struct SnapshotFacts {
     pub comment: Option<String>,
 }
 
-impl Deed {
+impl ContainerAction {
     /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {

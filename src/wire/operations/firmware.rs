@@ -11,7 +11,7 @@ pub const FIRMWARE_MARK: &str = "gatewren: devices";
 /// An operation on the host's firmware. Its output is a JSON document of fwupdmgr, also for errors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
-pub enum FirmwareDeed {
+pub enum FirmwareAction {
     /// Print the devices with firmware.
     Devices {},
     /// Print the devices that can be updated, with the newer firmware.
@@ -26,7 +26,7 @@ pub enum FirmwareDeed {
     },
 }
 
-impl FirmwareDeed {
+impl FirmwareAction {
     /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {

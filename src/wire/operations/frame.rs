@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::operation::Request;
-use super::outcome::Ending;
+use super::operation::HelperRequest;
+use super::outcome::OperationEnd;
 
 /// The maximum payload of a frame; a longer one ends the connection.
 pub const MAX_FRAME_BYTES: usize = 256 * 1024;
@@ -37,7 +37,7 @@ pub enum Frame {
     /// Bytes that the command printed.
     Output(Stream, Vec<u8>),
     /// The end of the operation; always the last frame.
-    End(Ending),
+    End(OperationEnd),
 }
 
 impl Frame {
@@ -70,7 +70,7 @@ impl Frame {
     }
 }
 
-impl Request {
+impl HelperRequest {
     /// Encodes the request as the one frame that opens a connection.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Decoder {
     ///
     /// # Errors
     /// When the bytes are not a request.
-    pub fn next_request(&mut self) -> Result<Option<Request>, FrameError> {
+    pub fn next_request(&mut self) -> Result<Option<HelperRequest>, FrameError> {
         match self.next_parts()? {
             None => Ok(None),
             Some((REQUEST, payload)) => serde_json::from_slice(&payload)
@@ -190,7 +190,7 @@ fn put(out: &mut Vec<u8>, kind: u8, payload: &[u8]) -> Result<(), FrameError> {
 mod tests {
     use super::super::audit_head::AuditHead;
     use super::super::command::{Command, Program};
-    use super::super::limits::Limits;
+    use super::super::limits::OperationLimits;
     use super::super::operation::Operation;
     use super::super::outcome::{KillReason, RefusalCode};
     use super::*;
@@ -201,11 +201,11 @@ mod tests {
             Frame::Started,
             Frame::Output(Stream::Stdout, b"out\0\xff".to_vec()),
             Frame::Output(Stream::Stderr, Vec::new()),
-            Frame::End(Ending::Exited { code: 3 }),
-            Frame::End(Ending::Killed {
+            Frame::End(OperationEnd::Exited { code: 3 }),
+            Frame::End(OperationEnd::Killed {
                 why: KillReason::Timeout,
             }),
-            Frame::End(Ending::Refused {
+            Frame::End(OperationEnd::Refused {
                 code: RefusalCode::Busy,
                 message: "later".into(),
             }),
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_request_comes_out_again() {
-        let request = Request {
+        let request = HelperRequest {
             operation: Operation::HostCommand {
                 command: Command {
                     program: Program::Argv(vec!["id".into(), "-u".into()]),
@@ -242,7 +242,7 @@ mod tests {
                     env: [("A".to_owned(), "b c".to_owned())].into(),
                 },
             },
-            limits: Limits {
+            limits: OperationLimits {
                 timeout_ms: 1000,
                 output_bytes: 10,
                 processes: 5,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::name::ContainerName;
-use super::outcome::Ending;
+use super::outcome::OperationEnd;
 
 /// A job's id: `job_` and 32 hexadecimal digits. It is safe as a file name, and it cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ pub struct Job {
     pub ended_ms: Option<u64>,
     /// How it ended; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ending: Option<Ending>,
+    pub ending: Option<OperationEnd>,
     /// Whether its caller received its end.
     #[serde(default)]
     pub heard: bool,
@@ -137,7 +137,7 @@ pub struct Job {
 
 /// The header line of a part of a job's output; the bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobPiece {
+pub struct JobOutputHeader {
     /// The offset of its first byte in the whole output; greater than requested if older output was discarded.
     pub offset: u64,
     /// Bytes that the job has printed so far.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The limits of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct OperationLimits {
     /// Milliseconds until the operation is killed with `timeout`.
     pub timeout_ms: u64,
     /// Bytes of stdout and stderr together until the operation is killed with `output`.

@@ -36,15 +36,17 @@ mod vitals;
 mod wifi;
 
 pub use audit_head::AuditHead;
-pub use backup::{BackupDeed, BackupId, Subject, TargetName};
+pub use backup::{BackupAction, BackupId, BackupSubject, TargetName};
 pub use backup_facts::{
-    ArchiveFormat, Backup, BackupList, BackupTarget, TargetKind, UnseenTarget, Verified,
+    ArchiveFormat, Backup, BackupList, BackupTarget, TargetKind, UnreadableTarget, VerifiedBackup,
 };
 pub use command::{Command, Program};
-pub use container_action::{Changes, Deed, Excerpt, LogFile, SnapshotFacts};
+pub use container_action::{
+    ContainerAction, DefinitionChanges, FileExcerpt, LogFile, SnapshotFacts,
+};
 pub use container_paths::{InsideEntry, InsideKind, InsidePath};
 pub use device::{DiskName, TunnelName};
-pub use firmware::{FIRMWARE_MARK, FirmwareDeed, FirmwareId};
+pub use firmware::{FIRMWARE_MARK, FirmwareAction, FirmwareId};
 pub use frame::{Decoder, Frame, Stream};
 pub use gatewren_base::sys::Requester;
 pub use host_files::{
@@ -53,25 +55,25 @@ pub use host_files::{
 };
 pub use host_setting::{HostName, HostSetting, Keyboard, SettingWord};
 pub use host_view::HostView;
-pub use job::{Job, JobId, JobPiece};
-pub use limits::Limits;
+pub use job::{Job, JobId, JobOutputHeader};
+pub use limits::OperationLimits;
 pub use log_query::{BootName, LogCursor, LogOrder, LogPattern, LogPriority, LogQuery};
 pub use name::ContainerName;
 pub use name_servers::NameServers;
-pub use operation::{HostDiskUsage, Operation, PowerPlan, Request};
-pub use outcome::{Ending, KillReason, RefusalCode};
+pub use operation::{HelperRequest, HostDiskUsage, Operation, PowerPlan};
+pub use outcome::{KillReason, OperationEnd, RefusalCode};
 pub use owner_message::{
-    Letter, SUBJECT_BYTES as LETTER_SUBJECT_BYTES, TEXT_BYTES as LETTER_TEXT_BYTES,
+    MailMessage, SUBJECT_BYTES as LETTER_SUBJECT_BYTES, TEXT_BYTES as LETTER_TEXT_BYTES,
 };
-pub use probe::{Answered, HostProbe, Probe, Probed};
-pub use processes::{ProcessOrder, ProcessSeen, Processes};
-pub use reaper_messages::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
-pub use repair::{HostRepair, RepairOutcome, Repaired};
+pub use probe::{HostProbe, Probe, ProbeAnswer, ProbeResult};
+pub use processes::{ProcessOrder, ProcessUsage, ProcessUsageList};
+pub use reaper_messages::{MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, ReaperLaunch, ReaperReport};
+pub use repair::{HostRepair, RepairOutcome, RepairResult};
 pub use snapshot_name::SnapshotName;
-pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange, SshKeyDeed};
+pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyAction, SshKeyChange};
 pub use tunnels::{Tunnel, TunnelPeer};
 pub use unit_change::UnitChange;
 pub use unit_name::UnitName;
 pub use update::{PackageName, UpdateOrder, UpdateScope};
-pub use vitals::{Listener, Transport, Usage, Vitals};
-pub use wifi::{CountryCode, Ssid, WifiDeed, WifiInterface, WifiNetwork, WifiStatus};
+pub use vitals::{ContainerListener, ContainerUsage, Transport, Vitals};
+pub use wifi::{CountryCode, Ssid, WifiAction, WifiInterface, WifiNetwork, WifiStatus};

@@ -3,37 +3,37 @@
 use serde::{Deserialize, Serialize};
 
 use super::audit_head::AuditHead;
-use super::backup::BackupDeed;
+use super::backup::BackupAction;
 use super::command::Command;
-use super::container_action::Deed;
+use super::container_action::ContainerAction;
 use super::device::{DiskName, TunnelName};
-use super::firmware::FirmwareDeed;
+use super::firmware::FirmwareAction;
 use super::host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite};
 use super::host_setting::HostSetting;
 use super::job::JobId;
-use super::limits::Limits;
+use super::limits::OperationLimits;
 use super::log_query::LogQuery;
 use super::name::ContainerName;
 use super::name_servers::NameServers;
-use super::owner_message::Letter;
+use super::owner_message::MailMessage;
 use super::probe::HostProbe;
 use super::processes::ProcessOrder;
 use super::repair::HostRepair;
-use super::ssh_keys::SshKeyDeed;
+use super::ssh_keys::SshKeyAction;
 use super::unit_change::UnitChange;
 use super::unit_name::UnitName;
 use super::update::UpdateOrder;
-use super::wifi::WifiDeed;
+use super::wifi::WifiAction;
 use gatewren_base::sys::Requester;
 
 /// The first frame of a connection: one operation and its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct HelperRequest {
     /// The operation to run.
     pub operation: Operation,
     /// The limits of the operation.
-    pub limits: Limits,
+    pub limits: OperationLimits,
     /// The reference of the call, as in the journal and the audit.
     pub reference: String,
     /// On whose behalf the front asks. Requests without a requester share the slots of one agent.
@@ -124,7 +124,7 @@ pub enum Operation {
         /// The container.
         container: ContainerName,
         /// The operation.
-        deed: Deed,
+        deed: ContainerAction,
     },
     /// Create a container from a template that `helper.toml` names.
     ContainerCreate {
@@ -191,7 +191,7 @@ pub enum Operation {
         /// The container.
         container: ContainerName,
     },
-    /// Print the host's processes with the highest usage, as JSON ([`Processes`](super::processes::Processes)).
+    /// Print the host's processes with the highest usage, as JSON ([`Processes`](super::processes::ProcessUsageList)).
     HostProcesses {
         /// The resource to sort by.
         order: ProcessOrder,
@@ -258,7 +258,7 @@ pub enum Operation {
         /// The job.
         job: JobId,
     },
-    /// Print a part of a job's output: a line of JSON ([`JobPiece`](super::job::JobPiece)), then the bytes.
+    /// Print a part of a job's output: a line of JSON ([`JobPiece`](super::job::JobOutputHeader)), then the bytes.
     JobOutput {
         /// The job's owner.
         owner: Option<String>,
@@ -297,7 +297,7 @@ pub enum Operation {
     /// Create or replace a file of the host, and print the result as JSON
     /// ([`FileWritten`](super::host_files::FileWritten)).
     HostFileWrite(HostFileWrite),
-    /// Check whether another machine answers, and print the result as JSON ([`Probed`](super::probe::Probed)).
+    /// Check whether another machine answers, and print the result as JSON ([`Probed`](super::probe::ProbeResult)).
     HostProbe(HostProbe),
     /// Print the firewall's rules, as `nft` prints them in JSON (libnftables-json(5)).
     HostFirewall {},
@@ -318,7 +318,7 @@ pub enum Operation {
         path: String,
     },
     /// Check a file system, an array or a pool for damage, repair it where possible, and print the result as JSON
-    /// ([`Repaired`](super::repair::Repaired)).
+    /// ([`Repaired`](super::repair::RepairResult)).
     HostRepair(HostRepair),
     /// Change a setting of the host.
     HostSetting {
@@ -328,14 +328,14 @@ pub enum Operation {
     /// Query or update the firmware of the host's devices.
     Firmware {
         /// The operation.
-        deed: FirmwareDeed,
+        deed: FirmwareAction,
     },
     /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
     HostTunnels {},
     /// Change or query backups.
     Backup {
         /// The operation.
-        deed: BackupDeed,
+        deed: BackupAction,
     },
     /// Bring up a tunnel that has a profile.
     HostTunnelUp {
@@ -350,7 +350,7 @@ pub enum Operation {
     /// Query wireless networks, or change which one is joined.
     Wifi {
         /// The operation.
-        deed: WifiDeed,
+        deed: WifiAction,
     },
     /// Set the host's name servers.
     SetNameServers {
@@ -360,10 +360,10 @@ pub enum Operation {
     /// Query or change the SSH keys of the accounts that `helper.toml` names.
     SshKeys {
         /// The operation.
-        deed: SshKeyDeed,
+        deed: SshKeyAction,
     },
     /// Send a message to the recipient that `helper.toml` names.
-    Mail(Letter),
+    Mail(MailMessage),
 }
 
 /// A request for the disk usage of a directory.

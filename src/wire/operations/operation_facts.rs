@@ -1,6 +1,6 @@
 //! Facts of an operation that are known without running it: name, read-only or not, container.
 
-use super::{name::ContainerName, operation::Operation, ssh_keys::SshKeyDeed};
+use super::{name::ContainerName, operation::Operation, ssh_keys::SshKeyAction};
 
 impl Operation {
     /// The operation's name in the wire format and in the log.
@@ -80,7 +80,7 @@ impl Operation {
                 | Self::SetNameServers { .. }
                 | Self::Mail(_)
                 | Self::SshKeys {
-                    deed: SshKeyDeed::Add { .. } | SshKeyDeed::Remove { .. }
+                    deed: SshKeyAction::Add { .. } | SshKeyAction::Remove { .. }
                 }
         )
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The payload of the last frame of every operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum OperationEnd {
     /// The command exited with this status.
     Exited {
         /// The exit code, 0 to 255.
@@ -32,7 +32,7 @@ pub enum Ending {
     },
 }
 
-impl fmt::Display for Ending {
+impl fmt::Display for OperationEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited { code } => write!(f, "exit code {code}"),

@@ -11,7 +11,7 @@ pub const TEXT_BYTES: usize = 8 * 1024;
 /// The message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Letter {
+pub struct MailMessage {
     /// The subject line.
     pub subject: String,
     /// The whole text.

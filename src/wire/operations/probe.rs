@@ -51,9 +51,9 @@ pub enum Probe {
 
 /// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Probed {
+pub struct ProbeResult {
     /// Whether the machine answered the last request.
-    pub answer: Answered,
+    pub answer: ProbeAnswer,
     /// How long each answer took, in microseconds; `None` for a missing answer.
     pub times_us: Vec<Option<u64>>,
     /// The name server's answer, in base64.
@@ -64,7 +64,7 @@ pub struct Probed {
 /// How a machine answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answered {
+pub enum ProbeAnswer {
     /// It answers.
     Yes,
     /// It rejects the connection.
@@ -80,7 +80,7 @@ impl HostProbe {
     ///
     /// # Errors
     /// `PermissionDenied` where this process lacks the permission, and other errors of the kernel.
-    pub fn run(&self, raw: bool) -> io::Result<Probed> {
+    pub fn run(&self, raw: bool) -> io::Result<ProbeResult> {
         let wait = Duration::from_millis(self.wait_ms.into()).min(WAIT);
         match &self.probe {
             Probe::Echo(count) => echoes(self.address, (*count).clamp(1, ECHOES), wait, raw),
@@ -100,9 +100,9 @@ impl HostProbe {
     }
 }
 
-fn echoes(address: IpAddr, count: u32, wait: Duration, raw: bool) -> io::Result<Probed> {
-    let mut probed = Probed {
-        answer: Answered::Silent,
+fn echoes(address: IpAddr, count: u32, wait: Duration, raw: bool) -> io::Result<ProbeResult> {
+    let mut probed = ProbeResult {
+        answer: ProbeAnswer::Silent,
         times_us: Vec::new(),
         message: String::new(),
     };
@@ -118,21 +118,21 @@ fn echoes(address: IpAddr, count: u32, wait: Duration, raw: bool) -> io::Result<
             }
         };
         if time.is_some() {
-            probed.answer = Answered::Yes;
+            probed.answer = ProbeAnswer::Yes;
         }
         probed.times_us.push(time.map(us));
     }
     Ok(probed)
 }
 
-fn timed(ask: impl FnOnce() -> io::Result<String>) -> io::Result<Probed> {
+fn timed(ask: impl FnOnce() -> io::Result<String>) -> io::Result<ProbeResult> {
     let begun = Instant::now();
     let (answer, message) = match ask() {
-        Ok(message) => (Answered::Yes, message),
+        Ok(message) => (ProbeAnswer::Yes, message),
         Err(cause) => (obstacle(cause)?, String::new()),
     };
-    let time = (answer != Answered::Silent).then(|| us(begun.elapsed()));
-    Ok(Probed {
+    let time = (answer != ProbeAnswer::Silent).then(|| us(begun.elapsed()));
+    Ok(ProbeResult {
         answer,
         times_us: vec![time],
         message,
@@ -140,11 +140,11 @@ fn timed(ask: impl FnOnce() -> io::Result<String>) -> io::Result<Probed> {
 }
 
 /// Converts an error that describes the other machine; an error of this machine stays an error.
-fn obstacle(cause: io::Error) -> io::Result<Answered> {
+fn obstacle(cause: io::Error) -> io::Result<ProbeAnswer> {
     match cause.kind() {
-        ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Ok(Answered::Refused),
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => Ok(Answered::Silent),
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => Ok(Answered::Unreachable),
+        ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Ok(ProbeAnswer::Refused),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => Ok(ProbeAnswer::Silent),
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => Ok(ProbeAnswer::Unreachable),
         _ => Err(cause),
     }
 }

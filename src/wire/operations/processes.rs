@@ -16,16 +16,16 @@ pub enum ProcessOrder {
 
 /// The processes with the highest usage, and the total number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Processes {
+pub struct ProcessUsageList {
     /// The processes, the highest usage first.
-    pub processes: Vec<ProcessSeen>,
+    pub processes: Vec<ProcessUsage>,
     /// The total number of processes, including kernel threads.
     pub total: u32,
 }
 
 /// One process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProcessSeen {
+pub struct ProcessUsage {
     /// Its process id.
     pub pid: i32,
     /// Its parent's process id.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::Ending;
+use super::outcome::OperationEnd;
 
 /// The maximum size of a launch in bytes; the helper rejects a longer command earlier.
 pub const MAX_LAUNCH_BYTES: usize = 512 * 1024;
@@ -19,7 +19,7 @@ pub const MAX_REPORT_BYTES: usize = 4096;
 ///
 /// It is sent through a pipe and not in arguments, so that no environment value is ever visible in a process list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Launch {
+pub struct ReaperLaunch {
     /// The program and its arguments; never empty.
     pub argv: Vec<String>,
     /// A name or number from the target's own `/etc/passwd`; the reaper's own user when absent.
@@ -33,11 +33,11 @@ pub struct Launch {
 /// A report line from the reaper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
+pub enum ReaperReport {
     /// The reaper is ready: from now on no child process can escape it.
     Ready,
     /// The command was started.
     Started,
     /// The command ended, or could not be started.
-    Ended(Ending),
+    Ended(OperationEnd),
 }

@@ -21,7 +21,7 @@ pub enum HostRepair {
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Repaired {
+pub struct RepairResult {
     /// The outcome.
     pub outcome: RepairOutcome,
     /// The end of the program's output.

@@ -40,7 +40,7 @@ pub struct Fingerprint(String);
 /// An operation on SSH keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
-pub enum SshKeyDeed {
+pub enum SshKeyAction {
     /// Print the keys of all accounts, as a JSON list ([`SshAccount`]).
     List {},
     /// Authorize a key, and print the result ([`SshKeyChange`]).
@@ -122,7 +122,7 @@ pub struct SshKeyChange {
     pub changed: bool,
 }
 
-impl SshKeyDeed {
+impl SshKeyAction {
     /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {

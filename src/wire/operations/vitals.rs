@@ -19,19 +19,19 @@ pub struct Vitals {
     /// Its addresses except loopback and link-local ones, sorted.
     pub addresses: Vec<IpAddr>,
     /// Its open ports, sorted.
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<ContainerListener>,
     /// Whether it shares the host's network: addresses and ports are then the host's.
     pub shares_host_network: bool,
     /// Its usage; empty in the frequent query for all containers.
     #[serde(default)]
-    pub usage: Usage,
+    pub usage: ContainerUsage,
 }
 
 /// An open port.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
-pub struct Listener {
+pub struct ContainerListener {
     /// The transport protocol.
     pub protocol: Transport,
     /// The port number.
@@ -55,7 +55,7 @@ pub enum Transport {
 /// A container's usage and limits; values that the kernel does not count or limit are absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Usage {
+pub struct ContainerUsage {
     /// Memory in use in bytes, including the kernel's file cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,

@@ -14,7 +14,7 @@ const SSID_BYTES: usize = 32;
 /// An operation on wireless networks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
-pub enum WifiDeed {
+pub enum WifiAction {
     /// Print the state of the radio and the joined network, as JSON ([`WifiStatus`]).
     Status {},
     /// Scan for networks, and print those in range, as a JSON list ([`WifiNetwork`]).
@@ -41,7 +41,7 @@ pub enum WifiDeed {
     },
 }
 
-impl WifiDeed {
+impl WifiAction {
     /// The operation's name in the log.
     pub fn name(&self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::error::RpcError;
 
 /// A page of a list.
-pub struct Page<'a, T> {
+pub struct CursorPage<'a, T> {
     /// Its items.
     pub items: &'a [T],
     /// The cursor of the next page.
@@ -24,7 +24,7 @@ pub fn page<'a, T>(
     list: &str,
     all: &'a [T],
     cursor: Option<&str>,
-) -> Result<Page<'a, T>, RpcError> {
+) -> Result<CursorPage<'a, T>, RpcError> {
     let start = match cursor {
         None => 0,
         Some(text) => (PAGE..all.len())
@@ -36,7 +36,7 @@ pub fn page<'a, T>(
     };
     let end = all.len().min(start + PAGE);
     let next = (end < all.len()).then(|| cursor_at(list, end));
-    Ok(Page {
+    Ok(CursorPage {
         items: all.get(start..end).unwrap_or_default(),
         next,
     })

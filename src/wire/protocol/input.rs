@@ -59,14 +59,14 @@ impl InputRequired {
 
 /// The answers that a repeated call brings.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Inputs {
+pub struct InputAnswers {
     /// The answers by key.
     pub responses: Map<String, Value>,
     /// The state from the earlier round.
     pub state: Option<Value>,
 }
 
-impl Inputs {
+impl InputAnswers {
     /// Removes the answers and the sealed state from a call's parameters.
     pub fn take(params: &mut Params) -> Result<(Self, Option<String>), RpcError> {
         let responses = match params.remove("inputResponses") {

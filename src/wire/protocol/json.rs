@@ -35,11 +35,11 @@ pub fn parse_as<'de, S: DeserializeSeed<'de>>(
 
 /// A seed that rejects duplicate keys: two parsers that pick different ones would see different requests.
 #[derive(Clone, Copy)]
-pub struct Strict {
+pub struct StrictJson {
     depth: u8,
 }
 
-impl Strict {
+impl StrictJson {
     /// Returns the seed at this depth.
     pub fn within(depth: u8) -> Self {
         Self { depth }
@@ -58,7 +58,7 @@ impl Strict {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for StrictJson {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -66,7 +66,7 @@ impl<'de> DeserializeSeed<'de> for Strict {
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for StrictJson {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -129,18 +129,19 @@ pub fn twice<E: serde::de::Error>(name: &str) -> E {
 }
 
 /// Builds a value from an object's members.
-pub trait OfObject<'de> {
+pub trait ObjectVisitor<'de> {
     /// The result.
     type Value;
 
     /// Reads the members, whose values are nested one level deeper than `here`.
-    fn read<A: MapAccess<'de>>(self, entries: A, here: Strict) -> Result<Self::Value, A::Error>;
+    fn read<A: MapAccess<'de>>(self, entries: A, here: StrictJson)
+    -> Result<Self::Value, A::Error>;
 }
 
 /// Reads an object at some depth. Any other value is validated as strictly, and becomes `None`.
-pub struct Object<T>(pub Strict, pub T);
+pub struct StrictObject<T>(pub StrictJson, pub T);
 
-impl<'de, T: OfObject<'de>> DeserializeSeed<'de> for Object<T> {
+impl<'de, T: ObjectVisitor<'de>> DeserializeSeed<'de> for StrictObject<T> {
     type Value = Option<T::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -148,7 +149,7 @@ impl<'de, T: OfObject<'de>> DeserializeSeed<'de> for Object<T> {
     }
 }
 
-impl<'de, T: OfObject<'de>> Visitor<'de> for Object<T> {
+impl<'de, T: ObjectVisitor<'de>> Visitor<'de> for StrictObject<T> {
     type Value = Option<T::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -181,7 +182,7 @@ impl<'de, T: OfObject<'de>> Visitor<'de> for Object<T> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         while items
-            .next_element_seed(Object(self.0.deeper()?, Through))?
+            .next_element_seed(StrictObject(self.0.deeper()?, ValidateOnly))?
             .is_some()
         {}
         Ok(None)
@@ -196,16 +197,16 @@ impl<'de, T: OfObject<'de>> Visitor<'de> for Object<T> {
 const FIRST: usize = 4;
 
 /// Validates an object and discards it.
-pub struct Through;
+pub struct ValidateOnly;
 
-impl<'de> OfObject<'de> for Through {
+impl<'de> ObjectVisitor<'de> for ValidateOnly {
     type Value = ();
 
-    fn read<A: MapAccess<'de>>(self, mut entries: A, here: Strict) -> Result<(), A::Error> {
+    fn read<A: MapAccess<'de>>(self, mut entries: A, here: StrictJson) -> Result<(), A::Error> {
         let mut first: [Cow<'de, str>; FIRST] = [const { Cow::Borrowed("") }; FIRST];
         let (mut seen, mut others) = (0, BTreeSet::new());
         while let Some(name) = entries.next_key_seed(NameHere)? {
-            entries.next_value_seed(Object(here.deeper()?, Self))?;
+            entries.next_value_seed(StrictObject(here.deeper()?, Self))?;
             let known = first.get(..seen).unwrap_or_default();
             if known.contains(&name) || others.contains(&name) {
                 return Err(twice(&name));
@@ -254,7 +255,7 @@ mod tests {
     use super::*;
 
     fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
-        parse_as(bytes, Strict::within(0))
+        parse_as(bytes, StrictJson::within(0))
     }
 
     #[test]

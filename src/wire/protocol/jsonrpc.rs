@@ -7,14 +7,14 @@ use super::{
     error::RpcError,
     error::code,
     json::parse_as,
-    members::{Member, Members, Method, Parsed, Top},
+    members::{BodySeed, Member, MessageMembers, MethodName, ParsedBody},
     params::Params,
 };
 
 /// A request's id: text or an integer, never null (MCP, basic).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Id {
+pub enum RequestId {
     /// An integer.
     Number(i64),
     /// A text.
@@ -23,51 +23,51 @@ pub enum Id {
 
 /// A call that expects a response.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct RpcRequest {
     /// Returned in the response.
-    pub id: Id,
+    pub id: RequestId,
     /// The method's name.
-    pub method: Method,
+    pub method: MethodName,
     /// The parameters; empty when there were none.
     pub params: Params,
 }
 
 /// A call that expects no response.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Notification {
+pub struct IncomingNotification {
     /// The method's name.
-    pub method: Method,
+    pub method: MethodName,
     /// The parameters; empty when there were none.
     pub params: Params,
 }
 
 /// The client's response to a request from the server (stateful revisions only).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Response {
+pub struct RpcResponse {
     /// The id of the server's request.
-    pub id: Id,
+    pub id: RequestId,
     /// The result or the error.
     pub outcome: Result<Value, Value>,
 }
 
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Message {
+pub enum RpcMessage {
     /// Expects a response.
-    Request(Request),
+    Request(RpcRequest),
     /// Expects no response.
-    Notification(Notification),
+    Notification(IncomingNotification),
     /// A response.
-    Response(Response),
+    Response(RpcResponse),
 }
 
 /// A whole body.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Body {
+pub enum RpcBody {
     /// One message.
-    Single(Message),
+    Single(RpcMessage),
     /// Several, as 2025-03-26 allows.
-    Batch(Vec<Message>),
+    Batch(Vec<RpcMessage>),
 }
 
 /// The initial buffer size: most responses are shorter than this, in bytes.
@@ -77,28 +77,28 @@ const ROOM: usize = 512;
 const MAX_BATCH: usize = 100;
 
 /// Reads a body. If a request cannot be served, its id is returned with the error.
-pub fn read(bytes: &[u8]) -> Result<Body, (Option<Id>, RpcError)> {
-    let top = parse_as(bytes, Top::BODY).map_err(|cause| {
+pub fn read(bytes: &[u8]) -> Result<RpcBody, (Option<RequestId>, RpcError)> {
+    let top = parse_as(bytes, BodySeed::BODY).map_err(|cause| {
         (
             None,
             RpcError::new(code::PARSE, format!("the body is not valid JSON: {cause}")),
         )
     })?;
     match top {
-        Parsed::Several(items) if items.is_empty() || items.len() > MAX_BATCH => {
+        ParsedBody::Several(items) if items.is_empty() || items.len() > MAX_BATCH => {
             let words = format!("a batch must have 1 to {MAX_BATCH} messages");
             Err((None, RpcError::invalid_request(words)))
         }
-        Parsed::Several(items) => items
+        ParsedBody::Several(items) => items
             .into_iter()
             .map(message)
             .collect::<Result<_, _>>()
-            .map(Body::Batch),
-        Parsed::One(one) => message(one).map(Body::Single),
+            .map(RpcBody::Batch),
+        ParsedBody::One(one) => message(one).map(RpcBody::Single),
     }
 }
 
-fn message(members: Option<Members>) -> Result<Message, (Option<Id>, RpcError)> {
+fn message(members: Option<MessageMembers>) -> Result<RpcMessage, (Option<RequestId>, RpcError)> {
     let Some(members) = members else {
         return Err((
             None,
@@ -107,7 +107,7 @@ fn message(members: Option<Members>) -> Result<Message, (Option<Id>, RpcError)> 
     };
     let id = match members.id {
         None => None,
-        Some(raw) => Some(Id::deserialize(raw).map_err(|_| {
+        Some(raw) => Some(RequestId::deserialize(raw).map_err(|_| {
             (
                 None,
                 RpcError::invalid_request(
@@ -131,18 +131,18 @@ fn message(members: Option<Members>) -> Result<Message, (Option<Id>, RpcError)> 
     }
 }
 
-fn call(id: Option<Id>, method: Method, params: Params) -> Message {
+fn call(id: Option<RequestId>, method: MethodName, params: Params) -> RpcMessage {
     match id {
-        Some(id) => Message::Request(Request { id, method, params }),
-        None => Message::Notification(Notification { method, params }),
+        Some(id) => RpcMessage::Request(RpcRequest { id, method, params }),
+        None => RpcMessage::Notification(IncomingNotification { method, params }),
     }
 }
 
 fn response(
-    id: Option<Id>,
+    id: Option<RequestId>,
     result: Option<Value>,
     error: Option<Value>,
-) -> Result<Message, (Option<Id>, RpcError)> {
+) -> Result<RpcMessage, (Option<RequestId>, RpcError)> {
     let outcome = match (result, error) {
         (Some(result), None) => Some(Ok(result)),
         (None, Some(error)) => Some(Err(error)),
@@ -154,13 +154,13 @@ fn response(
             RpcError::invalid_request("a message must be a request, a notification or a response"),
         ));
     };
-    Ok(Message::Response(Response { id, outcome }))
+    Ok(RpcMessage::Response(RpcResponse { id, outcome }))
 }
 
-impl Response {
+impl RpcResponse {
     /// Returns the bytes of a response. An error without an id answers a body that had none.
     pub fn write<T: Serialize + ?Sized>(
-        id: Option<&Id>,
+        id: Option<&RequestId>,
         outcome: Result<&T, &RpcError>,
     ) -> Vec<u8> {
         Self::write_into(ROOM, id, outcome)
@@ -169,14 +169,14 @@ impl Response {
     /// Like `write`, with the approximate length of the response: a long one is then not moved as it grows.
     pub fn write_into<T: Serialize + ?Sized>(
         room: usize,
-        id: Option<&Id>,
+        id: Option<&RequestId>,
         outcome: Result<&T, &RpcError>,
     ) -> Vec<u8> {
         #[derive(Serialize)]
         struct Answer<'a, T: ?Sized> {
             jsonrpc: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
-            id: Option<&'a Id>,
+            id: Option<&'a RequestId>,
             #[serde(skip_serializing_if = "Option::is_none")]
             result: Option<&'a T>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,7 +195,7 @@ impl Response {
     }
 }
 
-impl Request {
+impl RpcRequest {
     /// Returns the request as JSON, for a request from the server to a client.
     pub fn to_value(&self) -> Value {
         json!({ "jsonrpc": "2.0", "id": self.id, "method": self.method, "params": self.params })
@@ -206,7 +206,7 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn refused(body: &str) -> (Option<Id>, i32) {
+    fn refused(body: &str) -> (Option<RequestId>, i32) {
         let (id, error) = read(body.as_bytes()).unwrap_err();
         (id, error.code)
     }
@@ -227,22 +227,22 @@ mod tests {
         let wrong_version = r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#;
         assert_eq!(
             refused(wrong_version),
-            (Some(Id::Number(7)), code::INVALID_REQUEST)
+            (Some(RequestId::Number(7)), code::INVALID_REQUEST)
         );
         let array_params = r#"{"jsonrpc":"2.0","id":"a","method":"ping","params":[1]}"#;
         assert_eq!(
             refused(array_params),
-            (Some(Id::Text("a".into())), code::INVALID_REQUEST)
+            (Some(RequestId::Text("a".into())), code::INVALID_REQUEST)
         );
     }
 
     #[test]
     fn requests_notifications_and_responses_are_told_apart() {
         let kind = |body: &str| match read(body.as_bytes()).unwrap() {
-            Body::Single(Message::Request(_)) => "request",
-            Body::Single(Message::Notification(_)) => "notification",
-            Body::Single(Message::Response(_)) => "response",
-            Body::Batch(_) => "batch",
+            RpcBody::Single(RpcMessage::Request(_)) => "request",
+            RpcBody::Single(RpcMessage::Notification(_)) => "notification",
+            RpcBody::Single(RpcMessage::Response(_)) => "response",
+            RpcBody::Batch(_) => "batch",
         };
         assert_eq!(
             kind(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn an_answer_keeps_the_type_of_the_id() {
-        let bytes = Response::write(Some(&Id::Text("1".into())), Ok(&json!({})));
+        let bytes = RpcResponse::write(Some(&RequestId::Text("1".into())), Ok(&json!({})));
         assert_eq!(bytes, br#"{"jsonrpc":"2.0","id":"1","result":{}}"#);
     }
 

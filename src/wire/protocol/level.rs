@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum LogSeverity {
     /// For developers.
     Debug,
     /// Ordinary.
@@ -24,7 +24,7 @@ pub enum Level {
     Emergency,
 }
 
-impl Level {
+impl LogSeverity {
     /// All of them, lowest severity first.
     pub const ALL: [Self; 8] = [
         Self::Debug,

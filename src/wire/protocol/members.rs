@@ -7,22 +7,22 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use super::{
-    json::{Object, Strict, Through, twice},
+    json::{StrictJson, StrictObject, ValidateOnly, twice},
     params::{Params, ReadParams},
 };
 
 /// A method's name; the most frequent ones are not copied.
-pub type Method = Cow<'static, str>;
+pub type MethodName = Cow<'static, str>;
 
 /// The members of a message.
 #[derive(Default)]
-pub struct Members {
+pub struct MessageMembers {
     /// Whether it has `"jsonrpc": "2.0"`.
     pub is_2_0: bool,
     /// Its id, unvalidated, like the result and the error.
     pub id: Option<Value>,
     /// The method.
-    pub method: Member<Method>,
+    pub method: Member<MethodName>,
     /// The parameters.
     pub params: Member<Params>,
     /// The result of a response.
@@ -55,26 +55,26 @@ impl<T> Member<T> {
 }
 
 /// A parsed body; a value that is not an object has no members.
-pub enum Parsed {
+pub enum ParsedBody {
     /// Anything but an array.
-    One(Option<Members>),
+    One(Option<MessageMembers>),
     /// An array.
-    Several(Vec<Option<Members>>),
+    Several(Vec<Option<MessageMembers>>),
 }
 
 /// Reads a body, or one message of a batch within it.
 #[derive(Clone, Copy)]
-pub struct Top {
+pub struct BodySeed {
     within: bool,
 }
 
-impl Top {
+impl BodySeed {
     /// A whole body.
     pub const BODY: Self = Self { within: false };
 }
 
 /// Converts a string; any other value is validated and becomes `None`.
-struct OfText<T>(Strict, fn(&str) -> T);
+struct OfText<T>(StrictJson, fn(&str) -> T);
 
 /// A member's name.
 enum Name {
@@ -88,8 +88,8 @@ enum Name {
     Other(String),
 }
 
-impl Members {
-    fn read<'de, A: MapAccess<'de>>(mut entries: A, outside: Strict) -> Result<Self, A::Error> {
+impl MessageMembers {
+    fn read<'de, A: MapAccess<'de>>(mut entries: A, outside: StrictJson) -> Result<Self, A::Error> {
         let mut members = Self::default();
         let (mut version, mut others) = (None, Vec::new());
         while let Some(name) = entries.next_key_seed(NameSeed)? {
@@ -109,14 +109,14 @@ impl Members {
                     continue;
                 }
                 Name::Params => {
-                    let params = entries.next_value_seed(Object(inside, ReadParams))?;
+                    let params = entries.next_value_seed(StrictObject(inside, ReadParams))?;
                     members.params.put("params", params)?;
                     continue;
                 }
                 Name::Result => ("result", &mut members.result),
                 Name::Error => ("error", &mut members.error),
                 Name::Other(name) => {
-                    entries.next_value_seed(Object(inside, Through))?;
+                    entries.next_value_seed(StrictObject(inside, ValidateOnly))?;
                     if others.contains(&name) {
                         return Err(twice(&name));
                     }
@@ -149,7 +149,7 @@ const OFTEN: [&str; 6] = [
     "ping",
 ];
 
-fn known_method(name: &str) -> Method {
+fn known_method(name: &str) -> MethodName {
     let known = OFTEN.iter().find(|known| **known == name);
     known.map_or_else(
         || Cow::Owned(name.to_owned()),
@@ -160,64 +160,64 @@ fn known_method(name: &str) -> Method {
 /// The most unknown members of a message, in addition to its six own; a message with more is rejected.
 const MOST_OTHERS: usize = 64;
 
-impl<'de> DeserializeSeed<'de> for Top {
-    type Value = Parsed;
+impl<'de> DeserializeSeed<'de> for BodySeed {
+    type Value = ParsedBody;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Parsed, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ParsedBody, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Top {
-    type Value = Parsed;
+impl<'de> Visitor<'de> for BodySeed {
+    type Value = ParsedBody;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Parsed, E> {
-        Ok(Parsed::One(None))
+    fn visit_unit<E>(self) -> Result<ParsedBody, E> {
+        Ok(ParsedBody::One(None))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Parsed, E> {
-        Ok(Parsed::One(None))
+    fn visit_bool<E>(self, _: bool) -> Result<ParsedBody, E> {
+        Ok(ParsedBody::One(None))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Parsed, E> {
-        Ok(Parsed::One(None))
+    fn visit_i64<E>(self, _: i64) -> Result<ParsedBody, E> {
+        Ok(ParsedBody::One(None))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Parsed, E> {
-        Ok(Parsed::One(None))
+    fn visit_u64<E>(self, _: u64) -> Result<ParsedBody, E> {
+        Ok(ParsedBody::One(None))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Parsed, E> {
-        Ok(Parsed::One(None))
+    fn visit_f64<E>(self, _: f64) -> Result<ParsedBody, E> {
+        Ok(ParsedBody::One(None))
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Parsed, E> {
-        Ok(Parsed::One(None))
+    fn visit_str<E>(self, _: &str) -> Result<ParsedBody, E> {
+        Ok(ParsedBody::One(None))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Parsed, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ParsedBody, A::Error> {
         if self.within {
-            Strict::within(1).visit_seq(items)?;
-            return Ok(Parsed::One(None));
+            StrictJson::within(1).visit_seq(items)?;
+            return Ok(ParsedBody::One(None));
         }
         let mut several = Vec::new();
         while let Some(item) = items.next_element_seed(Self { within: true })? {
             several.push(match item {
-                Parsed::One(one) => one,
-                Parsed::Several(_) => None,
+                ParsedBody::One(one) => one,
+                ParsedBody::Several(_) => None,
             });
         }
-        Ok(Parsed::Several(several))
+        Ok(ParsedBody::Several(several))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Parsed, A::Error> {
-        let outside = Strict::within(u8::from(self.within));
-        let members = Members::read(entries, outside)?;
-        Ok(Parsed::One(Some(members)))
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<ParsedBody, A::Error> {
+        let outside = StrictJson::within(u8::from(self.within));
+        let members = MessageMembers::read(entries, outside)?;
+        Ok(ParsedBody::One(Some(members)))
     }
 }
 
@@ -261,11 +261,15 @@ impl<'de, T> Visitor<'de> for OfText<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error> {
-        Object(self.0, Through).visit_seq(items).map(|_| None)
+        StrictObject(self.0, ValidateOnly)
+            .visit_seq(items)
+            .map(|_| None)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error> {
-        Object(self.0, Through).visit_map(entries).map(|_| None)
+        StrictObject(self.0, ValidateOnly)
+            .visit_map(entries)
+            .map(|_| None)
     }
 }
 

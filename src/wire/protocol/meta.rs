@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    capabilities::ClientCapabilities, error::RpcError, jsonrpc::Message, key, level::Level,
-    params::Params,
+    capabilities::ClientCapabilities, error::RpcError, jsonrpc::RpcMessage, key,
+    level::LogSeverity, params::Params,
 };
 
 /// The longest progress token, which is returned with each progress notification; a longer one is rejected.
@@ -16,7 +16,7 @@ pub struct RequestMeta {
     /// The client's capabilities.
     pub capabilities: ClientCapabilities,
     /// The requested severity.
-    pub log_level: Option<Level>,
+    pub log_level: Option<LogSeverity>,
     /// The token for progress notifications; without it none are sent.
     pub progress_token: Option<Value>,
 }
@@ -31,11 +31,11 @@ impl RequestMeta {
     }
 
     /// Returns whether a message's `_meta` claims a version.
-    pub fn is_claimed_by(message: &Message) -> bool {
+    pub fn is_claimed_by(message: &RpcMessage) -> bool {
         match message {
-            Message::Request(request) => Self::claim(&request.params).is_some(),
-            Message::Notification(note) => Self::claim(&note.params).is_some(),
-            Message::Response(_) => false,
+            RpcMessage::Request(request) => Self::claim(&request.params).is_some(),
+            RpcMessage::Notification(note) => Self::claim(&note.params).is_some(),
+            RpcMessage::Response(_) => false,
         }
     }
 
@@ -85,11 +85,11 @@ pub fn progress_token(params: &Params) -> Result<Option<Value>, MetaError> {
     }
 }
 
-fn log_level(params: &Params) -> Result<Option<Level>, MetaError> {
+fn log_level(params: &Params) -> Result<Option<LogSeverity>, MetaError> {
     let Some(asked) = params.meta(key::LOG_LEVEL) else {
         return Ok(None);
     };
-    asked.as_str().and_then(Level::parse).map(Some).ok_or_else(|| {
+    asked.as_str().and_then(LogSeverity::parse).map(Some).ok_or_else(|| {
         RpcError::invalid_params(format!(
             "_meta[\"{}\"] must be one of debug, info, notice, warning, error, critical, alert, emergency",
             key::LOG_LEVEL

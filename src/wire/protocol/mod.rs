@@ -37,25 +37,26 @@ pub use cursor::page;
 pub use encode::{error_for_stateful, for_stateful};
 pub use error::{RpcError, code};
 pub use header::{decode_header_value, matches_argument};
-pub use input::{InputRequired, Inputs};
+pub use input::{InputAnswers, InputRequired};
 pub use jsonrpc::{
-    Body, Id, Message, Notification as IncomingNotification, Request, Response, read,
+    IncomingNotification, RequestId, RpcBody, RpcMessage, RpcRequest, RpcResponse, read,
 };
-pub use level::Level;
+pub use level::LogSeverity;
 pub use meta::{RequestMeta, progress_token};
 pub use notification::Notification;
 pub use outcome::{ReadDocument, ReadResult, ToolResult};
 pub use params::Params;
-pub use parts::Parts;
+pub use parts::MessageBytes;
 pub use prompt::{Prompt, PromptArgument, PromptMessage};
-pub use quoted::Quoted;
-pub use raw_json::Written;
+pub use quoted::QuotedJson;
+pub use raw_json::SerializedJson;
 pub use resource::{Resource, ResourceTemplate};
 pub use server::{Implementation, ServerCapabilities};
 pub use task::{TASKS_EXTENSION, Task, TaskState};
-pub use template::Template;
+pub use template::UriTemplate;
 pub use tool::{
-    Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name, is_tool_name,
+    ToolAnnotations, ToolDefinition, check_dialect, header_parameters, is_portable_name,
+    is_tool_name,
 };
 pub use trace_context::TraceParent;
 pub use version::{MODERN_VERSIONS, Version};

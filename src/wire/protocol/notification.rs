@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::level::Level;
+use super::level::LogSeverity;
 
 /// The initial buffer size, in bytes: most notifications fit.
 const ROOM: usize = 384;
@@ -53,7 +53,7 @@ impl Notification {
     }
 
     /// Returns a log message.
-    pub fn message(level: Level, logger: &str, data: &Value) -> Self {
+    pub fn message(level: LogSeverity, logger: &str, data: &Value) -> Self {
         Self::new(
             "notifications/message",
             json!({ "level": level, "logger": logger, "data": data }),

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::content::{Content, ResourceContents};
 use super::encode::for_stateful;
-use super::jsonrpc::{Id, Response};
-use super::parts::Parts;
-use super::quoted::Quoted;
-use super::raw_json::Written;
+use super::jsonrpc::{RequestId, RpcResponse};
+use super::parts::MessageBytes;
+use super::quoted::QuotedJson;
+use super::raw_json::SerializedJson;
 use super::version::Version;
 
 /// The result of `tools/call`.
@@ -20,7 +20,7 @@ pub struct ToolResult {
     /// For the model; it follows the data if `shows_data` is set.
     pub content: Vec<Content>,
     /// For programs, as `outputSchema` defines.
-    pub structured: Option<Written>,
+    pub structured: Option<SerializedJson>,
     /// Whether the model also gets the data, as a text with one member a line.
     pub shows_data: bool,
     /// Whether the call failed, by the tool's own criteria.
@@ -34,7 +34,7 @@ impl ToolResult {
         data.into_iter().chain(self.content.clone()).collect()
     }
 
-    fn shown(&self) -> Option<&Written> {
+    fn shown(&self) -> Option<&SerializedJson> {
         self.structured.as_ref().filter(|_| self.shows_data)
     }
 
@@ -44,19 +44,19 @@ impl ToolResult {
             ("content".to_owned(), json!(self.blocks())),
             ("isError".to_owned(), json!(self.failed)),
         ]);
-        let structured = self.structured.as_ref().map(Written::to_value);
+        let structured = self.structured.as_ref().map(SerializedJson::to_value);
         result.extend(structured.map(|data| ("structuredContent".to_owned(), data)));
         Value::Object(result)
     }
 
     /// Returns the bytes of a response with it. `server` is the `_meta` that names the server (2026-07-28, basic).
-    pub fn answer(&self, id: &Id, version: Version, server: &Written) -> Vec<u8> {
+    pub fn answer(&self, id: &RequestId, version: Version, server: &SerializedJson) -> Vec<u8> {
         // Structured content is unknown before 2025-06-18, and so are some kinds of content.
         if version < Version::V2025_06_18 {
             let result = for_stateful("tools/call", self.to_value(), version);
-            return Response::write(Some(id), Ok(&result));
+            return RpcResponse::write(Some(id), Ok(&result));
         }
-        let structured = self.structured.as_ref().map_or("", Written::text);
+        let structured = self.structured.as_ref().map_or("", SerializedJson::text);
         let texts = self.content.iter().map(|block| match block {
             Content::Text { text, .. } => text.len(),
             _ => ROOM,
@@ -95,7 +95,7 @@ pub struct ReadDocument {
     /// The resource that was read.
     pub uri: String,
     /// Its text.
-    pub text: Quoted,
+    pub text: QuotedJson,
     /// Its revision, which is in its contents' `_meta`.
     pub revision: u64,
 }
@@ -103,7 +103,12 @@ pub struct ReadDocument {
 impl ReadResult {
     /// Returns the bytes of a response with it. The result is valid only now and only for its credential
     /// (2026-07-28, caching). `server` is the `_meta` that names the server.
-    pub fn answer(&self, id: &Id, version: Version, server: &Written) -> Parts {
+    pub fn answer(
+        &self,
+        id: &RequestId,
+        version: Version,
+        server: &SerializedJson,
+    ) -> MessageBytes {
         let mut parts = Vec::new();
         let mut answer = match self {
             Self::Contents(contents) => {
@@ -125,23 +130,23 @@ impl ReadResult {
             return last.into();
         }
         parts.push(last.into());
-        Parts::Many(parts)
+        MessageBytes::Many(parts)
     }
 }
 
 impl ReadDocument {
     /// Begins the response with it; everything before the end of a long text is moved to `parts`.
-    fn begin(&self, id: &Id, parts: &mut Vec<Bytes>) -> Answer {
+    fn begin(&self, id: &RequestId, parts: &mut Vec<Bytes>) -> Answer {
         let short = match &self.text {
-            Quoted::Short(text) => text.as_slice(),
-            Quoted::Long(_) => &[],
+            QuotedJson::Short(text) => text.as_slice(),
+            QuotedJson::Long(_) => &[],
         };
         let mut answer = Answer::begin(id, self.uri.len() + short.len());
         answer.text("\"contents\":[{\"uri\":");
         answer.json(&self.uri);
         answer.text(",\"mimeType\":\"application/json\",\"text\":\"");
         answer.bytes.extend_from_slice(short);
-        if let Quoted::Long(text) = &self.text {
+        if let QuotedJson::Long(text) = &self.text {
             parts.reserve_exact(text.len() + 2);
             parts.push(mem::take(&mut answer.bytes).into());
             parts.extend(text.iter().cloned());
@@ -164,7 +169,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn begin(id: &Id, long: usize) -> Self {
+    fn begin(id: &RequestId, long: usize) -> Self {
         // An eighth more for escapes; if that is not enough, the bytes are moved once.
         let mut bytes = Vec::with_capacity(long + long / 8 + ROOM);
         bytes.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
@@ -197,7 +202,7 @@ impl Answer {
         self.json(value);
     }
 
-    fn content(&mut self, shown: Option<&Written>, blocks: &[Content]) {
+    fn content(&mut self, shown: Option<&SerializedJson>, blocks: &[Content]) {
         let Some(data) = shown else {
             return self.member("content", &blocks);
         };
@@ -212,12 +217,12 @@ impl Answer {
         self.text("]");
     }
 
-    fn written(&mut self, name: &'static str, value: &Written) {
+    fn written(&mut self, name: &'static str, value: &SerializedJson) {
         self.name(name);
         self.text(value.text());
     }
 
-    fn end(mut self, version: Version, server: &Written) -> Vec<u8> {
+    fn end(mut self, version: Version, server: &SerializedJson) -> Vec<u8> {
         if version.is_modern() {
             self.text(",\"resultType\":\"complete\",\"_meta\":");
             self.text(server.text());
@@ -270,7 +275,7 @@ mod tests {
             description: None,
             mime_type: None,
         };
-        let id = Id::Text("1".into());
+        let id = RequestId::Text("1".into());
         let signature = server().signature();
         for structured in [
             None,
@@ -278,7 +283,7 @@ mod tests {
             Some(json!([2])),
             Some(json!("t")),
         ] {
-            let structured = structured.map(|data| Written::of(&data).unwrap());
+            let structured = structured.map(|data| SerializedJson::of(&data).unwrap());
             for (version, shows_data) in Version::ALL.map(|v| [(v, false), (v, true)]).concat() {
                 let result = ToolResult {
                     content: vec![Content::text("a\"b\n€"), link.clone()],
@@ -311,7 +316,7 @@ mod tests {
             for version in Version::ALL {
                 let wanted = by_value("resources/read", json!({ "contents": contents }), version);
                 let result = ReadResult::Contents(contents.clone());
-                let answer = result.answer(&Id::Text("1".into()), version, &signature);
+                let answer = result.answer(&RequestId::Text("1".into()), version, &signature);
                 assert_eq!(read(&answer.into_one()), wanted, "{version:?}");
             }
         }
@@ -320,7 +325,7 @@ mod tests {
     #[test]
     fn a_document_is_read_as_its_text_would_be() {
         let signature = server().signature();
-        let id = Id::Text("1".into());
+        let id = RequestId::Text("1".into());
         for value in [
             json!(1),
             json!({ "a\n": "\"\\" }),
@@ -328,7 +333,7 @@ mod tests {
         ] {
             let document = ReadResult::Document(ReadDocument {
                 uri: "x:/\"y".into(),
-                text: Quoted::of(&value),
+                text: QuotedJson::of(&value),
                 revision: 7,
             });
             let contents = ReadResult::Contents(vec![ResourceContents {
@@ -341,7 +346,11 @@ mod tests {
             for version in Version::ALL {
                 let answer = document.answer(&id, version, &signature);
                 let is_long = value.is_array();
-                assert_eq!(matches!(answer, Parts::Many(_)), is_long, "{version:?}");
+                assert_eq!(
+                    matches!(answer, MessageBytes::Many(_)),
+                    is_long,
+                    "{version:?}"
+                );
                 let wanted = contents.answer(&id, version, &signature);
                 assert!(answer.into_one() == wanted.into_one(), "{version:?}");
             }

@@ -8,7 +8,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::json::{Object, OfObject, Strict, Through, twice};
+use super::json::{ObjectVisitor, StrictJson, StrictObject, ValidateOnly, twice};
 use super::key;
 
 /// The most members, here and in `_meta`; no method of MCP takes a quarter as many. An object with more is
@@ -167,10 +167,10 @@ impl Few {
 /// Reads parameters.
 pub struct ReadParams;
 
-impl<'de> OfObject<'de> for ReadParams {
+impl<'de> ObjectVisitor<'de> for ReadParams {
     type Value = Params;
 
-    fn read<A: MapAccess<'de>>(self, mut entries: A, here: Strict) -> Result<Params, A::Error> {
+    fn read<A: MapAccess<'de>>(self, mut entries: A, here: StrictJson) -> Result<Params, A::Error> {
         let (mut members, mut meta) = (Few::default(), None);
         while let Some(name) = entries.next_key_seed(Name(&KNOWN))? {
             let inside = here.deeper()?;
@@ -178,7 +178,7 @@ impl<'de> OfObject<'de> for ReadParams {
                 members.add(name, entries.next_value_seed(inside)?)?;
                 continue;
             }
-            let read = entries.next_value_seed(Object(inside, ReadMeta))?;
+            let read = entries.next_value_seed(StrictObject(inside, ReadMeta))?;
             if meta.replace(read).is_some() {
                 return Err(twice(&name));
             }
@@ -191,10 +191,10 @@ impl<'de> OfObject<'de> for ReadParams {
 /// Reads the used keys of `_meta`.
 struct ReadMeta;
 
-impl<'de> OfObject<'de> for ReadMeta {
+impl<'de> ObjectVisitor<'de> for ReadMeta {
     type Value = Few;
 
-    fn read<A: MapAccess<'de>>(self, mut entries: A, here: Strict) -> Result<Few, A::Error> {
+    fn read<A: MapAccess<'de>>(self, mut entries: A, here: StrictJson) -> Result<Few, A::Error> {
         let mut all = Few::default();
         let mut unread = false;
         while let Some(key) = entries.next_key_seed(Name(&KEYS))? {
@@ -203,7 +203,7 @@ impl<'de> OfObject<'de> for ReadMeta {
                 entries.next_value_seed(inside)?
             } else {
                 unread = true;
-                entries.next_value_seed(Object(inside, Through))?;
+                entries.next_value_seed(StrictObject(inside, ValidateOnly))?;
                 Value::Null
             };
             all.add(key, value)?;
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Option<Params>, String> {
-        let object = Object(Strict::within(1), ReadParams);
+        let object = StrictObject(StrictJson::within(1), ReadParams);
         parse_as(text.as_bytes(), object).map_err(|e| e.to_string())
     }
 

@@ -4,14 +4,14 @@ use bytes::Bytes;
 
 /// The bytes of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parts {
+pub enum MessageBytes {
     /// The whole message.
     One(Vec<u8>),
     /// Parts in order.
     Many(Vec<Bytes>),
 }
 
-impl Parts {
+impl MessageBytes {
     /// Joins the parts, for an output that supports only one buffer: a long text is copied once.
     pub fn into_one(self) -> Vec<u8> {
         match self {
@@ -21,7 +21,7 @@ impl Parts {
     }
 }
 
-impl From<Vec<u8>> for Parts {
+impl From<Vec<u8>> for MessageBytes {
     fn from(bytes: Vec<u8>) -> Self {
         Self::One(bytes)
     }

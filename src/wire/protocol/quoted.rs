@@ -19,14 +19,14 @@ const SHORT: usize = 16 << 10;
 
 /// The compact JSON of a value, escaped for a JSON string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Quoted {
+pub enum QuotedJson {
     /// Short enough to copy.
     Short(Vec<u8>),
     /// In pieces, which its readers share.
     Long(Arc<[Bytes]>),
 }
 
-impl Quoted {
+impl QuotedJson {
     /// Serializes a value. It recurses: only a value deeper than any JSON parser accepts would overflow the stack.
     pub fn of(value: &Value) -> Self {
         let mut out = Out::default();
@@ -253,10 +253,10 @@ mod tests {
 
     use super::*;
 
-    fn bytes(quoted: &Quoted) -> Vec<u8> {
+    fn bytes(quoted: &QuotedJson) -> Vec<u8> {
         match quoted {
-            Quoted::Short(bytes) => bytes.clone(),
-            Quoted::Long(pieces) => pieces.concat(),
+            QuotedJson::Short(bytes) => bytes.clone(),
+            QuotedJson::Long(pieces) => pieces.concat(),
         }
     }
 
@@ -267,7 +267,7 @@ mod tests {
 
     fn check(value: &Value) {
         let mut quoted = b"\"".to_vec();
-        quoted.extend(bytes(&Quoted::of(value)));
+        quoted.extend(bytes(&QuotedJson::of(value)));
         quoted.push(b'"');
         let same = quoted == by_serde(value).as_bytes();
         assert!(same, "{:.200}", value.to_string());
@@ -339,10 +339,10 @@ mod tests {
         for long in [SHORT - 4, SHORT - 3, PIECE - 4, 3 * PIECE] {
             let value = json!("x".repeat(long));
             check(&value);
-            let is_long = matches!(Quoted::of(&value), Quoted::Long(_));
+            let is_long = matches!(QuotedJson::of(&value), QuotedJson::Long(_));
             assert_eq!(is_long, long + 4 > SHORT, "{long}");
         }
-        let Quoted::Long(pieces) = Quoted::of(&json!("x".repeat(3 * PIECE))) else {
+        let QuotedJson::Long(pieces) = QuotedJson::of(&json!("x".repeat(3 * PIECE))) else {
             panic!("it is long")
         };
         let lengths: Vec<_> = pieces.iter().map(Bytes::len).collect();

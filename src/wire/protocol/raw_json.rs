@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 /// One JSON value as its compact text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written(String);
+pub struct SerializedJson(String);
 
-impl Written {
+impl SerializedJson {
     /// Serializes data.
     ///
     /// # Errors
@@ -171,8 +171,8 @@ impl<O: Out> Lines<'_, O> {
 mod tests {
     use super::*;
 
-    fn written(value: &Value) -> Written {
-        Written::of(value).unwrap()
+    fn written(value: &Value) -> SerializedJson {
+        SerializedJson::of(value).unwrap()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::key;
-use super::raw_json::Written;
+use super::raw_json::SerializedJson;
 
 /// Name and version of a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -20,10 +20,10 @@ pub struct Implementation {
 
 impl Implementation {
     /// Returns the `_meta` that only names the server, serialized once for all results.
-    pub fn signature(&self) -> Written {
+    pub fn signature(&self) -> SerializedJson {
         let meta = json!({ key::SERVER_INFO: self });
         // Only strings: serialization cannot fail.
-        Written::of(&meta).unwrap_or_else(|_| Written::nothing())
+        SerializedJson::of(&meta).unwrap_or_else(|_| SerializedJson::nothing())
     }
 
     /// Adds the name of the server to a result's `_meta` (2026-07-28, basic).

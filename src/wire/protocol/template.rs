@@ -2,7 +2,7 @@
 
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct UriTemplate {
     parts: Vec<Part>,
 }
 
@@ -16,7 +16,7 @@ enum Part {
     },
 }
 
-impl Template {
+impl UriTemplate {
     /// Parses a template; text in neither of the two forms is literal.
     pub fn parse(text: &str) -> Self {
         let mut parts = Vec::new();
@@ -73,14 +73,14 @@ mod tests {
 
     #[test]
     fn a_variable_holds_one_segment_unless_it_is_reserved() {
-        let one = Template::parse("test://template/{id}/data");
+        let one = UriTemplate::parse("test://template/{id}/data");
         assert_eq!(
             one.matches("test://template/123/data").unwrap(),
             [("id", "123")]
         );
         assert!(one.matches("test://template//data").is_none());
         assert!(one.matches("test://template/1/2/data").is_none());
-        let many = Template::parse("gatewren:///public/{+path}");
+        let many = UriTemplate::parse("gatewren:///public/{+path}");
         assert_eq!(
             many.matches("gatewren:///public/a/b").unwrap(),
             [("path", "a/b")]

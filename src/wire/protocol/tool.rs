@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// A tool as `tools/list` shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Tool {
+pub struct ToolDefinition {
     /// The name that `tools/call` takes.
     pub name: String,
     /// Its name for people; 2025-06-18 and later.
@@ -170,7 +170,7 @@ fn is_token(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-impl Tool {
+impl ToolDefinition {
     /// Returns the argument at a path of property names; absent and null are the same.
     pub fn argument<'a>(arguments: &'a Map<String, Value>, path: &[String]) -> Option<&'a Value> {
         let (first, rest) = path.split_first()?;

@@ -7,7 +7,7 @@ use super::{
     error::ToolError,
     output::{Excerpt, is_visible, visible},
 };
-use crate::protocol::{Content, ResourceContents, ToolResult, Written};
+use crate::protocol::{Content, ResourceContents, SerializedJson, ToolResult};
 
 /// A tool's answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Answer {
     /// Content for the model; after the data, if that is shown.
     pub content: Vec<Content>,
     /// Data for programs, as described by `outputSchema`.
-    pub structured: Option<Written>,
+    pub structured: Option<SerializedJson>,
     /// Whether the model is also shown the data.
     pub shows_data: bool,
     /// Whether the call failed, from the tool's point of view.
@@ -41,11 +41,11 @@ impl Answer {
 
     /// An answer with data, and with the same data as text in which control characters are escaped.
     pub fn data(data: &impl Serialize) -> Result<Self, ToolError> {
-        Self::written(Written::of(data))
+        Self::written(SerializedJson::of(data))
     }
 
     /// Separate from [`Self::data`], so that it is compiled once and not for each type of data.
-    fn written(data: serde_json::Result<Written>) -> Result<Self, ToolError> {
+    fn written(data: serde_json::Result<SerializedJson>) -> Result<Self, ToolError> {
         let data = data.map_err(|cause| {
             ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
         })?;
@@ -66,7 +66,7 @@ impl Answer {
     #[must_use]
     pub fn with_data(mut self, data: &Value) -> Self {
         // Cannot fail: all keys are strings and all numbers are finite.
-        self.structured = Written::of(data).ok();
+        self.structured = SerializedJson::of(data).ok();
         self
     }
 

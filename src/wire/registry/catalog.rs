@@ -15,7 +15,9 @@ use super::{
     tool::Tool,
     toolset::Toolset,
 };
-use crate::protocol::{Implementation, Level, ServerCapabilities, is_portable_name, is_tool_name};
+use crate::protocol::{
+    Implementation, LogSeverity, ServerCapabilities, is_portable_name, is_tool_name,
+};
 use gatewren_base::config::{Dialect, HelperClass};
 
 /// A list that has changed.
@@ -45,7 +47,7 @@ pub struct SessionLog {
     /// The session, as named in [`super::cx::Caller`].
     pub session: Arc<str>,
     /// Its severity; a client that has not asked for it does not get the message.
-    pub level: Level,
+    pub level: LogSeverity,
     /// The component that logs.
     pub logger: &'static str,
     /// The data that is logged.

@@ -6,7 +6,7 @@ use super::resource::Viewer;
 
 /// The object of a completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reference {
+pub enum CompletionReference {
     /// An argument of a prompt.
     Prompt(String),
     /// A variable of a resource template.
@@ -17,7 +17,7 @@ pub enum Reference {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completion {
     /// The object to complete.
-    pub reference: Reference,
+    pub reference: CompletionReference,
     /// The argument.
     pub argument: String,
     /// The text typed so far.

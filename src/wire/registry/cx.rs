@@ -14,7 +14,8 @@ use super::{
     resource::{BoxFuture, Viewer},
 };
 use crate::protocol::{
-    ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError, Tool,
+    ClientCapabilities, InputAnswers, InputRequired, LogSeverity, Notification, RpcError,
+    ToolDefinition,
 };
 use gatewren_base::config::{Reach, Risk};
 
@@ -51,7 +52,7 @@ impl Caller {
 /// A question of a call that continues to run while it waits. If it is dropped unanswered, it is asked by ending
 /// the call.
 #[derive(Debug)]
-pub struct Question {
+pub struct CallQuestion {
     /// The question.
     pub asked: InputRequired,
     /// The sender of the answers, by key, or of the error if the question cannot be asked.
@@ -68,14 +69,14 @@ struct Inner {
     reference: Arc<str>,
     caller: Caller,
     capabilities: ClientCapabilities,
-    inputs: Inputs,
+    inputs: InputAnswers,
     notes: Option<mpsc::Sender<Notification>>,
     progress_token: Option<Value>,
-    log_level: Option<Level>,
+    log_level: Option<LogSeverity>,
     hang_up: Option<Arc<Notify>>,
     /// The last reported progress.
     reported: Mutex<Reported>,
-    desk: Option<mpsc::Sender<Question>>,
+    desk: Option<mpsc::Sender<CallQuestion>>,
     /// The keys for which the call's own answers were used already: if asked again, they are put to the client
     /// again.
     handed_out: Mutex<BTreeSet<String>>,
@@ -85,21 +86,22 @@ struct Inner {
 }
 
 /// Calls a read-only tool on behalf of the caller; returns `None` if the caller has no such tool.
-type Looks = dyn Fn(&'static str, Map<String, Value>) -> BoxFuture<Option<Said>> + Send + Sync;
+type Looks =
+    dyn Fn(&'static str, Map<String, Value>) -> BoxFuture<Option<TextOutcome>> + Send + Sync;
 
 /// The outcome of a tool: the text of its answer, or of its failure.
-pub type Said = std::result::Result<String, String>;
+pub type TextOutcome = std::result::Result<String, String>;
 
 /// A tool that the caller may propose to call.
 #[derive(Debug, Clone)]
-pub struct Offer {
+pub struct ProposableTool {
     /// Its definition in `tools/list`.
-    pub definition: Tool,
+    pub definition: ToolDefinition,
     /// Its class.
     pub risk: Risk,
 }
 
-type Offers = dyn Fn() -> Vec<Offer> + Send + Sync;
+type Offers = dyn Fn() -> Vec<ProposableTool> + Send + Sync;
 
 struct Reported {
     progress: f64,
@@ -114,7 +116,7 @@ impl Cx {
                 reference,
                 caller,
                 capabilities: ClientCapabilities::default(),
-                inputs: Inputs::default(),
+                inputs: InputAnswers::default(),
                 notes: None,
                 progress_token: None,
                 log_level: None,
@@ -134,7 +136,7 @@ impl Cx {
 
     /// Sets the client's capabilities and its answers to earlier rounds.
     #[must_use]
-    pub fn with_client(self, capabilities: ClientCapabilities, inputs: Inputs) -> Self {
+    pub fn with_client(self, capabilities: ClientCapabilities, inputs: InputAnswers) -> Self {
         self.change(|inner| {
             inner.capabilities = capabilities;
             inner.inputs = inputs;
@@ -147,7 +149,7 @@ impl Cx {
         self,
         notes: mpsc::Sender<Notification>,
         progress_token: Option<Value>,
-        log_level: Option<Level>,
+        log_level: Option<LogSeverity>,
     ) -> Self {
         self.change(|inner| {
             inner.notes = Some(notes);
@@ -158,7 +160,7 @@ impl Cx {
 
     /// Sets the receiver of questions that are asked while the call runs.
     #[must_use]
-    pub fn with_desk(self, desk: mpsc::Sender<Question>) -> Self {
+    pub fn with_desk(self, desk: mpsc::Sender<CallQuestion>) -> Self {
         self.change(|inner| inner.desk = Some(desk))
     }
 
@@ -170,7 +172,10 @@ impl Cx {
 
     /// Sets the function that returns what the caller may propose.
     #[must_use]
-    pub fn with_offers(self, offers: impl Fn() -> Vec<Offer> + Send + Sync + 'static) -> Self {
+    pub fn with_offers(
+        self,
+        offers: impl Fn() -> Vec<ProposableTool> + Send + Sync + 'static,
+    ) -> Self {
         self.change(|inner| inner.offers = Some(Box::new(offers)))
     }
 
@@ -181,7 +186,7 @@ impl Cx {
         looks: impl Fn(&'static str, Map<String, Value>) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        F: Future<Output = Option<Said>> + Send + 'static,
+        F: Future<Output = Option<TextOutcome>> + Send + 'static,
     {
         let looks = move |tool, arguments| Box::pin(looks(tool, arguments)) as BoxFuture<_>;
         self.change(|inner| inner.looks = Some(Box::new(looks)))
@@ -212,14 +217,18 @@ impl Cx {
     }
 
     /// The tools that the caller may propose to call.
-    pub fn offers(&self) -> Vec<Offer> {
+    pub fn offers(&self) -> Vec<ProposableTool> {
         let offers = self.inner.offers.as_ref();
         offers.map_or_else(Vec::new, |offers| offers())
     }
 
     /// Calls a read-only tool with the caller's permissions, so that it answers or refuses as it would for the
     /// caller. Returns `None` if the caller has no such tool.
-    pub async fn look(&self, tool: &'static str, arguments: Map<String, Value>) -> Option<Said> {
+    pub async fn look(
+        &self,
+        tool: &'static str,
+        arguments: Map<String, Value>,
+    ) -> Option<TextOutcome> {
         let looks = self.inner.looks.as_ref()?;
         looks(tool, arguments).await
     }
@@ -235,7 +244,7 @@ impl Cx {
     }
 
     /// The client's answers to earlier rounds of this call.
-    pub fn inputs(&self) -> &Inputs {
+    pub fn inputs(&self) -> &InputAnswers {
         &self.inner.inputs
     }
 
@@ -255,7 +264,7 @@ impl Cx {
         };
         let (answers, answered) = oneshot::channel();
         let asked = question.clone();
-        let taken = desk.send(Question { asked, answers }).await.is_ok();
+        let taken = desk.send(CallQuestion { asked, answers }).await.is_ok();
         match answered.await {
             Ok(answers) if taken => Ok(answers?),
             _ => Err(question.into()),
@@ -316,7 +325,7 @@ impl Cx {
     }
 
     /// Sends a log message, if the client asked for this severity.
-    pub async fn log(&self, level: Level, logger: &str, data: &Value) {
+    pub async fn log(&self, level: LogSeverity, logger: &str, data: &Value) {
         let (Some(notes), Some(least)) = (&self.inner.notes, self.inner.log_level) else {
             return;
         };

@@ -21,8 +21,8 @@ mod toolset;
 
 pub use answer::Answer;
 pub use catalog::{Catalog, CatalogError, ListChange, SessionLog};
-pub use completion::{Completion, Reference};
-pub use cx::{Caller, Cx, Offer, Question};
+pub use completion::{Completion, CompletionReference};
+pub use cx::{CallQuestion, Caller, Cx, ProposableTool};
 pub use error::{Interruption, ProposedCall, Result, ToolError};
 pub use long_call::LongCall;
 pub use output::{Excerpt, Page, is_text};

@@ -37,7 +37,7 @@ const MAX_DESCRIPTION: usize = 1024;
 const MAX_DEPTH: usize = 5;
 
 /// The reasons why some client could not use this tool; empty if every client can.
-pub fn complaints(tool: &protocol::Tool) -> Vec<String> {
+pub fn complaints(tool: &protocol::ToolDefinition) -> Vec<String> {
     let mut found = Vec::new();
     let Some(root) = tool.input_schema.as_object() else {
         return vec!["its schema is not an object".to_owned()];
@@ -128,7 +128,7 @@ mod tests {
     use crate::protocol::ToolAnnotations;
 
     fn of(property: &Value) -> Vec<String> {
-        complaints(&protocol::Tool {
+        complaints(&protocol::ToolDefinition {
             name: "a".to_owned(),
             title: None,
             description: String::new(),

@@ -18,7 +18,7 @@ use crate::protocol;
 use gatewren_base::config::{HelperClass, Risk};
 
 /// Whether a tool is currently available.
-pub type IsThere = Arc<dyn Fn() -> bool + Send + Sync>;
+pub type AvailabilityCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Send + Sync;
 
@@ -28,14 +28,14 @@ type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Se
     reason = "each is an option of its row"
 )]
 pub struct Tool {
-    definition: protocol::Tool,
+    definition: protocol::ToolDefinition,
     answer: Option<fn() -> Value>,
     toolset: &'static str,
     risk: Risk,
     scope: Scope,
     needs: Option<HelperClass>,
     or_needs: Option<HelperClass>,
-    is_there: Option<IsThere>,
+    is_there: Option<AvailabilityCheck>,
     syncs_state: bool,
     makes_target: bool,
     remembers: bool,
@@ -70,7 +70,7 @@ pub struct Alias {
 
 impl Tool {
     /// Creates a tool with this definition.
-    pub fn new(definition: protocol::Tool, risk: Risk, function: Box<Function>) -> Self {
+    pub fn new(definition: protocol::ToolDefinition, risk: Risk, function: Box<Function>) -> Self {
         Self {
             definition,
             answer: None,
@@ -125,13 +125,13 @@ impl Tool {
     }
 
     /// Its definition without the schema of its answers.
-    pub fn definition(&self) -> &protocol::Tool {
+    pub fn definition(&self) -> &protocol::ToolDefinition {
         &self.definition
     }
 
     /// Its definition with that schema. The schema is generated on demand: at the start, the schemas of all tools
     /// took half of the instructions, and only lists show them.
-    pub fn described(&self) -> protocol::Tool {
+    pub fn described(&self) -> protocol::ToolDefinition {
         let mut described = self.definition.clone();
         let schema = self.answer.map(|answer| answer());
         // In every revision, structured content must be an object.
@@ -143,7 +143,7 @@ impl Tool {
 
     /// The definition in `tools/list`. The schema of answers has no descriptions: programs do not read them, and
     /// models would have them in the context of every turn.
-    pub fn listed(&self) -> protocol::Tool {
+    pub fn listed(&self) -> protocol::ToolDefinition {
         let mut listed = self.described();
         if let Some(schema) = &mut listed.output_schema {
             schema::wordless(schema);
@@ -186,7 +186,7 @@ impl Tool {
         self.is_there.as_ref().is_none_or(|is_there| is_there())
     }
 
-    pub(super) fn set_is_there(&mut self, is_there: IsThere) {
+    pub(super) fn set_is_there(&mut self, is_there: AvailabilityCheck) {
         self.is_there = Some(is_there);
     }
 
@@ -255,7 +255,7 @@ impl Tool {
     }
 
     /// The definition in `tools/list` under one of its names in that dialect.
-    pub fn listed_as(&self, alias: Alias) -> protocol::Tool {
+    pub fn listed_as(&self, alias: Alias) -> protocol::ToolDefinition {
         let mut listed = self.listed();
         alias.name.clone_into(&mut listed.name);
         for (theirs, ours) in alias.parameters {
@@ -350,7 +350,7 @@ impl Tool {
         self.task_support = support;
     }
 
-    pub(super) fn definition_mut(&mut self) -> &mut protocol::Tool {
+    pub(super) fn definition_mut(&mut self) -> &mut protocol::ToolDefinition {
         &mut self.definition
     }
 

@@ -15,7 +15,7 @@ use super::{
     schema,
     scope::Scope,
     task::TaskSupport,
-    tool::{Alias, IsThere, Tool},
+    tool::{Alias, AvailabilityCheck, Tool},
 };
 use crate::protocol::{self, ToolAnnotations};
 use gatewren_base::config::{HelperClass, Risk};
@@ -110,7 +110,7 @@ impl<B: Send + Sync + 'static> Toolset<B> {
 
     /// Makes the last row available only while this function returns true; it is called at every lookup.
     #[must_use]
-    pub fn while_there(self, is_there: IsThere) -> Self {
+    pub fn while_there(self, is_there: AvailabilityCheck) -> Self {
         self.last(|tool| tool.set_is_there(is_there))
     }
 
@@ -254,8 +254,8 @@ fn definition(
     name: &str,
     risk: Risk,
     (input_schema, description): (Value, Option<String>),
-) -> protocol::Tool {
-    protocol::Tool {
+) -> protocol::ToolDefinition {
+    protocol::ToolDefinition {
         name: name.to_owned(),
         title: None,
         description: description.unwrap_or_default(),

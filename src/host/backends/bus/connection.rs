@@ -11,8 +11,8 @@ use gatewren_base::sys::own_uid;
 
 use super::address::sockets;
 use super::error::BusError;
-use super::message::{self, Call, Kind, Message, Object};
-use super::value::Value;
+use super::message::{self, BusCall, BusMessage, BusMessageKind, BusObject};
+use super::value::BusValue;
 
 /// The maximum number of signals that are queued while a call waits for its answer. Beyond it the
 /// connection is closed, as the bus does with a slow reader.
@@ -32,13 +32,13 @@ const MAX_UNREAD: usize = 64 << 10;
 const ROOM: usize = 4096;
 
 /// The bus itself, as a service.
-pub(super) const BUS: Object<'static> = Object {
+pub(super) const BUS: BusObject<'static> = BusObject {
     service: "org.freedesktop.DBus",
     path: "/org/freedesktop/DBus",
 };
 
 /// The first call on every connection.
-const HELLO: Call<'static> = Call {
+const HELLO: BusCall<'static> = BusCall {
     object: BUS,
     interface: BUS.service,
     member: "Hello",
@@ -56,7 +56,7 @@ pub(super) struct Connection {
     output: Vec<u8>,
     /// The serial number of the last call.
     serial: u32,
-    signals: VecDeque<Message>,
+    signals: VecDeque<BusMessage>,
 }
 
 impl Connection {
@@ -106,7 +106,7 @@ impl Connection {
     }
 
     /// Sends a call and waits for its answer.
-    pub(super) async fn call(&mut self, call: &Call<'_>) -> Result<Vec<Value>, BusError> {
+    pub(super) async fn call(&mut self, call: &BusCall<'_>) -> Result<Vec<BusValue>, BusError> {
         // Zero is no valid serial.
         self.serial = self.serial.checked_add(1).unwrap_or(1);
         let serial = u64::from(self.serial);
@@ -116,9 +116,9 @@ impl Connection {
             let message = self.message().await?;
             let ours = message.reply_to == Some(serial);
             match message.kind {
-                Kind::Return if ours => return Ok(message.body),
-                Kind::Error if ours => return Err(answered(message)),
-                Kind::Signal => self.keep(message)?,
+                BusMessageKind::Return if ours => return Ok(message.body),
+                BusMessageKind::Error if ours => return Err(answered(message)),
+                BusMessageKind::Signal => self.keep(message)?,
                 // Answers to calls that were dropped.
                 _ => {}
             }
@@ -126,13 +126,13 @@ impl Connection {
     }
 
     /// Waits for the next signal.
-    pub(super) async fn signal(&mut self) -> Result<Message, BusError> {
+    pub(super) async fn signal(&mut self) -> Result<BusMessage, BusError> {
         loop {
             if let Some(signal) = self.signals.pop_front() {
                 return Ok(signal);
             }
             let message = self.message().await?;
-            if message.kind == Kind::Signal {
+            if message.kind == BusMessageKind::Signal {
                 return Ok(message);
             }
         }
@@ -143,7 +143,7 @@ impl Connection {
         self.signals.clear();
     }
 
-    fn keep(&mut self, signal: Message) -> Result<(), BusError> {
+    fn keep(&mut self, signal: BusMessage) -> Result<(), BusError> {
         if self.signals.len() >= MAX_WAITING {
             return Err(BusError::Malformed("too many signals"));
         }
@@ -151,7 +151,7 @@ impl Connection {
         Ok(())
     }
 
-    async fn message(&mut self) -> Result<Message, BusError> {
+    async fn message(&mut self) -> Result<BusMessage, BusError> {
         loop {
             let length = message::length(&self.input)?;
             if let Some(bytes) = length.and_then(|length| self.input.get(..length)) {
@@ -204,8 +204,12 @@ fn named(socket: &Path, cause: &io::Error) -> io::Error {
     io::Error::new(cause.kind(), format!("{}: {cause}", socket.display()))
 }
 
-fn answered(message: Message) -> BusError {
-    let words = message.body.into_iter().next().and_then(Value::into_text);
+fn answered(message: BusMessage) -> BusError {
+    let words = message
+        .body
+        .into_iter()
+        .next()
+        .and_then(BusValue::into_text);
     BusError::Answer {
         name: message.error.unwrap_or_default(),
         words,

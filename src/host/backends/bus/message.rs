@@ -1,8 +1,8 @@
 //! Encodes and decodes D-Bus messages (D-Bus specification, "Message Format"); keeps only the fields in use.
 
 use super::error::BusError;
-use super::reader::Reader;
-use super::value::{Argument, Value};
+use super::reader::BusReader;
+use super::value::{Argument, BusValue};
 
 /// Longer messages close the connection; the specification allows sixteen times as much.
 /// `ListUnits` needs about 300 bytes a unit.
@@ -13,9 +13,9 @@ const FIXED_BYTES: usize = 16;
 
 /// A received message.
 #[derive(Debug, Default)]
-pub struct Message {
+pub struct BusMessage {
     /// Its kind.
-    pub(super) kind: Kind,
+    pub(super) kind: BusMessageKind,
     /// The object that emitted a signal.
     pub path: Option<String>,
     /// The name of a signal.
@@ -25,15 +25,15 @@ pub struct Message {
     /// The serial number of the call that it answers.
     pub(super) reply_to: Option<u64>,
     /// Its arguments.
-    pub body: Vec<Value>,
+    pub body: Vec<BusValue>,
 }
 
-impl Message {
+impl BusMessage {
     /// Returns a signal, as the bus would send it.
     #[cfg(test)]
-    pub fn signal(path: &str, member: &str, body: Vec<Value>) -> Self {
+    pub fn signal(path: &str, member: &str, body: Vec<BusValue>) -> Self {
         Self {
-            kind: Kind::Signal,
+            kind: BusMessageKind::Signal,
             path: Some(path.to_owned()),
             member: Some(member.to_owned()),
             body,
@@ -44,7 +44,7 @@ impl Message {
 
 /// The kind of a message.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BusMessageKind {
     Return,
     Error,
     Signal,
@@ -55,7 +55,7 @@ pub(super) enum Kind {
 
 /// An object of a service on the bus.
 #[derive(Debug, Clone, Copy)]
-pub struct Object<'a> {
+pub struct BusObject<'a> {
     /// The service's well-known name.
     pub service: &'a str,
     /// The object's path.
@@ -64,8 +64,8 @@ pub struct Object<'a> {
 
 /// An outgoing call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Call<'a> {
-    pub(super) object: Object<'a>,
+pub(super) struct BusCall<'a> {
+    pub(super) object: BusObject<'a>,
     pub(super) interface: &'a str,
     pub(super) member: &'a str,
     pub(super) arguments: &'a [Argument<'a>],
@@ -82,7 +82,7 @@ pub(super) fn length(bytes: &[u8]) -> Result<Option<usize>, BusError> {
             "a message with another byte order or version",
         ));
     }
-    let mut reader = Reader::new(fixed);
+    let mut reader = BusReader::new(fixed);
     reader.take(4)?;
     let (body, _serial, fields) = (reader.u32()?, reader.u32()?, reader.u32()?);
     let fields = u64::from(fields).next_multiple_of(8);
@@ -95,31 +95,31 @@ pub(super) fn length(bytes: &[u8]) -> Result<Option<usize>, BusError> {
 }
 
 /// Decodes a whole message.
-pub(super) fn read(bytes: &[u8]) -> Result<Message, BusError> {
-    let mut reader = Reader::new(bytes);
+pub(super) fn read(bytes: &[u8]) -> Result<BusMessage, BusError> {
+    let mut reader = BusReader::new(bytes);
     let kind = match reader.take(12)?.get(1) {
-        Some(2) => Kind::Return,
-        Some(3) => Kind::Error,
-        Some(4) => Kind::Signal,
-        _ => Kind::Other,
+        Some(2) => BusMessageKind::Return,
+        Some(3) => BusMessageKind::Error,
+        Some(4) => BusMessageKind::Signal,
+        _ => BusMessageKind::Other,
     };
-    let mut message = Message {
+    let mut message = BusMessage {
         kind,
-        ..Message::default()
+        ..BusMessage::default()
     };
     let mut signature = String::new();
-    let fields = reader.values("a(yv)")?.pop().and_then(Value::into_items);
+    let fields = reader.values("a(yv)")?.pop().and_then(BusValue::into_items);
     for field in fields.unwrap_or_default() {
-        let pair = field.into_items().map(<[Value; 2]>::try_from);
-        let Some(Ok([Value::Unsigned(code), value])) = pair else {
+        let pair = field.into_items().map(<[BusValue; 2]>::try_from);
+        let Some(Ok([BusValue::Unsigned(code), value])) = pair else {
             return Err(BusError::Malformed("a message without a header"));
         };
         match (u8::try_from(code), value) {
-            (Ok(PATH), Value::Text(path)) => message.path = Some(path),
-            (Ok(MEMBER), Value::Text(name)) => message.member = Some(name),
-            (Ok(ERROR), Value::Text(name)) => message.error = Some(name),
-            (Ok(REPLY_TO), Value::Unsigned(serial)) => message.reply_to = Some(serial),
-            (Ok(SIGNATURE), Value::Text(types)) => signature = types,
+            (Ok(PATH), BusValue::Text(path)) => message.path = Some(path),
+            (Ok(MEMBER), BusValue::Text(name)) => message.member = Some(name),
+            (Ok(ERROR), BusValue::Text(name)) => message.error = Some(name),
+            (Ok(REPLY_TO), BusValue::Unsigned(serial)) => message.reply_to = Some(serial),
+            (Ok(SIGNATURE), BusValue::Text(types)) => signature = types,
             _ => {}
         }
     }
@@ -129,7 +129,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, BusError> {
 }
 
 /// Encodes a call. The bus itself rejects invalid content.
-pub(super) fn write(call: &Call<'_>, serial: u32) -> Vec<u8> {
+pub(super) fn write(call: &BusCall<'_>, serial: u32) -> Vec<u8> {
     let mut body = Vec::new();
     let mut signature = String::new();
     for argument in call.arguments {
@@ -220,8 +220,8 @@ fn size_of(bytes: &[u8]) -> [u8; 4] {
 mod tests {
     use super::*;
 
-    const CALLED: Call<'_> = Call {
-        object: Object {
+    const CALLED: BusCall<'_> = BusCall {
+        object: BusObject {
             service: "org.example",
             path: "/org/example",
         },
@@ -233,19 +233,19 @@ mod tests {
     #[test]
     fn what_is_written_can_be_read() {
         let patterns = ["x*".to_owned(), "long pattern".to_owned()];
-        let call = Call {
+        let call = BusCall {
             arguments: &[Argument::Text("é"), Argument::Texts(&patterns)],
             ..CALLED
         };
         let bytes = write(&call, 7);
         assert_eq!(length(&bytes).unwrap(), Some(bytes.len()));
         let message = read(&bytes).unwrap();
-        assert_eq!(message.kind, Kind::Other);
+        assert_eq!(message.kind, BusMessageKind::Other);
         assert_eq!(message.path.as_deref(), Some("/org/example"));
         assert_eq!(message.member.as_deref(), Some("Find"));
         assert_eq!((message.error, message.reply_to), (None, None));
-        let text = |text: &str| Value::Text(text.to_owned());
-        let list = Value::Items(vec![text("x*"), text("long pattern")]);
+        let text = |text: &str| BusValue::Text(text.to_owned());
+        let list = BusValue::Items(vec![text("x*"), text("long pattern")]);
         assert_eq!(message.body, [text("é"), list]);
     }
 

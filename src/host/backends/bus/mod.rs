@@ -8,6 +8,6 @@ mod reader;
 mod system;
 mod value;
 
-pub use message::{Message, Object};
-pub use system::{Properties, Signals, SystemBus};
-pub use value::{Argument, Value};
+pub use message::{BusMessage, BusObject};
+pub use system::{BusSignals, Properties, SystemBus};
+pub use value::{Argument, BusValue};

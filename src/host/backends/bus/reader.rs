@@ -1,7 +1,7 @@
 //! Decodes values by their signature (D-Bus specification, "Marshaling").
 
 use super::error::BusError;
-use super::value::Value;
+use super::value::BusValue;
 
 /// The maximum nesting depth; the specification allows no more.
 const MAX_DEPTH: u32 = 64;
@@ -11,13 +11,13 @@ const MAX_DEPTH: u32 = 64;
 const MAX_VALUES: u32 = 1 << 20;
 
 /// The bytes of a message or of its body, which starts at the same alignment.
-pub(super) struct Reader<'a> {
+pub(super) struct BusReader<'a> {
     bytes: &'a [u8],
     at: usize,
     values: u32,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> BusReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
@@ -27,7 +27,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one value for each complete type of the signature.
-    pub(super) fn values(&mut self, signature: &str) -> Result<Vec<Value>, BusError> {
+    pub(super) fn values(&mut self, signature: &str) -> Result<Vec<BusValue>, BusError> {
         self.sequence(signature.as_bytes(), 0)
     }
 
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         self.text(size.into())
     }
 
-    fn sequence(&mut self, mut types: &[u8], depth: u32) -> Result<Vec<Value>, BusError> {
+    fn sequence(&mut self, mut types: &[u8], depth: u32) -> Result<Vec<BusValue>, BusError> {
         let mut values = Vec::new();
         while !types.is_empty() {
             let (first, rest) = first(types).ok_or(UNKNOWN)?;
@@ -82,39 +82,39 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a value of one complete type.
-    fn value(&mut self, kind: &[u8], depth: u32) -> Result<Value, BusError> {
+    fn value(&mut self, kind: &[u8], depth: u32) -> Result<BusValue, BusError> {
         self.values += 1;
         if depth > MAX_DEPTH || self.values > MAX_VALUES {
             return Err(BusError::Malformed("too many values"));
         }
         let (code, inner) = kind.split_first().ok_or(UNKNOWN)?;
         Ok(match code {
-            b'b' => Value::Bool(self.u32()? != 0),
-            b'y' => Value::Unsigned(u8::from_ne_bytes(self.number()?).into()),
-            b'q' => Value::Unsigned(u16::from_ne_bytes(self.number()?).into()),
-            b'u' | b'h' => Value::Unsigned(self.u32()?.into()),
-            b't' => Value::Unsigned(u64::from_ne_bytes(self.number()?)),
-            b'n' => Value::Signed(i16::from_ne_bytes(self.number()?).into()),
-            b'i' => Value::Signed(i32::from_ne_bytes(self.number()?).into()),
-            b'x' => Value::Signed(i64::from_ne_bytes(self.number()?)),
-            b'd' => Value::Fraction(f64::from_ne_bytes(self.number()?)),
+            b'b' => BusValue::Bool(self.u32()? != 0),
+            b'y' => BusValue::Unsigned(u8::from_ne_bytes(self.number()?).into()),
+            b'q' => BusValue::Unsigned(u16::from_ne_bytes(self.number()?).into()),
+            b'u' | b'h' => BusValue::Unsigned(self.u32()?.into()),
+            b't' => BusValue::Unsigned(u64::from_ne_bytes(self.number()?)),
+            b'n' => BusValue::Signed(i16::from_ne_bytes(self.number()?).into()),
+            b'i' => BusValue::Signed(i32::from_ne_bytes(self.number()?).into()),
+            b'x' => BusValue::Signed(i64::from_ne_bytes(self.number()?)),
+            b'd' => BusValue::Fraction(f64::from_ne_bytes(self.number()?)),
             b's' | b'o' => {
                 let size = self.size()?;
-                Value::Text(self.text(size)?.to_owned())
+                BusValue::Text(self.text(size)?.to_owned())
             }
-            b'g' => Value::Text(self.signature()?.to_owned()),
+            b'g' => BusValue::Text(self.signature()?.to_owned()),
             b'v' => self.variant(depth)?,
             b'a' => self.array(inner, depth)?,
             b'(' | b'{' => {
                 self.align(8)?;
                 let fields = inner.split_last().ok_or(UNKNOWN)?.1;
-                Value::Items(self.sequence(fields, depth + 1)?)
+                BusValue::Items(self.sequence(fields, depth + 1)?)
             }
             _ => return Err(UNKNOWN),
         })
     }
 
-    fn variant(&mut self, depth: u32) -> Result<Value, BusError> {
+    fn variant(&mut self, depth: u32) -> Result<BusValue, BusError> {
         let kind = self.signature()?.as_bytes();
         match first(kind) {
             Some((only, [])) => self.value(only, depth + 1),
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn array(&mut self, kind: &[u8], depth: u32) -> Result<Value, BusError> {
+    fn array(&mut self, kind: &[u8], depth: u32) -> Result<BusValue, BusError> {
         let size = self.size()?;
         // The padding before the first item exists even in an empty array, and is not part of the
         // size.
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         if self.at != end {
             return Err(SHORT);
         }
-        Ok(Value::Items(items))
+        Ok(BusValue::Items(items))
     }
 }
 
@@ -173,8 +173,8 @@ fn alignment(kind: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn read(signature: &str, bytes: &[u8]) -> Result<Vec<Value>, BusError> {
-        Reader::new(bytes).values(signature)
+    fn read(signature: &str, bytes: &[u8]) -> Result<Vec<BusValue>, BusError> {
+        BusReader::new(bytes).values(signature)
     }
 
     fn number(number: u32) -> [u8; 4] {
@@ -192,11 +192,11 @@ mod tests {
         assert_eq!(
             read("ybxsv", &bytes).unwrap(),
             [
-                Value::Unsigned(7),
-                Value::Bool(true),
-                Value::Signed(-2),
-                Value::Text("ab".to_owned()),
-                Value::Text("as".to_owned()),
+                BusValue::Unsigned(7),
+                BusValue::Bool(true),
+                BusValue::Signed(-2),
+                BusValue::Text("ab".to_owned()),
+                BusValue::Text("as".to_owned()),
             ]
         );
     }
@@ -209,10 +209,16 @@ mod tests {
         bytes.extend(number(1));
         bytes.extend(b"k\0\x01u\0\0\0\0");
         bytes.extend(number(9));
-        let pair = Value::Items(vec![Value::Text("k".to_owned()), Value::Unsigned(9)]);
-        assert_eq!(read("a{sv}", &bytes).unwrap(), [Value::Items(vec![pair])]);
+        let pair = BusValue::Items(vec![BusValue::Text("k".to_owned()), BusValue::Unsigned(9)]);
+        assert_eq!(
+            read("a{sv}", &bytes).unwrap(),
+            [BusValue::Items(vec![pair])]
+        );
         // Empty except for the padding.
-        assert_eq!(read("a{sv}", &[0; 8]).unwrap(), [Value::Items(Vec::new())]);
+        assert_eq!(
+            read("a{sv}", &[0; 8]).unwrap(),
+            [BusValue::Items(Vec::new())]
+        );
     }
 
     #[test]

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use super::super::error::{BackendError, ErrorKind};
 use super::connection::{BUS, Connection};
 use super::error::BusError;
-use super::message::{Call, Message, Object};
-use super::value::{Argument, Value};
+use super::message::{BusCall, BusMessage, BusObject};
+use super::value::{Argument, BusValue};
 
 /// The default address of the system bus (D-Bus specification, "System message bus").
 const ADDRESS: &str = "unix:path=/var/run/dbus/system_bus_socket";
@@ -31,7 +31,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(25);
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// The properties of one object by name.
-pub type Properties = HashMap<String, Value>;
+pub type Properties = HashMap<String, BusValue>;
 
 /// The system bus for calls; clones share one connection. It connects on first use and again after
 /// a restart of the bus. Calls run one after another: a slow call waits for systemd, which also
@@ -46,7 +46,7 @@ pub struct SystemBus {
 /// A subscription to signals with its own connection: a slow reader delays no calls, and its unread
 /// signals wait in the bus. Dropping it ends the subscription.
 #[derive(Debug)]
-pub struct Signals {
+pub struct BusSignals {
     connection: Connection,
 }
 
@@ -71,11 +71,11 @@ impl SystemBus {
     /// `Unavailable` when the bus or the service is not running, otherwise the service's error.
     pub async fn call(
         &self,
-        object: Object<'_>,
+        object: BusObject<'_>,
         (interface, member): (&str, &str),
         arguments: &[Argument<'_>],
-    ) -> Result<Vec<Value>, BackendError> {
-        let call = Call {
+    ) -> Result<Vec<BusValue>, BackendError> {
+        let call = BusCall {
             object,
             interface,
             member,
@@ -90,12 +90,12 @@ impl SystemBus {
     /// As [`Self::call`].
     pub async fn properties(
         &self,
-        object: Object<'_>,
+        object: BusObject<'_>,
         interface: &str,
     ) -> Result<Properties, BackendError> {
         let asked = [Argument::Text(interface)];
         let answer = self.call(object, (PROPERTIES, "GetAll"), &asked).await?;
-        let all = answer.into_iter().next().and_then(Value::into_items);
+        let all = answer.into_iter().next().and_then(BusValue::into_items);
         let pairs = all.into_iter().flatten().filter_map(|pair| {
             let [name, value] = pair.into_items()?.try_into().ok()?;
             Some((name.into_text()?, value))
@@ -109,9 +109,9 @@ impl SystemBus {
     /// As [`Self::call`].
     pub async fn property(
         &self,
-        object: Object<'_>,
+        object: BusObject<'_>,
         (interface, name): (&str, &str),
-    ) -> Result<Value, BackendError> {
+    ) -> Result<BusValue, BackendError> {
         let asked = [Argument::Text(interface), Argument::Text(name)];
         let answer = self.call(object, (PROPERTIES, "Get"), &asked).await?;
         let value = answer.into_iter().next();
@@ -123,8 +123,8 @@ impl SystemBus {
     ///
     /// # Errors
     /// `Unavailable` when the bus is not running.
-    pub async fn listen(&self, rules: &[&str]) -> Result<Signals, BackendError> {
-        let mut signals = Signals {
+    pub async fn listen(&self, rules: &[&str]) -> Result<BusSignals, BackendError> {
+        let mut signals = BusSignals {
             connection: self.connect().await?,
         };
         for rule in rules {
@@ -134,7 +134,7 @@ impl SystemBus {
         Ok(signals)
     }
 
-    async fn called(&self, call: &Call<'_>) -> Result<Vec<Value>, BackendError> {
+    async fn called(&self, call: &BusCall<'_>) -> Result<Vec<BusValue>, BackendError> {
         let mut held = self.connection.lock().await;
         if held.as_mut().is_none_or(Connection::is_over) {
             *held = None;
@@ -164,12 +164,12 @@ impl SystemBus {
     }
 }
 
-impl Signals {
+impl BusSignals {
     /// Waits for the next signal. Cancel safe: no signal is lost.
     ///
     /// # Errors
     /// When the connection was closed; the caller must subscribe again.
-    pub async fn next(&mut self) -> Result<Message, BackendError> {
+    pub async fn next(&mut self) -> Result<BusMessage, BackendError> {
         self.connection.signal().await.map_err(failed)
     }
 
@@ -180,11 +180,11 @@ impl Signals {
     /// As [`SystemBus::call`].
     pub async fn call(
         &mut self,
-        object: Object<'_>,
+        object: BusObject<'_>,
         (interface, member): (&str, &str),
         arguments: &[Argument<'_>],
     ) -> Result<(), BackendError> {
-        let call = Call {
+        let call = BusCall {
             object,
             interface,
             member,
@@ -196,9 +196,9 @@ impl Signals {
 }
 
 async fn in_time(
-    call: &Call<'_>,
-    answered: impl Future<Output = Result<Vec<Value>, BackendError>>,
-) -> Result<Vec<Value>, BackendError> {
+    call: &BusCall<'_>,
+    answered: impl Future<Output = Result<Vec<BusValue>, BackendError>>,
+) -> Result<Vec<BusValue>, BackendError> {
     timeout(ANSWER_TIME, answered).await.unwrap_or_else(|_| {
         let (service, member) = (call.object.service, call.member);
         Err(gone(format!("{service} did not answer {member} in time")))
@@ -290,7 +290,7 @@ mod tests {
         Some((running, SystemBus::at(&address)))
     }
 
-    async fn owner_of(bus: &SystemBus, name: &str) -> Result<Vec<Value>, BackendError> {
+    async fn owner_of(bus: &SystemBus, name: &str) -> Result<Vec<BusValue>, BackendError> {
         let asked = [Argument::Text(name)];
         bus.call(BUS, (ABOUT, "GetNameOwner"), &asked).await
     }
@@ -302,7 +302,7 @@ mod tests {
             return;
         };
         let owner = owner_of(&bus, ABOUT).await.unwrap();
-        assert_eq!(owner, [Value::Text(ABOUT.to_owned())]);
+        assert_eq!(owner, [BusValue::Text(ABOUT.to_owned())]);
         let nobody = owner_of(&bus, "no.such.name").await.unwrap_err();
         assert_eq!(nobody.kind, ErrorKind::Unavailable);
         assert!(nobody.message.contains("no.such.name"), "{nobody}");
@@ -341,14 +341,14 @@ mod tests {
                 () = ready(()) => {}
             }
             let owner = owner_of(&bus, ABOUT).await.unwrap();
-            assert_eq!(owner, [Value::Text(ABOUT.to_owned())]);
+            assert_eq!(owner, [BusValue::Text(ABOUT.to_owned())]);
         }
         let (one, other) = tokio::join!(
             owner_of(&bus, ABOUT),
             bus.call(BUS, (ABOUT, "NameHasOwner"), &[Argument::Text("no.such")]),
         );
-        assert_eq!(one.unwrap(), [Value::Text(ABOUT.to_owned())]);
-        assert_eq!(other.unwrap(), [Value::Bool(false)]);
+        assert_eq!(one.unwrap(), [BusValue::Text(ABOUT.to_owned())]);
+        assert_eq!(other.unwrap(), [BusValue::Bool(false)]);
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 /// A received value. D-Bus has more number sizes and text types than readers need; a variant is
 /// represented by the value in it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum BusValue {
     /// `b`
     Bool(bool),
     /// `n`, `i` and `x`
@@ -19,7 +19,7 @@ pub enum Value {
     Items(Vec<Self>),
 }
 
-impl Value {
+impl BusValue {
     /// Returns the text, if it is one.
     pub fn into_text(self) -> Option<String> {
         match self {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use gatewren_base::sys::interface_addresses;
 
-use super::super::source::Tree;
+use super::super::source::HostTree;
 
 /// `IFA_F_TEMPORARY` in `/proc/net/if_inet6`: a privacy address (RFC 8981), which is soon replaced.
 const TEMPORARY: u32 = 0x01;
@@ -49,7 +49,7 @@ impl InterfaceAddress {
 /// From where an address can be reached, judged by its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum AddressReach {
     /// From its own networks and those behind the same router (RFC 1918, RFC 4193).
     Private,
     /// From a provider's network, or an overlay such as Tailscale (RFC 6598).
@@ -64,7 +64,7 @@ pub struct ReachableAddress {
     #[serde(flatten)]
     address: InterfaceAddress,
     /// From where it can be reached.
-    reach: Reach,
+    reach: AddressReach,
 }
 
 impl From<InterfaceAddress> for ReachableAddress {
@@ -74,24 +74,24 @@ impl From<InterfaceAddress> for ReachableAddress {
     }
 }
 
-fn reach(address: IpAddr) -> Reach {
+fn reach(address: IpAddr) -> AddressReach {
     match address {
-        IpAddr::V4(v4) if v4.is_private() => Reach::Private,
-        IpAddr::V4(v4) if v4.to_bits() >> 22 == SHARED => Reach::Shared,
-        IpAddr::V6(v6) if v6.is_unique_local() => Reach::Private,
-        _ => Reach::Public,
+        IpAddr::V4(v4) if v4.is_private() => AddressReach::Private,
+        IpAddr::V4(v4) if v4.to_bits() >> 22 == SHARED => AddressReach::Shared,
+        IpAddr::V6(v6) if v6.is_unique_local() => AddressReach::Private,
+        _ => AddressReach::Public,
     }
 }
 
 /// Returns the addresses at which other machines reach the host permanently.
-pub fn lasting_addresses(tree: &Tree) -> Vec<InterfaceAddress> {
+pub fn lasting_addresses(tree: &HostTree) -> Vec<InterfaceAddress> {
     let mut all = addresses(tree);
     all.retain(InterfaceAddress::is_lasting);
     all
 }
 
 /// Returns all addresses of the host, sorted.
-pub fn addresses(tree: &Tree) -> Vec<InterfaceAddress> {
+pub fn addresses(tree: &HostTree) -> Vec<InterfaceAddress> {
     let temporary = temporary(&tree.text("proc/net/if_inet6").unwrap_or_default());
     // On failure the other facts are still valid.
     let found = interface_addresses().unwrap_or_default().into_iter();
@@ -146,7 +146,7 @@ mod tests {
             assert_eq!(address(text, false).is_lasting(), lasting, "{text}");
             assert!(!address(text, true).is_lasting());
         }
-        let here = addresses(&Tree::of_this_machine());
+        let here = addresses(&HostTree::of_this_machine());
         let loopback = here.iter().find(|found| found.interface == "lo").unwrap();
         assert!(loopback.with_prefix() == "127.0.0.1/8" && !loopback.is_lasting());
     }
@@ -154,16 +154,16 @@ mod tests {
     #[test]
     fn an_address_says_from_where_it_is_reached() {
         for (text, expected) in [
-            ("10.0.3.1", Reach::Private),
-            ("172.16.0.1", Reach::Private),
-            ("192.168.1.4", Reach::Private),
-            ("fd00::2", Reach::Private),
-            ("100.64.0.1", Reach::Shared),
-            ("100.127.255.1", Reach::Shared),
-            ("100.128.0.1", Reach::Public),
-            ("100.63.0.1", Reach::Public),
-            ("203.0.113.4", Reach::Public),
-            ("2001:db8::1", Reach::Public),
+            ("10.0.3.1", AddressReach::Private),
+            ("172.16.0.1", AddressReach::Private),
+            ("192.168.1.4", AddressReach::Private),
+            ("fd00::2", AddressReach::Private),
+            ("100.64.0.1", AddressReach::Shared),
+            ("100.127.255.1", AddressReach::Shared),
+            ("100.128.0.1", AddressReach::Public),
+            ("100.63.0.1", AddressReach::Public),
+            ("203.0.113.4", AddressReach::Public),
+            ("2001:db8::1", AddressReach::Public),
         ] {
             assert_eq!(reach(text.parse().unwrap()), expected, "{text}");
         }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use gatewren_base::sys::{clock_is_synchronised, now_ms, rfc3339};
 
-use super::super::source::Tree;
+use super::super::source::HostTree;
 
 /// Created by systemd-timesyncd when it has set the clock.
 const TIMESYNCD: &str = "run/systemd/timesync/synchronized";
@@ -37,7 +37,7 @@ pub fn utc() -> String {
 
 /// Returns the name of the time zone: the target of `/etc/localtime`, or UTC if it is missing
 /// (localtime(5)).
-pub fn zone(tree: &Tree) -> Option<String> {
+pub fn zone(tree: &HostTree) -> Option<String> {
     if let Some(target) = tree.link("etc/localtime") {
         let (_, zone) = target.split_once("zoneinfo/")?;
         return Some(zone.to_owned());
@@ -50,7 +50,7 @@ pub fn zone(tree: &Tree) -> Option<String> {
 }
 
 /// Whether the clock is synchronised.
-pub fn ntp_synced(tree: &Tree) -> Option<bool> {
+pub fn ntp_synced(tree: &HostTree) -> Option<bool> {
     clock_is_synchronised().or_else(|| tree.has(TIMESYNCD).then_some(true))
 }
 

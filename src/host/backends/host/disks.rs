@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::source::{self, Tree, field};
-use super::mounts::{Fullness, Mount, Mounted};
+use super::super::source::{self, HostTree, field};
+use super::mounts::{FilesystemUsage, Mount, MountedFilesystem};
 
 /// Bytes of a sector in sysfs, whatever the disk's own sector size.
 const SECTOR_BYTES: u64 = 512;
@@ -34,7 +34,7 @@ pub struct Disk {
     pub made_of: Vec<String>,
     /// Its content, if it has no partitions.
     #[serde(flatten)]
-    pub content: Content,
+    pub content: DiskContent,
     /// Its partitions, sorted by name.
     pub partitions: Vec<Partition>,
 }
@@ -48,12 +48,12 @@ pub struct Partition {
     pub size_bytes: u64,
     /// Its content.
     #[serde(flatten)]
-    pub content: Content,
+    pub content: DiskContent,
 }
 
 /// The content of a disk or partition.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
-pub struct Content {
+pub struct DiskContent {
     /// The type of content, such as `ext4`, `swap` or `LVM2_member`; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<String>,
@@ -65,7 +65,7 @@ pub struct Content {
     pub mounted_at: Option<String>,
     /// Its space there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub space: Option<Fullness>,
+    pub space: Option<FilesystemUsage>,
 }
 
 /// The kind of a disk.
@@ -101,12 +101,12 @@ pub enum DiskKind {
 }
 
 /// Returns all disks that have a size, sorted by name.
-pub fn disks(tree: &Tree, mounts: &[Mounted]) -> Vec<Disk> {
+pub fn disks(tree: &HostTree, mounts: &[MountedFilesystem]) -> Vec<Disk> {
     let names = tree.names("sys/block").into_iter();
     names.filter_map(|name| disk(tree, &name, mounts)).collect()
 }
 
-fn disk(tree: &Tree, name: &str, mounts: &[Mounted]) -> Option<Disk> {
+fn disk(tree: &HostTree, name: &str, mounts: &[MountedFilesystem]) -> Option<Disk> {
     let place = format!("sys/block/{name}");
     let file = |what: &str| format!("{place}/{what}");
     // A device without a size is a drive without a medium, or an unused device number.
@@ -136,7 +136,12 @@ fn disk(tree: &Tree, name: &str, mounts: &[Mounted]) -> Option<Disk> {
     })
 }
 
-fn partition(tree: &Tree, disk: &str, name: String, mounts: &[Mounted]) -> Option<Partition> {
+fn partition(
+    tree: &HostTree,
+    disk: &str,
+    name: String,
+    mounts: &[MountedFilesystem],
+) -> Option<Partition> {
     let place = format!("{disk}/{name}");
     tree.has(&format!("{place}/partition")).then_some(())?;
     Some(Partition {
@@ -146,26 +151,26 @@ fn partition(tree: &Tree, disk: &str, name: String, mounts: &[Mounted]) -> Optio
     })
 }
 
-fn size(tree: &Tree, place: &str) -> Option<u64> {
+fn size(tree: &HostTree, place: &str) -> Option<u64> {
     let sectors: u64 = tree.number(&format!("{place}/size"))?;
     Some(sectors.saturating_mul(SECTOR_BYTES))
 }
 
 /// Returns what udev has detected on a device, and where it is mounted.
-fn content(tree: &Tree, place: &str, mounts: &[Mounted]) -> Content {
+fn content(tree: &HostTree, place: &str, mounts: &[MountedFilesystem]) -> DiskContent {
     let Some(device) = tree.word(&format!("{place}/dev")) else {
-        return Content::default();
+        return DiskContent::default();
     };
     let udev = tree.text(&format!("run/udev/data/b{device}"));
     let udev = udev.unwrap_or_default();
     let said = |key: &str| field(&udev, &format!("E:{key}"), '=').and_then(source::label);
     let name = place.rsplit('/').next().unwrap_or_default();
     // File systems over several disks have a separate device number.
-    let is_here = |(point, _): &&Mounted| {
+    let is_here = |(point, _): &&MountedFilesystem| {
         point.device == device || point.source.strip_prefix("/dev/") == Some(name)
     };
     let here = mounts.iter().find(is_here);
-    Content {
+    DiskContent {
         filesystem: said("ID_FS_TYPE").or_else(|| Some(here?.0.filesystem.clone())),
         label: said("ID_FS_LABEL").or_else(|| said("ID_PART_ENTRY_NAME")),
         mounted_at: here.map(|(point, _)| point.path.clone()),
@@ -173,7 +178,7 @@ fn content(tree: &Tree, place: &str, mounts: &[Mounted]) -> Content {
     }
 }
 
-fn kind(tree: &Tree, place: &str, name: &str) -> DiskKind {
+fn kind(tree: &HostTree, place: &str, name: &str) -> DiskKind {
     const KINDS: [(&str, DiskKind); 12] = [
         ("nvme", DiskKind::Nvme),
         ("mmcblk", DiskKind::Mmc),
@@ -214,7 +219,7 @@ mod tests {
 
     use super::super::mounts::mounted;
     use super::super::recording::record;
-    use super::super::seen::Seen;
+    use super::super::seen::MountsAndClock;
     use super::*;
 
     /// The relevant files of a server with a SATA disk under LVM, an encrypted `NVMe` disk, a USB
@@ -285,7 +290,7 @@ mod tests {
     fn disks_are_told_with_what_is_on_them() {
         let scratch = Scratch::new();
         let tree = record(&scratch, SERVER);
-        let mounts = mounted(&Seen::by_ourselves(
+        let mounts = mounted(&MountsAndClock::by_ourselves(
             "31 1 253:0 / / rw - ext4 /dev/mapper/vg0-data rw\n",
         ));
         let all = disks(&tree, &mounts);
@@ -321,7 +326,7 @@ mod tests {
             .partitions
             .iter()
             .map(|part| {
-                let Content {
+                let DiskContent {
                     filesystem, label, ..
                 } = &part.content;
                 (part.name.as_str(), filesystem.as_deref(), label.as_deref())
@@ -341,8 +346,8 @@ mod tests {
     #[test]
     fn this_machine_has_a_disk_or_none() {
         // A container has no disk of its own; it sees the host's disks or none.
-        let all = disks(&Tree::of_this_machine(), &[]);
+        let all = disks(&HostTree::of_this_machine(), &[]);
         assert!(all.iter().all(|disk| disk.size_bytes > 0));
-        assert!(disks(&Tree::below("/no/such/place".as_ref()), &[]).is_empty());
+        assert!(disks(&HostTree::below("/no/such/place".as_ref()), &[]).is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tracing::warn;
 
-use gatewren_base::sys::Hints;
+use gatewren_base::sys::KernelEvents;
 
 /// Files that indicate a changed fact about the host.
 const FILES: [(&str, &[&str]); 4] = [
@@ -27,24 +27,24 @@ const FILES: [(&str, &[&str]); 4] = [
 /// Sources of change events. A source that fails is dropped; periodic reads find its changes.
 #[derive(Debug)]
 pub struct HostEvents {
-    network: Option<Hints>,
-    disks: Option<Hints>,
-    mounts: Option<Hints>,
-    hostname: Option<Hints>,
-    files: Option<Hints>,
+    network: Option<KernelEvents>,
+    disks: Option<KernelEvents>,
+    mounts: Option<KernelEvents>,
+    hostname: Option<KernelEvents>,
+    files: Option<KernelEvents>,
 }
 
 impl HostEvents {
     /// Subscribes to all sources.
     pub fn listen() -> Self {
         let places = FILES.map(|(directory, names)| (Path::new(directory), names));
-        let proc = |file: &str| Hints::changes_of(&Path::new("/proc").join(file));
+        let proc = |file: &str| KernelEvents::changes_of(&Path::new("/proc").join(file));
         Self {
-            network: opened("network", Hints::network()),
-            disks: opened("disks", Hints::block_devices()),
+            network: opened("network", KernelEvents::network()),
+            disks: opened("disks", KernelEvents::block_devices()),
             mounts: opened("mounts", proc("self/mountinfo")),
             hostname: opened("hostname", proc("sys/kernel/hostname")),
-            files: opened("files", Hints::names(&places)),
+            files: opened("files", KernelEvents::names(&places)),
         }
     }
 
@@ -68,15 +68,15 @@ impl HostEvents {
             &self.hostname,
             &self.files,
         ];
-        all.into_iter().flatten().for_each(Hints::forget);
+        all.into_iter().flatten().for_each(KernelEvents::forget);
     }
 }
 
-fn opened(what: &str, source: io::Result<Hints>) -> Option<Hints> {
+fn opened(what: &str, source: io::Result<KernelEvents>) -> Option<KernelEvents> {
     source.inspect_err(|cause| silent(what, cause)).ok()
 }
 
-async fn heard(what: &str, source: &mut Option<Hints>) {
+async fn heard(what: &str, source: &mut Option<KernelEvents>) {
     if let Some(hints) = source {
         match hints.next().await {
             Ok(()) => return,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::os_release::OsRelease;
-use super::super::source::Tree;
+use super::super::source::HostTree;
 use super::addresses::{InterfaceAddress, lasting_addresses};
 use super::gpus::{Gpu, gpus};
 use super::meminfo::{memory, swap};
@@ -54,19 +54,19 @@ pub struct ServerInfo {
     /// The packages that wait for it, sorted, if known.
     pub reboot_packages: Vec<String>,
     /// The version of gatewren that reports this.
-    pub gatewren: Gatewren,
+    pub gatewren: GatewrenVersion,
 }
 
 /// gatewren itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Gatewren {
+pub struct GatewrenVersion {
     /// Its version.
     pub version: String,
 }
 
 /// Returns the host's facts; an unknown fact is absent or has a neutral value. `boot_time` is when
 /// it started, RFC 3339.
-pub fn info(tree: &Tree, boot_time: Option<String>) -> ServerInfo {
+pub fn info(tree: &HostTree, boot_time: Option<String>) -> ServerInfo {
     let text = |file: &str| tree.text(file).unwrap_or_default();
     let cpuinfo = text("proc/cpuinfo");
     let hardware = hardware(tree);
@@ -91,20 +91,20 @@ pub fn info(tree: &Tree, boot_time: Option<String>) -> ServerInfo {
         uptime_s: uptime_s(tree),
         reboot_required: tree.has(REBOOT_REQUIRED),
         reboot_packages: reboot_packages(&text(REBOOT_PACKAGES)),
-        gatewren: Gatewren {
+        gatewren: GatewrenVersion {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
     }
 }
 
 /// Returns the host's name.
-pub fn hostname(tree: &Tree) -> String {
+pub fn hostname(tree: &HostTree) -> String {
     let name = tree.word("proc/sys/kernel/hostname");
     name.unwrap_or_else(|| "localhost".to_owned())
 }
 
 /// Returns whole seconds since the host started.
-pub fn uptime_s(tree: &Tree) -> u64 {
+pub fn uptime_s(tree: &HostTree) -> u64 {
     whole_seconds(&tree.text("proc/uptime").unwrap_or_default())
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::source::{self, Tree};
+use super::super::source::{self, HostTree};
 
 /// The common vendors.
 const MAKERS: [(&str, &str); 11] = [
@@ -40,7 +40,7 @@ pub struct Gpu {
 }
 
 /// Returns all graphics processors, sorted by address.
-pub fn gpus(tree: &Tree) -> Vec<Gpu> {
+pub fn gpus(tree: &HostTree) -> Vec<Gpu> {
     let mut all: Vec<Gpu> = tree
         .names("sys/bus/pci/devices")
         .into_iter()
@@ -52,7 +52,7 @@ pub fn gpus(tree: &Tree) -> Vec<Gpu> {
     all
 }
 
-fn on_pci(tree: &Tree, address: String) -> Option<Gpu> {
+fn on_pci(tree: &HostTree, address: String) -> Option<Gpu> {
     let file = |what: &str| format!("sys/bus/pci/devices/{address}/{what}");
     let class = tree.word(&file("class"))?;
     class.starts_with(DISPLAY).then_some(())?;
@@ -69,14 +69,14 @@ fn on_pci(tree: &Tree, address: String) -> Option<Gpu> {
 }
 
 /// NVIDIA's is the only driver that reports the card's name.
-fn nvidia_model(tree: &Tree, address: &str) -> Option<String> {
+fn nvidia_model(tree: &HostTree, address: &str) -> Option<String> {
     let text = tree.text(&format!("proc/driver/nvidia/gpus/{address}/information"))?;
     source::label(source::field(&text, "Model", ':')?)
 }
 
 /// Returns graphics processors on a board's chip. Cards on the PCI bus are listed here too and are
 /// skipped.
-fn beside_pci(tree: &Tree) -> Vec<Gpu> {
+fn beside_pci(tree: &HostTree) -> Vec<Gpu> {
     let cards = tree.names("sys/class/drm").into_iter();
     let card = |card: String| {
         let digits = card.strip_prefix("card")?;
@@ -165,6 +165,6 @@ mod tests {
                 "gpu | - | brcm,bcm2711-vc5 | vc4-drm",
             ]
         );
-        assert!(gpus(&Tree::below(&scratch.join("none"))).is_empty());
+        assert!(gpus(&HostTree::below(&scratch.join("none"))).is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::source::{Tree, field};
+use super::super::source::{HostTree, field};
 use super::addresses::InterfaceAddress;
 
 /// `IFF_UP` in the flags in sysfs (netdevice(7)).
@@ -97,7 +97,7 @@ impl Interface {
 }
 
 /// Returns all interfaces of a host that has these addresses, sorted by name.
-pub fn interfaces(tree: &Tree, addresses: &[InterfaceAddress]) -> Vec<Interface> {
+pub fn interfaces(tree: &HostTree, addresses: &[InterfaceAddress]) -> Vec<Interface> {
     let mut by_name: BTreeMap<&str, Vec<&InterfaceAddress>> = BTreeMap::new();
     for address in addresses {
         by_name.entry(&address.interface).or_default().push(address);
@@ -111,7 +111,7 @@ pub fn interfaces(tree: &Tree, addresses: &[InterfaceAddress]) -> Vec<Interface>
 }
 
 fn interface(
-    tree: &Tree,
+    tree: &HostTree,
     name: String,
     addresses: &BTreeMap<&str, Vec<&InterfaceAddress>>,
 ) -> Interface {
@@ -140,7 +140,7 @@ fn interface(
     }
 }
 
-fn kind(tree: &Tree, place: &str) -> InterfaceKind {
+fn kind(tree: &HostTree, place: &str) -> InterfaceKind {
     let file = |what: &str| format!("{place}/{what}");
     let uevent = tree.text(&file("uevent")).unwrap_or_default();
     let link_type = tree.number(&file("type")).unwrap_or(ETHERNET);
@@ -158,7 +158,7 @@ fn kind(tree: &Tree, place: &str) -> InterfaceKind {
     }
 }
 
-fn state(tree: &Tree, place: &str) -> LinkState {
+fn state(tree: &HostTree, place: &str) -> LinkState {
     let flags = tree.word(&format!("{place}/flags"));
     let flags = flags.and_then(|flags| u32::from_str_radix(flags.strip_prefix("0x")?, 16).ok());
     if flags.unwrap_or(0) & ADMINISTRATIVELY_UP == 0 {
@@ -318,6 +318,6 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_network_has_no_interfaces() {
-        assert!(interfaces(&Tree::below("/no/such/place".as_ref()), &[]).is_empty());
+        assert!(interfaces(&HostTree::below("/no/such/place".as_ref()), &[]).is_empty());
     }
 }

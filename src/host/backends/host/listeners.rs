@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::helper_client::Transport;
 use gatewren_base::sys::{OpenPort, cgroup_paths, open_ports, open_ports_of, socket_programs};
 
-use super::super::source::{Tree, label};
+use super::super::source::{HostTree, label};
 
 /// The first port that the kernel assigns by itself, unless `ip_local_port_range` differs.
 const FIRST_EPHEMERAL: u16 = 32_768;
@@ -47,7 +47,7 @@ pub struct OpenPorts(Vec<OpenPort>);
 impl OpenPorts {
     /// Returns all open ports. For a recorded tree, or if the kernel cannot be asked, they are read
     /// from `/proc`.
-    pub fn of(tree: &Tree) -> Self {
+    pub fn of(tree: &HostTree) -> Self {
         let is_here = tree.path("") == Path::new("/");
         let asked = is_here.then(open_ports).and_then(Result::ok);
         Self(asked.unwrap_or_else(|| open_ports_of(&tree.path("proc/net"))))
@@ -59,18 +59,22 @@ impl OpenPorts {
     }
 
     /// Returns the programs that have them, as far as this process may see.
-    pub fn programs(&self, tree: &Tree) -> BTreeMap<u64, String> {
+    pub fn programs(&self, tree: &HostTree) -> BTreeMap<u64, String> {
         socket_programs(&tree.path("proc"), self.sockets())
     }
 
     /// Returns their descriptions, sorted by protocol, port and address.
-    pub fn described(&self, tree: &Tree, programs: &BTreeMap<u64, String>) -> Vec<HostListener> {
+    pub fn described(
+        &self,
+        tree: &HostTree,
+        programs: &BTreeMap<u64, String>,
+    ) -> Vec<HostListener> {
         described(tree, &self.0, programs)
     }
 }
 
 fn described(
-    tree: &Tree,
+    tree: &HostTree,
     open: &[OpenPort],
     programs: &BTreeMap<u64, String>,
 ) -> Vec<HostListener> {
@@ -101,7 +105,7 @@ fn described(
     all
 }
 
-fn first_ephemeral(tree: &Tree) -> u16 {
+fn first_ephemeral(tree: &HostTree) -> u16 {
     let range = tree.text("proc/sys/net/ipv4/ip_local_port_range");
     let first = range
         .as_deref()
@@ -112,7 +116,7 @@ fn first_ephemeral(tree: &Tree) -> u16 {
 }
 
 /// Returns the names of users by uid.
-pub fn users(tree: &Tree) -> BTreeMap<u32, String> {
+pub fn users(tree: &HostTree) -> BTreeMap<u32, String> {
     names(&tree.text("etc/passwd").unwrap_or_default())
 }
 
@@ -172,7 +176,7 @@ mod tests {
         \x20  9: 00000000:9C41 00000000:0000 07 00000000:00000000 00:00000000 00000000    33        0 1004 2\n";
 
     #[cfg(target_endian = "little")]
-    fn with_programs(tree: &Tree) -> Vec<HostListener> {
+    fn with_programs(tree: &HostTree) -> Vec<HostListener> {
         let open = OpenPorts::of(tree);
         open.described(tree, &open.programs(tree))
     }
@@ -217,7 +221,7 @@ mod tests {
     fn a_port_of_this_process_is_known_as_its_own() {
         let opened = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = opened.local_addr().unwrap();
-        let all = with_programs(&Tree::of_this_machine());
+        let all = with_programs(&HostTree::of_this_machine());
         let one = all.iter().find(|one| {
             one.protocol == Transport::Tcp && one.port == at.port() && one.address == at.ip()
         });
@@ -264,6 +268,6 @@ mod tests {
     #[test]
     fn odd_input_is_nobody() {
         assert!(names("\n:x:1\nroot\nroot:x\nroot:x:y:0\n").is_empty());
-        assert!(with_programs(&Tree::below("/no/such/place".as_ref())).is_empty());
+        assert!(with_programs(&HostTree::below("/no/such/place".as_ref())).is_empty());
     }
 }

@@ -6,26 +6,26 @@ use std::time::{Duration, Instant};
 
 use tokio::task::spawn_blocking;
 
-use crate::helper_client::Helper;
+use crate::helper_client::HelperClient;
 use gatewren_base::sys::{neighbors, rfc3339};
 
 use super::super::error::{BackendError, ErrorKind};
-use super::super::source::Tree;
+use super::super::source::HostTree;
 use super::addresses::{ReachableAddress, addresses, lasting_addresses};
 use super::clock::{self, ServerTime};
 use super::disks::{Disk, disks};
 use super::facts::{self, ServerInfo};
 use super::interfaces::{Interface, interfaces};
 use super::listeners::{HostListener, OpenPorts};
-use super::metrics::{self, Metrics};
-use super::mounts::{Mounted, mounted};
+use super::metrics::{self, HostMetrics};
+use super::mounts::{MountedFilesystem, mounted};
 use super::neighbors::{Neighbor, known};
 use super::resolver::{Resolver, resolver};
 use super::routes::{Route, routes};
-use super::temperatures::{Sensors, Temperature, temperatures};
+use super::temperatures::{SensorSelection, Temperature, temperatures};
 use super::traffic::{NetworkTraffic, traffic};
 use super::usage::boot_time_s;
-use super::watchtower::Watchtower;
+use super::watchtower::HostViewCache;
 
 /// The interval over which CPU usage is measured.
 const SAMPLE: Duration = Duration::from_millis(200);
@@ -37,8 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The host that gatewren runs on.
 #[derive(Debug)]
 pub struct Host {
-    tree: Tree,
-    tower: Watchtower,
+    tree: HostTree,
+    tower: HostViewCache,
     /// Read once: the kernel computes it from the clock, which may be set and corrected.
     boot_time: OnceLock<Option<String>>,
     started: Instant,
@@ -64,28 +64,28 @@ pub struct HostFacts {
     /// Its disks, sorted by name.
     pub disks: Vec<Disk>,
     /// Its file systems, sorted by path, with their sizes where available.
-    pub mounts: Vec<Mounted>,
+    pub mounts: Vec<MountedFilesystem>,
     /// Its temperatures, sorted by sensor; without those of sensors that would wake a disk.
     pub temperatures: Vec<Temperature>,
 }
 
 impl Host {
     /// Returns this host, with a helper for what the sandbox hides.
-    pub fn new(helper: Helper) -> Self {
-        Self::of(Tree::of_this_machine(), Watchtower::of(helper))
+    pub fn new(helper: HelperClient) -> Self {
+        Self::of(HostTree::of_this_machine(), HostViewCache::of(helper))
     }
 
     /// Returns this host as this process sees it.
     #[cfg(test)]
     pub fn unaided() -> Self {
-        Self::of(Tree::of_this_machine(), Watchtower::default())
+        Self::of(HostTree::of_this_machine(), HostViewCache::default())
     }
 
     /// Returns a host recorded below a directory; its clock and its interfaces' addresses are this
     /// host's.
     #[cfg(test)]
     pub fn recorded(root: &std::path::Path) -> Self {
-        Self::of(Tree::below(root), Watchtower::default())
+        Self::of(HostTree::below(root), HostViewCache::default())
     }
 
     /// Returns what the host is.
@@ -100,11 +100,11 @@ impl Host {
     }
 
     /// Returns the current metrics. Takes 200 ms, during which CPU usage is measured.
-    pub async fn metrics(self: &Arc<Self>) -> Result<Metrics, BackendError> {
+    pub async fn metrics(self: &Arc<Self>) -> Result<HostMetrics, BackendError> {
         let earlier = metrics::cpu_time(&self.tree);
         tokio::time::sleep(SAMPLE).await;
         self.learn().await;
-        self.ask(move |host| Metrics::since(&host.tree, earlier, &host.tower.seen(&host.tree)))
+        self.ask(move |host| HostMetrics::since(&host.tree, earlier, &host.tower.seen(&host.tree)))
             .await
     }
 
@@ -164,7 +164,9 @@ impl Host {
     }
 
     /// Returns its disks, sorted by name, and its file systems, sorted by path.
-    pub async fn disks(self: &Arc<Self>) -> Result<(Vec<Disk>, Vec<Mounted>), BackendError> {
+    pub async fn disks(
+        self: &Arc<Self>,
+    ) -> Result<(Vec<Disk>, Vec<MountedFilesystem>), BackendError> {
         self.learn().await;
         self.ask(|host| {
             let mounts = host.look_at_mounts();
@@ -191,12 +193,12 @@ impl Host {
             listeners: OpenPorts::of(&self.tree).described(&self.tree, &BTreeMap::new()),
             resolver: resolver(&self.tree),
             disks: disks(&self.tree, &mounts),
-            temperatures: temperatures(&self.tree, Sensors::Quiet),
+            temperatures: temperatures(&self.tree, SensorSelection::Quiet),
             mounts,
         }
     }
 
-    fn of(tree: Tree, tower: Watchtower) -> Self {
+    fn of(tree: HostTree, tower: HostViewCache) -> Self {
         Self {
             tree,
             tower,
@@ -224,7 +226,7 @@ impl Host {
         interfaces(&self.tree, &addresses(&self.tree))
     }
 
-    fn look_at_mounts(&self) -> Vec<Mounted> {
+    fn look_at_mounts(&self) -> Vec<MountedFilesystem> {
         mounted(&self.tower.seen(&self.tree))
     }
 

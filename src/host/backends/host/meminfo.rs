@@ -7,7 +7,7 @@ use super::super::source::field;
 
 /// The total and the available amount of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
-pub struct Space {
+pub struct MemorySpace {
     /// The total amount in bytes.
     pub total_bytes: u64,
     /// The amount in bytes that is available without reclaiming memory in use.
@@ -15,18 +15,18 @@ pub struct Space {
 }
 
 /// Returns the memory.
-pub fn memory(meminfo: &str) -> Space {
+pub fn memory(meminfo: &str) -> MemorySpace {
     // Kernels before 3.14 have no MemAvailable; MemFree is lower, but never too high.
     let available = bytes(meminfo, "MemAvailable").or_else(|| bytes(meminfo, "MemFree"));
-    Space {
+    MemorySpace {
         total_bytes: bytes(meminfo, "MemTotal").unwrap_or(0),
         available_bytes: available.unwrap_or(0),
     }
 }
 
 /// Returns the swap space; all zero if there is none.
-pub fn swap(meminfo: &str) -> Space {
-    Space {
+pub fn swap(meminfo: &str) -> MemorySpace {
+    MemorySpace {
         total_bytes: bytes(meminfo, "SwapTotal").unwrap_or(0),
         available_bytes: bytes(meminfo, "SwapFree").unwrap_or(0),
     }
@@ -45,7 +45,7 @@ mod tests {
     fn kilobytes_become_bytes() {
         let text = "MemTotal:       24684084 kB\nMemFree:        22431932 kB\n\
                     MemAvailable:   24218844 kB\nSwapTotal:        8 kB\nSwapFree:         4 kB\n";
-        let space = |total_bytes, available_bytes| Space {
+        let space = |total_bytes, available_bytes| MemorySpace {
             total_bytes,
             available_bytes,
         };
@@ -61,12 +61,12 @@ mod tests {
             "MemTotal: 99999999999999999999 kB",
             "MemTotal\n:::",
         ] {
-            assert_eq!(memory(text), Space::default(), "{text}");
-            assert_eq!(swap(text), Space::default(), "{text}");
+            assert_eq!(memory(text), MemorySpace::default(), "{text}");
+            assert_eq!(swap(text), MemorySpace::default(), "{text}");
         }
         assert_eq!(
             memory("MemTotal: 18446744073709551615 kB"),
-            Space::default()
+            MemorySpace::default()
         );
     }
 }

@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::source::Tree;
-use super::meminfo::{self, Space};
+use super::super::source::HostTree;
+use super::meminfo::{self, MemorySpace};
 use super::mounts::{Mount, mounts};
-use super::seen::Seen;
-use super::temperatures::{Sensors, Temperature, temperatures};
+use super::seen::MountsAndClock;
+use super::temperatures::{SensorSelection, Temperature, temperatures};
 use super::traffic::{DiskTraffic, NetworkTraffic, disks, traffic};
 use super::usage::{self, CpuTime};
 
 /// The metrics of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Metrics {
+pub struct HostMetrics {
     /// The share of all processors that was busy during the sample, in percent.
     pub cpu_percent: f64,
     /// Load averages over 1, 5 and 15 minutes.
@@ -22,9 +22,9 @@ pub struct Metrics {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
     /// The memory.
-    pub memory: Space,
+    pub memory: MemorySpace,
     /// The swap space, all zero if there is none.
-    pub swap: Space,
+    pub swap: MemorySpace,
     /// The local file systems, sorted by path.
     pub mounts: Vec<Mount>,
     /// The temperatures, sorted by sensor.
@@ -47,9 +47,9 @@ pub struct Pressure {
     pub io_percent: f64,
 }
 
-impl Metrics {
+impl HostMetrics {
     /// Returns the current metrics, with the CPU usage since `earlier`.
-    pub fn since(tree: &Tree, earlier: CpuTime, seen: &Seen) -> Self {
+    pub fn since(tree: &HostTree, earlier: CpuTime, seen: &MountsAndClock) -> Self {
         let proc = |name: &str| tree.text(&format!("proc/{name}")).unwrap_or_default();
         let meminfo = proc("meminfo");
         Self {
@@ -59,7 +59,7 @@ impl Metrics {
             memory: meminfo::memory(&meminfo),
             swap: meminfo::swap(&meminfo),
             mounts: mounts(seen),
-            temperatures: temperatures(tree, Sensors::All),
+            temperatures: temperatures(tree, SensorSelection::All),
             network: traffic(&proc("net/dev")),
             disks: disks(&proc("diskstats")),
         }
@@ -67,13 +67,13 @@ impl Metrics {
 }
 
 /// Returns the processors' time up to now.
-pub fn cpu_time(tree: &Tree) -> CpuTime {
+pub fn cpu_time(tree: &HostTree) -> CpuTime {
     tree.text("proc/stat")
         .and_then(|stat| CpuTime::parse(&stat))
         .unwrap_or_default()
 }
 
-fn pressure(tree: &Tree) -> Option<Pressure> {
+fn pressure(tree: &HostTree) -> Option<Pressure> {
     let waited = |what: &str| {
         let text = tree.text(&format!("proc/pressure/{what}"))?;
         usage::some_avg10(&text)

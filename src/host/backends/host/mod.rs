@@ -26,14 +26,14 @@ mod watchtower;
 
 pub use addresses::ReachableAddress;
 pub use clock::{ServerTime, zone};
-pub use disks::{Content, Disk, Partition};
+pub use disks::{Disk, DiskContent, Partition};
 pub use events::HostEvents;
 pub use facts::{ServerInfo, reboot_packages};
 pub use interfaces::Interface;
 pub use listeners::{HostListener, container as container_of_group, unit as unit_of_group, users};
 pub use machine::{Host, HostFacts};
-pub use metrics::Metrics;
-pub use mounts::{Data, Fullness, Mounted};
+pub use metrics::HostMetrics;
+pub use mounts::{DataLocation, FilesystemUsage, MountedFilesystem};
 pub use neighbors::Neighbor;
 pub use resolver::resolver;
 pub use routes::Route;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use gatewren_base::sys::unescape_mount;
 
-use super::seen::Seen;
+use super::seen::MountsAndClock;
 use super::usage::percent;
 
 /// Local file systems without a block device.
@@ -53,7 +53,7 @@ pub struct Mount {
 
 /// The usage of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Fullness {
+pub struct FilesystemUsage {
     /// What an unprivileged program may still write, in bytes.
     pub available_bytes: u64,
     /// The usage, as `df` counts it: space reserved for root counts as used.
@@ -61,7 +61,7 @@ pub struct Fullness {
 }
 
 /// A mounted file system, with its sizes where available.
-pub type Mounted = (MountPoint, Option<Mount>);
+pub type MountedFilesystem = (MountPoint, Option<Mount>);
 
 /// A mount point and its file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,14 +77,14 @@ pub struct MountPoint {
     /// Whether it is read-only, by its options or after an error.
     pub read_only: bool,
     /// The place of its data.
-    pub data: Data,
+    pub data: DataLocation,
     /// Whether it is the whole file system, not a bind mount of a part.
     whole: bool,
 }
 
 /// The place of a file system's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Data {
+pub enum DataLocation {
     /// On a disk of the host.
     Disk,
     /// In memory.
@@ -95,8 +95,8 @@ pub enum Data {
 
 impl Mount {
     /// Returns the usage.
-    pub fn space(&self) -> Fullness {
-        Fullness {
+    pub fn space(&self) -> FilesystemUsage {
+        FilesystemUsage {
             available_bytes: self.available_bytes,
             used_percent: self.used_percent,
         }
@@ -105,8 +105,8 @@ impl Mount {
 
 impl MountPoint {
     /// Returns the mount with its sizes; `None` if they are unavailable.
-    fn measured(&self, seen: &Seen) -> Option<Mount> {
-        if self.data == Data::Network {
+    fn measured(&self, seen: &MountsAndClock) -> Option<Mount> {
+        if self.data == DataLocation::Network {
             return None;
         }
         let space = seen.space(&self.path)?;
@@ -122,9 +122,9 @@ impl MountPoint {
 }
 
 /// Returns the file systems on the host's disks with their sizes, sorted by path.
-pub fn mounts(seen: &Seen) -> Vec<Mount> {
+pub fn mounts(seen: &MountsAndClock) -> Vec<Mount> {
     let all = mounted(seen).into_iter();
-    all.filter(|(point, _)| point.data == Data::Disk)
+    all.filter(|(point, _)| point.data == DataLocation::Disk)
         .filter_map(|(_, mount)| mount)
         .collect()
 }
@@ -132,7 +132,7 @@ pub fn mounts(seen: &Seen) -> Vec<Mount> {
 /// Returns the file systems that hold data, sorted by path, with their sizes where available.
 ///
 /// Network file systems have no sizes: a query blocks if the server is down.
-pub fn mounted(seen: &Seen) -> Vec<Mounted> {
+pub fn mounted(seen: &MountsAndClock) -> Vec<MountedFilesystem> {
     let points = mount_points(&seen.mountinfo).into_iter();
     points
         .map(|point| (point.measured(seen), point))
@@ -144,7 +144,7 @@ pub fn mounted(seen: &Seen) -> Vec<Mounted> {
 pub fn places_to_measure(mountinfo: &str) -> Vec<String> {
     let points = mount_points(mountinfo).into_iter();
     points
-        .filter(|point| point.data != Data::Network)
+        .filter(|point| point.data != DataLocation::Network)
         .map(|point| point.path)
         .collect()
 }
@@ -192,7 +192,7 @@ fn mount_point(line: &str) -> Option<MountPoint> {
 }
 
 /// Returns where the data is; `None` for a file system without data of value.
-fn data(path: &str, filesystem: &str, source: &str) -> Option<Data> {
+fn data(path: &str, filesystem: &str, source: &str) -> Option<DataLocation> {
     let beneath = |place: &str| {
         path.strip_prefix(place)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -201,18 +201,18 @@ fn data(path: &str, filesystem: &str, source: &str) -> Option<Data> {
         return None;
     }
     if NETWORK.contains(&filesystem) {
-        return Some(Data::Network);
+        return Some(DataLocation::Network);
     }
     if filesystem == "tmpfs" {
         // A container engine mounts `shm` in each container.
         let on_purpose = source != "shm" && !RUNTIME.into_iter().any(beneath);
-        return on_purpose.then_some(Data::Memory);
+        return on_purpose.then_some(DataLocation::Memory);
     }
     // An overlay elsewhere than at the root belongs to a container.
     let root_overlay = filesystem == "overlay" && path == "/";
     let is_device = source.starts_with("/dev/") && source != "/dev/fuse";
     let on_device = is_device && !filesystem.starts_with("fuse.");
-    (on_device || root_overlay || LOCAL.contains(&filesystem)).then_some(Data::Disk)
+    (on_device || root_overlay || LOCAL.contains(&filesystem)).then_some(DataLocation::Disk)
 }
 
 #[cfg(test)]
@@ -248,16 +248,16 @@ mod tests {
         assert_eq!(
             points,
             [
-                ("/", "ext4", Data::Disk, false),
-                ("/data", "btrfs", Data::Disk, false),
-                ("/mnt/nas", "nfs4", Data::Network, false),
-                ("/mnt/smb", "cifs", Data::Network, false),
-                ("/mnt/ssh", "fuse.sshfs", Data::Network, false),
-                ("/runner", "tmpfs", Data::Memory, false),
-                ("/srv/broken", "ext4", Data::Disk, true),
-                ("/srv/my photos", "xfs", Data::Disk, true),
-                ("/tank", "zfs", Data::Disk, false),
-                ("/under", "ext4", Data::Disk, false),
+                ("/", "ext4", DataLocation::Disk, false),
+                ("/data", "btrfs", DataLocation::Disk, false),
+                ("/mnt/nas", "nfs4", DataLocation::Network, false),
+                ("/mnt/smb", "cifs", DataLocation::Network, false),
+                ("/mnt/ssh", "fuse.sshfs", DataLocation::Network, false),
+                ("/runner", "tmpfs", DataLocation::Memory, false),
+                ("/srv/broken", "ext4", DataLocation::Disk, true),
+                ("/srv/my photos", "xfs", DataLocation::Disk, true),
+                ("/tank", "zfs", DataLocation::Disk, false),
+                ("/under", "ext4", DataLocation::Disk, false),
             ]
         );
     }
@@ -277,18 +277,25 @@ mod tests {
             assert!(mount_points(text).is_empty(), "{text}");
         }
         assert!(
-            mounts(&Seen::by_ourselves(
+            mounts(&MountsAndClock::by_ourselves(
                 "1 2 8:1 / /no/such/place rw - ext4 /dev/sda rw"
             ))
             .is_empty()
         );
         // A query for its size would block.
-        assert!(mounts(&Seen::by_ourselves("1 2 0:50 / / rw - nfs4 nas:/export rw")).is_empty());
+        assert!(
+            mounts(&MountsAndClock::by_ourselves(
+                "1 2 0:50 / / rw - nfs4 nas:/export rw"
+            ))
+            .is_empty()
+        );
     }
 
     #[test]
     fn the_root_has_a_size() {
-        let root = mounts(&Seen::by_ourselves("1 2 8:1 / / rw - ext4 /dev/root rw\n"));
+        let root = mounts(&MountsAndClock::by_ourselves(
+            "1 2 8:1 / / rw - ext4 /dev/root rw\n",
+        ));
         assert!(root[0].total_bytes >= root[0].available_bytes);
         assert!((0.0..=100.0).contains(&root[0].used_percent), "{root:?}");
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::source::{self, Tree, field};
+use super::super::source::{self, HostTree, field};
 
 /// The processors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub struct Hardware {
 }
 
 /// Reads DMI, or the device tree of a small board.
-pub fn hardware(tree: &Tree) -> Hardware {
+pub fn hardware(tree: &HostTree) -> Hardware {
     let dmi = |name: &str| tree.label(&format!("sys/class/dmi/id/{name}"));
     let board = || {
         let model = tree.text("proc/device-tree/model")?;

@@ -6,15 +6,15 @@ use std::path::Path;
 
 use gatewren_base::sys::Scratch;
 
-use super::super::source::Tree;
+use super::super::source::HostTree;
 
 /// Writes a recorded host: paths and file contents. The content `-> target` makes a link; a path
 /// that ends with `/` is a directory.
-pub fn record(scratch: &Scratch, files: &[(&str, &str)]) -> Tree {
+pub fn record(scratch: &Scratch, files: &[(&str, &str)]) -> HostTree {
     for (path, content) in files {
         write(&scratch.join(path), path.ends_with('/'), content);
     }
-    Tree::below(scratch.path())
+    HostTree::below(scratch.path())
 }
 
 fn write(path: &Path, is_directory: bool, content: &str) {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::source::Tree;
+use super::super::source::HostTree;
 
 /// The address of systemd-resolved's stub; the servers behind it are in a separate file.
 const STUB: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 53));
@@ -20,7 +20,7 @@ pub struct Resolver {
 }
 
 /// Reads the resolver settings; with systemd-resolved, the servers behind it.
-pub fn resolver(tree: &Tree) -> Resolver {
+pub fn resolver(tree: &HostTree) -> Resolver {
     let read = |file: &str| parse(&tree.text(file).unwrap_or_default());
     let own = read("etc/resolv.conf");
     if own.servers != [STUB.to_string()] {

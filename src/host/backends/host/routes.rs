@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::source::Tree;
+use super::super::source::HostTree;
 
 /// `RTF_*` from `route.h` and `ipv6_route.h`.
 const UP: u32 = 0x0001;
@@ -38,7 +38,7 @@ impl Route {
 
 /// Returns all routes except those to the host itself and to groups, sorted: default routes by
 /// version first, then by destination.
-pub fn routes(tree: &Tree) -> Vec<Route> {
+pub fn routes(tree: &HostTree) -> Vec<Route> {
     let text = |file: &str| tree.text(file).unwrap_or_default();
     let (v4, v6) = (text("proc/net/route"), text("proc/net/ipv6_route"));
     let v4 = v4.lines().filter_map(route_v4);

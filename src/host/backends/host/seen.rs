@@ -7,7 +7,7 @@ use gatewren_base::sys::{DiskSpace, disk_space};
 
 /// The host's mounts and clock.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct MountsAndClock {
     /// The table of mounts.
     pub mountinfo: String,
     /// Whether the clock is synchronised, if known.
@@ -16,7 +16,7 @@ pub struct Seen {
     pub spaces: Option<BTreeMap<String, DiskSpace>>,
 }
 
-impl Seen {
+impl MountsAndClock {
     /// Returns the view of this process.
     pub fn by_ourselves(mountinfo: &str) -> Self {
         Self {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::source::Tree;
+use super::super::source::HostTree;
 
 /// The driver that queries the disk itself, which can keep a sleeping disk awake.
 const DISK_DRIVER: &str = "drivetemp";
@@ -27,7 +27,7 @@ pub struct Temperature {
 
 /// Which sensors are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sensors {
+pub enum SensorSelection {
     /// All.
     All,
     /// Without sensors that would wake a disk.
@@ -35,13 +35,13 @@ pub enum Sensors {
 }
 
 /// Returns all temperatures, sorted by sensor.
-pub fn temperatures(tree: &Tree, which: Sensors) -> Vec<Temperature> {
+pub fn temperatures(tree: &HostTree, which: SensorSelection) -> Vec<Temperature> {
     let mut all: Vec<(String, Temperature)> = Vec::new();
     for chip in tree.names("sys/class/hwmon") {
         let place = format!("sys/class/hwmon/{chip}");
         let name = tree.label(&format!("{place}/name"));
         let name = name.unwrap_or_else(|| "unknown".to_owned());
-        if which == Sensors::All || name != DISK_DRIVER {
+        if which == SensorSelection::All || name != DISK_DRIVER {
             let device = tree.link_name(&format!("{place}/device"));
             let device = device.unwrap_or(chip);
             let found = chip_temperatures(tree, &place, &name);
@@ -53,7 +53,7 @@ pub fn temperatures(tree: &Tree, which: Sensors) -> Vec<Temperature> {
     all
 }
 
-fn chip_temperatures(tree: &Tree, place: &str, name: &str) -> Vec<Temperature> {
+fn chip_temperatures(tree: &HostTree, place: &str, name: &str) -> Vec<Temperature> {
     let files = tree.names(place).into_iter();
     let inputs = files.filter_map(|file| file.strip_suffix("_input").map(str::to_owned));
     inputs
@@ -156,8 +156,9 @@ mod tests {
             ),
             ("nvme Composite (nvme1)".to_owned(), 39.85, None, None),
         ];
-        assert_eq!(seen(Sensors::Quiet), quiet);
-        assert_eq!(seen(Sensors::All)[2].0, "drivetemp temp1");
-        assert!(temperatures(&Tree::below(&scratch.join("none")), Sensors::All).is_empty());
+        assert_eq!(seen(SensorSelection::Quiet), quiet);
+        assert_eq!(seen(SensorSelection::All)[2].0, "drivetemp temp1");
+        let none = HostTree::below(&scratch.join("none"));
+        assert!(temperatures(&none, SensorSelection::All).is_empty());
     }
 }

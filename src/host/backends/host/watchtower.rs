@@ -7,11 +7,13 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use crate::helper_client::{Capture, Ending, Helper, HostView, Limits, Operation};
+use crate::helper_client::{
+    Capture, HelperClient, HostView, Operation, OperationEnd, OperationLimits,
+};
 
-use super::super::source::Tree;
+use super::super::source::HostTree;
 use super::mounts::places_to_measure;
-use super::seen::Seen;
+use super::seen::MountsAndClock;
 
 /// The timeout of one query; after it the last result stays in use.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -25,15 +27,15 @@ const ANSWER: Capture = Capture {
 
 /// Asks the helper and remembers its last answer.
 #[derive(Debug, Default)]
-pub struct Watchtower {
+pub struct HostViewCache {
     /// `None` for a recorded host.
-    helper: Option<Helper>,
-    last: Mutex<Option<Arc<Seen>>>,
+    helper: Option<HelperClient>,
+    last: Mutex<Option<Arc<MountsAndClock>>>,
 }
 
-impl Watchtower {
+impl HostViewCache {
     /// Returns a view through this helper.
-    pub fn of(helper: Helper) -> Self {
+    pub fn of(helper: HelperClient) -> Self {
         Self {
             helper: Some(helper),
             last: Mutex::default(),
@@ -50,11 +52,11 @@ impl Watchtower {
     }
 
     /// Returns the helper's last view, or this process's own view if the helper never answered.
-    pub fn seen(&self, tree: &Tree) -> Arc<Seen> {
+    pub fn seen(&self, tree: &HostTree) -> Arc<MountsAndClock> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.clone().unwrap_or_else(|| {
             let mountinfo = tree.text("proc/self/mountinfo");
-            Arc::new(Seen::by_ourselves(&mountinfo.unwrap_or_default()))
+            Arc::new(MountsAndClock::by_ourselves(&mountinfo.unwrap_or_default()))
         })
     }
 
@@ -68,19 +70,19 @@ impl Watchtower {
     }
 }
 
-async fn view(helper: &Helper) -> Option<Seen> {
+async fn view(helper: &HelperClient) -> Option<MountsAndClock> {
     let view: HostView = ask(helper, Operation::HostView {}).await?;
     let places = places_to_measure(&view.mountinfo);
     let spaces = ask(helper, Operation::HostSpace { places }).await?;
-    Some(Seen {
+    Some(MountsAndClock {
         mountinfo: view.mountinfo,
         clock_synchronised: view.clock_synchronised,
         spaces: Some(spaces),
     })
 }
 
-async fn ask<T: DeserializeOwned>(helper: &Helper, operation: Operation) -> Option<T> {
-    let limits = Limits {
+async fn ask<T: DeserializeOwned>(helper: &HelperClient, operation: Operation) -> Option<T> {
+    let limits = OperationLimits {
         timeout_ms: u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
         output_bytes: ANSWER.head as u64,
         processes: 1,
@@ -91,7 +93,7 @@ async fn ask<T: DeserializeOwned>(helper: &Helper, operation: Operation) -> Opti
     let unanswered =
         |cause: &dyn std::fmt::Display| tracing::debug!(%cause, name, "the helper did not answer");
     match helper.run(operation, limits, "observer", ANSWER).await {
-        Ok(told) if told.ending == (Ending::Exited { code: 0 }) => {
+        Ok(told) if told.ending == (OperationEnd::Exited { code: 0 }) => {
             let told = serde_json::from_str(&told.stdout.text_lossy());
             told.inspect_err(|cause| unanswered(cause)).ok()
         }

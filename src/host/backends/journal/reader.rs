@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::helper_client::{Ending, Frame, KillReason, Running, Stream};
+use crate::helper_client::{Frame, KillReason, OperationEnd, RunningOperation, Stream};
 
 use super::super::error::BackendError;
 use super::super::request::obstacle;
@@ -16,7 +16,7 @@ const MAX_COMPLAINT: usize = 4096;
 
 /// Why there are no more lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum OutputEnd {
     /// The program has printed all lines.
     Done,
     /// The time or output limit was reached.
@@ -25,8 +25,8 @@ pub enum End {
 
 /// Splits output into lines.
 #[derive(Debug)]
-pub struct Reader {
-    running: Running,
+pub struct OutputLineReader {
+    running: RunningOperation,
     unfinished: Vec<u8>,
     /// Whether the unfinished line is too long and skipped.
     too_long: bool,
@@ -34,9 +34,9 @@ pub struct Reader {
     heard: String,
 }
 
-impl Reader {
+impl OutputLineReader {
     /// Returns a reader of an operation that prints lines.
-    pub fn of(running: Running) -> Self {
+    pub fn of(running: RunningOperation) -> Self {
         Self {
             running,
             unfinished: Vec::new(),
@@ -50,7 +50,7 @@ impl Reader {
     ///
     /// # Errors
     /// The program's error message when it failed, and the helper's refusal.
-    pub async fn next(&mut self) -> Result<Result<Vec<u8>, End>, BackendError> {
+    pub async fn next(&mut self) -> Result<Result<Vec<u8>, OutputEnd>, BackendError> {
         loop {
             if let Some(line) = self.lines.pop_front() {
                 return Ok(Ok(line));
@@ -61,17 +61,17 @@ impl Reader {
                     self.heard.push_str(&String::from_utf8_lossy(&bytes));
                 }
                 Frame::Output(..) | Frame::Accepted | Frame::Started => {}
-                Frame::End(Ending::Killed {
+                Frame::End(OperationEnd::Killed {
                     why: KillReason::Timeout | KillReason::Output,
-                }) => return Ok(Err(End::Cut)),
+                }) => return Ok(Err(OutputEnd::Cut)),
                 // journalctl exits like this when no line matches a pattern.
-                Frame::End(Ending::Exited { code: 1 }) if self.heard.trim().is_empty() => {
-                    return Ok(Err(End::Done));
+                Frame::End(OperationEnd::Exited { code: 1 }) if self.heard.trim().is_empty() => {
+                    return Ok(Err(OutputEnd::Done));
                 }
                 Frame::End(ending) => {
                     return match obstacle(&ending, &self.heard) {
                         Some(obstacle) => Err(obstacle),
-                        None => Ok(Err(End::Done)),
+                        None => Ok(Err(OutputEnd::Done)),
                     };
                 }
             }

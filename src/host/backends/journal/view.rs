@@ -8,16 +8,17 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::helper_client::{
-    ContainerName, Helper, Limits, LogCursor, LogOrder, LogQuery, Operation, UnitName,
+    ContainerName, HelperClient, LogCursor, LogOrder, LogQuery, Operation, OperationLimits,
+    UnitName,
 };
 use gatewren_base::config::Reach;
 
-use super::super::access_filter::{Threshold, told};
+use super::super::access_filter::{AccessFilter, told};
 use super::super::error::{BackendError, ErrorKind};
 use super::super::request::ask;
 use super::boots::{Boot, boots};
 use super::line::LogLine;
-use super::reader::{End, Reader};
+use super::reader::{OutputEnd, OutputLineReader};
 
 /// The timeout of a search; lines found until then are returned.
 const SEARCH_TIME: Duration = Duration::from_secs(40);
@@ -37,14 +38,14 @@ const MACHINE_ID: &str = "/etc/machine-id";
 /// Access to journals; queries need a view.
 #[derive(Debug, Clone)]
 pub struct Journal {
-    helper: Helper,
+    helper: HelperClient,
 }
 
 /// The journals that a caller may access.
 #[derive(Debug, Clone)]
 pub struct JournalView {
-    helper: Helper,
-    threshold: Threshold,
+    helper: HelperClient,
+    threshold: AccessFilter,
     reference: String,
 }
 
@@ -76,7 +77,7 @@ pub struct LogPage {
 
 impl Journal {
     /// Returns access through this helper.
-    pub fn new(helper: Helper) -> Self {
+    pub fn new(helper: HelperClient) -> Self {
         Self { helper }
     }
 
@@ -90,7 +91,7 @@ impl Journal {
     pub fn seen_by(&self, reach: &Reach, reference: &str) -> JournalView {
         JournalView {
             helper: self.helper.clone(),
-            threshold: Threshold::of(reach),
+            threshold: AccessFilter::of(reach),
             reference: reference.to_owned(),
         }
     }
@@ -182,23 +183,25 @@ impl JournalView {
         search: &LogSearch,
         time: Duration,
     ) -> Result<(Vec<LogLine>, bool), BackendError> {
-        let limits = Limits {
+        let limits = OperationLimits {
             timeout_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
             output_bytes: OUTPUT_BYTES,
             processes: 64,
         };
         let running = self.helper.start(operation, limits, &self.reference);
-        let mut reader = Reader::of(running.await?);
+        let mut reader = OutputLineReader::of(running.await?);
         let (mut lines, mut bytes) = (Vec::new(), 0);
         let machine = search.container.is_none().then(machine_id);
         loop {
             let json = match reader.next().await? {
                 Ok(json) => json,
-                Err(End::Done) => return Ok((lines, false)),
-                Err(End::Cut) if lines.is_empty() && search.query.order != LogOrder::Follow => {
+                Err(OutputEnd::Done) => return Ok((lines, false)),
+                Err(OutputEnd::Cut)
+                    if lines.is_empty() && search.query.order != LogOrder::Follow =>
+                {
                     return Err(too_long());
                 }
-                Err(End::Cut) => return Ok((lines, true)),
+                Err(OutputEnd::Cut) => return Ok((lines, true)),
             };
             let fields: Map<String, Value> = serde_json::from_slice(&json).unwrap_or_default();
             let Some(line) = LogLine::of(&fields) else {
@@ -306,7 +309,7 @@ mod tests {
 
     #[test]
     fn who_does_not_reach_everything_hears_nothing_of_what_is_elsewhere() {
-        let journal = Journal::new(Helper::connect_to("/nonexistent".into()));
+        let journal = Journal::new(HelperClient::connect_to("/nonexistent".into()));
         let space = Space {
             containers: vec!["web".parse().unwrap()],
             host: true,

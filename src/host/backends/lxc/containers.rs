@@ -5,13 +5,14 @@ use std::time::Duration;
 use tracing::debug;
 
 use crate::helper_client::{
-    Capture, ContainerName, Ending, Finished, Helper, Limits, Operation, Usage, Vitals,
+    Capture, ContainerName, ContainerUsage, FinishedOperation, HelperClient, Operation,
+    OperationEnd, OperationLimits, Vitals,
 };
 use gatewren_base::config::Reach;
 
-use super::super::access_filter::{Threshold, told};
+use super::super::access_filter::{AccessFilter, told};
 use super::super::error::{BackendError, ErrorKind};
-use super::super::long_work::{Keep, ask_kept};
+use super::super::long_work::{CallJob, ask_kept};
 use super::super::os_release::OsRelease;
 use super::super::request::{ask, limits};
 use super::config::ContainerConfig;
@@ -36,21 +37,21 @@ const DISK_CAPTURE: Capture = Capture {
 /// Access to the host's containers; queries and actions need a view.
 #[derive(Debug, Clone)]
 pub struct Lxc {
-    helper: Helper,
+    helper: HelperClient,
 }
 
 /// The containers that a caller may access. Inaccessible containers behave like missing ones. A
 /// clone is cheap.
 #[derive(Debug, Clone)]
 pub struct LxcView {
-    helper: Helper,
-    threshold: Threshold,
+    helper: HelperClient,
+    threshold: AccessFilter,
     reference: String,
 }
 
 impl Lxc {
     /// Returns the containers that `helper` sees.
-    pub fn new(helper: Helper) -> Self {
+    pub fn new(helper: HelperClient) -> Self {
         Self { helper }
     }
 
@@ -59,7 +60,7 @@ impl Lxc {
     pub fn seen_by(&self, reach: &Reach, reference: &str) -> LxcView {
         LxcView {
             helper: self.helper.clone(),
-            threshold: Threshold::of(reach),
+            threshold: AccessFilter::of(reach),
             reference: reference.to_owned(),
         }
     }
@@ -100,7 +101,7 @@ impl LxcView {
         let usage = match status.init_pid {
             // A container that has just stopped uses nothing.
             Some(_) => self.vitals(name).await.map(|vitals| vitals.usage),
-            None => Ok(Usage::default()),
+            None => Ok(ContainerUsage::default()),
         };
         let usage = usage.unwrap_or_default();
         Ok(ContainerDetails {
@@ -132,7 +133,7 @@ impl LxcView {
             .await;
         let counted = counted.ok()?;
         // `du` fails if a file disappears while it counts, but still prints the sum.
-        let Ending::Exited { .. } = counted.ending else {
+        let OperationEnd::Exited { .. } = counted.ending else {
             return None;
         };
         let sum = counted.stdout.text_lossy();
@@ -184,7 +185,7 @@ impl LxcView {
 
     /// Returns the usage of the first `most` running containers. A container whose usage cannot be
     /// read is left out.
-    pub async fn usages(&self, most: usize) -> Result<Vec<(String, Usage)>, BackendError> {
+    pub async fn usages(&self, most: usize) -> Result<Vec<(String, ContainerUsage)>, BackendError> {
         let mut usages = Vec::new();
         for running in self.all_vitals().await?.into_iter().take(most) {
             if let Ok(vitals) = self.vitals(&running.container).await {
@@ -231,7 +232,7 @@ impl LxcView {
         &self,
         name: &ContainerName,
         grace: Duration,
-        keep: Option<Keep>,
+        keep: Option<CallJob>,
     ) -> Result<(), BackendError> {
         if self.status(name).await?.state == ContainerState::Stopped {
             return Ok(());
@@ -259,7 +260,7 @@ impl LxcView {
     pub async fn events(&self) -> Result<ContainerEvents, BackendError> {
         self.threshold.everything()?;
         // A monitor runs on: neither a timeout nor an output limit applies.
-        let limits = Limits {
+        let limits = OperationLimits {
             output_bytes: u64::MAX,
             ..limits(Duration::MAX)
         };
@@ -312,9 +313,9 @@ impl LxcView {
     pub(super) async fn run(
         &self,
         operation: Operation,
-        limits: Limits,
+        limits: OperationLimits,
         capture: Capture,
-    ) -> Result<Finished, BackendError> {
+    ) -> Result<FinishedOperation, BackendError> {
         let helper = &self.helper;
         Ok(helper
             .run(operation, limits, &self.reference, capture)
@@ -349,7 +350,7 @@ fn frozen(name: &ContainerName) -> BackendError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::lab::Lab;
+    use super::super::super::lab::ContainerLab;
     use super::*;
     use gatewren_base::config::Space;
 
@@ -357,7 +358,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_real_container_lives_through_its_states() {
-        let Some(lab) = Lab::find() else { return };
+        let Some(lab) = ContainerLab::find() else {
+            return;
+        };
         let (child, helper) = lab.helper();
         let container = lab.create("states", "lxc.start.auto = 1\n");
         let lxc = Lxc::new(helper).seen_by(&Reach::everything(), "test");
@@ -405,7 +408,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_container_that_does_not_exist_is_not_found() {
-        let Some(lab) = Lab::find() else { return };
+        let Some(lab) = ContainerLab::find() else {
+            return;
+        };
         let (child, helper) = lab.helper();
         let lxc = Lxc::new(helper).seen_by(&Reach::everything(), "test");
         let name = "nobody".parse().unwrap();
@@ -422,7 +427,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_container_beyond_reach_is_as_one_that_does_not_exist() {
-        let Some(lab) = Lab::find() else { return };
+        let Some(lab) = ContainerLab::find() else {
+            return;
+        };
         let (child, helper) = lab.helper();
         let (near, far) = (lab.create("near", ""), lab.create("far", ""));
         let lxc = Lxc::new(helper);

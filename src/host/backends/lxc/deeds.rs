@@ -5,7 +5,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::{Changes, ContainerName, Deed, Operation, SnapshotFacts, SnapshotName};
+use crate::helper_client::{
+    ContainerAction, ContainerName, DefinitionChanges, Operation, SnapshotFacts, SnapshotName,
+};
 use gatewren_base::sys::neutralise;
 
 use super::super::error::{BackendError, ErrorKind};
@@ -21,7 +23,7 @@ const LONG: Duration = Duration::from_hours(2);
 
 /// A snapshot of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Snapshot {
+pub struct ContainerSnapshot {
     /// The snapshot's name.
     pub name: SnapshotName,
     /// When it was created, in the host's time zone: `2026-11-22 15:51:20`.
@@ -57,15 +59,15 @@ impl LxcView {
         let is = self.status(name).await?.state == ContainerState::Frozen;
         let deed = match frozen {
             wanted if wanted == is => return Ok(()),
-            true => Deed::Freeze {},
-            false => Deed::Unfreeze {},
+            true => ContainerAction::Freeze {},
+            false => ContainerAction::Unfreeze {},
         };
         self.have(name, deed, SHORT).await.map(drop)
     }
 
     /// Sets whether a container starts when the host boots.
     pub async fn set_autostart(&self, name: &ContainerName, on: bool) -> Result<(), BackendError> {
-        self.have(name, Deed::Autostart { on }, SHORT)
+        self.have(name, ContainerAction::Autostart { on }, SHORT)
             .await
             .map(drop)
     }
@@ -89,19 +91,24 @@ impl LxcView {
     pub async fn configure(
         &self,
         name: &ContainerName,
-        changes: Changes,
+        changes: DefinitionChanges,
     ) -> Result<(), BackendError> {
-        self.have(name, Deed::Configure { changes }, SHORT)
+        self.have(name, ContainerAction::Configure { changes }, SHORT)
             .await
             .map(drop)
     }
 
     /// Returns its snapshots, oldest first.
-    pub async fn snapshots(&self, name: &ContainerName) -> Result<Vec<Snapshot>, BackendError> {
-        let text = self.have(name, Deed::Snapshots {}, SHORT).await?;
+    pub async fn snapshots(
+        &self,
+        name: &ContainerName,
+    ) -> Result<Vec<ContainerSnapshot>, BackendError> {
+        let text = self
+            .have(name, ContainerAction::Snapshots {}, SHORT)
+            .await?;
         let facts: Result<Vec<SnapshotFacts>, _> = text.lines().map(serde_json::from_str).collect();
         let facts = facts.map_err(|cause| senseless(&cause))?;
-        Ok(facts.into_iter().map(Snapshot::of).collect())
+        Ok(facts.into_iter().map(ContainerSnapshot::of).collect())
     }
 
     /// Makes a snapshot of a stopped container and returns its name.
@@ -110,7 +117,9 @@ impl LxcView {
         name: &ContainerName,
         comment: Option<String>,
     ) -> Result<SnapshotName, BackendError> {
-        let said = self.have(name, Deed::Snapshot { comment }, LONG).await?;
+        let said = self
+            .have(name, ContainerAction::Snapshot { comment }, LONG)
+            .await?;
         // LXC's own output precedes the name.
         let last = said.split_whitespace().next_back().unwrap_or_default();
         last.parse().map_err(|cause| senseless(&cause))
@@ -122,7 +131,7 @@ impl LxcView {
         name: &ContainerName,
         snapshot: SnapshotName,
     ) -> Result<(), BackendError> {
-        self.have(name, Deed::Restore { snapshot }, LONG)
+        self.have(name, ContainerAction::Restore { snapshot }, LONG)
             .await
             .map(drop)
     }
@@ -137,7 +146,7 @@ impl LxcView {
     ) -> Result<SnapshotName, BackendError> {
         let mut known = self.snapshots(name).await?;
         known.retain(|known| known.complete && snapshot.as_ref().is_none_or(|s| *s == known.name));
-        let Some(Snapshot { name: snapshot, .. }) = known.pop() else {
+        let Some(ContainerSnapshot { name: snapshot, .. }) = known.pop() else {
             let words = format!("container '{name}' has no such snapshot to restore");
             let hint = "container_snapshot_list shows those that exist.".to_owned();
             return Err(BackendError {
@@ -161,7 +170,7 @@ impl LxcView {
         name: &ContainerName,
         snapshot: SnapshotName,
     ) -> Result<(), BackendError> {
-        self.have(name, Deed::Forget { snapshot }, LONG)
+        self.have(name, ContainerAction::Forget { snapshot }, LONG)
             .await
             .map(drop)
     }
@@ -174,7 +183,9 @@ impl LxcView {
     ) -> Result<(), BackendError> {
         self.within_reach(to)?;
         let to = to.clone();
-        self.have(name, Deed::Clone { to }, LONG).await.map(drop)
+        self.have(name, ContainerAction::Clone { to }, LONG)
+            .await
+            .map(drop)
     }
 
     /// Creates a container from a template.
@@ -193,7 +204,7 @@ impl LxcView {
         force: bool,
         snapshots: bool,
     ) -> Result<(), BackendError> {
-        let deed = Deed::Destroy { force, snapshots };
+        let deed = ContainerAction::Destroy { force, snapshots };
         self.have(name, deed, LONG).await.map(drop)
     }
 
@@ -201,10 +212,10 @@ impl LxcView {
     pub(super) async fn have(
         &self,
         name: &ContainerName,
-        deed: Deed,
+        deed: ContainerAction,
         time: Duration,
     ) -> Result<String, BackendError> {
-        if let Deed::Snapshot {
+        if let ContainerAction::Snapshot {
             comment: Some(text),
         } = &deed
         {
@@ -225,7 +236,7 @@ impl LxcView {
     }
 }
 
-impl Snapshot {
+impl ContainerSnapshot {
     fn of(facts: SnapshotFacts) -> Self {
         let made = facts.made.map(|made| {
             let (date, time) = made.split_once(' ').unwrap_or((&made, ""));

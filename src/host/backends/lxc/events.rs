@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::helper_client::{ContainerName, Frame, Running, Stream};
+use crate::helper_client::{ContainerName, Frame, RunningOperation, Stream};
 
 use super::super::error::{BackendError, ErrorKind};
 use super::super::request::obstacle;
@@ -13,7 +13,7 @@ const MAX_LINE: usize = 4096;
 
 /// The changes since the last call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ContainerNews {
+pub struct ChangedContainers {
     /// The containers that changed their state, with the new state.
     pub states: BTreeMap<ContainerName, ContainerState>,
     /// Containers that were added, removed or redefined.
@@ -33,7 +33,7 @@ enum ContainerEvent {
 /// A subscription to changes; dropping it stops the monitor.
 #[derive(Debug)]
 pub struct ContainerEvents {
-    running: Running,
+    running: RunningOperation,
     lines: Lines,
     heard: String,
     ended: Option<BackendError>,
@@ -47,7 +47,7 @@ struct Lines {
 }
 
 impl ContainerEvents {
-    pub(super) fn of(running: Running) -> Self {
+    pub(super) fn of(running: RunningOperation) -> Self {
         Self {
             running,
             lines: Lines::default(),
@@ -61,11 +61,11 @@ impl ContainerEvents {
     ///
     /// # Errors
     /// When the monitor ended for any reason; the caller must subscribe again.
-    pub async fn next(&mut self) -> Result<ContainerNews, BackendError> {
+    pub async fn next(&mut self) -> Result<ChangedContainers, BackendError> {
         if let Some(cause) = self.ended.take() {
             return Err(cause);
         }
-        let mut news = ContainerNews::default();
+        let mut news = ChangedContainers::default();
         news.take(self.one().await?);
         loop {
             tokio::select! {
@@ -104,7 +104,7 @@ impl ContainerEvents {
     }
 }
 
-impl ContainerNews {
+impl ChangedContainers {
     fn take(&mut self, event: ContainerEvent) {
         match event {
             ContainerEvent::State(name, state) => {
@@ -164,10 +164,10 @@ mod tests {
         assert_eq!(lines.events.len(), 1);
         lines.push(b"' changed state to [RUNNING]\n");
         lines.push(b"'new' changed definition\ndefinitions changed\n");
-        let mut news = ContainerNews::default();
+        let mut news = ChangedContainers::default();
         lines.events.into_iter().for_each(|event| news.take(event));
         let name = |text: &str| text.parse().unwrap();
-        let expected = ContainerNews {
+        let expected = ChangedContainers {
             states: BTreeMap::from([
                 (name("tau"), ContainerState::Stopped),
                 (name("alpha"), ContainerState::Running),

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::helper_client::{
-    Capture, ContainerName, Deed, Excerpt, InsideEntry, InsidePath, LogCursor, LogFile, Operation,
+    Capture, ContainerAction, ContainerName, FileExcerpt, InsideEntry, InsidePath, LogCursor,
+    LogFile, Operation,
 };
 use gatewren_base::sys::neutralise;
 
@@ -102,7 +103,7 @@ impl LxcView {
         log: LogFile,
         (lines, offset): (u32, Option<u64>),
     ) -> Result<LogPart, BackendError> {
-        let deed = Deed::Log {
+        let deed = ContainerAction::Log {
             log,
             offset,
             bytes: PART_BYTES,
@@ -137,7 +138,7 @@ impl LxcView {
     ) -> Result<DirectoryPage, BackendError> {
         after.as_deref().map_or(Ok(()), short)?;
         // One more than requested shows whether there are more.
-        let deed = Deed::ListFiles {
+        let deed = ContainerAction::ListFiles {
             path,
             after,
             limit: limit + 1,
@@ -159,7 +160,7 @@ impl LxcView {
         path: InsidePath,
         (offset, bytes): (u64, u32),
     ) -> Result<InsidePart, BackendError> {
-        let deed = Deed::ReadFile {
+        let deed = ContainerAction::ReadFile {
             path,
             offset,
             bytes: bytes.min(PART_BYTES),
@@ -189,7 +190,7 @@ impl LxcView {
         (content, mode): (&[u8], Option<u32>),
     ) -> Result<(), BackendError> {
         let content = STANDARD.encode(content);
-        let deed = Deed::WriteFile {
+        let deed = ContainerAction::WriteFile {
             path,
             content,
             mode,
@@ -201,7 +202,7 @@ impl LxcView {
     async fn bytes(
         &self,
         name: &ContainerName,
-        deed: Deed,
+        deed: ContainerAction,
         capture: Capture,
     ) -> Result<(Vec<u8>, bool), BackendError> {
         let asked = self.asked(name);
@@ -220,7 +221,7 @@ impl LxcView {
 }
 
 /// Splits an answer into its header line and the part.
-fn split(said: &[u8]) -> Result<(Excerpt, &[u8]), BackendError> {
+fn split(said: &[u8]) -> Result<(FileExcerpt, &[u8]), BackendError> {
     let end = said.iter().position(|b| *b == b'\n');
     let (line, rest) = end
         .and_then(|end| said.split_at_checked(end))

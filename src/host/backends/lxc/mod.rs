@@ -8,7 +8,7 @@ mod events;
 mod inside;
 
 pub use containers::{Lxc, LxcView};
-pub use deeds::{ContainerDefinition, Snapshot};
+pub use deeds::{ContainerDefinition, ContainerSnapshot};
 pub use details::{ContainerDetails, ContainerState, ContainerStatus};
-pub use events::{ContainerEvents, ContainerNews};
+pub use events::{ChangedContainers, ContainerEvents};
 pub use inside::{DirectoryPage, InsidePart, LogPart, LogSource, PART_BYTES, from_base64};

@@ -14,7 +14,7 @@ use simple_dns::{
     CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE, ResourceRecord, TYPE,
 };
 
-use crate::helper_client::{Answered, Probe};
+use crate::helper_client::{Probe, ProbeAnswer};
 use gatewren_base::sys::{neutralise, random_bytes};
 
 use super::super::error::{BackendError, ErrorKind};
@@ -88,10 +88,10 @@ impl Network {
         let probe = Probe::Name(STANDARD.encode(&question));
         let probed = self.probe((server, probe, ANSWER_TIME), reference).await?;
         let words = match probed.answer {
-            Answered::Yes => None,
-            Answered::Refused => Some("refuses: nothing listens on its port 53"),
-            Answered::Silent => Some("did not answer in time"),
-            Answered::Unreachable => Some("cannot be reached"),
+            ProbeAnswer::Yes => None,
+            ProbeAnswer::Refused => Some("refuses: nothing listens on its port 53"),
+            ProbeAnswer::Silent => Some("did not answer in time"),
+            ProbeAnswer::Unreachable => Some("cannot be reached"),
         };
         if let Some(words) = words {
             let words = format!("the name server {server} {words}");

@@ -10,14 +10,14 @@ use serde::Serialize;
 use crate::helper_client::{NameServers, Operation};
 use gatewren_base::sys::neutralise;
 
-use super::super::bus::{Object, Value};
+use super::super::bus::{BusObject, BusValue};
 use super::super::error::{BackendError, ErrorKind};
 use super::super::host::resolver;
 use super::super::request::ask;
 use super::reach::Network;
 
 /// systemd-resolved on the bus (org.freedesktop.resolve1(5)).
-const RESOLVED: Object<'static> = Object {
+const RESOLVED: BusObject<'static> = BusObject {
     service: "org.freedesktop.resolve1",
     path: "/org/freedesktop/resolve1",
 };
@@ -168,8 +168,8 @@ fn interfaces(names: &[String], index: impl Fn(&str) -> Option<i32>) -> BTreeMap
 
 /// Joins (interface, family, address) and (interface, domain, routing only).
 fn by_link(
-    servers: Value,
-    domains: Option<Value>,
+    servers: BusValue,
+    domains: Option<BusValue>,
     names: &BTreeMap<i32, String>,
 ) -> Vec<LinkNaming> {
     let servers: Vec<(i32, Vec<u8>)> = rows(servers, |[index, _, bytes]| {
@@ -184,7 +184,7 @@ fn by_link(
             Some((
                 number(&index)?,
                 domain.into_text()?,
-                only_routes == Value::Bool(true),
+                only_routes == BusValue::Bool(true),
             ))
         })
     });
@@ -211,23 +211,23 @@ fn by_link(
 }
 
 /// Returns the structs of an array; malformed ones are left out.
-fn rows<T>(array: Value, read: impl Fn([Value; 3]) -> Option<T>) -> Vec<T> {
+fn rows<T>(array: BusValue, read: impl Fn([BusValue; 3]) -> Option<T>) -> Vec<T> {
     let items = array.into_items().unwrap_or_default().into_iter();
     items
         .filter_map(|row| read(row.into_items()?.try_into().ok()?))
         .collect()
 }
 
-fn number(value: &Value) -> Option<i32> {
+fn number(value: &BusValue) -> Option<i32> {
     match value {
-        Value::Signed(number) => i32::try_from(*number).ok(),
+        BusValue::Signed(number) => i32::try_from(*number).ok(),
         _ => None,
     }
 }
 
-fn byte(value: &Value) -> Option<u8> {
+fn byte(value: &BusValue) -> Option<u8> {
     match value {
-        Value::Unsigned(byte) => u8::try_from(*byte).ok(),
+        BusValue::Unsigned(byte) => u8::try_from(*byte).ok(),
         _ => None,
     }
 }
@@ -260,25 +260,25 @@ mod tests {
 
     #[test]
     fn the_servers_of_each_interface_are_told() {
-        let row = |cells: [Value; 3]| Value::Items(cells.to_vec());
+        let row = |cells: [BusValue; 3]| BusValue::Items(cells.to_vec());
         let bytes = |bytes: &[u8]| {
-            Value::Items(
+            BusValue::Items(
                 bytes
                     .iter()
-                    .map(|byte| Value::Unsigned((*byte).into()))
+                    .map(|byte| BusValue::Unsigned((*byte).into()))
                     .collect(),
             )
         };
-        let text = |text: &str| Value::Text(text.to_owned());
-        let (ipv4, ipv6) = (Value::Signed(2), Value::Signed(10));
-        let servers = Value::Items(vec![
-            row([Value::Signed(2), ipv4.clone(), bytes(&[192, 168, 1, 1])]),
-            row([Value::Signed(0), ipv4, bytes(&[9, 9, 9, 9])]),
-            row([Value::Signed(2), ipv6, bytes(&[1])]),
+        let text = |text: &str| BusValue::Text(text.to_owned());
+        let (ipv4, ipv6) = (BusValue::Signed(2), BusValue::Signed(10));
+        let servers = BusValue::Items(vec![
+            row([BusValue::Signed(2), ipv4.clone(), bytes(&[192, 168, 1, 1])]),
+            row([BusValue::Signed(0), ipv4, bytes(&[9, 9, 9, 9])]),
+            row([BusValue::Signed(2), ipv6, bytes(&[1])]),
         ]);
-        let domains = Value::Items(vec![
-            row([Value::Signed(2), text("lan"), Value::Bool(false)]),
-            row([Value::Signed(3), text("vpn"), Value::Bool(true)]),
+        let domains = BusValue::Items(vec![
+            row([BusValue::Signed(2), text("lan"), BusValue::Bool(false)]),
+            row([BusValue::Signed(3), text("vpn"), BusValue::Bool(true)]),
         ]);
         let names = interfaces(&["eth0".to_owned()], |_| Some(2));
         let links = by_link(servers, Some(domains), &names);

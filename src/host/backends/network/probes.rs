@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::{Answered, Probe};
+use crate::helper_client::{Probe, ProbeAnswer};
 
 use super::super::error::BackendError;
 use super::reach::Network;
@@ -105,9 +105,9 @@ impl Network {
             mean_ms: (received > 0).then(|| rounded(mean)),
             max_ms: times.iter().copied().reduce(f64::max),
             obstacle: match probed.answer {
-                Answered::Refused => Some("refused"),
-                Answered::Unreachable => Some("unreachable"),
-                Answered::Yes | Answered::Silent => None,
+                ProbeAnswer::Refused => Some("refused"),
+                ProbeAnswer::Unreachable => Some("unreachable"),
+                ProbeAnswer::Yes | ProbeAnswer::Silent => None,
             },
         })
     }
@@ -127,10 +127,10 @@ impl Network {
             let asked = (address, Probe::Port(port), wait);
             let probed = self.probe(asked, reference).await?;
             let state = match probed.answer {
-                Answered::Yes => PortState::Open,
-                Answered::Refused => PortState::Refused,
-                Answered::Silent => PortState::NoAnswer,
-                Answered::Unreachable => PortState::Unreachable,
+                ProbeAnswer::Yes => PortState::Open,
+                ProbeAnswer::Refused => PortState::Refused,
+                ProbeAnswer::Silent => PortState::NoAnswer,
+                ProbeAnswer::Unreachable => PortState::Unreachable,
             };
             tried.push(TriedAddress {
                 address,

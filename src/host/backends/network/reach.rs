@@ -7,13 +7,13 @@ use tokio::net::lookup_host;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::helper_client::{Helper, HostProbe, Operation, Probe, Probed};
+use crate::helper_client::{HelperClient, HostProbe, Operation, Probe, ProbeResult};
 use gatewren_base::sys::neutralise;
 
 use super::super::bus::SystemBus;
 use super::super::error::{BackendError, ErrorKind};
 use super::super::request::ask_json;
-use super::super::source::Tree;
+use super::super::source::HostTree;
 
 /// The timeout of a name lookup.
 const LOOKUP_TIME: Duration = Duration::from_secs(10);
@@ -27,18 +27,18 @@ const NAME_BYTES: usize = 300;
 /// Access to the network around the host.
 #[derive(Debug, Clone)]
 pub struct Network {
-    pub(super) helper: Helper,
+    pub(super) helper: HelperClient,
     pub(super) bus: SystemBus,
-    pub(super) tree: Tree,
+    pub(super) tree: HostTree,
 }
 
 impl Network {
     /// Returns access through this helper and this bus.
-    pub fn new(helper: Helper, bus: SystemBus) -> Self {
+    pub fn new(helper: HelperClient, bus: SystemBus) -> Self {
         Self {
             helper,
             bus,
-            tree: Tree::of_this_machine(),
+            tree: HostTree::of_this_machine(),
         }
     }
 
@@ -48,7 +48,7 @@ impl Network {
         &self,
         (address, probe, wait): (IpAddr, Probe, Duration),
         reference: &str,
-    ) -> Result<Probed, BackendError> {
+    ) -> Result<ProbeResult, BackendError> {
         let times = match &probe {
             Probe::Echo(count) => *count,
             _ => 1,

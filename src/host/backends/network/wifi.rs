@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::helper_client::{Operation, Ssid, WifiDeed, WifiNetwork, WifiStatus};
+use crate::helper_client::{Operation, Ssid, WifiAction, WifiNetwork, WifiStatus};
 
 use super::super::error::BackendError;
 use super::super::request::{ask, ask_json};
-use super::super::source::Tree;
+use super::super::source::HostTree;
 use super::reach::Network;
 
 /// The timeout of a change: a network is joined, rejects the host, and the former one is joined
@@ -25,13 +25,13 @@ const PLACES: [&str; 4] = ["usr/bin", "usr/local/bin", "usr/sbin", "sbin"];
 impl Network {
     /// Whether the host has a radio and the program to manage it.
     pub fn has_wifi() -> bool {
-        let tree = Tree::of_this_machine();
+        let tree = HostTree::of_this_machine();
         has_radio(&tree) && has_program(&tree, "nmcli")
     }
 
     /// Whether the radio's country can be set.
     pub fn has_country() -> bool {
-        let tree = Tree::of_this_machine();
+        let tree = HostTree::of_this_machine();
         has_radio(&tree) && has_program(&tree, "nmcli") && has_program(&tree, "iw")
     }
 
@@ -40,7 +40,7 @@ impl Network {
     /// # Errors
     /// When the owner's file does not allow it, and when `NetworkManager` is not running.
     pub async fn wifi(&self, reference: &str) -> Result<WifiStatus, BackendError> {
-        let deed = WifiDeed::Status {};
+        let deed = WifiAction::Status {};
         ask_json(&self.helper, Operation::Wifi { deed }, LOOK, reference).await
     }
 
@@ -49,7 +49,7 @@ impl Network {
     /// # Errors
     /// As for [`Self::wifi`].
     pub async fn wifi_scan(&self, reference: &str) -> Result<Vec<WifiNetwork>, BackendError> {
-        let deed = WifiDeed::Scan {};
+        let deed = WifiAction::Scan {};
         ask_json(&self.helper, Operation::Wifi { deed }, LOOK, reference).await
     }
 
@@ -59,7 +59,7 @@ impl Network {
     /// When the owner's file does not allow it, and `NetworkManager`'s errors.
     pub async fn wifi_change(
         &self,
-        deed: WifiDeed,
+        deed: WifiAction,
         reference: &str,
     ) -> Result<WifiStatus, BackendError> {
         ask(&self.helper, Operation::Wifi { deed }, PATIENCE, reference).await?;
@@ -85,14 +85,14 @@ impl Network {
     }
 }
 
-fn has_radio(tree: &Tree) -> bool {
+fn has_radio(tree: &HostTree) -> bool {
     tree.names(INTERFACES).iter().any(|name| {
         let has = |part: &str| tree.has(&format!("{INTERFACES}/{name}/{part}"));
         has("wireless") || has("phy80211")
     })
 }
 
-fn has_program(tree: &Tree, name: &str) -> bool {
+fn has_program(tree: &HostTree, name: &str) -> bool {
     let mut places = PLACES.iter();
     places.any(|place| tree.has(&format!("{place}/{name}")))
 }
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_radio_is_an_interface_of_its_kind() {
         let scratch = Scratch::new();
-        let tree = Tree::below(scratch.path());
+        let tree = HostTree::below(scratch.path());
         fs::create_dir_all(scratch.join(INTERFACES).join("eth0/device")).unwrap();
         assert!(!has_radio(&tree) && !has_program(&tree, "nmcli"));
         fs::create_dir_all(scratch.join(INTERFACES).join("wlan0/phy80211")).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::{Capture, DiskName, Ending, Operation};
+use crate::helper_client::{Capture, DiskName, Operation, OperationEnd};
 use gatewren_base::sys::unescape_mount;
 
 use super::super::error::BackendError;
@@ -106,7 +106,7 @@ impl Storage {
             .run(operation, limits(PATIENCE), reference, CAPTURE);
         let finished = asked.await?;
         match finished.ending {
-            Ending::Refused { code, message } => Err(BackendError::refused(code, message)),
+            OperationEnd::Refused { code, message } => Err(BackendError::refused(code, message)),
             _ => Ok(finished.stdout.text_lossy()),
         }
     }

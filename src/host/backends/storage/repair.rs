@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::helper_client::{HostRepair, Operation, Repaired};
+use crate::helper_client::{HostRepair, Operation, RepairResult};
 use gatewren_base::sys::neutralise;
 
 use super::super::error::{BackendError, ErrorKind};
-use super::super::long_work::{Keep, ask_kept};
+use super::super::long_work::{CallJob, ask_kept};
 use super::disks::Storage;
 use super::health::is_here;
 
@@ -29,19 +29,19 @@ impl Storage {
     pub async fn repair(
         &self,
         what: HostRepair,
-        as_what: (Option<Keep>, &str),
-    ) -> Result<Repaired, BackendError> {
+        as_what: (Option<CallJob>, &str),
+    ) -> Result<RepairResult, BackendError> {
         let operation = Operation::HostRepair(what);
         let said = ask_kept(&self.helper, operation, PATIENCE, as_what).await;
         let said = said.map_err(|error| BackendError {
             message: neutralise(&error.message).into_owned(),
             ..error
         })?;
-        let told: Repaired = serde_json::from_str(&said).map_err(|cause| {
+        let told: RepairResult = serde_json::from_str(&said).map_err(|cause| {
             let message = format!("the helper's answer is invalid: {cause}");
             BackendError::new(ErrorKind::Failed, message)
         })?;
-        Ok(Repaired {
+        Ok(RepairResult {
             report: neutralise(&told.report).into_owned(),
             ..told
         })

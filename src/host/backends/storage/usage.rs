@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::{Capture, Ending, HostDiskUsage, Operation};
+use crate::helper_client::{Capture, HostDiskUsage, Operation, OperationEnd};
 use gatewren_base::config::Reach;
 use gatewren_base::sys::neutralise;
 
@@ -61,7 +61,7 @@ impl Storage {
         let finished = finished.await?;
         let complaints = finished.stderr.text_lossy();
         let wrong = obstacle(&finished.ending, &complaints);
-        let incomplete = finished.ending == Ending::Exited { code: 1 };
+        let incomplete = finished.ending == OperationEnd::Exited { code: 1 };
         if let Some(wrong) = wrong.filter(|_| !incomplete || finished.stdout.total_bytes == 0) {
             return Err(BackendError {
                 message: neutralise(&wrong.message).into_owned(),

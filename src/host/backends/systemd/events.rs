@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::bus::{Message, Signals, SystemBus, Value};
+use super::super::bus::{BusMessage, BusSignals, BusValue, SystemBus};
 use super::super::error::{BackendError, ErrorKind};
 use super::interface::{MANAGER, MANAGER_INTERFACE};
 use crate::helper_client::UnitName;
@@ -31,13 +31,13 @@ const RULES: [&str; 6] = [
 /// A subscription to changes; dropping it ends the subscription.
 #[derive(Debug)]
 pub struct UnitEvents {
-    signals: Signals,
+    signals: BusSignals,
     ended: Option<BackendError>,
 }
 
 /// The changes. It names units without their state, which the caller must query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UnitNews {
+pub struct ChangedUnits {
     /// Units that were added, removed or changed.
     pub units: BTreeSet<UnitName>,
     /// Whether unit files were enabled, disabled, added or removed.
@@ -64,11 +64,11 @@ impl UnitEvents {
     ///
     /// # Errors
     /// When the bus, or systemd on it, is gone; the caller must subscribe again.
-    pub async fn next(&mut self) -> Result<UnitNews, BackendError> {
+    pub async fn next(&mut self) -> Result<ChangedUnits, BackendError> {
         if let Some(cause) = self.ended.take() {
             return Err(cause);
         }
-        let mut news = UnitNews::default();
+        let mut news = ChangedUnits::default();
         while news.is_empty() {
             news.note(self.signals.next().await?)?;
         }
@@ -87,13 +87,13 @@ impl UnitEvents {
     }
 }
 
-impl UnitNews {
+impl ChangedUnits {
     /// Whether nothing has changed.
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    fn note(&mut self, message: Message) -> Result<(), BackendError> {
+    fn note(&mut self, message: BusMessage) -> Result<(), BackendError> {
         let first = message.body.into_iter().next();
         match message.member.as_deref() {
             Some("PropertiesChanged") => {
@@ -101,12 +101,12 @@ impl UnitNews {
                 self.units.extend(name.flatten());
             }
             Some("UnitNew" | "UnitRemoved") => {
-                let named = first.and_then(Value::into_text);
+                let named = first.and_then(BusValue::into_text);
                 self.units.extend(named.and_then(|name| name.parse().ok()));
             }
             Some("UnitFilesChanged") => self.files = true,
             // True when reloading begins, false when it is done.
-            Some("Reloading") if first == Some(Value::Bool(false)) => {
+            Some("Reloading") if first == Some(BusValue::Bool(false)) => {
                 (self.files, self.reloaded) = (true, true);
             }
             Some("NameOwnerChanged") => {
@@ -128,19 +128,19 @@ impl UnitNews {
 mod tests {
     use super::*;
 
-    fn signal(path: &str, member: &str, first: Option<Value>) -> Message {
-        Message::signal(path, member, first.into_iter().collect())
+    fn signal(path: &str, member: &str, first: Option<BusValue>) -> BusMessage {
+        BusMessage::signal(path, member, first.into_iter().collect())
     }
 
     #[test]
     fn signals_become_names() {
         let root = "/org/freedesktop/systemd1";
         let unit = "/org/freedesktop/systemd1/unit/nginx_2eservice";
-        let text = |text: &str| Some(Value::Text(text.to_owned()));
-        let mut news = UnitNews::default();
+        let text = |text: &str| Some(BusValue::Text(text.to_owned()));
+        let mut news = ChangedUnits::default();
         for message in [
-            signal(root, "Reloading", Some(Value::Bool(true))),
-            signal(root, "JobRemoved", Some(Value::Unsigned(7))),
+            signal(root, "Reloading", Some(BusValue::Bool(true))),
+            signal(root, "JobRemoved", Some(BusValue::Unsigned(7))),
             signal("/org", "PropertiesChanged", text("x")),
             signal(root, "UnitNew", text("no name")),
             signal(root, "UnitNew", None),
@@ -160,7 +160,7 @@ mod tests {
         assert!(!news.files && !news.reloaded);
         news.note(signal(root, "UnitFilesChanged", None)).unwrap();
         assert!(news.files && !news.reloaded);
-        let done = signal(root, "Reloading", Some(Value::Bool(false)));
+        let done = signal(root, "Reloading", Some(BusValue::Bool(false)));
         news.note(done).unwrap();
         assert!(news.reloaded);
         let left = signal("/", "NameOwnerChanged", text("x"));

@@ -1,6 +1,6 @@
 //! Parses a container's units from the helper's output.
 
-use super::super::bus::{Properties, Value};
+use super::super::bus::{BusValue, Properties};
 use super::unit::{UnitLine, UnitStatus};
 use crate::helper_client::UnitName;
 use gatewren_base::sys::neutralise;
@@ -58,17 +58,17 @@ pub fn status(name: UnitName, text: &str) -> UnitStatus {
 }
 
 /// Unset and malformed properties are left out.
-fn property(line: &str) -> Option<(String, Value)> {
+fn property(line: &str) -> Option<(String, BusValue)> {
     let (name, text) = line.split_once('=')?;
     let value = if NUMBERS.contains(&name) {
-        Value::Unsigned(text.parse().ok()?)
+        BusValue::Unsigned(text.parse().ok()?)
     } else if LISTS.contains(&name) {
         let units = text.split_whitespace().map(plain);
-        Value::Items(units.map(Value::Text).collect())
+        BusValue::Items(units.map(BusValue::Text).collect())
     } else if name == "NeedDaemonReload" {
-        Value::Bool(text == "yes")
+        BusValue::Bool(text == "yes")
     } else {
-        Value::Text(plain(text))
+        BusValue::Text(plain(text))
     };
     Some((name.to_owned(), value))
 }

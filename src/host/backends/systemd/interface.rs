@@ -1,13 +1,13 @@
 //! systemd's objects and interfaces on the bus, as in org.freedesktop.systemd1(5).
 
-use super::super::bus::Object;
+use super::super::bus::BusObject;
 use crate::helper_client::UnitName;
 
 /// Its well-known name.
 const SERVICE: &str = "org.freedesktop.systemd1";
 
 /// The object that manages all units.
-pub const MANAGER: Object<'static> = Object {
+pub const MANAGER: BusObject<'static> = BusObject {
     service: SERVICE,
     path: "/org/freedesktop/systemd1",
 };
@@ -19,8 +19,8 @@ pub const MANAGER_INTERFACE: &str = "org.freedesktop.systemd1.Manager";
 pub const UNIT_INTERFACE: &str = "org.freedesktop.systemd1.Unit";
 
 /// Returns the object of a unit.
-pub fn unit(path: &str) -> Object<'_> {
-    Object {
+pub fn unit(path: &str) -> BusObject<'_> {
+    BusObject {
         service: SERVICE,
         path,
     }

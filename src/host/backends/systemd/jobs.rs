@@ -1,6 +1,6 @@
 //! The results of systemd's jobs, as it signals them.
 
-use super::super::bus::{Signals, SystemBus, Value};
+use super::super::bus::{BusSignals, BusValue, SystemBus};
 use super::super::error::{BackendError, ErrorKind};
 use super::interface::{MANAGER, MANAGER_INTERFACE};
 
@@ -14,11 +14,11 @@ const RULES: [&str; 2] = [
 
 /// A subscription to the ends of jobs. Opened before a job is requested, it misses none.
 #[derive(Debug)]
-pub struct Jobs {
-    signals: Signals,
+pub struct SystemdJobs {
+    signals: BusSignals,
 }
 
-impl Jobs {
+impl SystemdJobs {
     pub(super) async fn open(bus: &SystemBus) -> Result<Self, BackendError> {
         let mut signals = bus.listen(&RULES).await?;
         // systemd sends signals only to clients that have called this.
@@ -46,8 +46,8 @@ impl Jobs {
             }
             // Number, path, unit and result.
             let mut body = message.body.into_iter().skip(1);
-            let path = body.next().and_then(Value::into_text);
-            let result = body.nth(1).and_then(Value::into_text);
+            let path = body.next().and_then(BusValue::into_text);
+            let result = body.nth(1).and_then(BusValue::into_text);
             if let Some(result) = result.filter(|_| path.as_deref() == Some(job)) {
                 return Ok(result);
             }

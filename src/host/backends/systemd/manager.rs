@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::super::bus::{Argument, Properties, SystemBus, Value};
+use super::super::bus::{Argument, BusValue, Properties, SystemBus};
 use super::super::error::{BackendError, ErrorKind};
 use super::events::UnitEvents;
 use super::files::UnitFileState;
 use super::interface::{self, MANAGER, MANAGER_INTERFACE, UNIT_INTERFACE};
-use super::jobs::Jobs;
+use super::jobs::SystemdJobs;
 use super::unit::{Unit, UnitLine, UnitStatus};
 use crate::helper_client::UnitName;
 
@@ -70,8 +70,8 @@ impl Systemd {
     /// As [`Self::list`].
     pub(super) async fn files(&self) -> Result<BTreeMap<UnitName, UnitFileState>, BackendError> {
         let listed = self.manager("ListUnitFiles", &[]).await?;
-        let file = |row: Vec<Value>| {
-            let mut fields = row.into_iter().map_while(Value::into_text);
+        let file = |row: Vec<BusValue>| {
+            let mut fields = row.into_iter().map_while(BusValue::into_text);
             let (path, state) = (fields.next()?, fields.next()?);
             let name = path.rsplit('/').next()?.parse().ok()?;
             Some((name, UnitFileState::from(state)))
@@ -99,7 +99,7 @@ impl Systemd {
     pub(super) async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
         let asked = [Argument::Text(name.as_str())];
         let loaded = self.manager("LoadUnit", &asked).await?;
-        let path = first(loaded, Value::into_text)?;
+        let path = first(loaded, BusValue::into_text)?;
         let kind = interface::of_kind(name);
         let (common, specific) = tokio::join!(
             self.bus.properties(interface::unit(&path), UNIT_INTERFACE),
@@ -125,8 +125,8 @@ impl Systemd {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub(super) async fn jobs(&self) -> Result<Jobs, BackendError> {
-        Jobs::open(&self.bus).await
+    pub(super) async fn jobs(&self) -> Result<SystemdJobs, BackendError> {
+        SystemdJobs::open(&self.bus).await
     }
 
     /// Returns the properties in [`SPECIFIC`] that this unit has.
@@ -147,7 +147,7 @@ impl Systemd {
         &self,
         method: &str,
         asked: &[Argument<'_>],
-    ) -> Result<Vec<Value>, BackendError> {
+    ) -> Result<Vec<BusValue>, BackendError> {
         self.bus
             .call(MANAGER, (MANAGER_INTERFACE, method), asked)
             .await
@@ -155,7 +155,7 @@ impl Systemd {
 }
 
 /// Returns the first value of an answer.
-fn first<T>(answer: Vec<Value>, read: fn(Value) -> Option<T>) -> Result<T, BackendError> {
+fn first<T>(answer: Vec<BusValue>, read: fn(BusValue) -> Option<T>) -> Result<T, BackendError> {
     let first = answer.into_iter().next().and_then(read);
     first.ok_or_else(|| {
         BackendError::new(ErrorKind::Failed, "systemd's answer has an unexpected type")
@@ -163,16 +163,16 @@ fn first<T>(answer: Vec<Value>, read: fn(Value) -> Option<T>) -> Result<T, Backe
 }
 
 /// Returns the rows of a list.
-fn rows(answer: Vec<Value>) -> Result<impl Iterator<Item = Vec<Value>>, BackendError> {
-    let list = first(answer, Value::into_items)?;
-    Ok(list.into_iter().filter_map(Value::into_items))
+fn rows(answer: Vec<BusValue>) -> Result<impl Iterator<Item = Vec<BusValue>>, BackendError> {
+    let list = first(answer, BusValue::into_items)?;
+    Ok(list.into_iter().filter_map(BusValue::into_items))
 }
 
 /// Names that gatewren's tools reject are left out. A row has name, description, load, active and
 /// sub state; then the unit it follows, its path, and its job.
-fn lines(rows: impl Iterator<Item = Vec<Value>>) -> Vec<UnitLine> {
-    let line = |row: Vec<Value>| {
-        let mut fields = row.into_iter().map_while(Value::into_text);
+fn lines(rows: impl Iterator<Item = Vec<BusValue>>) -> Vec<UnitLine> {
+    let line = |row: Vec<BusValue>| {
+        let mut fields = row.into_iter().map_while(BusValue::into_text);
         Some(UnitLine {
             name: fields.next()?.parse().ok()?,
             description: fields.next()?,

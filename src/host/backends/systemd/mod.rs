@@ -11,7 +11,7 @@ mod unit;
 mod units;
 mod view;
 
-pub use events::{UnitEvents, UnitNews};
+pub use events::{ChangedUnits, UnitEvents};
 pub use files::UnitFileState;
 pub use manager::Systemd;
 pub use unit::{Unit, UnitLine, UnitStatus};

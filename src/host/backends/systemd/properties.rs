@@ -2,7 +2,7 @@
 
 use gatewren_base::sys::rfc3339;
 
-use super::super::bus::{Properties, Value};
+use super::super::bus::{BusValue, Properties};
 
 /// Returns a text; `None` if it is empty.
 pub fn text(properties: &Properties, name: &str) -> Option<String> {
@@ -10,18 +10,18 @@ pub fn text(properties: &Properties, name: &str) -> Option<String> {
 }
 
 /// Returns a value as text; `None` if it is empty.
-pub fn word(value: &Value) -> Option<String> {
+pub fn word(value: &BusValue) -> Option<String> {
     match value {
-        Value::Text(text) if !text.is_empty() => Some(text.clone()),
+        BusValue::Text(text) if !text.is_empty() => Some(text.clone()),
         _ => None,
     }
 }
 
 /// Returns a value as a whole number.
-pub fn number(value: &Value) -> Option<u64> {
+pub fn number(value: &BusValue) -> Option<u64> {
     match value {
-        Value::Unsigned(number) => Some(*number),
-        Value::Signed(number) => u64::try_from(*number).ok(),
+        BusValue::Unsigned(number) => Some(*number),
+        BusValue::Signed(number) => u64::try_from(*number).ok(),
         _ => None,
     }
 }
@@ -39,16 +39,16 @@ pub fn moment(properties: &Properties, name: &str) -> Option<String> {
 
 /// Whether a flag is set.
 pub fn flag(properties: &Properties, name: &str) -> bool {
-    matches!(properties.get(name), Some(Value::Bool(true)))
+    matches!(properties.get(name), Some(BusValue::Bool(true)))
 }
 
 /// Returns a list of texts, in order.
 pub fn texts(properties: &Properties, name: &str) -> Vec<String> {
-    let Some(Value::Items(list)) = properties.get(name) else {
+    let Some(BusValue::Items(list)) = properties.get(name) else {
         return Vec::new();
     };
     let texts = list.iter().cloned();
-    texts.filter_map(Value::into_text).collect()
+    texts.filter_map(BusValue::into_text).collect()
 }
 
 #[cfg(test)]
@@ -56,22 +56,22 @@ mod tests {
     use super::*;
 
     fn properties() -> Properties {
-        let word = |text: &str| Value::Text(text.to_owned());
+        let word = |text: &str| BusValue::Text(text.to_owned());
         let values = [
             ("Id", word("a.service")),
             ("Following", word("")),
-            ("MainPID", Value::Unsigned(7)),
-            ("ExecMainStatus", Value::Signed(-1)),
-            ("MemoryCurrent", Value::Unsigned(u64::MAX)),
+            ("MainPID", BusValue::Unsigned(7)),
+            ("ExecMainStatus", BusValue::Signed(-1)),
+            ("MemoryCurrent", BusValue::Unsigned(u64::MAX)),
             (
                 "ActiveEnterTimestamp",
-                Value::Unsigned(1_785_231_000_125_000),
+                BusValue::Unsigned(1_785_231_000_125_000),
             ),
-            ("InactiveEnterTimestamp", Value::Unsigned(0)),
-            ("NeedDaemonReload", Value::Bool(true)),
+            ("InactiveEnterTimestamp", BusValue::Unsigned(0)),
+            ("NeedDaemonReload", BusValue::Bool(true)),
             (
                 "Triggers",
-                Value::Items(vec![word("b.service"), word("c.service")]),
+                BusValue::Items(vec![word("b.service"), word("c.service")]),
             ),
         ];
         values

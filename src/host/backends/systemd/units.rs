@@ -5,14 +5,14 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::helper_client::{ContainerName, Helper, Operation, UnitChange, UnitName};
+use crate::helper_client::{ContainerName, HelperClient, Operation, UnitChange, UnitName};
 use gatewren_base::config::Reach;
 
-use super::super::access_filter::{Threshold, told};
+use super::super::access_filter::{AccessFilter, told};
 use super::super::error::{BackendError, ErrorKind};
 use super::super::request::ask;
 use super::inside::{lines, status};
-use super::jobs::Jobs;
+use super::jobs::SystemdJobs;
 use super::manager::Systemd;
 use super::unit::{UnitLine, UnitStatus};
 
@@ -26,22 +26,22 @@ const ANSWER_TIME: Duration = Duration::from_secs(70);
 #[derive(Debug, Clone)]
 pub struct SystemdUnits {
     systemd: Systemd,
-    helper: Helper,
+    helper: HelperClient,
 }
 
 /// The units that a caller may access.
 #[derive(Debug)]
 pub struct SystemdUnitsView {
     systemd: Systemd,
-    helper: Helper,
+    helper: HelperClient,
     reach: Reach,
-    threshold: Threshold,
+    threshold: AccessFilter,
     reference: String,
 }
 
 impl SystemdUnits {
     /// Returns the host's units over `systemd`, with `helper` for what needs root.
-    pub fn new(systemd: Systemd, helper: Helper) -> Self {
+    pub fn new(systemd: Systemd, helper: HelperClient) -> Self {
         Self { systemd, helper }
     }
 
@@ -52,7 +52,7 @@ impl SystemdUnits {
             systemd: self.systemd.clone(),
             helper: self.helper.clone(),
             reach: reach.clone(),
-            threshold: Threshold::of(reach),
+            threshold: AccessFilter::of(reach),
             reference: reference.to_owned(),
         }
     }
@@ -158,7 +158,7 @@ impl SystemdUnitsView {
 
     async fn job(
         &self,
-        mut jobs: Jobs,
+        mut jobs: SystemdJobs,
         answer: &str,
         (unit, change): (&UnitName, UnitChange),
     ) -> Result<String, BackendError> {

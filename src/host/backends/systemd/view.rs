@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::access_filter::Threshold;
+use super::super::access_filter::AccessFilter;
 use super::super::error::BackendError;
 use super::events::UnitEvents;
 use super::files::UnitFileState;
@@ -15,7 +15,7 @@ use gatewren_base::config::Reach;
 #[derive(Debug, Clone)]
 pub struct SystemdView {
     systemd: Systemd,
-    threshold: Threshold,
+    threshold: AccessFilter,
 }
 
 impl Systemd {
@@ -23,7 +23,7 @@ impl Systemd {
     pub fn seen_by(&self, reach: &Reach) -> SystemdView {
         SystemdView {
             systemd: self.clone(),
-            threshold: Threshold::of(reach),
+            threshold: AccessFilter::of(reach),
         }
     }
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use crate::dispatch::call::{Call, Outcome};
-use crate::dispatch::elicitation::{Binding, ask, askable};
-use crate::dispatch::engine::{Close, Engine};
+use crate::dispatch::call::{Call, CallOutcome};
+use crate::dispatch::elicitation::{StateBinding, ask, askable};
+use crate::dispatch::engine::{Engine, OutcomeRecorder};
 use crate::dispatch::record::Record;
-use gatewren_gate::policy::{Asking, Confirmation, Consent, PATIENCE, Verdict, question};
+use gatewren_gate::policy::{
+    CallToConfirm, Confirmation, ConfirmationQuestion, PATIENCE, Verdict, question,
+};
 use gatewren_wire::protocol::{InputRequired, RpcError};
 use gatewren_wire::registry::{Answer, Cx, Tool, ToolError};
 
@@ -21,11 +23,11 @@ const KEY: &str = "confirm";
 const STATE: &str = "confirmation";
 
 /// What happens to the call in this round.
-pub(in crate::dispatch) enum Round {
+pub(in crate::dispatch) enum ConfirmationRound {
     /// The call runs.
     Run(Verdict),
     /// The call ends with the question, or with an error that states why it does not run.
-    End(Outcome),
+    End(CallOutcome),
     /// The person at the client cannot be asked, for this reason; the owner is asked instead.
     AskOwner(Record, &'static str),
 }
@@ -37,11 +39,11 @@ pub(in crate::dispatch) async fn confirm(
     call: &Call,
     given: (&Arc<Tool>, &Map<String, Value>),
     cx: &Cx,
-    binding: &Binding,
-) -> Result<Round, RpcError> {
+    binding: &StateBinding,
+) -> Result<ConfirmationRound, RpcError> {
     let (tool, arguments) = given;
     let context = &call.context;
-    let asking = Asking {
+    let asking = CallToConfirm {
         agent: context.who.agent_id().clone(),
         session: context.session.as_deref().map(str::to_owned),
         tool: tool.name().to_owned(),
@@ -55,17 +57,17 @@ pub(in crate::dispatch) async fn confirm(
             // A call with invalid arguments fails without a question.
             if let Err(error) = tool.check_arguments(arguments.clone()) {
                 record.end("refused", None);
-                return Ok(Round::End(refuse(error)));
+                return Ok(ConfirmationRound::End(refuse(error)));
             }
             let question = match question_of(call, (&**tool, arguments)) {
                 Ok(question) => question,
-                Err(why) => return Ok(Round::AskOwner(record, why)),
+                Err(why) => return Ok(ConfirmationRound::AskOwner(record, why)),
             };
             let record = record.waiting();
-            let close: Close = Box::new(move |outcome| record.end(outcome, None));
+            let close: OutcomeRecorder = Box::new(move |outcome| record.end(outcome, None));
             match open(engine, question, (asking, close)) {
-                Ok(question) => ask(engine, call, binding, question).map(Round::End),
-                Err(words) => Ok(Round::End(refuse(words))),
+                Ok(question) => ask(engine, call, binding, question).map(ConfirmationRound::End),
+                Err(words) => Ok(ConfirmationRound::End(refuse(words))),
             }
         }
         Some(id) => {
@@ -88,7 +90,7 @@ fn question_of(
     (tool, arguments): (&Tool, &Map<String, Value>),
 ) -> Result<InputRequired, &'static str> {
     let consent = question(&call.context.who, tool, arguments);
-    let Consent { message, schema } = consent.ok_or(TOO_LONG)?;
+    let ConfirmationQuestion { message, schema } = consent.ok_or(TOO_LONG)?;
     let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
     let question = InputRequired::new().ask(KEY, "elicitation/create", params);
     askable(&call.context.capabilities, &question).map_err(|_| CANNOT_ASK)?;
@@ -99,7 +101,7 @@ fn question_of(
 fn open(
     engine: &Arc<Engine>,
     question: InputRequired,
-    (asking, close): (Asking, Close),
+    (asking, close): (CallToConfirm, OutcomeRecorder),
 ) -> Result<InputRequired, ToolError> {
     match engine.questions.open(asking, close) {
         Ok(id) => {
@@ -127,20 +129,20 @@ async fn give_up_in_time(engine: Arc<Engine>, id: String) {
     }
 }
 
-fn decide(tool: &Tool, closed: Option<(Close, Confirmation)>) -> Round {
+fn decide(tool: &Tool, closed: Option<(OutcomeRecorder, Confirmation)>) -> ConfirmationRound {
     let Some((close, reply)) = closed else {
-        return Round::End(refuse(not_open(tool)));
+        return ConfirmationRound::End(refuse(not_open(tool)));
     };
     close(reply.as_str());
     match reply {
-        Confirmation::Accepted(permit) => Round::Run(Verdict::Confirmed(permit)),
-        Confirmation::Late => Round::End(refuse(not_open(tool))),
-        no => Round::End(refuse(declined(tool, &no))),
+        Confirmation::Accepted(permit) => ConfirmationRound::Run(Verdict::Confirmed(permit)),
+        Confirmation::Late => ConfirmationRound::End(refuse(not_open(tool))),
+        no => ConfirmationRound::End(refuse(declined(tool, &no))),
     }
 }
 
-fn refuse(error: ToolError) -> Outcome {
-    Outcome::Called(Answer::from(error).into_result())
+fn refuse(error: ToolError) -> CallOutcome {
+    CallOutcome::Called(Answer::from(error).into_result())
 }
 
 fn declined(tool: &Tool, reply: &Confirmation) -> ToolError {
@@ -193,11 +195,11 @@ mod tests {
     use tokio::sync::watch;
 
     use super::super::confirm::*;
-    use crate::dispatch::call::Context;
+    use crate::dispatch::call::CallContext;
     use crate::dispatch::tasks::table::TaskLimits;
     use gatewren_base::config::Preset;
     use gatewren_gate::auth::Principal;
-    use gatewren_wire::protocol::{ClientCapabilities, Id, Implementation};
+    use gatewren_wire::protocol::{ClientCapabilities, Implementation, RequestId};
     use gatewren_wire::registry::{Catalog, Result, Risk, Toolset};
 
     /// Stops something.
@@ -239,16 +241,16 @@ mod tests {
     }
 
     impl House {
-        async fn call(&self, params: Value) -> Outcome {
+        async fn call(&self, params: Value) -> CallOutcome {
             let able = json!({ "elicitation": {} });
             let who = Principal::without_token("a", Preset::Admin);
             let call = Call {
-                id: Id::Number(1),
+                id: RequestId::Number(1),
                 method: "tools/call".into(),
                 params: params.as_object().unwrap().clone().into(),
-                context: Context {
+                context: CallContext {
                     capabilities: ClientCapabilities::new(able.as_object().unwrap().clone()),
-                    ..Context::of(who, None)
+                    ..CallContext::of(who, None)
                 },
                 inputs: None,
                 held: None,
@@ -260,7 +262,7 @@ mod tests {
         async fn asked(&self) -> String {
             let call = json!({ "name": "stop", "arguments": { "name": "x" } });
             match self.call(call).await {
-                Outcome::Ask(_, Some(sealed)) => sealed,
+                CallOutcome::Ask(_, Some(sealed)) => sealed,
                 other => panic!("a question was due: {other:?}"),
             }
         }
@@ -272,7 +274,7 @@ mod tests {
                 "inputResponses": { KEY: yes }, "requestState": state,
             });
             match self.call(call).await {
-                Outcome::Called(result) => result.to_value(),
+                CallOutcome::Called(result) => result.to_value(),
                 other => panic!("a result was due: {other:?}"),
             }
         }

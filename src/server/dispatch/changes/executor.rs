@@ -9,10 +9,10 @@ use tokio::task::{Id as TaskId, JoinSet};
 
 use super::inbox::Inbox;
 use super::precondition::{moved, rests_on};
-use crate::dispatch::call::{Call, Context};
+use crate::dispatch::call::{Call, CallContext};
 use crate::dispatch::elicitation::surroundings;
 use crate::dispatch::engine::Engine;
-use crate::dispatch::in_flight::UnderWay;
+use crate::dispatch::in_flight::DrainGuard;
 use crate::dispatch::record::Record;
 use crate::dispatch::reference;
 use crate::dispatch::tasks::table::bounded_result;
@@ -20,8 +20,8 @@ use crate::dispatch::tools::run_allowed;
 use gatewren_base::sys::{Requester, now_ms, on_behalf_of};
 use gatewren_gate::auth::{AuthError, Principal};
 use gatewren_gate::policy::{Verdict, judge, judge_approved};
-use gatewren_store::vault::{Begun, Change, ChangeEnd, Vault, VaultError};
-use gatewren_wire::protocol::{Id, Inputs, Params};
+use gatewren_store::vault::{Change, ChangeEnd, StartedChange, Vault, VaultError};
+use gatewren_wire::protocol::{InputAnswers, Params, RequestId};
 use gatewren_wire::registry::{Answer, Cx, Interruption, Permit, Tool};
 
 /// The maximum number of approved changes that run at once, each on a different target; others wait.
@@ -142,7 +142,7 @@ impl Executor {
 /// Runs one approved change, if it may still run; if its outcome cannot be recorded, the error is logged.
 async fn run_one(engine: Arc<Engine>, change: Change) {
     // Counted before `stop` is read: either the drain waits for this change, or the change sees `stop`.
-    let under_way = UnderWay::begin(&engine.under_way);
+    let under_way = DrainGuard::begin(&engine.under_way);
     if *engine.stop.borrow() {
         return;
     }
@@ -245,7 +245,7 @@ fn admitted(
 async fn carry_out(
     engine: &Arc<Engine>,
     (who, tool): (&Principal, Arc<Tool>),
-    begun: &Begun,
+    begun: &StartedChange,
 ) -> ChangeEnd {
     let arguments = begun.change().proven_arguments().unwrap_or_default();
     let verdict = judge_approved(who, &tool, begun);
@@ -268,7 +268,7 @@ async fn carry_out(
         let words = "By now its agent's policy denies this. Nothing was done.";
         return failed(words.to_owned(), ran_in);
     };
-    let cx = surroundings(&call, request, Inputs::default());
+    let cx = surroundings(&call, request, InputAnswers::default());
     let answer = watched(engine, who, (tool, permit), (arguments, cx)).await;
     end_of(engine, answer, record)
 }
@@ -360,10 +360,10 @@ fn failed(words: String, ran_in: Option<String>) -> ChangeEnd {
 /// The call that a change makes: on behalf of the agent, without a connected client.
 fn call(who: &Principal) -> Call {
     Call {
-        id: Id::Number(0),
+        id: RequestId::Number(0),
         method: "tools/call".into(),
         params: Params::default(),
-        context: Context::of(who.clone(), None),
+        context: CallContext::of(who.clone(), None),
         inputs: None,
         held: None,
     }
@@ -385,10 +385,10 @@ mod tests {
     use crate::dispatch::tasks::table::TaskLimits;
     use gatewren_base::config::{Policy, Preset, Settings, Space, Spaces};
     use gatewren_base::sys::Scratch;
-    use gatewren_gate::auth::{Admission, Agents, add_agent};
+    use gatewren_gate::auth::{AgentSpec, Agents, add_agent};
     use gatewren_store::state::{Author, Pointer, State};
     use gatewren_store::vault::{
-        Agent, ChangeRoom, ChangeStatus, Decision, GrantBound, NewGrant, Ruling,
+        Agent, ChangeStatus, Decision, DecisionOutcome, GrantBound, NewGrant, OpenChangeLimits,
     };
     use gatewren_wire::protocol::Implementation;
     use gatewren_wire::registry::{Catalog, Result as ToolResult, Risk, Scope, Toolset};
@@ -444,12 +444,12 @@ mod tests {
         let agents = Agents::new(vault.clone(), settings.into()).unwrap();
         let limits = InboxLimits {
             expires: Duration::from_hours(1),
-            room: ChangeRoom {
+            room: OpenChangeLimits {
                 per_agent: 8,
                 total: 8,
             },
         };
-        let admission = Admission {
+        let admission = AgentSpec {
             name: "a".into(),
             policy: Policy::from(Preset::Operate),
             space: "media".into(),
@@ -497,7 +497,7 @@ mod tests {
                 note: None,
             };
             let ruling = changes.approve(&change.id, shown.binding(), decision).await;
-            assert!(matches!(ruling, Ok(Ruling::Done(_))), "{ruling:?}");
+            assert!(matches!(ruling, Ok(DecisionOutcome::Done(_))), "{ruling:?}");
         }
 
         async fn put(&self, part: &str, value: &str) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gatewren_gate::auth::Agents;
 use gatewren_store::state::State;
-use gatewren_store::vault::ChangeRoom;
+use gatewren_store::vault::OpenChangeLimits;
 
 /// Limits for proposals.
 #[derive(Debug, Clone, Copy)]
@@ -13,7 +13,7 @@ pub struct InboxLimits {
     /// The time after which a proposed change that has not begun expires.
     pub expires: Duration,
     /// How many changes may be open at once.
-    pub room: ChangeRoom,
+    pub room: OpenChangeLimits,
 }
 
 /// What is needed to store proposals and to run approved changes.

@@ -7,7 +7,7 @@ use super::proposal_target::check_target;
 use super::proposals::wanted;
 use super::propose::{Proposal, propose, proposed};
 use super::task::{called, created};
-use crate::dispatch::call::{Call, Outcome};
+use crate::dispatch::call::{Call, CallOutcome};
 use crate::dispatch::engine::Engine;
 use crate::dispatch::record::Record;
 use crate::dispatch::tasks::methods::declared;
@@ -18,7 +18,7 @@ use gatewren_wire::protocol::ToolResult;
 use gatewren_wire::registry::{Answer, ProposedCall, Tool, ToolError};
 
 /// A call for the inbox, and its record.
-pub(in crate::dispatch) struct Proposed<'a> {
+pub(in crate::dispatch) struct OwnerProposal<'a> {
     tool: &'a Tool,
     arguments: Map<String, Value>,
     reason: Option<String>,
@@ -29,7 +29,7 @@ pub(in crate::dispatch) struct Proposed<'a> {
     waits: bool,
 }
 
-impl<'a> Proposed<'a> {
+impl<'a> OwnerProposal<'a> {
     /// Creates a proposal of the call itself.
     pub(in crate::dispatch) fn call(
         tool: &'a Tool,
@@ -66,9 +66,9 @@ impl<'a> Proposed<'a> {
 pub(in crate::dispatch) async fn put_into_inbox(
     engine: &Engine,
     call: &Call,
-    wanted: Proposed<'_>,
-) -> Outcome {
-    let Proposed {
+    wanted: OwnerProposal<'_>,
+) -> CallOutcome {
+    let OwnerProposal {
         tool,
         arguments,
         reason,
@@ -92,12 +92,12 @@ pub(in crate::dispatch) async fn put_into_inbox(
         Ok(change) => {
             record.end("proposed", None);
             if declared(call).is_ok() {
-                return Outcome::Complete(engine.signed(created(&change)));
+                return CallOutcome::Complete(engine.signed(created(&change)));
             }
             if waits && let Some(result) = end_in_time(engine, who, &change).await {
-                return Outcome::Called(result);
+                return CallOutcome::Called(result);
             }
-            Outcome::Called(proposed(engine, who, &change, why).into_result())
+            CallOutcome::Called(proposed(engine, who, &change, why).into_result())
         }
         Err(error) => failed(record, error),
     }
@@ -108,12 +108,12 @@ pub(in crate::dispatch) async fn propose_other(
     engine: &Engine,
     call: &Call,
     (asked, record): (ProposedCall, Record),
-) -> Outcome {
+) -> CallOutcome {
     match wanted(engine, &call.context.who, asked) {
         Ok(wanted) => {
-            let proposed = Proposed {
+            let proposed = OwnerProposal {
                 reason: Some(wanted.reason),
-                ..Proposed::call(&wanted.tool, wanted.arguments, record)
+                ..OwnerProposal::call(&wanted.tool, wanted.arguments, record)
             };
             put_into_inbox(engine, call, proposed).await
         }
@@ -150,7 +150,7 @@ async fn end_in_time(engine: &Engine, who: &Principal, change: &Change) -> Optio
     }
 }
 
-fn failed(record: Record, error: ToolError) -> Outcome {
+fn failed(record: Record, error: ToolError) -> CallOutcome {
     record.end("failed", None);
-    Outcome::Called(Answer::from(error).into_result())
+    CallOutcome::Called(Answer::from(error).into_result())
 }

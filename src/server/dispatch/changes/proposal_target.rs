@@ -8,7 +8,7 @@ use crate::dispatch::engine::Engine;
 use crate::dispatch::reference;
 use gatewren_base::sys::{Requester, on_behalf_of};
 use gatewren_gate::policy::judge_target_check;
-use gatewren_wire::protocol::Inputs;
+use gatewren_wire::protocol::InputAnswers;
 use gatewren_wire::registry::{Interruption, Scope, Tool, ToolError};
 
 /// Arguments that name a target, each with a tool that fails if that target does not exist. The first argument that
@@ -58,7 +58,7 @@ pub(in crate::dispatch) async fn check_target(
         let value = arguments.get(name).filter(|value| value.is_string());
         question.extend(value.map(|value| (name.to_owned(), value.clone())));
     }
-    let cx = surroundings(call, reference::next(), Inputs::default());
+    let cx = surroundings(call, reference::next(), InputAnswers::default());
     let requester = Requester::Agent(cx.caller().agent.clone());
     match on_behalf_of(requester, asked.run(permit, question, cx)).await {
         Err(Interruption::Failed(error)) if error.absent => Err(error),

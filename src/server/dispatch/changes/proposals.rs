@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use crate::dispatch::engine::Engine;
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::{Verdict, judge, proposes};
-use gatewren_wire::registry::{Offer, ProposedCall, Tool, ToolError};
+use gatewren_wire::registry::{ProposableTool, ProposedCall, Tool, ToolError};
 
 /// The tools that an agent may propose to call.
-pub(in crate::dispatch) fn offers(engine: &Engine, who: &Principal) -> Vec<Offer> {
+pub(in crate::dispatch) fn offers(engine: &Engine, who: &Principal) -> Vec<ProposableTool> {
     let tools = engine.catalog.tools();
     let offered = tools.filter(|tool| engine.catalog.has(tool) && proposes(who, tool));
-    let offer = |tool: &Arc<Tool>| Offer {
+    let offer = |tool: &Arc<Tool>| ProposableTool {
         definition: tool.definition().clone(),
         risk: tool.risk(),
     };
@@ -21,7 +21,7 @@ pub(in crate::dispatch) fn offers(engine: &Engine, who: &Principal) -> Vec<Offer
 }
 
 /// A call that may be proposed.
-pub(in crate::dispatch) struct Wanted {
+pub(in crate::dispatch) struct ProposableCall {
     /// The tool.
     pub tool: Arc<Tool>,
     /// Its arguments.
@@ -36,7 +36,7 @@ pub(in crate::dispatch) fn wanted(
     engine: &Engine,
     who: &Principal,
     asked: ProposedCall,
-) -> Result<Wanted, ToolError> {
+) -> Result<ProposableCall, ToolError> {
     let ProposedCall {
         tool: name,
         mut arguments,
@@ -58,7 +58,7 @@ pub(in crate::dispatch) fn wanted(
         ))
         .hint("search finds what exists."));
     }
-    Ok(Wanted {
+    Ok(ProposableCall {
         tool: tool.clone(),
         arguments,
         reason,

@@ -10,7 +10,7 @@ use crate::dispatch::reference;
 use gatewren_base::sys::{now_ms, rfc3339};
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::sees;
-use gatewren_store::vault::{Added, Change, ChangeRoom, NewChange, Vault};
+use gatewren_store::vault::{Change, NewChange, OpenChangeLimits, ProposalOutcome, Vault};
 use gatewren_wire::registry::{Answer, Tool, ToolError};
 
 /// The maximum size of a proposal's arguments in bytes; larger ones are refused.
@@ -76,17 +76,17 @@ pub(in crate::dispatch) async fn propose(
     add(vault, new, inbox.limits().room).await
 }
 
-async fn add(vault: &Vault, new: NewChange, room: ChangeRoom) -> Result<Change, ToolError> {
+async fn add(vault: &Vault, new: NewChange, room: OpenChangeLimits) -> Result<Change, ToolError> {
     match vault.changes().add(new, room).await {
-        Ok(Added::New(change)) => {
+        Ok(ProposalOutcome::New(change)) => {
             let Change {
                 id, agent, tool, ..
             } = &change;
             tracing::info!(change = id, agent, tool, "{tool} waits for the owner");
             Ok(change)
         }
-        Ok(Added::Same(change)) => Ok(change),
-        Ok(Added::NoRoom) => Err(ToolError {
+        Ok(ProposalOutcome::Same(change)) => Ok(change),
+        Ok(ProposalOutcome::NoRoom) => Err(ToolError {
             retry: true,
             ..ToolError::new(
                 "The owner's inbox is full: earlier proposals still wait for a decision. Nothing was proposed.",

@@ -19,12 +19,12 @@ const CHANGES: &str = "gatewren:///changes/";
 
 /// A source of resources, extended by the viewer's own changes. Changes are counted separately, because a decision
 /// of the owner is not a revision of the state.
-pub struct WithChanges {
+pub struct ChangeResources {
     inner: Arc<dyn ResourceSource>,
     vault: Vault,
 }
 
-impl WithChanges {
+impl ChangeResources {
     /// Adds the changes in this vault to these resources.
     pub fn new(inner: Arc<dyn ResourceSource>, vault: Vault) -> Self {
         Self { inner, vault }
@@ -50,7 +50,7 @@ fn id(uri: &str) -> Option<&str> {
     (digits.len() == 16 && digits.bytes().all(hexadecimal)).then_some(id)
 }
 
-impl ResourceSource for WithChanges {
+impl ResourceSource for ChangeResources {
     fn resources(&self, viewer: &Viewer) -> Vec<Resource> {
         self.inner.resources(viewer)
     }

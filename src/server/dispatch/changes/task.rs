@@ -7,7 +7,7 @@ use crate::dispatch::engine::Engine;
 use crate::dispatch::reference;
 use gatewren_base::sys::rfc3339;
 use gatewren_store::vault::{CHANGE_KEPT_MS, Change, ChangeStatus, Vault};
-use gatewren_wire::protocol::{Content, RpcError, Task, TaskState, ToolResult, Written};
+use gatewren_wire::protocol::{Content, RpcError, SerializedJson, Task, TaskState, ToolResult};
 use gatewren_wire::registry::{Answer, ToolError};
 
 /// The result of a call that became a change, for a client that supports tasks.
@@ -153,7 +153,7 @@ pub(in crate::dispatch) fn called(change: &Change) -> ToolResult {
         content: texts.map(Content::text).collect(),
         structured: result
             .get("structuredContent")
-            .and_then(|data| Written::of(data).ok()),
+            .and_then(|data| SerializedJson::of(data).ok()),
         // The text is already in `content`.
         shows_data: false,
         failed: result.get("isError") == Some(&Value::Bool(true)),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::view::ChangeView;
 use crate::dispatch::reference;
-use gatewren_store::vault::{Change, Ruling, Vault, VaultError};
+use gatewren_store::vault::{Change, DecisionOutcome, Vault, VaultError};
 use gatewren_wire::registry::{Cx, Interruption, Result, Risk, Scope, ToolError, Toolset};
 
 /// The maximum number of changes in a list; older ones are left out.
@@ -88,13 +88,13 @@ struct Withdraw {
 async fn withdraw(vault: Arc<Vault>, Withdraw { change }: Withdraw, cx: Cx) -> Result<ChangeView> {
     let ruling = vault.changes().withdraw(&cx.caller().agent, &change).await;
     match ruling.map_err(|cause| unreadable(&cause))? {
-        Ruling::Done(withdrawn) => Ok(ChangeView::of(&withdrawn)),
-        Ruling::Past(status) => Err(ToolError::new(format!(
+        DecisionOutcome::Done(withdrawn) => Ok(ChangeView::of(&withdrawn)),
+        DecisionOutcome::Past(status) => Err(ToolError::new(format!(
             "The change is already {} and cannot be withdrawn.",
             status.as_str()
         ))
         .into()),
-        Ruling::Altered | Ruling::Absent => Err(absent(&change)),
+        DecisionOutcome::Altered | DecisionOutcome::Absent => Err(absent(&change)),
     }
 }
 

@@ -29,14 +29,14 @@ pub struct Interests {
 
 /// Where the reported changes of a resource start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Since {
+pub enum ResourceCursor {
     /// A revision of the state.
     Revision(u64),
     /// A number, for a resource that is counted separately.
     Apart(u64),
 }
 
-impl Since {
+impl ResourceCursor {
     /// The number, for both kinds of counts.
     pub fn number(self) -> u64 {
         let (Self::Revision(number) | Self::Apart(number)) = self;
@@ -44,7 +44,7 @@ impl Since {
     }
 }
 
-impl From<u64> for Since {
+impl From<u64> for ResourceCursor {
     fn from(revision: u64) -> Self {
         Self::Revision(revision)
     }
@@ -65,7 +65,7 @@ struct Cursor {
 
 /// The notification that a resource has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Update {
+pub struct ResourceUpdate {
     /// The resource.
     pub uri: String,
     /// The last revision that the listener knew; `None` if it is of a history that no longer exists. What the
@@ -81,9 +81,9 @@ pub struct Update {
 
 /// What to do next for a listener.
 #[derive(Debug, PartialEq)]
-pub enum Due {
+pub enum NextUpdate {
     /// Send this update.
-    Tell(Update),
+    Tell(ResourceUpdate),
     /// Check again at this time, or when the revision changes.
     At(Instant),
     /// Check again at this time: a change before it would not be sent anyway.
@@ -94,7 +94,7 @@ pub enum Due {
 
 impl Interests {
     /// Adds a URI from a revision on. A URI that is already in the set keeps its position.
-    pub fn add(&self, uri: &str, since: impl Into<Since>) -> Result<(), RpcError> {
+    pub fn add(&self, uri: &str, since: impl Into<ResourceCursor>) -> Result<(), RpcError> {
         let since = since.into();
         self.insert(uri, since, Some(since.number()))
     }
@@ -102,10 +102,10 @@ impl Interests {
     /// Adds a URI of a listener from before a restart, with the last revision that was reported to it; `None` if
     /// that is of a history that no longer exists.
     pub fn restore(&self, uri: &str, since: u64, seen: Option<u64>) -> Result<(), RpcError> {
-        self.insert(uri, Since::Revision(since), seen)
+        self.insert(uri, ResourceCursor::Revision(since), seen)
     }
 
-    fn insert(&self, uri: &str, from: Since, seen: Option<u64>) -> Result<(), RpcError> {
+    fn insert(&self, uri: &str, from: ResourceCursor, seen: Option<u64>) -> Result<(), RpcError> {
         let since = from.number();
         let mut cursors = self.lock();
         if cursors.iter().any(|known| known.uri == uri) {
@@ -121,7 +121,7 @@ impl Interests {
         }
         cursors.push_front(Cursor {
             uri: uri.to_owned(),
-            apart: matches!(from, Since::Apart(_)),
+            apart: matches!(from, ResourceCursor::Apart(_)),
             since,
             seen: seen.map_or(NOWHERE, |seen| seen.max(since)),
             quiet_until: Instant::now(),
@@ -188,7 +188,7 @@ impl Interests {
         (source, viewer): (&dyn ResourceSource, &Viewer),
         now: Instant,
         every: Duration,
-    ) -> Due {
+    ) -> NextUpdate {
         let newest = source.newest(viewer);
         let mut cursors = self.lock();
         let (mut soonest, mut heeds_bell) = (None, false);
@@ -212,13 +212,13 @@ impl Interests {
             if let Some(mut update) = cursor.look((source, viewer), newest) {
                 cursor.quiet_until = now + every;
                 update.settled = heard(&cursors).unwrap_or_default();
-                return Due::Tell(update);
+                return NextUpdate::Tell(update);
             }
         }
         match soonest {
-            None => Due::Nothing,
-            Some(at) if heeds_bell => Due::At(at),
-            Some(at) => Due::NotBefore(at),
+            None => NextUpdate::Nothing,
+            Some(at) if heeds_bell => NextUpdate::At(at),
+            Some(at) => NextUpdate::NotBefore(at),
         }
     }
 
@@ -242,7 +242,7 @@ impl Cursor {
         &mut self,
         (source, viewer): (&dyn ResourceSource, &Viewer),
         newest: u64,
-    ) -> Option<Update> {
+    ) -> Option<ResourceUpdate> {
         let after = (self.seen <= newest).then_some(self.seen);
         let revision = match after {
             None => newest,
@@ -260,7 +260,7 @@ impl Cursor {
         };
         self.seen = revision;
         self.since = self.since.min(revision);
-        Some(Update {
+        Some(ResourceUpdate {
             uri: self.uri.clone(),
             after,
             revision,
@@ -352,8 +352,8 @@ mod tests {
     const EVERY: Duration = Duration::from_millis(500);
 
     /// The expected update of `u`.
-    fn told(after: Option<u64>, revision: u64, settled: u64) -> Due {
-        Due::Tell(Update {
+    fn told(after: Option<u64>, revision: u64, settled: u64) -> NextUpdate {
+        NextUpdate::Tell(ResourceUpdate {
             uri: "u".to_owned(),
             after,
             revision,
@@ -372,9 +372,9 @@ mod tests {
         let now = Instant::now();
         let due = |later| interests.due((&source, &Viewer::default()), now + later, EVERY);
         assert_eq!(due(Duration::ZERO), told(Some(3), 5, 5));
-        assert_eq!(due(Duration::ZERO), Due::At(now + EVERY));
+        assert_eq!(due(Duration::ZERO), NextUpdate::At(now + EVERY));
         assert_eq!(interests.heard(), Some(5), "nobody has looked at u again");
-        assert_eq!(due(EVERY), Due::Nothing);
+        assert_eq!(due(EVERY), NextUpdate::Nothing);
         assert_eq!(interests.heard(), Some(9));
         assert_eq!(*source.asked.lock().unwrap(), [4, 3, 5]);
         interests.rewind(2);
@@ -392,7 +392,7 @@ mod tests {
             let due = interests.due((&source, &Viewer::default()), now, EVERY);
             match newest {
                 1 => assert_eq!(due, told(Some(0), 1, 1)),
-                _ => assert_eq!(due, Due::NotBefore(now + EVERY)),
+                _ => assert_eq!(due, NextUpdate::NotBefore(now + EVERY)),
             }
             assert_eq!(source.asked.lock().unwrap().len(), usize::from(newest == 1));
         }
@@ -408,7 +408,9 @@ mod tests {
         let now = Instant::now();
         let mut uris = Vec::new();
         let mut settled = Vec::new();
-        while let Due::Tell(update) = interests.due((&source, &Viewer::default()), now, EVERY) {
+        while let NextUpdate::Tell(update) =
+            interests.due((&source, &Viewer::default()), now, EVERY)
+        {
             uris.push(update.uri);
             settled.push(update.settled);
         }
@@ -439,7 +441,7 @@ mod tests {
         );
         assert_eq!(
             interests.due((&source, &Viewer::default()), now + EVERY, EVERY),
-            Due::Nothing
+            NextUpdate::Nothing
         );
         // The database went back to an older state in the meantime.
         let source = Source::at(5, &[2]);
@@ -461,7 +463,7 @@ mod tests {
         let (source, now) = (Source::at(4, &[5]), Instant::now());
         assert_eq!(
             interests.due((&source, &Viewer::default()), now, EVERY),
-            Due::Nothing
+            NextUpdate::Nothing
         );
         source.bell.send_replace(5);
         assert_eq!(
@@ -473,17 +475,17 @@ mod tests {
     #[test]
     fn what_is_counted_apart_moves_no_revision() {
         let interests = Interests::default();
-        interests.add("apart", Since::Apart(2)).unwrap();
+        interests.add("apart", ResourceCursor::Apart(2)).unwrap();
         assert_eq!(interests.heard(), None);
         interests.add("u", 5).unwrap();
         let (source, now) = (Source::at(9, &[]), Instant::now());
         let due = || interests.due((&source, &Viewer::default()), now, EVERY);
-        let Due::Tell(update) = due() else {
+        let NextUpdate::Tell(update) = due() else {
             panic!("it has moved");
         };
         assert!(update.apart && update.uri == "apart");
         assert_eq!((update.after, update.revision), (Some(2), 3));
-        assert_eq!(due(), Due::At(now + EVERY));
+        assert_eq!(due(), NextUpdate::At(now + EVERY));
         interests.rewind(0);
         assert_eq!(
             interests.heard(),
@@ -495,7 +497,8 @@ mod tests {
         let interests = Interests::default();
         interests.restore("apart", 70, Some(80)).unwrap();
         let now = Instant::now();
-        let Due::Tell(update) = interests.due((&source, &Viewer::default()), now, EVERY) else {
+        let NextUpdate::Tell(update) = interests.due((&source, &Viewer::default()), now, EVERY)
+        else {
             panic!("it is told once");
         };
         assert_eq!((update.apart, update.after), (true, None));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::interests::{Interests, Since};
-use super::listener::{Event, Listener};
-use crate::dispatch::call::{Call, Context, Outcome, Reply};
+use super::interests::{Interests, ResourceCursor};
+use super::listener::{Listener, ListenerEvent};
+use crate::dispatch::call::{Call, CallContext, CallOutcome, CallReply};
 use crate::dispatch::engine::Engine;
 use crate::dispatch::tasks::methods::declared;
 use crate::dispatch::tasks::watch::TaskWatch;
@@ -56,7 +56,7 @@ impl Filter {
     }
 
     /// Removes what the server does not support.
-    fn honour(&mut self, engine: &Engine, client: &Context) {
+    fn honour(&mut self, engine: &Engine, client: &CallContext) {
         let offered = engine.catalog.capabilities();
         self.tools &= offered.lists_change || offered.tools_change;
         self.prompts &= offered.lists_change && offered.prompts;
@@ -64,14 +64,14 @@ impl Filter {
         self.uris.retain(|uri| engine.can_watch(client, uri));
     }
 
-    fn lets_pass(&self, event: &Event) -> bool {
+    fn lets_pass(&self, event: &ListenerEvent) -> bool {
         match event {
-            Event::Updated(..) | Event::Task(_) => true,
-            Event::List(ListChange::Tools) => self.tools,
-            Event::List(ListChange::Prompts) => self.prompts,
-            Event::List(ListChange::Resources) => self.resources,
+            ListenerEvent::Updated(..) | ListenerEvent::Task(_) => true,
+            ListenerEvent::List(ListChange::Tools) => self.tools,
+            ListenerEvent::List(ListChange::Prompts) => self.prompts,
+            ListenerEvent::List(ListChange::Resources) => self.resources,
             // Log messages belong to the stream of a request (2026-07-28, server/utilities/logging).
-            Event::Logged(_) => false,
+            ListenerEvent::Logged(_) => false,
         }
     }
 
@@ -146,22 +146,22 @@ fn since(call: &Call) -> Result<Option<u64>, RpcError> {
 }
 
 /// The final result of a subscription that the server ends; the client may subscribe again.
-pub fn ended(id: Value, server: &Implementation) -> Outcome {
+pub fn ended(id: Value, server: &Implementation) -> CallOutcome {
     let meta = Map::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
     let mut result = json!({ "resultType": "complete", "_meta": meta });
     server.sign(&mut result);
-    Outcome::Complete(result)
+    CallOutcome::Complete(result)
 }
 
 /// `subscriptions/listen`: returns a reply that lasts until the server ends it with a result.
-pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
+pub fn listen(engine: &Engine, call: &Call) -> Result<CallReply, RpcError> {
     let mut filter = Filter::read(&call.params)?;
     filter.honour(engine, &call.context);
     let interests = Arc::new(Interests::default());
     let known = since(call)?;
     for uri in &filter.uris {
         let since = match (engine.since(&call.context, uri), known) {
-            (Since::Revision(_), Some(known)) => Since::Revision(known),
+            (ResourceCursor::Revision(_), Some(known)) => ResourceCursor::Revision(known),
             (since, _) => since,
         };
         interests.add(uri, since)?;
@@ -176,7 +176,7 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     let (sender, notes) = mpsc::channel(QUEUED);
     let server = engine.catalog.server.clone();
     let outcome = Box::pin(run(listener, filter, sender, (json!(call.id), server)));
-    Ok(Reply {
+    Ok(CallReply {
         notes: Some(notes),
         outcome,
     })
@@ -187,7 +187,7 @@ async fn run(
     filter: Filter,
     notes: mpsc::Sender<Notification>,
     (id, server): (Value, Arc<Implementation>),
-) -> Result<Outcome, RpcError> {
+) -> Result<CallOutcome, RpcError> {
     let mark = |note: Notification| note.with_meta(key::SUBSCRIPTION_ID, id.clone());
     let mut open = notes.send(mark(filter.acknowledgement())).await.is_ok();
     while open {

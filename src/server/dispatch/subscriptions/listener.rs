@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::interests::{Due, Interests, Update};
-use crate::dispatch::call::{Context, viewer};
+use super::interests::{Interests, NextUpdate, ResourceUpdate};
+use crate::dispatch::call::{CallContext, viewer};
 use crate::dispatch::engine::Engine;
-use crate::dispatch::policy_watch::Standing;
+use crate::dispatch::policy_watch::PolicyWatch;
 use crate::dispatch::tasks::watch::TaskWatch;
 use gatewren_wire::protocol::Notification;
 use gatewren_wire::registry::{Catalog, ListChange, ResourceSource, SessionLog, Viewer};
@@ -25,9 +25,9 @@ const MOST_PAUSE: Duration = Duration::from_millis(32);
 
 /// An event that a listener is subscribed to.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum ListenerEvent {
     /// A resource has changed. The patches are included for a listener that wants them, if they are short.
-    Updated(Update, Option<Value>),
+    Updated(ResourceUpdate, Option<Value>),
     /// A list has changed.
     List(ListChange),
     /// A task has changed.
@@ -36,7 +36,7 @@ pub enum Event {
     Logged(SessionLog),
 }
 
-impl Event {
+impl ListenerEvent {
     /// Returns the notification as it is sent.
     pub fn to_notification(&self) -> Notification {
         match self {
@@ -59,7 +59,7 @@ impl Event {
 /// Waits for events of its interests.
 pub struct Listener {
     viewer: Viewer,
-    standing: Standing,
+    standing: PolicyWatch,
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
     apart: Option<watch::Receiver<u64>>,
@@ -74,11 +74,11 @@ pub struct Listener {
 
 impl Listener {
     /// Creates a listener for this client that ends when the server stops.
-    pub fn new(engine: &Engine, client: &Context, interests: Arc<Interests>) -> Self {
+    pub fn new(engine: &Engine, client: &CallContext, interests: Arc<Interests>) -> Self {
         let source = engine.catalog.resources();
         Self {
             viewer: client.viewer(),
-            standing: Standing::new(engine, &client.who),
+            standing: PolicyWatch::new(engine, &client.who),
             interests,
             source: source.map(|source| (source.clone(), source.bell())),
             apart: source.and_then(|source| source.bell_apart()),
@@ -115,19 +115,19 @@ impl Listener {
     }
 
     /// Continues for this client: its policy may have changed since the listener was created.
-    pub fn follow(&mut self, client: &Context) {
+    pub fn follow(&mut self, client: &CallContext) {
         self.viewer = client.viewer();
         self.standing.follow(&client.who);
     }
 
     /// Returns the next event; `None` when the server stops.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<ListenerEvent> {
         while !*self.stop.borrow() {
             let (wake, heeds_bell) = match self.look() {
-                Due::Tell(update) => return Some(self.updated(update)),
-                Due::At(when) => (Some(when), true),
-                Due::NotBefore(when) => (Some(when), false),
-                Due::Nothing => (None, true),
+                NextUpdate::Tell(update) => return Some(self.updated(update)),
+                NextUpdate::At(when) => (Some(when), true),
+                NextUpdate::NotBefore(when) => (Some(when), false),
+                NextUpdate::Nothing => (None, true),
             };
             let bell = self.source.as_mut().filter(|_| heeds_bell);
             let bell = bell.map(|(_, bell)| bell);
@@ -137,24 +137,24 @@ impl Listener {
                 () = rung(apart, self.pace.next) => {}
                 () = self.interests.changed() => {}
                 () = reached(wake) => {}
-                change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
+                change = changed(self.lists.as_mut()) => return Some(ListenerEvent::List(change)),
                 () = self.standing.changes() => {
                     // The holder of the stream may end it a moment later; until then, only what the new policy
                     // allows is visible.
                     self.viewer = viewer(self.standing.who());
-                    return Some(Event::List(ListChange::Tools));
+                    return Some(ListenerEvent::List(ListChange::Tools));
                 }
-                note = stirred(self.tasks.as_mut()) => return Some(Event::Task(note)),
-                log = logged(self.logs.as_mut()) => return Some(Event::Logged(log)),
+                note = stirred(self.tasks.as_mut()) => return Some(ListenerEvent::Task(note)),
+                log = logged(self.logs.as_mut()) => return Some(ListenerEvent::Logged(log)),
                 () = stopped(&mut self.stop) => {}
             }
         }
         None
     }
 
-    fn look(&mut self) -> Due {
+    fn look(&mut self) -> NextUpdate {
         let Some((source, bell)) = &mut self.source else {
-            return Due::Nothing;
+            return NextUpdate::Nothing;
         };
         let now = Instant::now();
         // Before the check: a change that comes after it wakes the listener again.
@@ -167,12 +167,12 @@ impl Listener {
         self.interests.due(seen, now, self.every)
     }
 
-    fn updated(&self, update: Update) -> Event {
+    fn updated(&self, update: ResourceUpdate) -> ListenerEvent {
         let source = self.source.as_ref().filter(|_| self.patches);
         let patches = source.zip(update.after).and_then(|((source, _), after)| {
             source.patches(&self.viewer, &update.uri, after..=update.revision)
         });
-        Event::Updated(update, patches)
+        ListenerEvent::Updated(update, patches)
     }
 }
 
@@ -194,7 +194,7 @@ impl Pace {
     }
 }
 
-fn updated(update: &Update, patches: Option<&Value>) -> Notification {
+fn updated(update: &ResourceUpdate, patches: Option<&Value>) -> Notification {
     if update.apart {
         let mut note = Notification::resource_changed(&update.uri);
         note.revision = Some(update.settled);

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, oneshot};
 
 use gatewren_base::sys::{now_ms, rfc3339};
 use gatewren_wire::protocol::{InputRequired, RpcError, Task, TaskState};
-use gatewren_wire::registry::Question;
+use gatewren_wire::registry::CallQuestion;
 
 /// The maximum number of questions in the life of a task; further ones fail.
 const MAX_ASKED: usize = 256;
@@ -75,7 +75,7 @@ impl LiveTask {
     /// Puts a question to the client. A key that was used before is renamed on the wire, where a key means one
     /// question for the whole life of the task. Returns false if there are too many questions, or the task has
     /// ended.
-    pub(in crate::dispatch) fn put(&self, question: Question) -> bool {
+    pub(in crate::dispatch) fn put(&self, question: CallQuestion) -> bool {
         let mut standing = self.lock();
         let many = standing.keys.len() + question.asked.requests.len() > MAX_ASKED;
         if many || standing.task.state.is_terminal() {
@@ -211,7 +211,7 @@ mod tests {
         let ask = |asked: InputRequired, key: &&str| asked.ask(key, "roots/list", json!({}));
         let asked = keys.iter().fold(InputRequired::new(), ask);
         let (answers, answered) = oneshot::channel();
-        assert!(live.put(Question { asked, answers }));
+        assert!(live.put(CallQuestion { asked, answers }));
         answered
     }
 
@@ -278,7 +278,7 @@ mod tests {
         }
         let (answers, _answered) = oneshot::channel();
         let asked = InputRequired::new().ask("more", "roots/list", json!({}));
-        assert!(!live.put(Question { asked, answers }));
+        assert!(!live.put(CallQuestion { asked, answers }));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep;
 
-use super::call_end::{Ended, Stop};
+use super::call_end::{CallEnd, StopReason};
 use crate::dispatch::engine::Engine;
 use crate::dispatch::reference;
 use gatewren_base::sys::random_bytes;
@@ -31,8 +31,8 @@ pub(in crate::dispatch) async fn answer(
     engine: &Arc<Engine>,
     who: &Principal,
     long: &Arc<LongCall>,
-    work: BoxFuture<Ended>,
-) -> Ended {
+    work: BoxFuture<CallEnd>,
+) -> CallEnd {
     let mut running = JoinSet::new();
     running.spawn(until_stopped(engine.clone(), long.clone(), work));
     let in_time = async {
@@ -56,7 +56,7 @@ pub(in crate::dispatch) async fn answer(
             long.tell();
             Ok(goes_on(engine, who, long))
         }
-        Err(broken) => Err(Stop::Rpc(broke(&broken))),
+        Err(broken) => Err(StopReason::Rpc(broke(&broken))),
     }
 }
 
@@ -64,8 +64,8 @@ pub(in crate::dispatch) async fn answer(
 async fn until_stopped(
     engine: Arc<Engine>,
     long: Arc<LongCall>,
-    work: BoxFuture<Ended>,
-) -> Option<Ended> {
+    work: BoxFuture<CallEnd>,
+) -> Option<CallEnd> {
     let stopped = async {
         let _ = engine.stopping().wait_for(|stop| *stop).await;
         long.begun().await;

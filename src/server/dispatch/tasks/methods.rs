@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::dispatch::call::{Call, Outcome};
+use crate::dispatch::call::{Call, CallOutcome};
 use crate::dispatch::changes::task;
 use crate::dispatch::engine::Engine;
-use crate::dispatch::results::Caching;
+use crate::dispatch::results::CachePolicy;
 use gatewren_wire::protocol::{RpcError, TASKS_EXTENSION, Task};
 
 /// `tasks/get`.
-pub fn get(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+pub fn get(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let (_, task) = find(engine, call)?;
-    Ok(engine.complete(task.to_detailed(), Caching::None))
+    Ok(engine.complete(task.to_detailed(), CachePolicy::None))
 }
 
 /// `tasks/update`: answers to a task's questions. Answers to questions that are not open are ignored.
-pub fn update(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+pub fn update(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let (agent, task) = find(engine, call)?;
     let Some(Value::Object(responses)) = call.params.get("inputResponses") else {
         return Err(RpcError::invalid_params(
@@ -34,7 +34,7 @@ pub fn update(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
 
 /// `tasks/cancel`. A task that has ended stays as it is. Work that must not be interrupted runs to its end; a job
 /// is cancelled. A change that waits for the owner is withdrawn.
-pub fn cancel(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+pub fn cancel(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let (agent, task) = find(engine, call)?;
     if let Some(live) = engine.tasks.live(agent, &task.id) {
         live.cancel.notify_one();
@@ -66,6 +66,6 @@ fn find<'a>(engine: &Engine, call: &'a Call) -> Result<(&'a str, Arc<Task>), Rpc
     Ok((agent, task))
 }
 
-fn acknowledged(engine: &Engine) -> Outcome {
-    engine.complete(Value::Object(Map::new()), Caching::None)
+fn acknowledged(engine: &Engine) -> CallOutcome {
+    engine.complete(Value::Object(Map::new()), CachePolicy::None)
 }

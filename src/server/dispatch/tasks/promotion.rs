@@ -10,62 +10,65 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
-use super::call_end::{Ended, Stop};
+use super::call_end::{CallEnd, StopReason};
 use super::long_call::goes_on;
 use super::runner::TaskRunner;
-use super::table::Maker;
+use super::table::TaskCreator;
 use crate::dispatch::elicitation::askable;
 use crate::dispatch::engine::Engine;
-use crate::dispatch::in_flight::UnderWay;
+use crate::dispatch::in_flight::DrainGuard;
 use crate::dispatch::reference;
 use gatewren_gate::auth::Principal;
 use gatewren_wire::protocol::{ClientCapabilities, RpcError};
-use gatewren_wire::registry::{BoxFuture, LongCall, Question, TaskSupport, Tool};
+use gatewren_wire::registry::{BoxFuture, CallQuestion, LongCall, TaskSupport, Tool};
 
 /// A call of a tool that may become a task, from a client that supports tasks.
-pub(in crate::dispatch) struct Handover {
+pub(in crate::dispatch) struct TaskPromotion {
     pub engine: Arc<Engine>,
     pub tool: Arc<Tool>,
     pub who: Principal,
     pub capabilities: ClientCapabilities,
     /// The call's id in the audit and the journal.
     pub request: Arc<str>,
-    pub questions: mpsc::Receiver<Question>,
+    pub questions: mpsc::Receiver<CallQuestion>,
     /// The job that its work may be in.
     pub long: Option<Arc<LongCall>>,
 }
 
 /// The answer to the call.
-pub(in crate::dispatch) enum Answered {
+pub(in crate::dispatch) enum PromotionResult {
     /// The end of the work.
-    Ended(Ended),
+    Ended(CallEnd),
     /// The task that the call has become.
     Task(Value),
 }
 
 /// The state of the call when it is decided whether it becomes a task.
 enum Inline {
-    Ended(Ended),
+    Ended(CallEnd),
     Long,
-    Asks(Question),
+    Asks(CallQuestion),
 }
 
 /// The result of the attempt to create a task.
 enum Begun {
     Task(Value),
     /// No task could be created; the work is returned.
-    NoRoom(BoxFuture<Ended>),
+    NoRoom(BoxFuture<CallEnd>),
 }
 
-impl Handover {
+impl TaskPromotion {
     /// Answers with the end of the work if it comes in time, else with a task.
     ///
     /// Work that ends at once does not become a task: errors in arguments are returned directly. Questions that a
     /// tool asks by ending come before a task, too (SEP-2663: rounds of input first). A tool that asks while it
     /// runs becomes a task from then on, because only a task can wait.
-    pub(in crate::dispatch) async fn answer(mut self, mut work: BoxFuture<Ended>) -> Answered {
+    pub(in crate::dispatch) async fn answer(
+        mut self,
+        mut work: BoxFuture<CallEnd>,
+    ) -> PromotionResult {
         let question = match self.inline(&mut work).await {
-            Inline::Ended(ended) => return Answered::Ended(ended),
+            Inline::Ended(ended) => return PromotionResult::Ended(ended),
             Inline::Long => None,
             Inline::Asks(question) => Some(question),
         };
@@ -74,13 +77,15 @@ impl Handover {
         // run.
         tokio::spawn(self.go_on(work, question, tell));
         match told.await {
-            Ok(Begun::Task(created)) => Answered::Task(created),
-            Ok(Begun::NoRoom(work)) => Answered::Ended(work.await),
-            Err(_) => Answered::Ended(Err(Stop::Rpc(RpcError::internal(&reference::next())))),
+            Ok(Begun::Task(created)) => PromotionResult::Task(created),
+            Ok(Begun::NoRoom(work)) => PromotionResult::Ended(work.await),
+            Err(_) => {
+                PromotionResult::Ended(Err(StopReason::Rpc(RpcError::internal(&reference::next()))))
+            }
         }
     }
 
-    async fn inline(&mut self, work: &mut BoxFuture<Ended>) -> Inline {
+    async fn inline(&mut self, work: &mut BoxFuture<CallEnd>) -> Inline {
         let looked = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
         if let Poll::Ready(ended) = looked {
             return Inline::Ended(ended);
@@ -115,12 +120,12 @@ impl Handover {
     /// asked by ending the call.
     async fn go_on(
         self,
-        work: BoxFuture<Ended>,
-        question: Option<Question>,
+        work: BoxFuture<CallEnd>,
+        question: Option<CallQuestion>,
         tell: oneshot::Sender<Begun>,
     ) {
-        let _under_way = UnderWay::begin(&self.engine.under_way);
-        let maker = Maker {
+        let _under_way = DrainGuard::begin(&self.engine.under_way);
+        let maker = TaskCreator {
             agent: self.who.agent_id().as_str(),
             tool: self.tool.name(),
             request: &self.request,

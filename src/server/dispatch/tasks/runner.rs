@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::call_end::{Ended, Stop};
+use super::call_end::{CallEnd, StopReason};
 use super::live_task::LiveTask;
 use super::long_call::goes_on;
 use super::table::{abandoned, expired};
@@ -18,7 +18,7 @@ use crate::dispatch::reference;
 use gatewren_base::sys::now_ms;
 use gatewren_gate::auth::Principal;
 use gatewren_wire::protocol::{ClientCapabilities, RpcError, TaskState};
-use gatewren_wire::registry::{BoxFuture, LongCall, Question};
+use gatewren_wire::registry::{BoxFuture, CallQuestion, LongCall};
 
 /// When the server stops, interruptible work has this long to end by itself with a result: its command is killed
 /// earlier, and the output so far is the result.
@@ -32,7 +32,7 @@ pub(in crate::dispatch) struct TaskRunner {
     pub who: Principal,
     /// The capabilities that the client declared with the call.
     pub capabilities: ClientCapabilities,
-    pub questions: mpsc::Receiver<Question>,
+    pub questions: mpsc::Receiver<CallQuestion>,
     /// Whether the work must not be left half done: it is then ended only while it waits for the client.
     pub outlives: bool,
     /// The job that the work may be in: it continues when the server stops, and is cancelled with the task.
@@ -63,7 +63,7 @@ impl Why {
 
 impl TaskRunner {
     /// Runs the work to its end or ends it, and records the final state. Dropping the work kills what it runs.
-    pub(in crate::dispatch) async fn run(mut self, work: BoxFuture<Ended>) {
+    pub(in crate::dispatch) async fn run(mut self, work: BoxFuture<CallEnd>) {
         let _counted = self.engine.metrics.task();
         let mut running = JoinSet::new();
         running.spawn(work);
@@ -73,7 +73,7 @@ impl TaskRunner {
     }
 
     /// Puts a question to the client; if it cannot be put, the tool gets the error.
-    pub(in crate::dispatch) fn put(&self, question: Question) {
+    pub(in crate::dispatch) fn put(&self, question: CallQuestion) {
         match askable(&self.capabilities, &question.asked) {
             // The send fails only if the tool is gone, and then needs no answer.
             Err(error) => drop(question.answers.send(Err(error))),
@@ -85,7 +85,7 @@ impl TaskRunner {
         }
     }
 
-    async fn watch(&mut self, running: &mut JoinSet<Ended>) -> TaskState {
+    async fn watch(&mut self, running: &mut JoinSet<CallEnd>) -> TaskState {
         let who = (self.who.clone(), self.long.clone());
         let interruption = interruption(self.engine.clone(), self.live.clone(), who);
         let mut interruption = pin!(interruption);
@@ -145,19 +145,23 @@ async fn stopped(engine: &Engine, live: &LiveTask, long: Option<Arc<LongCall>>) 
 
 /// The final state of a task after its work has ended. If the work failed while it was being ended, the state is
 /// that of the interruption.
-fn state_of(engine: &Engine, ended: Result<Ended, JoinError>, given_up: Option<Why>) -> TaskState {
+fn state_of(
+    engine: &Engine,
+    ended: Result<CallEnd, JoinError>,
+    given_up: Option<Why>,
+) -> TaskState {
     match (ended, given_up) {
         (Ok(Ok(result)), Some(why)) if result.failed => why.state(),
         (ended, _) => end_of(engine, ended),
     }
 }
 
-fn end_of(engine: &Engine, ended: Result<Ended, JoinError>) -> TaskState {
+fn end_of(engine: &Engine, ended: Result<CallEnd, JoinError>) -> TaskState {
     match ended {
         Ok(Ok(result)) => TaskState::Completed(engine.kept(&result)),
-        Ok(Err(Stop::Rpc(error))) => TaskState::failed(&error),
-        Ok(Err(Stop::Propose(_))) => broken("a tool that proposes has become a task"),
-        Ok(Err(Stop::Ask(_))) => {
+        Ok(Err(StopReason::Rpc(error))) => TaskState::failed(&error),
+        Ok(Err(StopReason::Propose(_))) => broken("a tool that proposes has become a task"),
+        Ok(Err(StopReason::Ask(_))) => {
             broken("a tool asked by ending its call, which was a task by then")
         }
         Err(_) => broken("a tool panicked; the previous log line has the location"),
@@ -181,9 +185,9 @@ mod tests {
 
     use super::super::runner::*;
     use super::super::table::TaskLimits;
-    use crate::dispatch::call::{Call, Context, Outcome};
+    use crate::dispatch::call::{Call, CallContext, CallOutcome};
     use gatewren_base::config::Preset;
-    use gatewren_wire::protocol::{Id, Implementation, InputRequired, Params};
+    use gatewren_wire::protocol::{Implementation, InputRequired, Params, RequestId};
     use gatewren_wire::registry::{Answer, Catalog, Cx, Interruption, Result, Risk, Toolset};
 
     /// Calls wait for this.
@@ -247,17 +251,17 @@ mod tests {
     }
 
     impl House {
-        async fn call(&self, tool: &str) -> std::result::Result<Outcome, RpcError> {
+        async fn call(&self, tool: &str) -> std::result::Result<CallOutcome, RpcError> {
             let able =
                 json!({ "roots": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } });
             let call = Call {
-                id: Id::Number(1),
+                id: RequestId::Number(1),
                 method: "tools/call".into(),
                 params: Params::from(Map::from_iter([
                     ("name".into(), json!(tool)),
                     ("arguments".into(), json!({})),
                 ])),
-                context: Context {
+                context: CallContext {
                     who: Principal::without_token("a", Preset::Admin),
                     address: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
                     session: None,
@@ -274,7 +278,7 @@ mod tests {
 
         /// Calls a tool and returns the id of the task that the call becomes.
         async fn made(&self, tool: &str) -> String {
-            let Ok(Outcome::Complete(result)) = self.call(tool).await else {
+            let Ok(CallOutcome::Complete(result)) = self.call(tool).await else {
                 panic!("a result was due");
             };
             assert_eq!(result["resultType"], "task", "{result}");
@@ -377,7 +381,7 @@ mod tests {
         let house = house();
         let kept = [house.made("reads").await, house.made("reads").await];
         let asked = house.call("asks").await.unwrap();
-        assert!(matches!(asked, Outcome::Ask(..)), "{asked:?}");
+        assert!(matches!(asked, CallOutcome::Ask(..)), "{asked:?}");
         let inline = house.call("reads");
         house.gate.notify_waiters();
         for id in kept {
@@ -388,6 +392,6 @@ mod tests {
             house.gate.notify_one();
         });
         // It took longer than the lifetime of a task.
-        assert!(matches!(inline, Ok(Outcome::Called(_))), "{inline:?}");
+        assert!(matches!(inline, Ok(CallOutcome::Called(_))), "{inline:?}");
     }
 }

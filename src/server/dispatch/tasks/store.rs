@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gatewren_base::sys::now_ms;
-use gatewren_store::vault::{TASK_WORKING, TaskEnd, TaskRoom, TaskRow, Vault, VaultError};
+use gatewren_store::vault::{StoredTaskLimits, TASK_WORKING, TaskEnd, TaskRow, Vault, VaultError};
 use gatewren_wire::registry::BoxFuture;
 
 /// Stores tasks until they expire.
 pub(in crate::dispatch) trait TaskStore: Send + Sync {
     /// Adds a task, which can be found once this returns; returns false if there is no room for it.
-    fn add(&self, task: TaskRow, room: TaskRoom) -> BoxFuture<Result<bool, VaultError>>;
+    fn add(&self, task: TaskRow, room: StoredTaskLimits) -> BoxFuture<Result<bool, VaultError>>;
 
     /// Records how a task ended. A task that has already ended, or is gone, stays as it is.
     fn end(&self, id: String, end: TaskEnd) -> BoxFuture<Result<(), VaultError>>;
@@ -23,7 +23,7 @@ pub(in crate::dispatch) trait TaskStore: Send + Sync {
 }
 
 impl TaskStore for Vault {
-    fn add(&self, task: TaskRow, room: TaskRoom) -> BoxFuture<Result<bool, VaultError>> {
+    fn add(&self, task: TaskRow, room: StoredTaskLimits) -> BoxFuture<Result<bool, VaultError>> {
         let vault = self.clone();
         Box::pin(async move { vault.tasks().add(task, room).await })
     }
@@ -52,7 +52,7 @@ impl MemoryTasks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add_now(&self, task: TaskRow, room: TaskRoom) -> bool {
+    fn add_now(&self, task: TaskRow, room: StoredTaskLimits) -> bool {
         self.sweep_now();
         let mut rows = self.rows();
         let of_agent = rows.values().filter(|row| row.agent == task.agent).count();
@@ -79,7 +79,7 @@ impl MemoryTasks {
 }
 
 impl TaskStore for MemoryTasks {
-    fn add(&self, task: TaskRow, room: TaskRoom) -> BoxFuture<Result<bool, VaultError>> {
+    fn add(&self, task: TaskRow, room: StoredTaskLimits) -> BoxFuture<Result<bool, VaultError>> {
         Box::pin(std::future::ready(Ok(self.add_now(task, room))))
     }
 
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn memory_keeps_tasks_as_the_vault_does() {
         let tasks = MemoryTasks::default();
-        let room = TaskRoom {
+        let room = StoredTaskLimits {
             per_agent: 1,
             total: 2,
         };

@@ -11,7 +11,7 @@ use super::live_task::LiveTask;
 use super::store::TaskStore;
 use crate::dispatch::reference;
 use gatewren_base::sys::{now_ms, random_bytes, rfc3339};
-use gatewren_store::vault::{TASK_WORKING, TaskEnd, TaskRoom, TaskRow, Vault, VaultError};
+use gatewren_store::vault::{StoredTaskLimits, TASK_WORKING, TaskEnd, TaskRow, Vault, VaultError};
 use gatewren_wire::protocol::{RpcError, Task, TaskState, code};
 
 /// The maximum size of a stored result in bytes; a larger one is replaced by an error that states this.
@@ -32,7 +32,7 @@ pub struct TaskLimits {
     /// The lifetime of a task and its result, counted from its creation.
     pub ttl: Duration,
     /// The maximum number of stored tasks; without room, a call is answered when it ends.
-    pub room: TaskRoom,
+    pub room: StoredTaskLimits,
 }
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ impl TaskLimits {
     pub(in crate::dispatch) const TWO: Self = Self {
         after: Duration::from_secs(45),
         ttl: Duration::from_hours(1),
-        room: TaskRoom {
+        room: StoredTaskLimits {
             per_agent: 2,
             total: 2,
         },
@@ -58,7 +58,7 @@ pub(in crate::dispatch) struct Tasks {
 }
 
 /// The agent and the call that create a task.
-pub(in crate::dispatch) struct Maker<'a> {
+pub(in crate::dispatch) struct TaskCreator<'a> {
     /// The agent.
     pub agent: &'a str,
     /// The tool.
@@ -92,12 +92,15 @@ impl Tasks {
 
     /// Creates a task, which can be found once this returns. Returns `None` if there is no room, or if the task
     /// cannot be stored; that error is logged.
-    pub(in crate::dispatch) async fn create(&self, maker: Maker<'_>) -> Option<Arc<LiveTask>> {
+    pub(in crate::dispatch) async fn create(
+        &self,
+        maker: TaskCreator<'_>,
+    ) -> Option<Arc<LiveTask>> {
         let row = self.new_row(&maker)?;
         let live = Arc::new(LiveTask::new(task_of(&row), maker.agent, row.expires_ms));
         match self.store.add(row, self.limits().room).await {
             Ok(true) => {
-                let Maker {
+                let TaskCreator {
                     agent,
                     tool,
                     request,
@@ -129,7 +132,7 @@ impl Tasks {
         }
     }
 
-    fn new_row(&self, maker: &Maker<'_>) -> Option<TaskRow> {
+    fn new_row(&self, maker: &TaskCreator<'_>) -> Option<TaskRow> {
         let random = random_bytes::<16>()
             .map_err(|cause| tracing::error!("cannot create a task id: {cause}"));
         let created_ms = now_ms();

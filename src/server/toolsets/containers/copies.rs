@@ -6,9 +6,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::toolsets::bounded_number::Number;
+use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
-use gatewren_host::backends::{ContainerDetails, ContainerName, Lxc, Snapshot, SnapshotName};
+use gatewren_host::backends::{
+    ContainerDetails, ContainerName, ContainerSnapshot, Lxc, SnapshotName,
+};
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
@@ -72,7 +74,7 @@ struct List {
 #[derive(Serialize, JsonSchema)]
 struct Snapshots {
     /// The snapshots, sorted by number.
-    snapshots: Vec<Snapshot>,
+    snapshots: Vec<ContainerSnapshot>,
 }
 
 async fn list(lxc: Arc<Lxc>, List { container }: List, cx: Cx) -> Result<Snapshots> {
@@ -159,7 +161,7 @@ async fn forget(
 }
 
 /// How many seconds a container has to shut down by itself before it is killed.
-type Grace = Number<0, 40, 10>;
+type Grace = BoundedNumber<0, 40, 10>;
 
 /// Restore a container from a snapshot, by default the newest, and return its details. A running container is stopped
 /// and then started again. Files and settings are restored; later changes are lost. Without a snapshot it fails and

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::toolsets::bounded_number::Number;
+use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
     ContainerName, DirectoryPage, InsidePart, InsidePath, Lxc, PART_BYTES, from_base64,
@@ -47,7 +47,7 @@ struct List {
     after: Option<String>,
     /// The maximum number of entries.
     #[serde(default)]
-    limit: Number<1, 500, 200>,
+    limit: BoundedNumber<1, 500, 200>,
 }
 
 async fn list(lxc: Arc<Lxc>, asked: List, cx: Cx) -> Result<DirectoryPage> {
@@ -72,7 +72,7 @@ struct Read {
     offset: u64,
     /// The maximum number of bytes to return.
     #[serde(default)]
-    bytes: Number<1, PART_BYTES, PART_BYTES>,
+    bytes: BoundedNumber<1, PART_BYTES, PART_BYTES>,
 }
 
 async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {

@@ -8,10 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use crate::toolsets::bounded_number::Number;
+use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use crate::toolsets::long_call::keep;
-use gatewren_host::backends::{ContainerDetails, ContainerName, Listener, Lxc, Usage};
+use gatewren_host::backends::{
+    ContainerDetails, ContainerListener, ContainerName, ContainerUsage, Lxc,
+};
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
@@ -125,7 +127,7 @@ struct Use {
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_percent: Option<f64>,
     #[serde(flatten)]
-    usage: Usage,
+    usage: ContainerUsage,
 }
 
 async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Measured> {
@@ -151,7 +153,7 @@ async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Meas
     clippy::cast_precision_loss,
     reason = "a percentage needs no more precision"
 )]
-fn cpu_percent(before: &Usage, after: &Usage, time: Duration) -> Option<f64> {
+fn cpu_percent(before: &ContainerUsage, after: &ContainerUsage, time: Duration) -> Option<f64> {
     let used_us = after.cpu_usage_us?.checked_sub(before.cpu_usage_us?)?;
     let share = used_us as f64 / time.as_micros().max(1) as f64;
     Some((share * 1000.0).round() / 10.0)
@@ -173,7 +175,7 @@ struct OpenPorts {
     /// Whether it shares the host's network: addresses and ports are then the host's.
     shares_host_network: bool,
     /// The open ports, sorted by protocol and port.
-    ports: Vec<Listener>,
+    ports: Vec<ContainerListener>,
 }
 
 async fn ports(lxc: Arc<Lxc>, Ports { container }: Ports, cx: Cx) -> Result<OpenPorts> {
@@ -203,7 +205,7 @@ async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<Cont
 
 /// How many seconds a container has to shut down by itself before it is killed. With a longer time, the answer
 /// would come after most clients have given up.
-type Grace = Number<0, 40, 10>;
+type Grace = BoundedNumber<0, 40, 10>;
 
 /// Stop a container: request a shutdown, force it after the grace period, and return its details. All its processes
 /// end. A stopped container is left as it is. `container_start` starts it again.

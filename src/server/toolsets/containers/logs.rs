@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::toolsets::bounded_number::Number;
+use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
     BackendError, BootName, ContainerName, ErrorKind, Journal, LogCursor, LogFile, LogOrder,
@@ -43,7 +43,7 @@ struct Logs {
     source: Option<LogSource>,
     /// The number of lines, at most 1000.
     #[serde(default)]
-    lines: Number<1, 1000, 100>,
+    lines: BoundedNumber<1, 1000, 100>,
     /// Journal only: return lines after this cursor of an earlier answer.
     cursor: Option<LogCursor>,
     /// Journal only: return lines before the cursor, not after it.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
-    Changes, ContainerDefinition, ContainerDetails, ContainerName, HostName, Lxc,
+    ContainerDefinition, ContainerDetails, ContainerName, DefinitionChanges, HostName, Lxc,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -138,7 +138,7 @@ struct ConfigSet {
 async fn config_set(lxc: Arc<Lxc>, asked: ConfigSet, cx: Cx) -> Result<ContainerDefinition> {
     let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
     let container = asked.container;
-    let changes = Changes {
+    let changes = DefinitionChanges {
         hostname: asked.hostname,
         memory_limit_bytes: asked.memory_limit_bytes,
         cpu_limit_percent: asked.cpu_limit_percent,

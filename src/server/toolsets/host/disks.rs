@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::toolsets::failure::failed;
-use gatewren_host::backends::{Disk, Fullness, Host, Mounted};
+use gatewren_host::backends::{Disk, FilesystemUsage, Host, MountedFilesystem};
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The toolset.
@@ -48,7 +48,7 @@ struct FileSystem {
     total_bytes: Option<u64>,
     /// How full it is; absent when its data is on another machine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    space: Option<Fullness>,
+    space: Option<FilesystemUsage>,
 }
 
 async fn list(host: Arc<Host>, List {}: List, cx: Cx) -> Result<Disks> {
@@ -60,7 +60,7 @@ async fn list(host: Arc<Host>, List {}: List, cx: Cx) -> Result<Disks> {
     })
 }
 
-fn filesystem((point, size): Mounted) -> FileSystem {
+fn filesystem((point, size): MountedFilesystem) -> FileSystem {
     FileSystem {
         path: point.path,
         filesystem: point.filesystem,

@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::toolsets::bounded_number::Number;
+use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
-    FileEntry, FileFacts, FileMatch, FilePart, FileWritten, Files, HostFileSearch, neutralise,
+    FileEntry, FileFacts, FileMatch, FilePart, FileWritten, HostFileSearch, HostFiles, neutralise,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
@@ -21,7 +21,7 @@ const BINARY_BYTES: usize = 30_000;
 const WRITE_BYTES: usize = 128 * 1024;
 
 /// The toolset.
-pub fn tools(files: Arc<Files>) -> Toolset<Files> {
+pub fn tools(files: Arc<HostFiles>) -> Toolset<HostFiles> {
     Toolset::over(files)
         .named("files")
         .tool("file_list", Risk::Read, list)
@@ -55,7 +55,7 @@ struct List {
     offset: u32,
     /// Maximum entries, 1 to 200.
     #[serde(default)]
-    limit: Number<1, 200, 100>,
+    limit: BoundedNumber<1, 200, 100>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -72,7 +72,7 @@ struct Listed {
     next_offset: Option<u32>,
 }
 
-async fn list(files: Arc<Files>, asked: List, cx: Cx) -> Result<Listed> {
+async fn list(files: Arc<HostFiles>, asked: List, cx: Cx) -> Result<Listed> {
     let span = (asked.offset, asked.limit.get());
     let list = files.list(asked.path, span, cx.reference()).await;
     let list = list.map_err(failed)?;
@@ -100,7 +100,7 @@ struct Search {
     text: Option<String>,
     /// Maximum results, 1 to 200.
     #[serde(default)]
-    limit: Number<1, 200, 50>,
+    limit: BoundedNumber<1, 200, 50>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -113,7 +113,7 @@ struct Found {
     truncated: bool,
 }
 
-async fn search(files: Arc<Files>, asked: Search, cx: Cx) -> Result<Found> {
+async fn search(files: Arc<HostFiles>, asked: Search, cx: Cx) -> Result<Found> {
     let asked = HostFileSearch {
         path: asked.path,
         name: asked.name,
@@ -140,7 +140,7 @@ struct Read {
     offset: u64,
     /// Maximum bytes, 1 to 40000.
     #[serde(default)]
-    limit: Number<1, 40_000, 40_000>,
+    limit: BoundedNumber<1, 40_000, 40_000>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -161,7 +161,7 @@ struct Part {
     next_offset: Option<u64>,
 }
 
-async fn read(files: Arc<Files>, asked: Read, cx: Cx) -> Result<Part> {
+async fn read(files: Arc<HostFiles>, asked: Read, cx: Cx) -> Result<Part> {
     let span = (asked.offset, asked.limit.get());
     let part = files.read(asked.path, span, cx.reference()).await;
     Ok(as_text(part.map_err(failed)?, asked.offset))
@@ -209,7 +209,7 @@ struct Write {
     only_new: bool,
 }
 
-async fn write(files: Arc<Files>, asked: Write, cx: Cx) -> Result<FileWritten> {
+async fn write(files: Arc<HostFiles>, asked: Write, cx: Cx) -> Result<FileWritten> {
     let bytes = match (asked.text, asked.base64) {
         (Some(text), None) => text.into_bytes(),
         (None, Some(base64)) => STANDARD.decode(base64).map_err(|cause| {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::toolsets::failure::failed;
 use crate::toolsets::long_call::keep;
-use gatewren_host::backends::{Firmware, FirmwareCheck, FirmwareId, FirmwareUpdated};
+use gatewren_host::backends::{Firmware, FirmwareCheck, FirmwareId, FirmwareUpdateResult};
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
@@ -52,7 +52,7 @@ struct Update {
     device: Option<FirmwareId>,
 }
 
-async fn update(firmware: Arc<Firmware>, asked: Update, cx: Cx) -> Result<FirmwareUpdated> {
+async fn update(firmware: Arc<Firmware>, asked: Update, cx: Cx) -> Result<FirmwareUpdateResult> {
     let updated = firmware.update(asked.device, (keep(&cx), cx.reference()));
     updated.await.map_err(failed)
 }

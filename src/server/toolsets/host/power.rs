@@ -5,9 +5,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::toolsets::bounded_number::Number;
+use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
-use gatewren_host::backends::{Down, Power};
+use gatewren_host::backends::{Power, PowerAction};
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
@@ -31,7 +31,7 @@ pub fn tools(power: Arc<Power>) -> Toolset<Power> {
 }
 
 /// The delay in seconds: long enough for the answer to be sent first, at most a day.
-type Delay = Number<5, 86_400, 15>;
+type Delay = BoundedNumber<5, 86_400, 15>;
 
 /// Restart the host some seconds after the answer, and return the plan, which replaces an earlier one. Everything on it
 /// ends, containers too, and starts again if set to. Fails while a program holds an inhibitor lock, such as a running
@@ -68,16 +68,28 @@ struct Planned {
 }
 
 async fn restart(power: Arc<Power>, asked: Restart, cx: Cx) -> Result<Planned> {
-    plan(&power, Down::Restart, (asked.delay_s, asked.reason), &cx).await
+    plan(
+        &power,
+        PowerAction::Restart,
+        (asked.delay_s, asked.reason),
+        &cx,
+    )
+    .await
 }
 
 async fn shutdown(power: Arc<Power>, asked: Shutdown, cx: Cx) -> Result<Planned> {
-    plan(&power, Down::Shutdown, (asked.delay_s, asked.reason), &cx).await
+    plan(
+        &power,
+        PowerAction::Shutdown,
+        (asked.delay_s, asked.reason),
+        &cx,
+    )
+    .await
 }
 
 async fn plan(
     power: &Power,
-    down: Down,
+    down: PowerAction,
     (delay, reason): (Delay, Option<String>),
     cx: &Cx,
 ) -> Result<Planned> {
@@ -86,8 +98,8 @@ async fn plan(
     planned.map_err(failed)?;
     Ok(Planned {
         planned: match down {
-            Down::Restart => "restart",
-            Down::Shutdown => "shutdown",
+            PowerAction::Restart => "restart",
+            PowerAction::Shutdown => "shutdown",
         },
         in_s: delay.as_secs(),
     })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::toolsets::bounded_number::Number;
+use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
     DnsAnswer, Firewall, NameServers, Naming, Network, PingAnswer, PortAnswer,
@@ -59,7 +59,7 @@ struct Ping {
     host: String,
     /// Number of requests, 1 to 10.
     #[serde(default)]
-    count: Number<1, 10, 3>,
+    count: BoundedNumber<1, 10, 3>,
 }
 
 async fn ping(network: Arc<Network>, asked: Ping, cx: Cx) -> Result<PingAnswer> {
@@ -80,7 +80,7 @@ struct CheckPort {
     port: NonZeroU16,
     /// Timeout for each address in seconds, 1 to 10.
     #[serde(default)]
-    timeout_s: Number<1, 10, 5>,
+    timeout_s: BoundedNumber<1, 10, 5>,
 }
 
 async fn check_port(network: Arc<Network>, asked: CheckPort, cx: Cx) -> Result<PortAnswer> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::toolsets::bounded_number::Number;
+use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{ProcessOrder, Processes, TopProcesses};
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
@@ -31,7 +31,7 @@ struct Top {
     order: ProcessOrder,
     /// Maximum, 1 to 50.
     #[serde(default)]
-    limit: Number<1, 50, 15>,
+    limit: BoundedNumber<1, 50, 15>,
 }
 
 async fn top(processes: Arc<Processes>, Top { order, limit }: Top, cx: Cx) -> Result<TopProcesses> {

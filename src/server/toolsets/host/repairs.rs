@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::toolsets::failure::failed;
 use crate::toolsets::long_call::keep;
-use gatewren_host::backends::{HostRepair, Repaired, Storage};
+use gatewren_host::backends::{HostRepair, RepairResult, Storage};
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.
@@ -40,7 +40,7 @@ struct Repair {
     pool: Option<String>,
 }
 
-async fn repair(storage: Arc<Storage>, asked: Repair, cx: Cx) -> Result<Repaired> {
+async fn repair(storage: Arc<Storage>, asked: Repair, cx: Cx) -> Result<RepairResult> {
     let what = what(asked)?;
     if let HostRepair::Mounted(path) = &what
         && !cx.caller().reach.path(path)

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::toolsets::failure::failed;
-use gatewren_host::backends::{Host, Metrics, ServerInfo, ServerTime};
+use gatewren_host::backends::{Host, HostMetrics, ServerInfo, ServerTime};
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The toolset.
@@ -45,7 +45,7 @@ async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
 #[serde(deny_unknown_fields)]
 struct Measure {}
 
-async fn metrics(host: Arc<Host>, Measure {}: Measure, _: Cx) -> Result<Metrics> {
+async fn metrics(host: Arc<Host>, Measure {}: Measure, _: Cx) -> Result<HostMetrics> {
     host.metrics().await.map_err(failed)
 }
 

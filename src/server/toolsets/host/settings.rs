@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
-    BackendError, CompressedSwap, ErrorKind, Governors, HostName, HostSetting, HostSettings,
-    Keyboard, SettingWord, Setup,
+    BackendError, CompressedSwap, ErrorKind, Governors, HostConfiguration, HostName, HostSetting,
+    HostSettings, Keyboard, SettingWord,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset for every host.
-pub fn tools(settings: Arc<Setup>) -> Toolset<Setup> {
+pub fn tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration> {
     Toolset::over(settings)
         .named("server")
         .tool("server_set_hostname", Risk::Write, set_hostname)
@@ -35,7 +35,7 @@ pub fn tools(settings: Arc<Setup>) -> Toolset<Setup> {
 }
 
 /// The toolset for hosts with a keyboard.
-pub fn keyboard_tools(settings: Arc<Setup>) -> Toolset<Setup> {
+pub fn keyboard_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration> {
     Toolset::over(settings)
         .named("server")
         .tool("server_set_keyboard", Risk::Write, set_keyboard)
@@ -47,7 +47,7 @@ pub fn keyboard_tools(settings: Arc<Setup>) -> Toolset<Setup> {
 }
 
 /// The toolset for hosts with CPU frequency scaling.
-pub fn governor_tools(settings: Arc<Setup>) -> Toolset<Setup> {
+pub fn governor_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration> {
     Toolset::over(settings)
         .named("server")
         .tool("server_governor", Risk::Write, governor)
@@ -58,7 +58,7 @@ pub fn governor_tools(settings: Arc<Setup>) -> Toolset<Setup> {
 }
 
 /// The toolset for hosts with a kernel that supports zram.
-pub fn zram_tools(settings: Arc<Setup>) -> Toolset<Setup> {
+pub fn zram_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration> {
     Toolset::over(settings)
         .named("server")
         .tool("server_zram", Risk::Write, zram)
@@ -80,7 +80,11 @@ struct SetHostname {
     pretty_name: Option<String>,
 }
 
-async fn set_hostname(settings: Arc<Setup>, asked: SetHostname, cx: Cx) -> Result<HostSettings> {
+async fn set_hostname(
+    settings: Arc<HostConfiguration>,
+    asked: SetHostname,
+    cx: Cx,
+) -> Result<HostSettings> {
     if asked.hostname.is_none() && asked.pretty_name.is_none() {
         let words = "give hostname, pretty_name, or both";
         return Err(failed(BackendError::new(ErrorKind::Refused, words)));
@@ -102,7 +106,7 @@ struct SetTimezone {
 }
 
 async fn set_timezone(
-    settings: Arc<Setup>,
+    settings: Arc<HostConfiguration>,
     SetTimezone { timezone }: SetTimezone,
     cx: Cx,
 ) -> Result<HostSettings> {
@@ -120,7 +124,7 @@ struct SetLanguage {
 }
 
 async fn set_language(
-    settings: Arc<Setup>,
+    settings: Arc<HostConfiguration>,
     SetLanguage { language }: SetLanguage,
     cx: Cx,
 ) -> Result<HostSettings> {
@@ -144,7 +148,11 @@ struct SetKeyboard {
     options: Vec<SettingWord>,
 }
 
-async fn set_keyboard(settings: Arc<Setup>, asked: SetKeyboard, cx: Cx) -> Result<HostSettings> {
+async fn set_keyboard(
+    settings: Arc<HostConfiguration>,
+    asked: SetKeyboard,
+    cx: Cx,
+) -> Result<HostSettings> {
     let setting = HostSetting::Keyboard(Keyboard {
         layout: asked.layout,
         variant: asked.variant,
@@ -163,7 +171,11 @@ struct Governor {
     set: Option<SettingWord>,
 }
 
-async fn governor(settings: Arc<Setup>, Governor { set }: Governor, cx: Cx) -> Result<Governors> {
+async fn governor(
+    settings: Arc<HostConfiguration>,
+    Governor { set }: Governor,
+    cx: Cx,
+) -> Result<Governors> {
     let setting = set.map(|governor| HostSetting::Governor { governor });
     let governors = settings.govern(setting, cx.reference()).await;
     governors.map_err(failed)
@@ -179,7 +191,11 @@ struct Zram {
     enable: Option<bool>,
 }
 
-async fn zram(settings: Arc<Setup>, Zram { enable }: Zram, cx: Cx) -> Result<CompressedSwap> {
+async fn zram(
+    settings: Arc<HostConfiguration>,
+    Zram { enable }: Zram,
+    cx: Cx,
+) -> Result<CompressedSwap> {
     let swap = settings.compress(enable, cx.reference()).await;
     swap.map_err(failed)
 }

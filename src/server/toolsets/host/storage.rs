@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::toolsets::bounded_number::Number;
+use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{DiskHealth, DiskUsage, HostDiskUsage, Storage};
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
@@ -38,10 +38,10 @@ struct Usage {
     path: String,
     /// Directory levels to show, 1 to 8.
     #[serde(default)]
-    depth: Number<1, 8, 2>,
+    depth: BoundedNumber<1, 8, 2>,
     /// Maximum directories, 1 to 200.
     #[serde(default)]
-    limit: Number<1, 200, 30>,
+    limit: BoundedNumber<1, 200, 30>,
 }
 
 async fn usage(storage: Arc<Storage>, asked: Usage, cx: Cx) -> Result<DiskUsage> {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::toolsets::failure::failed;
-use gatewren_host::backends::{CountryCode, Network, Ssid, WifiDeed, WifiNetwork, WifiStatus};
+use gatewren_host::backends::{CountryCode, Network, Ssid, WifiAction, WifiNetwork, WifiStatus};
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset for hosts with a Wi-Fi radio.
@@ -94,7 +94,7 @@ struct Connect {
 }
 
 async fn connect(network: Arc<Network>, Connect { ssid }: Connect, cx: Cx) -> Result<WifiStatus> {
-    change(&network, WifiDeed::Connect { ssid }, &cx).await
+    change(&network, WifiAction::Connect { ssid }, &cx).await
 }
 
 /// Forget a saved Wi-Fi network, disconnect from it if connected, and return the status. The connected network can only
@@ -107,7 +107,7 @@ struct Forget {
 }
 
 async fn forget(network: Arc<Network>, Forget { ssid }: Forget, cx: Cx) -> Result<WifiStatus> {
-    change(&network, WifiDeed::Forget { ssid }, &cx).await
+    change(&network, WifiAction::Forget { ssid }, &cx).await
 }
 
 /// Turn the host's Wi-Fi radio on or off, permanently, and return the status. Turning it off fails while no cable is
@@ -120,7 +120,7 @@ struct Enable {
 }
 
 async fn enable(network: Arc<Network>, Enable { enabled }: Enable, cx: Cx) -> Result<WifiStatus> {
-    change(&network, WifiDeed::Enable { enabled }, &cx).await
+    change(&network, WifiAction::Enable { enabled }, &cx).await
 }
 
 /// Set the Wi-Fi country, which defines the allowed channels and power, permanently, and return the status. Fails
@@ -138,10 +138,10 @@ async fn country(
     Country { country }: Country,
     cx: Cx,
 ) -> Result<WifiStatus> {
-    change(&network, WifiDeed::Country { country }, &cx).await
+    change(&network, WifiAction::Country { country }, &cx).await
 }
 
-async fn change(network: &Network, deed: WifiDeed, cx: &Cx) -> Result<WifiStatus> {
+async fn change(network: &Network, deed: WifiAction, cx: &Cx) -> Result<WifiStatus> {
     let changed = network.wifi_change(deed, cx.reference()).await;
     changed.map_err(failed)
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// The kind of request that opened a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum StreamOrigin {
     /// A POST: the stream ends with the answer to that call.
     Call,
     /// A GET: the stream ends when either side closes it.
@@ -22,7 +22,7 @@ pub struct EventId {
     /// The first bits of the session's name.
     pub session: u32,
     /// The kind of request that opened the stream.
-    pub origin: Origin,
+    pub origin: StreamOrigin,
     /// The stream's name: random, so that it stays unique across restarts.
     pub stream: u64,
     /// The last event that the client has received with this id, counted from 1.
@@ -44,8 +44,8 @@ impl fmt::Display for EventId {
             ..
         } = self;
         let origin = match self.origin {
-            Origin::Call => 'c',
-            Origin::Session => 's',
+            StreamOrigin::Call => 'c',
+            StreamOrigin::Session => 's',
         };
         write!(
             f,
@@ -56,13 +56,13 @@ impl fmt::Display for EventId {
 
 /// The text is not an event id of this server.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Foreign;
+pub struct ForeignEventId;
 
 impl FromStr for EventId {
-    type Err = Foreign;
+    type Err = ForeignEventId;
 
-    fn from_str(text: &str) -> Result<Self, Foreign> {
-        read(text).ok_or(Foreign)
+    fn from_str(text: &str) -> Result<Self, ForeignEventId> {
+        read(text).ok_or(ForeignEventId)
     }
 }
 
@@ -71,8 +71,8 @@ fn read(text: &str) -> Option<EventId> {
     let session = u32::from_str_radix(parts.next()?, 16).ok()?;
     let stream = parts.next()?;
     let origin = match stream.chars().next()? {
-        'c' => Origin::Call,
-        's' => Origin::Session,
+        'c' => StreamOrigin::Call,
+        's' => StreamOrigin::Session,
         _ => return None,
     };
     let id = EventId {
@@ -95,7 +95,7 @@ mod tests {
     fn what_is_written_is_read_and_nothing_else_is() {
         let id = EventId {
             session: 0xab,
-            origin: Origin::Session,
+            origin: StreamOrigin::Session,
             stream: 7,
             count: 3,
             revision: 12,
@@ -120,7 +120,7 @@ mod tests {
             "000000ab.s0000000000000007.-3.12.0",
             "000000ab.s0000000000000007.99999999999999999999.12.0",
         ] {
-            assert_eq!(bad.parse::<EventId>(), Err(Foreign), "{bad}");
+            assert_eq!(bad.parse::<EventId>(), Err(ForeignEventId), "{bad}");
         }
     }
 }

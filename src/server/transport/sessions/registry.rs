@@ -14,13 +14,13 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::session::Session;
-use super::session_table::{Asleep, Full, Known, Remembered};
-use super::session_token::Claims;
-use gatewren_base::config::Live;
+use super::session_table::{DormantSession, DormantSubscription, SessionLimitReached, SessionMap};
+use super::session_token::SessionClaims;
+use gatewren_base::config::LiveSettings;
 use gatewren_store::vault::{
-    OWNER, SessionUse, StateSeen, StoredSession, Subscription, Vault, VaultError,
+    OWNER, SeenRevision, SessionUse, StoredSession, Subscription, Vault, VaultError,
 };
-use gatewren_wire::protocol::{Level, Version};
+use gatewren_wire::protocol::{LogSeverity, Version};
 
 /// The interval at which uses are stored, all in one commit. A server that is killed loses the uses since then, so
 /// after a start every session lives this much longer: none ends too early.
@@ -38,8 +38,8 @@ pub struct SessionStore {
 }
 
 impl SessionStore {
-    fn state(&self) -> StateSeen {
-        StateSeen {
+    fn state(&self) -> SeenRevision {
+        SeenRevision {
             database: self.database.clone(),
             revision: *self.revision.borrow(),
         }
@@ -50,22 +50,22 @@ impl SessionStore {
 /// request. Most clients do not recover from the end of a session.
 pub struct Sessions {
     key: hmac::Key,
-    live: Live,
+    live: LiveSettings,
     /// `None` for the fixtures.
     store: Option<SessionStore>,
     /// The newest revision that was stored.
     noted: AtomicU64,
-    known: Mutex<Known>,
+    known: Mutex<SessionMap>,
 }
 
 impl Sessions {
     /// Opens the table: ids are signed with this key, and the sessions in the store are loaded.
     pub fn open(
         key: &[u8; 32],
-        live: Live,
+        live: LiveSettings,
         store: Option<SessionStore>,
     ) -> Result<Self, VaultError> {
-        let mut known = Known::new(live.clone());
+        let mut known = SessionMap::new(live.clone());
         if let Some(store) = &store {
             load(store, &mut known, note_every(&live))?;
         }
@@ -85,8 +85,8 @@ impl Sessions {
         agent: &str,
         version: Version,
         declared: &Map<String, Value>,
-    ) -> Result<Arc<Session>, Full> {
-        let claims = Claims::new(agent, version, declared);
+    ) -> Result<Arc<Session>, SessionLimitReached> {
+        let claims = SessionClaims::new(agent, version, declared);
         let name = claims.session.to_string();
         let session = Session::new(&claims.sign(&self.key), claims);
         let displaced = self.lock().add(session.clone())?;
@@ -101,7 +101,7 @@ impl Sessions {
     pub fn find(&self, id: &str, agent: &str) -> Option<Arc<Session>> {
         let awake = self.lock().awake(id, agent);
         awake.or_else(|| {
-            let claims = Claims::verify(id, &self.key)?;
+            let claims = SessionClaims::verify(id, &self.key)?;
             self.lock().wake(id, claims, agent)
         })
     }
@@ -149,7 +149,7 @@ impl Sessions {
     }
 
     /// Stores the lowest severity of log messages that a session's client wants.
-    pub async fn level_set(&self, session: &Session, level: Level) {
+    pub async fn level_set(&self, session: &Session, level: LogSeverity) {
         if let Some(vault) = self.keeping(session) {
             let name = session.claims.session.to_string();
             written(vault.sessions().set_level(&name, level.as_str()).await);
@@ -227,13 +227,13 @@ impl Sessions {
         self.store.as_ref().map(|store| &store.vault)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, SessionMap> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The interval at which uses are stored: shorter limits are checked more often, up to ten times a second.
-fn note_every(live: &Live) -> Duration {
+fn note_every(live: &LiveSettings) -> Duration {
     let shortest = live.read(|settings| {
         let limits = &settings.limits;
         limits.session_idle.min(limits.session_unused)
@@ -242,7 +242,7 @@ fn note_every(live: &Live) -> Duration {
 }
 
 /// Loads the sessions from before the restart. `grace` is how long a use may not have been stored.
-fn load(store: &SessionStore, known: &mut Known, grace: Duration) -> Result<(), VaultError> {
+fn load(store: &SessionStore, known: &mut SessionMap, grace: Duration) -> Result<(), VaultError> {
     let (vault, state) = (&store.vault, store.state());
     let before = vault.sessions().state_seen()?;
     let goes_on = before
@@ -263,7 +263,7 @@ fn load(store: &SessionStore, known: &mut Known, grace: Duration) -> Result<(), 
             let told = heard.max(since);
             let seen = (goes_on && told <= state.revision).then_some(told);
             let since = if seen.is_some() { since } else { 0 };
-            Remembered { uri, since, seen }
+            DormantSubscription { uri, since, seen }
         });
         // An entry without a valid name was not written by this server, and no client has its id.
         if let Ok(name) = Uuid::parse_str(&stored.id) {
@@ -275,17 +275,17 @@ fn load(store: &SessionStore, known: &mut Known, grace: Duration) -> Result<(), 
 
 fn asleep(
     stored: StoredSession,
-    subscriptions: Vec<Remembered>,
+    subscriptions: Vec<DormantSubscription>,
     now: Instant,
     grace: Duration,
-) -> Asleep {
-    Asleep {
+) -> DormantSession {
+    DormantSession {
         agent: stored.agent,
         // A time before the boot of the host cannot always be represented.
         used: now
             .checked_sub(stored.idle.saturating_sub(grace))
             .unwrap_or(now),
-        level: stored.level.as_deref().and_then(Level::parse),
+        level: stored.level.as_deref().and_then(LogSeverity::parse),
         subscriptions,
     }
 }
@@ -333,7 +333,8 @@ mod tests {
     async fn created(sessions: &Sessions, agent: &str) -> Arc<Session> {
         let nothing = Map::new();
         let made = sessions.create(agent, Version::V2025_11_25, &nothing);
-        made.await.unwrap_or_else(|Full| panic!("it is full"))
+        made.await
+            .unwrap_or_else(|SessionLimitReached| panic!("it is full"))
     }
 
     #[tokio::test]
@@ -390,7 +391,7 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let sessions = open(Some(&vault));
         let session = created(&sessions, "a").await;
-        sessions.level_set(&session, Level::Error).await;
+        sessions.level_set(&session, LogSeverity::Error).await;
         sessions.subscribed(&session, "u", 3).await;
         sessions.subscribed(&session, "v", 9).await;
         sessions.unsubscribed(&session, "u").await;
@@ -398,7 +399,7 @@ mod tests {
         assert!(after.find(&session.id, "b").is_none());
         let woken = after.find(&session.id, "a").unwrap();
         assert_eq!(woken.claims, session.claims);
-        assert_eq!(woken.level(), Some(Level::Error));
+        assert_eq!(woken.level(), Some(LogSeverity::Error));
         assert_eq!(woken.interests.heard(), Some(9));
         assert!(Arc::ptr_eq(&after.find(&session.id, "a").unwrap(), &woken));
         after.end(&woken).await;
@@ -489,7 +490,7 @@ mod tests {
             created(&sessions, &agents[1]).await,
         );
         let call = first
-            .begin(&gatewren_wire::protocol::Id::Number(1))
+            .begin(&gatewren_wire::protocol::RequestId::Number(1))
             .unwrap();
         let forgotten = async {
             tokio::task::yield_now().await;

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::event_id::{EventId, Origin};
-use super::stream_buffer::{Kept, Taken};
+use super::event_id::{EventId, StreamOrigin};
+use super::stream_buffer::{NextEvent, StreamBuffer};
 
 /// The maximum number of buffered events of a session; beyond it, the oldest that no reader is about to read are
 /// dropped.
@@ -38,7 +38,7 @@ pub struct Replay {
 
 #[derive(Default)]
 struct Streams {
-    open: HashMap<u64, Kept>,
+    open: HashMap<u64, StreamBuffer>,
     /// Numbers the events over all streams, to find the oldest.
     clock: u64,
 }
@@ -53,20 +53,24 @@ impl Replay {
     }
 
     /// Opens a stream and its first connection.
-    pub fn open(self: &Arc<Self>, origin: Origin, revision: u64) -> (Writer, Reader) {
+    pub fn open(
+        self: &Arc<Self>,
+        origin: StreamOrigin,
+        revision: u64,
+    ) -> (ReplayWriter, ReplayReader) {
         let stream = Uuid::new_v4().as_u64_pair().0;
         let mut streams = self.lock();
         let kept = streams.open.entry(stream);
-        let kept = kept.or_insert_with(|| Kept::new(origin, revision));
+        let kept = kept.or_insert_with(|| StreamBuffer::new(origin, revision));
         let connection = kept.connect(0);
         let bell = kept.listen();
         drop(streams);
-        let writer = Writer {
+        let writer = ReplayWriter {
             replay: self.clone(),
             stream,
             bell: bell.clone(),
         };
-        let reader = Reader {
+        let reader = ReplayReader {
             replay: self.clone(),
             stream,
             connection,
@@ -80,7 +84,7 @@ impl Replay {
 
     /// Opens another connection to a stream, after an event; the previous connection ends. `None` if there is no
     /// such stream, or no more events can follow.
-    pub fn resume(self: &Arc<Self>, last: &EventId) -> Option<Resumed> {
+    pub fn resume(self: &Arc<Self>, last: &EventId) -> Option<ResumedStream> {
         if !self.gave(last) {
             return None;
         }
@@ -95,12 +99,12 @@ impl Replay {
         let connection = kept.connect(last.count);
         let bell = kept.listen();
         drop(streams);
-        let writer = Writer {
+        let writer = ReplayWriter {
             replay: self.clone(),
             stream: last.stream,
             bell: bell.clone(),
         };
-        let reader = Reader {
+        let reader = ReplayReader {
             replay: self.clone(),
             stream: last.stream,
             connection,
@@ -109,7 +113,7 @@ impl Replay {
             revision: last.revision,
             bell,
         };
-        Some(Resumed {
+        Some(ResumedStream {
             writer,
             reader,
             is_whole,
@@ -133,7 +137,7 @@ impl Replay {
     #[cfg(test)]
     pub fn holds(&self) -> (usize, usize) {
         let streams = self.lock();
-        let bytes = streams.open.values().map(Kept::bytes).sum();
+        let bytes = streams.open.values().map(StreamBuffer::bytes).sum();
         (streams.open.len(), bytes)
     }
 
@@ -178,8 +182,8 @@ impl Streams {
     }
 
     fn fits(&self) -> bool {
-        let events: usize = self.open.values().map(Kept::events).sum();
-        let bytes: usize = self.open.values().map(Kept::bytes).sum();
+        let events: usize = self.open.values().map(StreamBuffer::events).sum();
+        let bytes: usize = self.open.values().map(StreamBuffer::bytes).sum();
         events <= MAX_EVENTS
             && bytes <= MAX_BYTES
             && TOGETHER.load(Ordering::Relaxed) <= MAX_BYTES_TOGETHER
@@ -195,7 +199,7 @@ impl Streams {
     fn forget_left(&mut self) {
         loop {
             let left = self.open.iter().filter_map(|(id, kept)| {
-                (kept.origin() == Origin::Session && !kept.is_read())
+                (kept.origin() == StreamOrigin::Session && !kept.is_read())
                     .then_some((kept.newest(), *id))
             });
             let left: Vec<(u64, u64)> = left.collect();
@@ -208,21 +212,21 @@ impl Streams {
 }
 
 /// A stream that its client has resumed.
-pub struct Resumed {
-    pub writer: Writer,
-    pub reader: Reader,
+pub struct ResumedStream {
+    pub writer: ReplayWriter,
+    pub reader: ReplayReader,
     /// Whether every event after the last one that the client received can be sent again.
     pub is_whole: bool,
 }
 
 /// The writing half of a stream.
-pub struct Writer {
+pub struct ReplayWriter {
     replay: Arc<Replay>,
     stream: u64,
     bell: watch::Receiver<()>,
 }
 
-impl Writer {
+impl ReplayWriter {
     /// Adds an event; waits while the reader, if there is one, is far behind.
     pub async fn say(&mut self, message: Vec<u8>, revision: Option<u64>) {
         self.replay
@@ -243,7 +247,10 @@ impl Writer {
     /// Whether a connection reads the stream.
     pub fn is_heard(&self) -> bool {
         let streams = self.replay.lock();
-        streams.open.get(&self.stream).is_some_and(Kept::is_read)
+        streams
+            .open
+            .get(&self.stream)
+            .is_some_and(StreamBuffer::is_read)
     }
 
     /// Ends the connection after the last event so far; its client reconnects for the rest.
@@ -293,36 +300,36 @@ impl Writer {
 }
 
 /// A connection's view of a stream; dropping it leaves the stream for the next connection.
-pub struct Reader {
+pub struct ReplayReader {
     replay: Arc<Replay>,
     stream: u64,
     connection: u64,
-    origin: Origin,
+    origin: StreamOrigin,
     seen: u64,
     revision: u64,
     bell: watch::Receiver<()>,
 }
 
-impl Reader {
+impl ReplayReader {
     /// Returns the id and the message of the next event; `None` if there will be none on this connection.
     pub async fn next(&mut self) -> Option<(String, Bytes)> {
         loop {
             self.bell.borrow_and_update();
             match self.take() {
-                Taken::Event(event) => {
+                NextEvent::Event(event) => {
                     self.seen = event.count;
                     return Some((self.id(event.revision, 0), event.data));
                 }
-                Taken::End => return None,
-                Taken::Later => self.bell.changed().await.ok()?,
+                NextEvent::End => return None,
+                NextEvent::Later => self.bell.changed().await.ok()?,
             }
         }
     }
 
-    fn take(&self) -> Taken {
+    fn take(&self) -> NextEvent {
         let mut streams = self.replay.lock();
         let Some(kept) = streams.open.get_mut(&self.stream) else {
-            return Taken::End;
+            return NextEvent::End;
         };
         let taken = kept.take(self.connection, self.seen);
         // Events beyond the limit that waited for this reader may be dropped now.
@@ -348,7 +355,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for ReplayReader {
     fn drop(&mut self) {
         let mut streams = self.replay.lock();
         let Some(kept) = streams.open.get_mut(&self.stream) else {
@@ -372,7 +379,7 @@ mod tests {
         Replay::new(&Uuid::new_v4())
     }
 
-    async fn next(reader: &mut Reader) -> Option<(EventId, String)> {
+    async fn next(reader: &mut ReplayReader) -> Option<(EventId, String)> {
         let (id, data) = reader.next().await?;
         Some((
             id.parse().unwrap(),
@@ -381,7 +388,7 @@ mod tests {
     }
 
     /// Reads everything that is available on a connection, until it waits or ends.
-    async fn all(reader: &mut Reader) -> Vec<String> {
+    async fn all(reader: &mut ReplayReader) -> Vec<String> {
         let mut all = Vec::new();
         while let Ok(Some((_, data))) =
             tokio::time::timeout(std::time::Duration::from_secs(1), next(reader)).await
@@ -391,7 +398,7 @@ mod tests {
         all
     }
 
-    async fn say(writer: &mut Writer, words: &[&str]) {
+    async fn say(writer: &mut ReplayWriter, words: &[&str]) {
         for word in words {
             writer.say(word.as_bytes().to_vec(), None).await;
         }
@@ -400,8 +407,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn z7_a_stream_is_taken_up_again_behind_the_event_that_was_seen() {
         let replay = replay();
-        let (mut other, _theirs) = replay.open(Origin::Call, 0);
-        let (mut writer, mut reader) = replay.open(Origin::Call, 0);
+        let (mut other, _theirs) = replay.open(StreamOrigin::Call, 0);
+        let (mut writer, mut reader) = replay.open(StreamOrigin::Call, 0);
         say(&mut other, &["not mine"]).await;
         say(&mut writer, &["a", "b"]).await;
         let (seen, a) = next(&mut reader).await.unwrap();
@@ -418,9 +425,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn s8_the_connection_before_ends_when_a_stream_is_taken_up_elsewhere() {
         let replay = replay();
-        let (mut writer, mut old) = replay.open(Origin::Session, 0);
+        let (mut writer, mut old) = replay.open(StreamOrigin::Session, 0);
         let seen: EventId = old.first_id().parse().unwrap();
-        let Resumed {
+        let ResumedStream {
             writer: mut same,
             reader: mut new,
             ..
@@ -437,7 +444,7 @@ mod tests {
         let replay = replay();
         let mut ids = Vec::new();
         for _ in 0..3 {
-            let (mut writer, mut reader) = replay.open(Origin::Call, 0);
+            let (mut writer, mut reader) = replay.open(StreamOrigin::Call, 0);
             let first: EventId = reader.first_id().parse().unwrap();
             say(&mut writer, &["a", "b"]).await;
             ids.push(first);
@@ -456,7 +463,7 @@ mod tests {
     #[tokio::test]
     async fn z7_an_id_of_another_session_or_of_a_stream_that_is_over_resumes_nothing() {
         let (replay, other) = (replay(), replay());
-        let (writer, mut reader) = other.open(Origin::Call, 0);
+        let (writer, mut reader) = other.open(StreamOrigin::Call, 0);
         let theirs: EventId = reader.first_id().parse().unwrap();
         assert!(replay.resume(&theirs).is_none() && !replay.gave(&theirs));
         let renamed = EventId {
@@ -479,7 +486,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_missing_of_a_resumed_stream_is_known_when_it_is_connected() {
         let replay = replay();
-        let (mut writer, reader) = replay.open(Origin::Session, 0);
+        let (mut writer, reader) = replay.open(StreamOrigin::Session, 0);
         let primed: EventId = reader.first_id().parse().unwrap();
         drop(reader);
         say(&mut writer, &["a"]).await;
@@ -494,7 +501,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_oldest_go_first_and_what_is_there_is_served() {
         let replay = replay();
-        let (mut writer, reader) = replay.open(Origin::Call, 0);
+        let (mut writer, reader) = replay.open(StreamOrigin::Call, 0);
         let primed: EventId = reader.first_id().parse().unwrap();
         drop(reader);
         for n in 0..MAX_EVENTS + 10 {
@@ -514,7 +521,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_of_which_something_is_gone_says_so() {
         let replay = replay();
-        let (mut writer, mut reader) = replay.open(Origin::Session, 0);
+        let (mut writer, mut reader) = replay.open(StreamOrigin::Session, 0);
         let primed: EventId = reader.first_id().parse().unwrap();
         assert!(has_all_behind(&replay, &primed));
         say(&mut writer, &["a", "b"]).await;
@@ -535,7 +542,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_is_not_kept_leaves_no_stream_that_waits_for_it() {
         let replay = replay();
-        let (writer, reader) = replay.open(Origin::Call, 0);
+        let (writer, reader) = replay.open(StreamOrigin::Call, 0);
         let primed: EventId = reader.first_id().parse().unwrap();
         drop(reader);
         writer.end(Some(vec![b'x'; MAX_BYTES + 1]));
@@ -546,7 +553,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_misses_nothing_however_much_is_said() {
         let replay = replay();
-        let (mut writer, mut reader) = replay.open(Origin::Call, 0);
+        let (mut writer, mut reader) = replay.open(StreamOrigin::Call, 0);
         let large = "x".repeat(MAX_BYTES / 16);
         let writing = async {
             for _ in 0..MAX_EVENTS {
@@ -570,7 +577,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn z9_a_connection_ends_behind_what_was_said_before_it_was_hung_up() {
         let replay = replay();
-        let (mut writer, mut reader) = replay.open(Origin::Call, 0);
+        let (mut writer, mut reader) = replay.open(StreamOrigin::Call, 0);
         let primed: EventId = reader.first_id().parse().unwrap();
         say(&mut writer, &["a"]).await;
         writer.hang_up();
@@ -588,7 +595,7 @@ mod tests {
         let replay = replay();
         let mut ids = Vec::new();
         for n in 0..2 * MAX_LEFT {
-            let (mut writer, reader) = replay.open(Origin::Session, 0);
+            let (mut writer, reader) = replay.open(StreamOrigin::Session, 0);
             ids.push(reader.first_id().parse::<EventId>().unwrap());
             say(&mut writer, &[&n.to_string()]).await;
         }

@@ -10,10 +10,10 @@ use tokio::sync::{Mutex as Turn, oneshot, watch};
 use tokio::time::Instant;
 
 use super::replay::Replay;
-use super::session_token::Claims;
-use crate::dispatch::{Context, Engine, Event, Interests, Listener};
+use super::session_token::SessionClaims;
+use crate::dispatch::{CallContext, Engine, Interests, Listener, ListenerEvent};
 use crate::transport::in_flight::{CallInFlight, InFlight};
-use gatewren_wire::protocol::{Id, Level};
+use gatewren_wire::protocol::{LogSeverity, RequestId};
 
 /// The maximum number of calls, and of questions, in progress in a session; more are refused.
 const MAX_OPEN: usize = 256;
@@ -26,14 +26,14 @@ pub struct Session {
     /// The complete id, as the client sends it; empty for a session that lasts as long as its connection.
     pub id: Box<str>,
     /// The claims of the id.
-    pub claims: Claims,
+    pub claims: SessionClaims,
     /// The resources that it is subscribed to.
     pub interests: Arc<Interests>,
     /// The buffers of its streams, for clients that lost one.
     pub replay: Arc<Replay>,
     /// Receives the session's events. The active stream holds the lock; `None` until the first stream.
     pub listener: Turn<Option<Listener>>,
-    level: Mutex<Option<Level>>,
+    level: Mutex<Option<LogSeverity>>,
     calls: InFlight,
     questions: Mutex<HashMap<i64, oneshot::Sender<ClientAnswer>>>,
     next_question: AtomicI64,
@@ -57,7 +57,7 @@ struct Used {
 
 impl Session {
     /// Creates a session with nothing in progress.
-    pub fn new(id: &str, claims: Claims) -> Arc<Self> {
+    pub fn new(id: &str, claims: SessionClaims) -> Arc<Self> {
         let now = Instant::now();
         Arc::new(Self {
             id: id.into(),
@@ -83,7 +83,7 @@ impl Session {
     }
 
     /// Creates a session that lasts as long as its connection and is not stored.
-    pub fn of_connection(claims: Claims) -> Arc<Self> {
+    pub fn of_connection(claims: SessionClaims) -> Arc<Self> {
         Self::new("", claims)
     }
 
@@ -122,17 +122,17 @@ impl Session {
     }
 
     /// The lowest severity of log messages that its client wants.
-    pub fn level(&self) -> Option<Level> {
+    pub fn level(&self) -> Option<LogSeverity> {
         *lock(&self.level)
     }
 
     /// Sets that severity.
-    pub fn set_level(&self, level: Level) {
+    pub fn set_level(&self, level: LogSeverity) {
         *lock(&self.level) = Some(level);
     }
 
     /// Creates a listener for this session and its client, `client`; [`Self::wants`] filters its events.
-    pub fn listen(&self, engine: &Engine, client: &Context) -> Listener {
+    pub fn listen(&self, engine: &Engine, client: &CallContext) -> Listener {
         let interests = self.interests.clone();
         Listener::new(engine, client, interests)
             .with_patches(self.claims.capabilities().wants_patches())
@@ -140,22 +140,22 @@ impl Session {
     }
 
     /// Whether its client wants an event; a log message must have at least the requested severity.
-    pub fn wants(&self, event: &Event) -> bool {
+    pub fn wants(&self, event: &ListenerEvent) -> bool {
         match event {
-            Event::Logged(log) => self.level().is_some_and(|least| log.level >= least),
-            Event::Updated(..) | Event::List(_) => true,
+            ListenerEvent::Logged(log) => self.level().is_some_and(|least| log.level >= least),
+            ListenerEvent::Updated(..) | ListenerEvent::List(_) => true,
             // Sessions have no tasks.
-            Event::Task(_) => false,
+            ListenerEvent::Task(_) => false,
         }
     }
 
     /// Starts a call; `None` if its id is in use or too many are in progress.
-    pub fn begin(&self, id: &Id) -> Option<CallInFlight> {
+    pub fn begin(&self, id: &RequestId) -> Option<CallInFlight> {
         self.calls.begin(id)
     }
 
     /// Cancels a call; an unknown or ended one is ignored.
-    pub fn cancel(&self, id: &Id) {
+    pub fn cancel(&self, id: &RequestId) {
         self.calls.cancel(id);
     }
 
@@ -173,8 +173,8 @@ impl Session {
     }
 
     /// Delivers an answer; an answer to no open question is dropped.
-    pub fn deliver(&self, id: &Id, answer: ClientAnswer) {
-        let Id::Number(id) = id else { return };
+    pub fn deliver(&self, id: &RequestId, answer: ClientAnswer) {
+        let RequestId::Number(id) = id else { return };
         if let Some(asked) = lock(&self.questions).remove(id) {
             let _ = asked.send(answer);
         }
@@ -257,7 +257,7 @@ mod tests {
 
     fn session() -> Arc<Session> {
         let none = serde_json::Map::new();
-        Session::new("id", Claims::new("a", Version::V2025_11_25, &none))
+        Session::new("id", SessionClaims::new("a", Version::V2025_11_25, &none))
     }
 
     #[tokio::test]
@@ -275,7 +275,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_is_not_idle_while_a_call_is_under_way() {
         let session = session();
-        let call = session.begin(&Id::Number(1)).unwrap();
+        let call = session.begin(&RequestId::Number(1)).unwrap();
         assert!(session.idle().is_none());
         session.end();
         call.cancelled().await;
@@ -310,9 +310,9 @@ mod tests {
     async fn an_answer_reaches_its_question_and_no_other() {
         let session = session();
         let (id, answer) = session.question().unwrap();
-        session.deliver(&Id::Number(id + 1), Ok(Value::Null));
-        session.deliver(&Id::Text(id.to_string()), Ok(Value::Null));
-        session.deliver(&Id::Number(id), Ok(Value::Bool(true)));
+        session.deliver(&RequestId::Number(id + 1), Ok(Value::Null));
+        session.deliver(&RequestId::Text(id.to_string()), Ok(Value::Null));
+        session.deliver(&RequestId::Number(id), Ok(Value::Bool(true)));
         assert_eq!(answer.await.unwrap(), Ok(Value::Bool(true)));
     }
 }

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use hyper::{Response, StatusCode};
 
-use super::event_id::{EventId, Origin};
+use super::event_id::{EventId, StreamOrigin};
 use super::lookup;
-use super::replay::{Reader, Writer};
+use super::replay::{ReplayReader, ReplayWriter};
 use super::session::{OpenStream, Session};
-use crate::dispatch::Context;
+use crate::dispatch::CallContext;
 use crate::transport::call_stream::forward;
 use crate::transport::endpoint::{Endpoint, refuse, sender};
 use crate::transport::headers;
-use crate::transport::stream::Accepts;
-use crate::transport::wake_isolated::Dozing;
+use crate::transport::stream::AcceptedForms;
+use crate::transport::wake_isolated::WakeIsolated;
 use gatewren_gate::guard::{Admitted, Refusal};
-use gatewren_gate::http::{Body, events};
+use gatewren_gate::http::{ResponseBody, events};
 use gatewren_wire::protocol::RpcError;
 
 /// GET: opens a stream on a session.
-pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
-    if !Accepts::read(&admitted.head().headers).events {
+pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<ResponseBody> {
+    if !AcceptedForms::read(&admitted.head().headers).events {
         let error =
             RpcError::invalid_request("a stream requires the header Accept: text/event-stream");
         return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
@@ -51,8 +51,8 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         let Connection { reader, feed } = connection;
         tokio::select! {
             _ = forward(reader, &sender, version) => {}
-            () = Dozing::new(tell(&endpoint, &session, &client, feed)) => {}
-            () = Dozing::new(async {
+            () = WakeIsolated::new(tell(&endpoint, &session, &client, feed)) => {}
+            () = WakeIsolated::new(async {
                 tokio::select! {
                     _ = ended.wait_for(|ended| *ended) => {}
                     () = endpoint.guard().displaced(&client.who) => {}
@@ -70,8 +70,8 @@ fn last_event(admitted: &Admitted) -> Option<EventId> {
 
 /// A connection and, unless it is only for the rest of a call, the source of its stream.
 struct Connection {
-    reader: Reader,
-    feed: Option<(Writer, OpenStream)>,
+    reader: ReplayReader,
+    feed: Option<(ReplayWriter, OpenStream)>,
 }
 
 /// Connects to a stream; `None` for the stream of a call if no more events can follow.
@@ -82,15 +82,15 @@ fn connect(
     last: Option<EventId>,
 ) -> Option<Connection> {
     let resumed = last.and_then(|last| session.replay.resume(&last));
-    let origin = last.map_or(Origin::Session, |last| last.origin);
+    let origin = last.map_or(StreamOrigin::Session, |last| last.origin);
     let (writer, reader) = match (resumed, origin) {
-        (Some(stream), Origin::Call) => {
+        (Some(stream), StreamOrigin::Call) => {
             let reader = stream.reader;
             return Some(Connection { reader, feed: None });
         }
-        (None, Origin::Call) => return None,
-        (Some(stream), Origin::Session) if stream.is_whole => (stream.writer, stream.reader),
-        (resumed, Origin::Session) => {
+        (None, StreamOrigin::Call) => return None,
+        (Some(stream), StreamOrigin::Session) if stream.is_whole => (stream.writer, stream.reader),
+        (resumed, StreamOrigin::Session) => {
             let newest = endpoint.engine().revision(&sender(admitted));
             let missed = last.map(|last| Lost {
                 revision: last.revision,
@@ -99,7 +99,7 @@ fn connect(
             let revision = go_back(session, newest, missed);
             match resumed {
                 Some(stream) => (stream.writer, stream.reader),
-                None => session.replay.open(Origin::Session, revision),
+                None => session.replay.open(StreamOrigin::Session, revision),
             }
         }
     };
@@ -135,7 +135,7 @@ fn go_back(session: &Session, newest: u64, lost: Option<Lost>) -> u64 {
 
 /// Starts the listener before the client knows that its stream is open, so that the effects of its next request are
 /// not missed. If another stream of the session holds the listener, it exists already.
-fn listen(endpoint: &Endpoint, session: &Session, client: &Context) {
+fn listen(endpoint: &Endpoint, session: &Session, client: &CallContext) {
     if let Ok(mut listener) = session.listener.try_lock() {
         listener.get_or_insert_with(|| session.listen(endpoint.engine(), client));
     }
@@ -145,8 +145,8 @@ fn listen(endpoint: &Endpoint, session: &Session, client: &Context) {
 async fn tell(
     endpoint: &Endpoint,
     session: &Session,
-    client: &Context,
-    feed: Option<(Writer, OpenStream)>,
+    client: &CallContext,
+    feed: Option<(ReplayWriter, OpenStream)>,
 ) {
     let Some((mut writer, mut stream)) = feed else {
         return std::future::pending().await;

@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::session::Session;
-use super::session_token::Claims;
-use gatewren_base::config::{Limits, Live};
-use gatewren_wire::protocol::Level;
+use super::session_token::SessionClaims;
+use gatewren_base::config::{LimitSettings, LiveSettings};
+use gatewren_wire::protocol::LogSeverity;
 
 /// All sessions. The table is in memory, so that a call needs no disk access to find its session.
-pub struct Known {
-    live: Live,
+pub struct SessionMap {
+    live: LiveSettings,
     /// By the complete signed id; every id in this map has been verified.
     by_id: HashMap<Box<str>, Uuid>,
     by_name: HashMap<Uuid, Entry>,
@@ -22,23 +22,23 @@ pub struct Known {
 
 enum Entry {
     Awake(Arc<Session>),
-    Asleep(Asleep),
+    Asleep(DormantSession),
 }
 
 /// A session from before the last restart. Its client has not reconnected yet.
-pub struct Asleep {
+pub struct DormantSession {
     /// Its agent.
     pub agent: String,
     /// When it was last used.
     pub used: Instant,
     /// The lowest severity of log messages that its client wants.
-    pub level: Option<Level>,
+    pub level: Option<LogSeverity>,
     /// Its subscriptions.
-    pub subscriptions: Vec<Remembered>,
+    pub subscriptions: Vec<DormantSubscription>,
 }
 
 /// A subscription from before the restart.
-pub struct Remembered {
+pub struct DormantSubscription {
     /// The resource.
     pub uri: String,
     /// The revision at which it was created.
@@ -49,11 +49,11 @@ pub struct Remembered {
 
 /// The maximum number of sessions is reached, and all of them are in use.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Full;
+pub struct SessionLimitReached;
 
-impl Known {
+impl SessionMap {
     /// Creates an empty table.
-    pub fn new(live: Live) -> Self {
+    pub fn new(live: LiveSettings) -> Self {
         Self {
             live,
             by_id: HashMap::new(),
@@ -62,13 +62,13 @@ impl Known {
     }
 
     /// Adds a session from before the restart.
-    pub fn remember(&mut self, name: Uuid, asleep: Asleep) {
+    pub fn remember(&mut self, name: Uuid, asleep: DormantSession) {
         self.by_name.insert(name, Entry::Asleep(asleep));
     }
 
     /// Adds a session. At the limit, it replaces the session that was idle for longest and returns the name of that
     /// one. Refusing instead would block an agent for half an hour if its clients never close their sessions.
-    pub fn add(&mut self, session: Arc<Session>) -> Result<Option<Uuid>, Full> {
+    pub fn add(&mut self, session: Arc<Session>) -> Result<Option<Uuid>, SessionLimitReached> {
         let agent = session.claims.agent.clone();
         let of_agent = self.by_name.values().filter(|e| e.agent() == agent).count();
         let (most_of_agent, most) = self.live.read(|settings| {
@@ -76,9 +76,12 @@ impl Known {
             (limits.max_sessions_per_agent, limits.max_sessions)
         });
         let displaced = if of_agent >= most_of_agent as usize {
-            Some(self.longest_rested(Some(&agent)).ok_or(Full)?)
+            Some(
+                self.longest_rested(Some(&agent))
+                    .ok_or(SessionLimitReached)?,
+            )
         } else if self.by_name.len() >= most as usize {
-            Some(self.longest_rested(None).ok_or(Full)?)
+            Some(self.longest_rested(None).ok_or(SessionLimitReached)?)
         } else {
             None
         };
@@ -102,7 +105,7 @@ impl Known {
     }
 
     /// The same for a verified id of a session from before the restart.
-    pub fn wake(&mut self, id: &str, claims: Claims, agent: &str) -> Option<Arc<Session>> {
+    pub fn wake(&mut self, id: &str, claims: SessionClaims, agent: &str) -> Option<Arc<Session>> {
         let name = claims.session;
         let entry = self.by_name.get(&name)?;
         if entry.agent() != agent || claims.agent != agent || self.is_over(entry) {
@@ -113,7 +116,7 @@ impl Known {
             if let Some(level) = asleep.level {
                 session.set_level(level);
             }
-            for Remembered { uri, since, seen } in &asleep.subscriptions {
+            for DormantSubscription { uri, since, seen } in &asleep.subscriptions {
                 // They were within the limit when they were created.
                 let _ = session.interests.restore(uri, *since, *seen);
             }
@@ -254,7 +257,7 @@ impl Entry {
 
     /// Whether it was unused for too long. For a session from before the restart it is unknown whether it was ever
     /// used, so the longer limit applies.
-    fn is_over(&self, limits: &Limits) -> bool {
+    fn is_over(&self, limits: &LimitSettings) -> bool {
         let bound = match self {
             Self::Awake(session) if !session.was_used() => {
                 limits.session_unused.min(limits.session_idle)
@@ -271,15 +274,15 @@ mod tests {
     use gatewren_base::config::Settings;
     use gatewren_wire::protocol::Version;
 
-    fn known(per_agent: u32, all: u32) -> Known {
+    fn known(per_agent: u32, all: u32) -> SessionMap {
         let mut settings = Settings::default();
         settings.limits.max_sessions_per_agent = per_agent;
         settings.limits.max_sessions = all;
-        Known::new(settings.into())
+        SessionMap::new(settings.into())
     }
 
     fn session(agent: &str) -> Arc<Session> {
-        let claims = Claims::new(agent, Version::V2025_11_25, &serde_json::Map::new());
+        let claims = SessionClaims::new(agent, Version::V2025_11_25, &serde_json::Map::new());
         Session::new(&claims.session.to_string(), claims)
     }
 
@@ -315,14 +318,14 @@ mod tests {
         let newest = session("c");
         known.add(newest.clone()).unwrap();
         let _stream = newest.open_stream();
-        assert_eq!(known.add(session("c")), Err(Full));
+        assert_eq!(known.add(session("c")), Err(SessionLimitReached));
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_of_before_the_restart_counts_and_rests_and_ends_like_the_others() {
         let mut known = known(10, 1);
-        let claims = Claims::new("a", Version::V2025_06_18, &serde_json::Map::new());
-        let asleep = || Asleep {
+        let claims = SessionClaims::new("a", Version::V2025_06_18, &serde_json::Map::new());
+        let asleep = || DormantSession {
             agent: "a".to_owned(),
             used: Instant::now(),
             level: None,
@@ -334,7 +337,7 @@ mod tests {
         assert!(known.wake("id", claims.clone(), "a").is_none());
 
         known.remember(claims.session, asleep());
-        tokio::time::advance(Limits::default().session_idle).await;
+        tokio::time::advance(LimitSettings::default().session_idle).await;
         assert!(known.wake("id", claims.clone(), "a").is_none());
         assert!(known.remove_rested().contains(&claims.session));
         assert!(!known.remove(claims.session));

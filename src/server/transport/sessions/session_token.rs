@@ -20,7 +20,7 @@ const FORMAT: u32 = 1;
 
 /// The claims of a session id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Claims {
+pub struct SessionClaims {
     #[serde(rename = "f")]
     format: u32,
     /// The session's name in memory, in the vault and in the audit.
@@ -44,7 +44,7 @@ struct Form {
     format: u32,
 }
 
-impl Claims {
+impl SessionClaims {
     /// The session's name, formatted as a UUID.
     pub fn name(&self) -> Arc<str> {
         let mut digits = Uuid::encode_buffer();
@@ -132,23 +132,25 @@ mod tests {
     fn an_id_is_short_visible_and_only_ours() {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &[1; 32]);
         let declared = json!({"elicitation": {"form": {}, "x": "y".repeat(9_000)}, "other": {}});
-        let claims = Claims::new("agent", Version::V2025_06_18, declared.as_object().unwrap());
+        let claims =
+            SessionClaims::new("agent", Version::V2025_06_18, declared.as_object().unwrap());
         let id = claims.sign(&key);
         assert!(
             id.len() < 400 && id.bytes().all(|b| (0x21..=0x7e).contains(&b)),
             "{id}"
         );
-        assert_eq!(Claims::verify(&id, &key).unwrap(), claims);
+        assert_eq!(SessionClaims::verify(&id, &key).unwrap(), claims);
         assert!(claims.capabilities().elicitation_form());
         let other = hmac::Key::new(hmac::HMAC_SHA256, &[2; 32]);
-        assert!(Claims::verify(&id, &other).is_none());
-        assert!(Claims::verify(&id.replacen('.', "A.", 1), &key).is_none());
+        assert!(SessionClaims::verify(&id, &other).is_none());
+        assert!(SessionClaims::verify(&id.replacen('.', "A.", 1), &key).is_none());
     }
 
     #[test]
     fn v7_a_client_is_asked_for_what_its_revision_knows() {
         let can = |version: Version, declared: &Value| {
-            let client = Claims::new("a", version, declared.as_object().unwrap()).capabilities();
+            let client =
+                SessionClaims::new("a", version, declared.as_object().unwrap()).capabilities();
             (client.elicitation_form(), client.elicitation_url())
         };
         let both = json!({"elicitation": {"form": {}, "url": {}}});
@@ -167,9 +169,9 @@ mod tests {
         let signed = |said: &Value| {
             let body = URL_SAFE_NO_PAD.encode(said.to_string());
             let tag = URL_SAFE_NO_PAD.encode(hmac::sign(&key, body.as_bytes()));
-            Claims::verify(&format!("{body}.{tag}"), &key)
+            SessionClaims::verify(&format!("{body}.{tag}"), &key)
         };
-        let today = Claims::new("a", Version::V2025_11_25, &Map::new());
+        let today = SessionClaims::new("a", Version::V2025_11_25, &Map::new());
         let mut said = serde_json::to_value(&today).unwrap();
         assert_eq!(signed(&said), Some(today));
         // The same claims may have another meaning in another format.

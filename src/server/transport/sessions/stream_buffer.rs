@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use super::event_id::Origin;
+use super::event_id::StreamOrigin;
 
 /// An event.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct BufferedEvent {
     /// Its number in the stream, from 1.
     pub count: u64,
     /// The revision of the resources that the stream has reported with it.
@@ -22,9 +22,9 @@ pub struct Event {
 
 /// What a connection gets next.
 #[derive(Debug)]
-pub enum Taken {
+pub enum NextEvent {
     /// An event.
-    Event(Event),
+    Event(BufferedEvent),
     /// Nothing yet.
     Later,
     /// Nothing more.
@@ -32,9 +32,9 @@ pub enum Taken {
 }
 
 /// A stream.
-pub struct Kept {
-    origin: Origin,
-    events: VecDeque<Event>,
+pub struct StreamBuffer {
+    origin: StreamOrigin,
+    events: VecDeque<BufferedEvent>,
     /// The size of the events in bytes.
     bytes: usize,
     /// The number of events so far.
@@ -53,9 +53,9 @@ pub struct Kept {
     bell: watch::Sender<()>,
 }
 
-impl Kept {
+impl StreamBuffer {
     /// A stream without events.
-    pub fn new(origin: Origin, revision: u64) -> Self {
+    pub fn new(origin: StreamOrigin, revision: u64) -> Self {
         Self {
             origin,
             events: VecDeque::new(),
@@ -72,7 +72,7 @@ impl Kept {
     }
 
     /// The kind of request that opened it.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> StreamOrigin {
         self.origin
     }
 
@@ -99,9 +99,9 @@ impl Kept {
     }
 
     /// Returns the next event after this one for this connection.
-    pub fn take(&mut self, connection: u64, seen: u64) -> Taken {
+    pub fn take(&mut self, connection: u64, seen: u64) -> NextEvent {
         if self.reader != connection {
-            return Taken::End;
+            return NextEvent::End;
         }
         let last = self.hung_up.filter(|(whose, _)| *whose == connection);
         let last = last.map(|(_, last)| last);
@@ -111,10 +111,10 @@ impl Kept {
                 let event = event.clone();
                 self.read = event.count;
                 self.ring();
-                Taken::Event(event)
+                NextEvent::Event(event)
             }
-            None if self.over || last.is_some() => Taken::End,
-            None => Taken::Later,
+            None if self.over || last.is_some() => NextEvent::End,
+            None => NextEvent::Later,
         }
     }
 
@@ -146,7 +146,7 @@ impl Kept {
         self.given += 1;
         self.bytes += data.len();
         self.revision = revision.unwrap_or(self.revision);
-        self.events.push_back(Event {
+        self.events.push_back(BufferedEvent {
             count: self.given,
             revision: self.revision,
             data,

@@ -7,10 +7,10 @@ use rusqlite::{Connection, Row, params};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::{from_column, from_optional, to_column};
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::sys::{now_ms, random_bytes};
 
-/// The limit of active grants. At the limit [`Grants::add`] refuses.
+/// The limit of active grants. At the limit [`GrantTable::add`] refuses.
 const MAX_GRANTS: i64 = 1000;
 
 /// How long a grant is kept after its end.
@@ -96,10 +96,10 @@ impl Grant {
 }
 
 /// Access to the table.
-pub struct Grants<'a>(&'a Arc<Shared>);
+pub struct GrantTable<'a>(&'a Arc<SharedVault>);
 
-impl<'a> Grants<'a> {
-    pub(in crate::vault) fn new(shared: &'a Arc<Shared>) -> Self {
+impl<'a> GrantTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a Arc<SharedVault>) -> Self {
         Self(shared)
     }
 

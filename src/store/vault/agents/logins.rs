@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::{from_column, to_column};
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::sys::{now_ms, random_bytes};
 
 /// The owner's id where agents have theirs. Ids of agents begin with `agent_`.
@@ -65,14 +65,14 @@ pub struct NewLogin {
 
 /// How long a login lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stay {
+pub struct LoginLifetime {
     /// The time without use after which it expires.
     pub idle: Duration,
     /// The maximum time.
     pub most: Duration,
 }
 
-impl Default for Stay {
+impl Default for LoginLifetime {
     fn default() -> Self {
         Self {
             idle: Duration::from_hours(12),
@@ -81,7 +81,7 @@ impl Default for Stay {
     }
 }
 
-impl Stay {
+impl LoginLifetime {
     /// Returns the earliest last use and the earliest start of a login that is still valid.
     fn since(&self, now: u64) -> (u64, u64) {
         let before = |time: Duration| {
@@ -92,17 +92,17 @@ impl Stay {
 }
 
 /// Access to the table.
-pub struct Logins<'a>(&'a Arc<Shared>);
+pub struct LoginTable<'a>(&'a Arc<SharedVault>);
 
 const COLUMNS: &str = "id, agent, address, created_ms, used_ms, password_ms";
 
-impl<'a> Logins<'a> {
-    pub(in crate::vault) fn new(shared: &'a Arc<Shared>) -> Self {
+impl<'a> LoginTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a Arc<SharedVault>) -> Self {
         Self(shared)
     }
 
     /// Adds a login, which is durable once this returns. Deletes expired logins.
-    pub async fn add(&self, new: NewLogin, stay: Stay) -> Result<Login, VaultError> {
+    pub async fn add(&self, new: NewLogin, stay: LoginLifetime) -> Result<Login, VaultError> {
         let now = now_ms();
         let login = Login {
             id: format!("login_{:016x}", u64::from_be_bytes(random_bytes()?)),
@@ -143,7 +143,11 @@ impl<'a> Logins<'a> {
     }
 
     /// Returns the login with this cookie, unless it has expired.
-    pub fn find(&self, token_sha256: [u8; 32], stay: Stay) -> Result<Option<Login>, VaultError> {
+    pub fn find(
+        &self,
+        token_sha256: [u8; 32],
+        stay: LoginLifetime,
+    ) -> Result<Option<Login>, VaultError> {
         let (used, created) = stay.since(now_ms());
         let query = format!(
             "SELECT {COLUMNS} FROM login WHERE token_sha256 = ?1 AND used_ms > ?2 AND created_ms > ?3"
@@ -260,7 +264,7 @@ mod tests {
         let scratch = Scratch::new();
         let path = scratch.join("vault.db");
         let vault = Vault::open(&path).unwrap();
-        let stay = Stay::default();
+        let stay = LoginLifetime::default();
         let owner = vault.logins().add(new(1, None), stay).await.unwrap();
         let agent = vault.logins().add(new(2, Some(7)), stay).await.unwrap();
         drop(vault);
@@ -282,7 +286,7 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         vault
             .logins()
-            .add(new(1, None), Stay::default())
+            .add(new(1, None), LoginLifetime::default())
             .await
             .unwrap();
         let age = |used: u64, created: u64| {
@@ -292,7 +296,7 @@ mod tests {
             other
                 .execute(set, [to_column(now - used), to_column(now - created)])
                 .unwrap();
-            let found = vault.logins().find([1; 32], Stay::default());
+            let found = vault.logins().find([1; 32], LoginLifetime::default());
             found.unwrap().is_some()
         };
         let hour = 3_600_000;
@@ -301,7 +305,7 @@ mod tests {
         assert!(!age(hour, 31 * 24 * hour), "it is too old");
         vault
             .logins()
-            .add(new(2, None), Stay::default())
+            .add(new(2, None), LoginLifetime::default())
             .await
             .unwrap();
         assert_eq!(vault.logins().list().unwrap().len(), 1, "it made room");
@@ -313,7 +317,11 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let add = async |token, agent| {
             let login = new(token, agent);
-            vault.logins().add(login, Stay::default()).await.unwrap();
+            vault
+                .logins()
+                .add(login, LoginLifetime::default())
+                .await
+                .unwrap();
         };
         add(200, None).await;
         for token in 0..20 {
@@ -323,7 +331,10 @@ mod tests {
         for token in 100..120 {
             add(token, None).await;
         }
-        let found = vault.logins().find([119; 32], Stay::default()).unwrap();
+        let found = vault
+            .logins()
+            .find([119; 32], LoginLifetime::default())
+            .unwrap();
         assert!(found.is_some(), "the newest stays");
         assert_eq!(vault.logins().list().unwrap().len(), 32);
     }

@@ -5,16 +5,16 @@ use rusqlite::Connection;
 use super::keys;
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 
 /// The name of its row in the table of keys.
 const NAME: &str = "metrics-token-sha256";
 
 /// Access to the hash.
-pub struct MetricsToken<'a>(&'a Shared);
+pub struct MetricsTokenTable<'a>(&'a SharedVault);
 
-impl<'a> MetricsToken<'a> {
-    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+impl<'a> MetricsTokenTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a SharedVault) -> Self {
         Self(shared)
     }
 

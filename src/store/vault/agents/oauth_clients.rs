@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::to_column;
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::sys::{now_ms, random_bytes};
 
 /// The limit of programs without an agent. Beyond it the least recently used one is deleted, because anyone who can
@@ -50,10 +50,10 @@ pub struct OauthClient {
 }
 
 /// Access to the table.
-pub struct OauthClients<'a>(&'a Arc<Shared>);
+pub struct OauthClientTable<'a>(&'a Arc<SharedVault>);
 
-impl<'a> OauthClients<'a> {
-    pub(in crate::vault) fn new(shared: &'a Arc<Shared>) -> Self {
+impl<'a> OauthClientTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a Arc<SharedVault>) -> Self {
         Self(shared)
     }
 

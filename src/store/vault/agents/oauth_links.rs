@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::to_column;
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::sys::now_ms;
 
 /// The lifetime of a code.
@@ -85,7 +85,7 @@ pub struct NewTokens {
 
 /// A code to exchange for tokens.
 #[derive(Debug, Clone)]
-pub struct Redemption {
+pub struct CodeRedemption {
     /// The SHA-256 of the code.
     pub code_sha256: Hash,
     /// The program that presents it.
@@ -100,7 +100,7 @@ pub struct Redemption {
 
 /// A refresh token to exchange for new tokens.
 #[derive(Debug, Clone)]
-pub struct Renewal {
+pub struct TokenRenewal {
     /// The SHA-256 of the refresh token.
     pub refresh: Hash,
     /// The program that presents it.
@@ -111,7 +111,7 @@ pub struct Renewal {
 
 /// The result of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exchanged {
+pub enum ExchangeOutcome {
     /// The new tokens are valid.
     Done,
     /// The code or token is invalid, or belongs to another program.
@@ -123,10 +123,10 @@ pub enum Exchanged {
 }
 
 /// Access to the tables.
-pub struct OauthLinks<'a>(&'a Arc<Shared>);
+pub struct OauthLinkTable<'a>(&'a Arc<SharedVault>);
 
-impl<'a> OauthLinks<'a> {
-    pub(in crate::vault) fn new(shared: &'a Arc<Shared>) -> Self {
+impl<'a> OauthLinkTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a Arc<SharedVault>) -> Self {
         Self(shared)
     }
 
@@ -141,9 +141,9 @@ impl<'a> OauthLinks<'a> {
     /// Exchanges a code for these tokens.
     pub async fn redeem(
         &self,
-        redemption: Redemption,
+        redemption: CodeRedemption,
         tokens: NewTokens,
-    ) -> Result<Exchanged, VaultError> {
+    ) -> Result<ExchangeOutcome, VaultError> {
         let work = move |connection: &Connection| redeem(connection, &redemption, &tokens);
         self.exchange("exchange a code", work).await
     }
@@ -151,9 +151,9 @@ impl<'a> OauthLinks<'a> {
     /// Exchanges a refresh token for these tokens.
     pub async fn renew(
         &self,
-        renewal: Renewal,
+        renewal: TokenRenewal,
         tokens: NewTokens,
-    ) -> Result<Exchanged, VaultError> {
+    ) -> Result<ExchangeOutcome, VaultError> {
         let work = move |connection: &Connection| renew(connection, &renewal, &tokens);
         self.exchange("renew a link", work).await
     }
@@ -208,11 +208,11 @@ impl<'a> OauthLinks<'a> {
     async fn exchange(
         &self,
         doing: &'static str,
-        work: impl FnOnce(&Connection) -> Result<Exchanged, rusqlite::Error> + Send + 'static,
-    ) -> Result<Exchanged, VaultError> {
+        work: impl FnOnce(&Connection) -> Result<ExchangeOutcome, rusqlite::Error> + Send + 'static,
+    ) -> Result<ExchangeOutcome, VaultError> {
         let bell = self.0.agent_changes.clone();
-        let then = move |exchanged: &Exchanged| {
-            if *exchanged == Exchanged::Replayed {
+        let then = move |exchanged: &ExchangeOutcome| {
+            if *exchanged == ExchangeOutcome::Replayed {
                 bell.send_modify(|changes| *changes += 1);
             }
         };
@@ -267,12 +267,12 @@ struct Found {
 
 impl Found {
     /// Returns the reason to refuse the exchange, if there is one.
-    fn refuses(&self, client: &str, resource: Option<&str>) -> Option<Exchanged> {
+    fn refuses(&self, client: &str, resource: Option<&str>) -> Option<ExchangeOutcome> {
         if self.over || self.client != client {
-            return Some(Exchanged::Refused);
+            return Some(ExchangeOutcome::Refused);
         }
         let other = resource.is_some_and(|resource| resource != self.resource);
-        other.then_some(Exchanged::OtherResource)
+        other.then_some(ExchangeOutcome::OtherResource)
     }
 }
 
@@ -283,9 +283,9 @@ const LINK: &str = "l.id, l.client, l.resource, NOT EXISTS (SELECT 1 FROM agent 
 
 fn redeem(
     connection: &Connection,
-    brought: &Redemption,
+    brought: &CodeRedemption,
     tokens: &NewTokens,
-) -> Result<Exchanged, rusqlite::Error> {
+) -> Result<ExchangeOutcome, rusqlite::Error> {
     let now = now_ms();
     let query = format!(
         "SELECT {LINK}, l.redeemed, l.until_ms <= ?2, l.redirect_uri, l.challenge
@@ -306,18 +306,18 @@ fn redeem(
         },
     );
     let Some((found, redirect_uri, challenge)) = found.optional()? else {
-        return Ok(Exchanged::Refused);
+        return Ok(ExchangeOutcome::Refused);
     };
     if found.spent {
         remove(connection, found.id)?;
-        return Ok(Exchanged::Replayed);
+        return Ok(ExchangeOutcome::Replayed);
     }
     let elsewhere = brought
         .redirect_uri
         .as_ref()
         .is_some_and(|uri| *uri != redirect_uri);
     if elsewhere || brought.challenge != challenge {
-        return Ok(Exchanged::Refused);
+        return Ok(ExchangeOutcome::Refused);
     }
     if let Some(refusal) = found.refuses(&brought.client, brought.resource.as_deref()) {
         return Ok(refusal);
@@ -331,9 +331,9 @@ fn redeem(
 
 fn renew(
     connection: &Connection,
-    brought: &Renewal,
+    brought: &TokenRenewal,
     tokens: &NewTokens,
-) -> Result<Exchanged, rusqlite::Error> {
+) -> Result<ExchangeOutcome, rusqlite::Error> {
     let now = now_ms();
     let query = format!(
         "SELECT {LINK}, t.used, t.until_ms <= ?2 FROM oauth_token t JOIN oauth_link l ON l.id = t.link
@@ -349,11 +349,11 @@ fn renew(
         })
     });
     let Some(found) = found.optional()? else {
-        return Ok(Exchanged::Refused);
+        return Ok(ExchangeOutcome::Refused);
     };
     if found.spent {
         remove(connection, found.id)?;
-        return Ok(Exchanged::Replayed);
+        return Ok(ExchangeOutcome::Replayed);
     }
     if let Some(refusal) = found.refuses(&brought.client, brought.resource.as_deref()) {
         return Ok(refusal);
@@ -369,7 +369,7 @@ fn give(
     link: i64,
     tokens: &NewTokens,
     now: u64,
-) -> Result<Exchanged, rusqlite::Error> {
+) -> Result<ExchangeOutcome, rusqlite::Error> {
     let (access, rest) = (now.saturating_add(ACCESS_MS), now.saturating_add(LINK_MS));
     let insert = "INSERT INTO oauth_token (sha256, link, kind, until_ms) VALUES (?1, ?2, ?3, ?4)";
     for (hash, kind, until) in [
@@ -387,7 +387,7 @@ fn give(
             params![link, kind, most],
         )?;
     }
-    Ok(Exchanged::Done)
+    Ok(ExchangeOutcome::Done)
 }
 
 fn remove(connection: &Connection, link: i64) -> Result<(), rusqlite::Error> {
@@ -439,8 +439,8 @@ mod tests {
         }
     }
 
-    fn code(code: u8) -> Redemption {
-        Redemption {
+    fn code(code: u8) -> CodeRedemption {
+        CodeRedemption {
             code_sha256: [code; 32],
             client: "client_1".to_owned(),
             redirect_uri: Some("http://127.0.0.1:1/b".to_owned()),
@@ -449,8 +449,8 @@ mod tests {
         }
     }
 
-    fn renewal(refresh: u8) -> Renewal {
-        Renewal {
+    fn renewal(refresh: u8) -> TokenRenewal {
+        TokenRenewal {
             refresh: [refresh; 32],
             client: "client_1".to_owned(),
             resource: None,
@@ -470,12 +470,12 @@ mod tests {
             self.vault.oauth_links().add(link).await.unwrap();
         }
 
-        async fn redeem(&self, code: Redemption, tokens: NewTokens) -> Exchanged {
+        async fn redeem(&self, code: CodeRedemption, tokens: NewTokens) -> ExchangeOutcome {
             let links = self.vault.oauth_links();
             links.redeem(code, tokens).await.unwrap()
         }
 
-        async fn renew(&self, renewal: Renewal, tokens: NewTokens) -> Exchanged {
+        async fn renew(&self, renewal: TokenRenewal, tokens: NewTokens) -> ExchangeOutcome {
             let links = self.vault.oauth_links();
             links.renew(renewal, tokens).await.unwrap()
         }
@@ -502,28 +502,37 @@ mod tests {
     async fn a_code_is_good_once_and_for_whom_it_was_given_alone() {
         let house = house().await;
         house.begin(9).await;
-        let other = |change: fn(&mut Redemption)| {
+        let other = |change: fn(&mut CodeRedemption)| {
             let mut brought = code(9);
             change(&mut brought);
             brought
         };
         for (brought, expected) in [
-            (code(8), Exchanged::Refused),
-            (other(|b| b.client = "client_2".into()), Exchanged::Refused),
-            (other(|b| b.challenge = "wrong".into()), Exchanged::Refused),
+            (code(8), ExchangeOutcome::Refused),
+            (
+                other(|b| b.client = "client_2".into()),
+                ExchangeOutcome::Refused,
+            ),
+            (
+                other(|b| b.challenge = "wrong".into()),
+                ExchangeOutcome::Refused,
+            ),
             (
                 other(|b| b.redirect_uri = Some("http://127.0.0.1:2/b".into())),
-                Exchanged::Refused,
+                ExchangeOutcome::Refused,
             ),
             (
                 other(|b| b.resource = Some("https://x/".into())),
-                Exchanged::OtherResource,
+                ExchangeOutcome::OtherResource,
             ),
         ] {
             assert_eq!(house.redeem(brought, tokens(2, 3)).await, expected);
         }
         assert!(!house.has(2));
-        assert_eq!(house.redeem(code(9), tokens(2, 3)).await, Exchanged::Done);
+        assert_eq!(
+            house.redeem(code(9), tokens(2, 3)).await,
+            ExchangeOutcome::Done
+        );
         let (link, agent) = house
             .vault
             .oauth_links()
@@ -540,14 +549,14 @@ mod tests {
         let bell = house.vault.agents().changes();
         assert_eq!(
             house.redeem(code(9), tokens(4, 5)).await,
-            Exchanged::Replayed
+            ExchangeOutcome::Replayed
         );
         assert!(bell.has_changed().unwrap(), "open streams hear of it");
         assert!(!house.has(2) && !house.has(4));
         assert!(!house.vault.oauth_links().is_open(link).unwrap());
         assert_eq!(
             house.renew(renewal(3), tokens(6, 7)).await,
-            Exchanged::Refused
+            ExchangeOutcome::Refused
         );
     }
 
@@ -558,26 +567,32 @@ mod tests {
         house.sql("UPDATE oauth_link SET until_ms = until_ms - 60000");
         assert_eq!(
             house.redeem(code(9), tokens(2, 3)).await,
-            Exchanged::Refused
+            ExchangeOutcome::Refused
         );
         house.begin(8).await;
         assert_eq!(house.count("oauth_link"), 1, "what is over has made room");
-        let brought = Redemption {
+        let brought = CodeRedemption {
             redirect_uri: None,
             resource: None,
             ..code(8)
         };
-        assert_eq!(house.redeem(brought, tokens(2, 3)).await, Exchanged::Done);
+        assert_eq!(
+            house.redeem(brought, tokens(2, 3)).await,
+            ExchangeOutcome::Done
+        );
         house.sql("UPDATE oauth_token SET until_ms = until_ms - 3600000");
         assert!(!house.has(2));
         let link = "UPDATE oauth_link SET until_ms = 1";
-        assert_eq!(house.renew(renewal(3), tokens(4, 5)).await, Exchanged::Done);
+        assert_eq!(
+            house.renew(renewal(3), tokens(4, 5)).await,
+            ExchangeOutcome::Done
+        );
         assert!(house.has(4));
         house.sql(link);
         house.sql("UPDATE oauth_token SET until_ms = 1");
         assert_eq!(
             house.renew(renewal(5), tokens(6, 7)).await,
-            Exchanged::Refused
+            ExchangeOutcome::Refused
         );
     }
 
@@ -586,30 +601,33 @@ mod tests {
         let house = house().await;
         house.begin(9).await;
         house.redeem(code(9), tokens(2, 3)).await;
-        let stranger = Renewal {
+        let stranger = TokenRenewal {
             client: "client_2".to_owned(),
             ..renewal(3)
         };
         assert_eq!(
             house.renew(stranger, tokens(4, 5)).await,
-            Exchanged::Refused
+            ExchangeOutcome::Refused
         );
         assert_eq!(
             house.renew(renewal(2), tokens(4, 5)).await,
-            Exchanged::Refused
+            ExchangeOutcome::Refused
         );
-        assert_eq!(house.renew(renewal(3), tokens(4, 5)).await, Exchanged::Done);
+        assert_eq!(
+            house.renew(renewal(3), tokens(4, 5)).await,
+            ExchangeOutcome::Done
+        );
         assert!(house.has(2) && house.has(4), "what is under way goes on");
         assert_eq!(
             house.renew(renewal(3), tokens(6, 7)).await,
-            Exchanged::Replayed
+            ExchangeOutcome::Replayed
         );
         for access in [2, 4, 6] {
             assert!(!house.has(access), "{access}");
         }
         assert_eq!(
             house.renew(renewal(5), tokens(8, 9)).await,
-            Exchanged::Refused
+            ExchangeOutcome::Refused
         );
         assert_eq!(house.count("oauth_token"), 0);
     }
@@ -624,16 +642,19 @@ mod tests {
         ] {
             house.begin(9).await;
             house.begin(8).await;
-            assert_eq!(house.redeem(code(9), tokens(2, 3)).await, Exchanged::Done);
+            assert_eq!(
+                house.redeem(code(9), tokens(2, 3)).await,
+                ExchangeOutcome::Done
+            );
             house.sql(change);
             assert_eq!(
                 house.renew(renewal(3), tokens(4, 5)).await,
-                Exchanged::Refused,
+                ExchangeOutcome::Refused,
                 "{change}"
             );
             assert_eq!(
                 house.redeem(code(8), tokens(6, 7)).await,
-                Exchanged::Refused,
+                ExchangeOutcome::Refused,
                 "{change}"
             );
             house.sql(
@@ -665,7 +686,10 @@ mod tests {
         house.redeem(code(200), tokens(0, 100)).await;
         for n in 0..80 {
             let next = tokens(n + 1, n + 101);
-            assert_eq!(house.renew(renewal(n + 100), next).await, Exchanged::Done);
+            assert_eq!(
+                house.renew(renewal(n + 100), next).await,
+                ExchangeOutcome::Done
+            );
         }
         assert_eq!(
             house.count("oauth_token WHERE kind = 'access'"),

@@ -7,7 +7,7 @@ use super::owner_key::{self, KeyChange, OwnerKey};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::{from_column, to_column};
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::sys::now_ms;
 
 /// The part of the schema's fourth version.
@@ -58,7 +58,7 @@ pub struct StoredPassword {
 
 /// The failed attempts since the last successful one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Guesses {
+pub struct FailedGuesses {
     /// Their number.
     pub count: u64,
     /// When the last one was, in milliseconds since 1970.
@@ -66,10 +66,10 @@ pub struct Guesses {
 }
 
 /// Access to the tables.
-pub struct Owner<'a>(&'a Shared);
+pub struct OwnerTable<'a>(&'a SharedVault);
 
-impl<'a> Owner<'a> {
-    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+impl<'a> OwnerTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a SharedVault) -> Self {
         Self(shared)
     }
 
@@ -194,11 +194,11 @@ impl<'a> Owner<'a> {
     }
 
     /// Returns the failed attempts.
-    pub fn guesses(&self) -> Result<Guesses, VaultError> {
+    pub fn guesses(&self) -> Result<FailedGuesses, VaultError> {
         self.0.read("read the guesses", |connection| {
             let query = "SELECT count, last_ms FROM owner_guesses";
             connection.query_row(query, [], |row| {
-                Ok(Guesses {
+                Ok(FailedGuesses {
                     count: from_column(row, "count")?,
                     last_ms: from_column(row, "last_ms")?,
                 })
@@ -256,7 +256,7 @@ fn stored(row: &Row<'_>) -> Result<StoredPassword, rusqlite::Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::logins::{NewLogin, Stay};
+    use super::super::logins::{LoginLifetime, NewLogin};
     use super::super::owner::*;
     use super::super::owner_key::WrappedKey;
     use crate::vault::store::Vault;
@@ -299,7 +299,7 @@ mod tests {
         set(1).await.unwrap();
         vault.owner().note_guess(5).await.unwrap();
         vault.owner().note_guess(6).await.unwrap();
-        let guesses = Guesses {
+        let guesses = FailedGuesses {
             count: 2,
             last_ms: 6,
         };
@@ -310,13 +310,17 @@ mod tests {
                 agent,
                 address: "192.0.2.1".to_owned(),
             };
-            vault.logins().add(login, Stay::default()).await.unwrap();
+            vault
+                .logins()
+                .add(login, LoginLifetime::default())
+                .await
+                .unwrap();
         }
         let changes = vault.agents().changes();
         set(2).await.unwrap();
         assert!(changes.has_changed().unwrap(), "open streams hear of it");
         assert_eq!(vault.owner().password().unwrap(), Some(password(2)));
-        assert_eq!(vault.owner().guesses().unwrap(), Guesses::default());
+        assert_eq!(vault.owner().guesses().unwrap(), FailedGuesses::default());
         let left = vault.logins().list().unwrap();
         assert_eq!(left.len(), 1, "the agent's stays: {left:?}");
     }

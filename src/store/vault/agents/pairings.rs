@@ -6,7 +6,7 @@ use super::table::{Agent, NewAgent, insert};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::{from_optional, to_column};
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::sys::{now_ms, random_bytes};
 
 /// The part of the schema's sixth version.
@@ -28,7 +28,7 @@ const MAX_OPEN: i64 = 16;
 
 /// The result of redeeming a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Paired {
+pub enum PairingOutcome {
     /// The code was valid and is used up. The agent was added.
     Agent(Agent),
     /// The code is wrong, used or expired.
@@ -38,10 +38,10 @@ pub enum Paired {
 }
 
 /// Access to the table.
-pub struct Pairings<'a>(&'a Shared);
+pub struct PairingTable<'a>(&'a SharedVault);
 
-impl<'a> Pairings<'a> {
-    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+impl<'a> PairingTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a SharedVault) -> Self {
         Self(shared)
     }
 
@@ -93,16 +93,16 @@ impl<'a> Pairings<'a> {
     }
 
     /// Adds the agent, with the token of this SHA-256, and invalidates the code. A second attempt gets
-    /// `Paired::Unknown`.
+    /// `PairingOutcome::Unknown`.
     pub async fn redeem(
         &self,
         code_sha256: [u8; 32],
         token_sha256: [u8; 32],
-    ) -> Result<Paired, VaultError> {
+    ) -> Result<PairingOutcome, VaultError> {
         let id = format!("agent_{:016x}", u64::from_be_bytes(random_bytes()?));
         let work = move |connection: &Connection| redeem(connection, code_sha256, token_sha256, id);
         let count = self.0.agent_changes.clone();
-        let told = move |_: &Paired| count.send_modify(|changes| *changes += 1);
+        let told = move |_: &PairingOutcome| count.send_modify(|changes| *changes += 1);
         let writer = &self.0.writer;
         writer
             .write("redeem a pairing", Durability::Power, work, told)
@@ -115,7 +115,7 @@ fn redeem(
     code_sha256: [u8; 32],
     token_sha256: [u8; 32],
     id: String,
-) -> Result<Paired, rusqlite::Error> {
+) -> Result<PairingOutcome, rusqlite::Error> {
     let query = "SELECT name, preset, overrides, space, expires_ms FROM pairing
                  WHERE code_sha256 = ?1 AND until_ms > ?2";
     let found = connection.query_row(query, params![code_sha256, to_column(now_ms())], |row| {
@@ -134,13 +134,13 @@ fn redeem(
         })
     });
     let Some(agent) = found.optional()? else {
-        return Ok(Paired::Unknown);
+        return Ok(PairingOutcome::Unknown);
     };
     if !insert(connection, &agent)? {
-        return Ok(Paired::TooManyAgents);
+        return Ok(PairingOutcome::TooManyAgents);
     }
     connection.execute("DELETE FROM pairing WHERE code_sha256 = ?1", [code_sha256])?;
-    Ok(Paired::Agent(agent))
+    Ok(PairingOutcome::Agent(agent))
 }
 
 #[cfg(test)]
@@ -174,10 +174,10 @@ mod tests {
         for none in [2, 3] {
             assert_eq!(pairings.name_of([none; 32]).unwrap(), None);
             let redeemed = pairings.redeem([none; 32], [9; 32]).await.unwrap();
-            assert_eq!(redeemed, Paired::Unknown);
+            assert_eq!(redeemed, PairingOutcome::Unknown);
         }
         let changes = vault.agents().changes();
-        let Paired::Agent(made) = pairings.redeem([1; 32], [7; 32]).await.unwrap() else {
+        let PairingOutcome::Agent(made) = pairings.redeem([1; 32], [7; 32]).await.unwrap() else {
             panic!("the code was good");
         };
         assert!(changes.has_changed().unwrap());
@@ -190,7 +190,7 @@ mod tests {
         );
         assert_eq!(made.token_sha256, [7; 32]);
         let again = pairings.redeem([1; 32], [8; 32]).await.unwrap();
-        assert_eq!(again, Paired::Unknown);
+        assert_eq!(again, PairingOutcome::Unknown);
         assert_eq!(vault.agents().list().unwrap().len(), 1);
     }
 

@@ -7,11 +7,11 @@ use tokio::sync::watch;
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::{from_column, from_optional, to_column};
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::config::Preset;
 use gatewren_base::sys::{now_ms, random_bytes};
 
-/// The limit of agents that are not revoked. At the limit [`Agents::add`] refuses.
+/// The limit of agents that are not revoked. At the limit [`AgentTable::add`] refuses.
 const MAX_AGENTS: i64 = 1000;
 
 /// An agent as stored in the vault. Times are milliseconds since 1970.
@@ -64,13 +64,13 @@ pub struct NewAgent {
 }
 
 /// Access to the table of agents.
-pub struct Agents<'a>(&'a std::sync::Arc<Shared>);
+pub struct AgentTable<'a>(&'a std::sync::Arc<SharedVault>);
 
 const COLUMNS: &str = "id, name, token_sha256, preset, overrides, space, created_ms, expires_ms, \
                        revoked_ms, last_used_ms";
 
-impl<'a> Agents<'a> {
-    pub(in crate::vault) fn new(shared: &'a std::sync::Arc<Shared>) -> Self {
+impl<'a> AgentTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a std::sync::Arc<SharedVault>) -> Self {
         Self(shared)
     }
 

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::to_column;
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 
 /// The part of the schema's ninth version.
 pub(in crate::vault) const SCHEMA: &str = "
@@ -16,10 +16,10 @@ CREATE TABLE token_warning (
 ";
 
 /// Access to the table.
-pub struct TokenWarnings<'a>(&'a Shared);
+pub struct TokenWarningTable<'a>(&'a SharedVault);
 
-impl<'a> TokenWarnings<'a> {
-    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+impl<'a> TokenWarningTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a SharedVault) -> Self {
         Self(shared)
     }
 

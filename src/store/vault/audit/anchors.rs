@@ -25,7 +25,7 @@ struct AnchorKey {
 
 /// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Compared {
+pub struct AnchorComparison {
     /// The number of anchors whose row is unchanged.
     pub good: u64,
     /// The number of anchors whose row was trimmed since. These cannot be compared.
@@ -89,7 +89,7 @@ impl Anchors {
 pub(in crate::vault) fn compare(
     connection: &Connection,
     anchors: &Anchors,
-) -> rusqlite::Result<Compared> {
+) -> rusqlite::Result<AnchorComparison> {
     // One transaction: a concurrent trim is visible either completely or not at all.
     let transaction = connection.unchecked_transaction()?;
     let checkpoint = checkpoint::find(&transaction)?.map(|(checkpoint, _)| checkpoint);
@@ -98,7 +98,7 @@ pub(in crate::vault) fn compare(
         .map_or(0, |checkpoint| checkpoint.through);
     let last = chain::last(&transaction)?.unwrap_or(trimmed);
     let mut row = transaction.prepare("SELECT sha256 FROM audit WHERE seq = ?1")?;
-    let mut compared = Compared::default();
+    let mut compared = AnchorComparison::default();
     for (key, at_ms) in &anchors.0 {
         let known = match &checkpoint {
             // The checkpoint keeps the hash of the last trimmed row. The hashes of earlier rows are gone.
@@ -138,12 +138,12 @@ mod tests {
     use serde_json::json;
 
     use super::super::anchors::*;
-    use super::super::chain::{BEGINNING, Chain};
+    use super::super::chain::{BEGINNING, ChainVerification};
     use super::super::chain_tail::ChainHead;
     use super::super::columns::{FORMAT, HASHED};
-    use super::super::entry::{Entry, Outcome};
+    use super::super::entry::{AuditEntry, AuditOutcome};
     use super::super::reader::AuditReader;
-    use super::super::table::Promise;
+    use super::super::table::AuditDurability;
     use crate::vault::store::Vault;
     use gatewren_base::sys::Scratch;
 
@@ -154,7 +154,7 @@ mod tests {
         let mut anchors = Anchors::default();
         for n in 1..=10 {
             let arguments = json!({ "n": n });
-            let entry = Entry {
+            let entry = AuditEntry {
                 agent: "agent_1",
                 token: None,
                 space: None,
@@ -171,12 +171,12 @@ mod tests {
             };
             let id = vault
                 .audit()
-                .intent(entry, Promise::Committed)
+                .intent(entry, AuditDurability::Committed)
                 .await
                 .unwrap();
             let ChainHead { seq, sha256 } = head().unwrap();
             anchors.add(seq, &hex(&sha256), n * 1000);
-            let outcome = Outcome {
+            let outcome = AuditOutcome {
                 status: "ok",
                 duration_ms: 1,
                 revision_before: None,
@@ -188,10 +188,10 @@ mod tests {
         (vault, anchors)
     }
 
-    fn compared(scratch: &Scratch, anchors: &Anchors) -> Compared {
+    fn compared(scratch: &Scratch, anchors: &Anchors) -> AnchorComparison {
         let audit = AuditReader::open(&scratch.join("vault.db")).unwrap();
         assert!(
-            matches!(audit.verify().unwrap(), Chain::Intact { .. }),
+            matches!(audit.verify().unwrap(), ChainVerification::Intact { .. }),
             "the chain itself is intact"
         );
         audit.compare(anchors).unwrap()
@@ -238,7 +238,7 @@ mod tests {
     async fn an_audit_as_it_was_agrees_with_every_anchor() {
         let scratch = Scratch::new();
         let (_vault, anchors) = anchored(&scratch).await;
-        let expected = Compared {
+        let expected = AnchorComparison {
             good: 10,
             trimmed: 0,
             first: None,
@@ -314,13 +314,13 @@ mod tests {
     async fn rows_that_were_trimmed_are_not_taken_for_cut_ones() {
         let scratch = Scratch::new();
         let (vault, anchors) = anchored(&scratch).await;
-        let retention = super::super::trim::Retention {
+        let retention = super::super::trim::AuditRetention {
             age: std::time::Duration::from_hours(1),
             rows: 6,
         };
         assert_eq!(vault.audit().trim(retention).await.unwrap().rows, 14);
         let found = compared(&scratch, &anchors);
-        let expected = Compared {
+        let expected = AnchorComparison {
             good: 3,
             trimmed: 7,
             first: None,

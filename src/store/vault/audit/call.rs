@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::checkpoint::hex;
 use super::columns;
-use super::exact::Exact;
+use super::exact::ExactArguments;
 
 /// A filter for calls. An absent field matches every call.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct CallFilter {
     /// The agent's id or name.
     pub agent: Option<String>,
     /// The tool's name.
@@ -64,7 +64,7 @@ pub struct AuditCall {
     /// The SHA-256 of the arguments as received.
     pub arguments_sha256: Option<String>,
     /// Where the exact arguments are.
-    pub exact: Exact,
+    pub exact: ExactArguments,
     /// The mode that the policy sets for such calls.
     pub mode: Option<String>,
     /// The decision about this call.
@@ -103,7 +103,7 @@ const CALLS: &str = "SELECT i.*, agent.name AS agent_name, o.seq AS end_seq, o.a
 /// Returns the matching calls, newest first.
 pub(in crate::vault) fn list(
     connection: &Connection,
-    wanted: &Wanted,
+    wanted: &CallFilter,
 ) -> rusqlite::Result<Vec<AuditCall>> {
     let query = format!(
         "{}
@@ -162,7 +162,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AuditCall> {
     let sha256: Option<Vec<u8>> = row.get("arguments_sha256")?;
     let arguments = text(row, "arguments")?;
     let exact = text(row, "exact")?;
-    let exact = Exact::read(exact.as_deref(), arguments.as_deref(), sha256.as_deref());
+    let exact = ExactArguments::read(exact.as_deref(), arguments.as_deref(), sha256.as_deref());
     Ok(AuditCall {
         seq: row.get("seq")?,
         call: text(row, "call")?.unwrap_or_default(),

@@ -14,7 +14,7 @@ pub(in crate::vault) const BEGINNING: [u8; 32] = [0; 32];
 
 /// The result of verifying all rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Chain {
+pub enum ChainVerification {
     /// Each row is unchanged and in its place, and none is missing.
     Intact {
         /// The number of rows.
@@ -27,13 +27,13 @@ pub enum Chain {
         /// The row's number.
         seq: u64,
         /// The fault of the row.
-        fault: Fault,
+        fault: ChainFault,
     },
 }
 
 /// A fault of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum ChainFault {
     /// The row is missing.
     Missing,
     /// The row does not continue from the row before it.
@@ -47,7 +47,7 @@ pub enum Fault {
     Exact,
 }
 
-impl Fault {
+impl ChainFault {
     /// Returns the fault as a word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ pub(in crate::vault) fn highest(connection: &Connection) -> Result<i64, rusqlite
 }
 
 /// The position that the first kept row continues from.
-pub(in crate::vault) struct Start {
+pub(in crate::vault) struct ChainStart {
     /// The number of the row before it.
     pub trimmed: i64,
     /// When that row was trimmed, in milliseconds since 1970; 0 if nothing was ever trimmed.
@@ -125,14 +125,14 @@ pub(in crate::vault) struct Start {
 }
 
 /// A row number, and the fault of the existing or missing row with this number.
-type Broken = (i64, Fault);
+type Broken = (i64, ChainFault);
 
 /// Returns the start of the kept rows, or the fault if the checkpoint's seal is invalid.
 pub(in crate::vault) fn start(
     connection: &Connection,
-) -> Result<Result<Start, Broken>, rusqlite::Error> {
+) -> Result<Result<ChainStart, Broken>, rusqlite::Error> {
     let Some((checkpoint, good)) = checkpoint::find(connection)? else {
-        return Ok(Ok(Start {
+        return Ok(Ok(ChainStart {
             trimmed: 0,
             at_ms: 0,
             sha256: BEGINNING,
@@ -140,9 +140,9 @@ pub(in crate::vault) fn start(
         }));
     };
     if !good {
-        return Ok(Err((checkpoint.through, Fault::Checkpoint)));
+        return Ok(Err((checkpoint.through, ChainFault::Checkpoint)));
     }
-    Ok(Ok(Start {
+    Ok(Ok(ChainStart {
         trimmed: checkpoint.through,
         at_ms: checkpoint.at_ms,
         sha256: checkpoint.sha256,
@@ -153,18 +153,20 @@ pub(in crate::vault) fn start(
 /// Checks that the audit records the checkpoint in a row too: anyone who has read the key could forge the seal.
 pub(in crate::vault) fn told(
     connection: &Connection,
-    start: &Start,
+    start: &ChainStart,
 ) -> Result<Result<(), Broken>, rusqlite::Error> {
     match &start.checkpoint {
         Some(known) if !checkpoint::is_told(connection, known)? => {
-            Ok(Err((known.through, Fault::Checkpoint)))
+            Ok(Err((known.through, ChainFault::Checkpoint)))
         }
         _ => Ok(Ok(())),
     }
 }
 
 /// Verifies the checkpoint and each row in order.
-pub(in crate::vault) fn verify(connection: &Connection) -> Result<Chain, rusqlite::Error> {
+pub(in crate::vault) fn verify(
+    connection: &Connection,
+) -> Result<ChainVerification, rusqlite::Error> {
     // One transaction, so that concurrent writes are not seen partially.
     let transaction = connection.unchecked_transaction()?;
     let start = match start(&transaction)? {
@@ -176,16 +178,16 @@ pub(in crate::vault) fn verify(connection: &Connection) -> Result<Chain, rusqlit
         Err((seq, fault)) => return Ok(broken(seq, fault)),
     };
     if highest(&transaction)? > last {
-        return Ok(broken(last + 1, Fault::Missing));
+        return Ok(broken(last + 1, ChainFault::Missing));
     }
     if let Err((seq, fault)) = told(&transaction, &start)? {
         return Ok(broken(seq, fault));
     }
     if let Some(seq) = unsealed_row(&transaction)? {
-        return Ok(broken(seq, Fault::Exact));
+        return Ok(broken(seq, ChainFault::Exact));
     }
     let counted = |number: i64| u64::try_from(number).unwrap_or(0);
-    Ok(Chain::Intact {
+    Ok(ChainVerification::Intact {
         rows: counted(last - start.trimmed),
         trimmed: counted(start.trimmed),
     })
@@ -212,7 +214,7 @@ fn unsealed_row(connection: &Connection) -> Result<Option<i64>, rusqlite::Error>
 /// Verifies the rows up to `through`. Returns the number and the hash of the last one if all are unchanged.
 pub(in crate::vault) fn walk(
     connection: &Connection,
-    start: &Start,
+    start: &ChainStart,
     through: i64,
 ) -> Result<Result<(i64, [u8; 32]), Broken>, rusqlite::Error> {
     let columns = columns::all(connection)?;
@@ -237,7 +239,7 @@ fn fault(row: &Row<'_>, expected: i64, previous: &[u8; 32]) -> Result<Checked, r
     let seq: i64 = row.get("seq")?;
     if seq != expected {
         // A trimmed row that was put back is treated like a row after a gap.
-        return Ok(Err((expected, Fault::Missing)));
+        return Ok(Err((expected, ChainFault::Missing)));
     }
     let values = (0..HASHED.len())
         .map(|column| row.get(column))
@@ -249,10 +251,10 @@ fn fault(row: &Row<'_>, expected: i64, previous: &[u8; 32]) -> Result<Checked, r
     if covered
         .is_none_or(|covered| hash(format, &follows, covered.iter().map(ValueRef::from)) != sha256)
     {
-        return Ok(Err((seq, Fault::Altered)));
+        return Ok(Err((seq, ChainFault::Altered)));
     }
     if follows != *previous {
-        return Ok(Err((seq, Fault::Misplaced)));
+        return Ok(Err((seq, ChainFault::Misplaced)));
     }
     Ok(Ok(sha256))
 }
@@ -265,8 +267,8 @@ fn covered(format: i64, values: &[Value]) -> Option<&[Value]> {
         .then_some(covered)
 }
 
-fn broken(seq: i64, fault: Fault) -> Chain {
-    Chain::Broken {
+fn broken(seq: i64, fault: ChainFault) -> ChainVerification {
+    ChainVerification::Broken {
         seq: u64::try_from(seq).unwrap_or(0),
         fault,
     }

@@ -20,12 +20,12 @@ pub struct ChainHead {
 
 /// The end of the chain as the writing thread left it; unknown until the first query.
 #[derive(Default)]
-pub(in crate::vault) struct Tail {
+pub(in crate::vault) struct ChainTail {
     end: Mutex<Option<End>>,
     durable: Mutex<Option<ChainHead>>,
 }
 
-impl Tail {
+impl ChainTail {
     /// Returns the end of the chain. Correct only in a transaction that excludes other writers.
     pub(in crate::vault) fn end(&self, connection: &Connection) -> Result<End, rusqlite::Error> {
         let known = *lock(&self.end);

@@ -70,11 +70,11 @@ impl Checkpoint {
 }
 
 /// A checkpoint as stored in the table, and whether its seal is valid.
-pub(in crate::vault) type Found = Option<(Checkpoint, bool)>;
+pub(in crate::vault) type FoundCheckpoint = Option<(Checkpoint, bool)>;
 
 /// Returns the checkpoint, if rows were ever trimmed. If the table has more than one row, the seal counts as
 /// invalid.
-pub(in crate::vault) fn find(connection: &Connection) -> rusqlite::Result<Found> {
+pub(in crate::vault) fn find(connection: &Connection) -> rusqlite::Result<FoundCheckpoint> {
     // A vault that is opened read-only may have a schema without this table.
     let table = "SELECT 1 FROM sqlite_schema WHERE name = 'audit_checkpoint'";
     if !connection.prepare_cached(table)?.exists([])? {

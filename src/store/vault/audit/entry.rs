@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::vault::ids::Id;
+use crate::vault::ids::HexId;
 
 /// A call that is about to run.
 #[derive(Debug, Clone)]
-pub struct Entry<'a> {
+pub struct AuditEntry<'a> {
     /// The id of the calling agent.
     pub agent: &'a str,
     /// The identifier of its token: part of its hash, no secret.
@@ -38,7 +38,7 @@ pub struct Entry<'a> {
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy)]
-pub struct Outcome {
+pub struct AuditOutcome {
     /// The outcome as one word, such as `ok`, `failed`, `refused`, `cancelled`.
     pub status: &'static str,
     /// The duration of the call.
@@ -51,10 +51,10 @@ pub struct Outcome {
 
 /// The id that joins the two rows of a call: 32 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct AuditId(Id);
+pub struct AuditId(HexId);
 
 impl AuditId {
-    pub(in crate::vault) fn new(id: Id) -> Self {
+    pub(in crate::vault) fn new(id: HexId) -> Self {
         Self(id)
     }
 

@@ -67,7 +67,7 @@ const NO_ROOM: &str = "none: no room";
 
 /// Where the exact arguments of a call are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exact {
+pub enum ExactArguments {
     /// In the row: redaction changed nothing.
     Shown,
     /// Sealed. Contains the hash of the sealed text, 64 hexadecimal digits.
@@ -76,7 +76,7 @@ pub enum Exact {
     None(String),
 }
 
-impl Exact {
+impl ExactArguments {
     /// Reads it from the columns of a row.
     pub(in crate::vault) fn read(
         column: Option<&str>,
@@ -99,7 +99,7 @@ impl Exact {
     }
 }
 
-impl fmt::Display for Exact {
+impl fmt::Display for ExactArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shown => f.write_str("as shown"),
@@ -109,14 +109,14 @@ impl fmt::Display for Exact {
     }
 }
 
-impl Serialize for Exact {
+impl Serialize for ExactArguments {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
 /// Exact arguments that the writing thread has to seal.
-pub(in crate::vault) struct Unsealed {
+pub(in crate::vault) struct UnsealedArguments {
     /// The arguments as received, as JSON.
     pub text: Box<str>,
     /// Their SHA-256, which the row has too.
@@ -128,7 +128,7 @@ pub(in crate::vault) struct Unsealed {
 pub(in crate::vault) fn keep(
     connection: &Connection,
     call: &str,
-    unsealed: &Unsealed,
+    unsealed: &UnsealedArguments,
 ) -> rusqlite::Result<String> {
     let Some(key) = owner_key::in_use(connection)? else {
         return Ok(NO_KEY.to_owned());
@@ -302,7 +302,7 @@ fn row(connection: &Connection, call: &str) -> rusqlite::Result<Option<ExactRow>
 
 /// The number of calls with sealed arguments, by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ExactStanding {
+pub struct SealedArgumentsCount {
     /// The number of calls with sealed arguments.
     pub sealed: u64,
     /// Keys whose password was reset, with their calls.
@@ -324,7 +324,7 @@ pub struct LostKey {
     pub lost_ms: u64,
 }
 
-impl ExactStanding {
+impl SealedArgumentsCount {
     /// Returns whether each key is present. Lost keys count as present.
     pub fn is_whole(&self) -> bool {
         self.without_key.is_empty() && !self.key_is_altered
@@ -354,8 +354,10 @@ impl ExactStanding {
 }
 
 /// Checks each key that arguments are sealed to.
-pub(in crate::vault) fn standing(connection: &Connection) -> rusqlite::Result<ExactStanding> {
-    let mut standing = ExactStanding::default();
+pub(in crate::vault) fn standing(
+    connection: &Connection,
+) -> rusqlite::Result<SealedArgumentsCount> {
+    let mut standing = SealedArgumentsCount::default();
     // A vault that is opened read-only may have a schema without this table.
     let table = "SELECT 1 FROM sqlite_schema WHERE name = 'audit_exact'";
     if !connection.prepare(table)?.exists([])? {
@@ -390,13 +392,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::call::AuditCall;
-    use super::super::chain::{Chain, Fault};
-    use super::super::entry::{Entry, Outcome};
+    use super::super::chain::{ChainFault, ChainVerification};
+    use super::super::entry::{AuditEntry, AuditOutcome};
     use super::super::exact::*;
     use super::super::reader::AuditReader;
     use super::super::sealing::KeyPair;
-    use super::super::table::Promise;
-    use super::super::trim::Retention;
+    use super::super::table::AuditDurability;
+    use super::super::trim::AuditRetention;
     use crate::vault::agents::owner::StoredPassword;
     use crate::vault::agents::owner_key::{KeyChange, WrappedKey};
     use crate::vault::error::VaultError;
@@ -460,7 +462,7 @@ mod tests {
         }
 
         async fn tried(&self, arguments: &Value) -> Result<String, VaultError> {
-            let entry = Entry {
+            let entry = AuditEntry {
                 agent: "agent_1",
                 token: None,
                 space: None,
@@ -475,8 +477,12 @@ mod tests {
                 decision: "allow",
                 change: None,
             };
-            let id = self.vault.audit().intent(entry, Promise::Committed).await?;
-            let outcome = Outcome {
+            let id = self
+                .vault
+                .audit()
+                .intent(entry, AuditDurability::Committed)
+                .await?;
+            let outcome = AuditOutcome {
                 status: "ok",
                 duration_ms: 1,
                 revision_before: None,
@@ -514,10 +520,10 @@ mod tests {
         }
     }
 
-    fn broken(seq: u64) -> Chain {
-        Chain::Broken {
+    fn broken(seq: u64) -> ChainVerification {
+        ChainVerification::Broken {
             seq,
-            fault: Fault::Exact,
+            fault: ChainFault::Exact,
         }
     }
 
@@ -528,14 +534,14 @@ mod tests {
         let call = our.call(&payload()).await;
         let shown = our.shown(&call);
         assert!(shown.arguments.unwrap().contains("[redacted]"));
-        assert!(matches!(shown.exact, Exact::Sealed(_)));
+        assert!(matches!(shown.exact, ExactArguments::Sealed(_)));
         assert_eq!(our.opened(&call, &key).unwrap(), payload().to_string());
         let harmless = our.call(&json!({ "command": "uptime" })).await;
-        assert_eq!(our.shown(&harmless).exact, Exact::Shown);
+        assert_eq!(our.shown(&harmless).exact, ExactArguments::Shown);
         let rows = our.reader().verify().unwrap();
         assert_eq!(
             rows,
-            Chain::Intact {
+            ChainVerification::Intact {
                 rows: 4,
                 trimmed: 0
             }
@@ -582,9 +588,9 @@ mod tests {
         our.new_key().await;
         our.call(&payload()).await;
         our.sql("UPDATE audit SET exact = 'none: no owner key' WHERE seq = 3");
-        let altered = Chain::Broken {
+        let altered = ChainVerification::Broken {
             seq: 3,
-            fault: Fault::Altered,
+            fault: ChainFault::Altered,
         };
         assert_eq!(our.reader().verify().unwrap(), altered);
     }
@@ -664,7 +670,7 @@ mod tests {
         our.call(&payload()).await;
         our.call(&payload()).await;
         let kept = our.call(&payload()).await;
-        let retention = Retention {
+        let retention = AuditRetention {
             age: Duration::from_hours(1),
             rows: 2,
         };
@@ -677,7 +683,7 @@ mod tests {
         let rows = our.reader().verify().unwrap();
         assert_eq!(
             rows,
-            Chain::Intact {
+            ChainVerification::Intact {
                 rows: 4,
                 trimmed: 4
             }

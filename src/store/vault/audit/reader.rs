@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::{Map, Value};
 
-use super::anchors::{self, Anchors, Compared};
+use super::anchors::{self, AnchorComparison, Anchors};
 use super::call;
-use super::call::{AuditCall, Wanted};
-use super::chain::{self, BEGINNING, Chain};
+use super::call::{AuditCall, CallFilter};
+use super::chain::{self, BEGINNING, ChainVerification};
 use super::checkpoint::{self, Checkpoint};
 use super::columns;
 use super::columns::{HASHED, UNHASHED};
-use super::exact::{self, Exact, ExactError, ExactStanding, SealedArguments};
+use super::exact::{self, ExactArguments, ExactError, SealedArguments, SealedArgumentsCount};
 use super::table::RUN_AFTER;
 use crate::vault::agents::keys;
 use crate::vault::agents::keys::STATE_AUTHOR_KEY;
@@ -28,16 +28,16 @@ pub struct AuditReader {
 
 /// A line of an export.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Line {
+pub enum AuditLine {
     /// The first line: the position and hash that the first row continues from.
-    Beginning(Beginning),
+    Beginning(AuditExportHeader),
     /// A row with all its columns. Bytes are hexadecimal digits.
     Row(Map<String, Value>),
 }
 
 /// The header of an export, with which others can verify its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Beginning {
+pub struct AuditExportHeader {
     /// The number of the row before the first exported row.
     pub after: i64,
     /// The hash that the first row continues from.
@@ -58,19 +58,19 @@ impl AuditReader {
     }
 
     /// Verifies the checkpoint and each row, and returns the first row that was altered, moved or removed.
-    pub fn verify(&self) -> Result<Chain, VaultError> {
+    pub fn verify(&self) -> Result<ChainVerification, VaultError> {
         chain::verify(&self.connection).map_err(|cause| self.said(&cause))
     }
 
     /// Compares the rows with those that the helper has recorded. [`AuditReader::verify`] checks that the rows are
     /// consistent with each other. This check also finds a chain that was rewritten as a whole, and an end that was
     /// cut off.
-    pub fn compare(&self, anchors: &Anchors) -> Result<Compared, VaultError> {
+    pub fn compare(&self, anchors: &Anchors) -> Result<AnchorComparison, VaultError> {
         anchors::compare(&self.connection, anchors).map_err(|cause| self.said(&cause))
     }
 
     /// Returns the matching calls, newest first.
-    pub fn calls(&self, wanted: &Wanted) -> Result<Vec<AuditCall>, VaultError> {
+    pub fn calls(&self, wanted: &CallFilter) -> Result<Vec<AuditCall>, VaultError> {
         call::list(&self.connection, wanted).map_err(|cause| self.said(&cause))
     }
 
@@ -86,7 +86,7 @@ impl AuditReader {
         &self,
         call: &AuditCall,
     ) -> Result<Option<Result<SealedArguments, ExactError>>, VaultError> {
-        let Exact::Sealed(expected) = &call.exact else {
+        let ExactArguments::Sealed(expected) = &call.exact else {
             return Ok(None);
         };
         let row = "SELECT arguments_sha256 FROM audit WHERE seq = ?1";
@@ -98,7 +98,7 @@ impl AuditReader {
     }
 
     /// Returns how many calls have sealed arguments, and whether the keys are present.
-    pub fn exact_standing(&self) -> Result<ExactStanding, VaultError> {
+    pub fn exact_standing(&self) -> Result<SealedArgumentsCount, VaultError> {
         exact::standing(&self.connection).map_err(|cause| self.said(&cause))
     }
 
@@ -119,12 +119,12 @@ impl AuditReader {
         Ok(noted.and_then(|text| text.parse().ok()).unwrap_or(0))
     }
 
-    /// Passes the `Beginning` and then each row, oldest first, to `take` until it breaks. The rows begin after
+    /// Passes the `AuditExportHeader` and then each row, oldest first, to `take` until it breaks. The rows begin after
     /// row `after`, which must still exist, or with the oldest row.
     pub fn rows(
         &self,
         after: Option<i64>,
-        mut take: impl FnMut(Line) -> ControlFlow<()>,
+        mut take: impl FnMut(AuditLine) -> ControlFlow<()>,
     ) -> Result<(), VaultError> {
         let said = |cause| self.said(&cause);
         // One transaction, so that the header matches the rows.
@@ -132,7 +132,7 @@ impl AuditReader {
         let beginning = beginning(&transaction, after).map_err(said)?;
         let beginning = beginning.ok_or(VaultError::NoSuchRow(after.unwrap_or_default()))?;
         let after = beginning.after;
-        if take(Line::Beginning(beginning)).is_continue() {
+        if take(AuditLine::Beginning(beginning)).is_continue() {
             each(&transaction, after, take).map_err(said)?;
         }
         Ok(())
@@ -146,7 +146,7 @@ impl AuditReader {
 fn each(
     connection: &Connection,
     after: i64,
-    mut take: impl FnMut(Line) -> ControlFlow<()>,
+    mut take: impl FnMut(AuditLine) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
     let columns = columns::all(connection)?;
     let query = format!("SELECT {columns} FROM audit WHERE seq > ?1 ORDER BY seq");
@@ -157,7 +157,7 @@ fn each(
         for (at, name) in HASHED.iter().chain(&UNHASHED).enumerate() {
             fields.insert((*name).to_owned(), call::as_json(row.get_ref(at)?));
         }
-        if take(Line::Row(fields)).is_break() {
+        if take(AuditLine::Row(fields)).is_break() {
             break;
         }
     }
@@ -165,7 +165,10 @@ fn each(
 }
 
 /// Returns the position that the rows after `after` continue from; `None` if that row does not exist.
-fn beginning(connection: &Connection, after: Option<i64>) -> rusqlite::Result<Option<Beginning>> {
+fn beginning(
+    connection: &Connection,
+    after: Option<i64>,
+) -> rusqlite::Result<Option<AuditExportHeader>> {
     let checkpoint = checkpoint::find(connection)?;
     let trimmed = checkpoint
         .as_ref()
@@ -181,7 +184,7 @@ fn beginning(connection: &Connection, after: Option<i64>) -> rusqlite::Result<Op
             .optional()?
     };
     let last = chain::highest(connection)?;
-    Ok(sha256.map(|sha256| Beginning {
+    Ok(sha256.map(|sha256| AuditExportHeader {
         after,
         sha256,
         last,
@@ -196,9 +199,9 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::entry::{Entry, Outcome};
+    use super::super::entry::{AuditEntry, AuditOutcome};
     use super::super::reader::*;
-    use super::super::table::Promise;
+    use super::super::table::AuditDurability;
     use crate::vault::migration::STEPS;
     use crate::vault::store::Vault;
     use gatewren_base::sys::Scratch;
@@ -206,7 +209,7 @@ mod tests {
     async fn one_call(path: &Path) {
         let vault = Vault::open(path).unwrap();
         let arguments = json!({ "container": "web" });
-        let entry = Entry {
+        let entry = AuditEntry {
             agent: "agent_1",
             token: Some("0123abcd"),
             space: Some("media"),
@@ -221,8 +224,11 @@ mod tests {
             decision: "allow",
             change: None,
         };
-        let id = vault.audit().intent(entry, Promise::Committed).await;
-        let outcome = Outcome {
+        let id = vault
+            .audit()
+            .intent(entry, AuditDurability::Committed)
+            .await;
+        let outcome = AuditOutcome {
             status: "ok",
             duration_ms: 3,
             revision_before: Some(4),
@@ -244,7 +250,7 @@ mod tests {
         let verified = audit.verify();
         let call = audit.call("r1").unwrap().unwrap();
         mode(0o755);
-        let expected = Chain::Intact {
+        let expected = ChainVerification::Intact {
             rows: 2,
             trimmed: 0,
         };
@@ -262,12 +268,12 @@ mod tests {
         let path = scratch.join("vault.db");
         drop(open::writing(&path, STEPS.get(..3).unwrap()).unwrap());
         let audit = AuditReader::open(&path).unwrap();
-        let expected = Chain::Intact {
+        let expected = ChainVerification::Intact {
             rows: 0,
             trimmed: 0,
         };
         assert_eq!(audit.verify().unwrap(), expected);
-        assert_eq!(audit.calls(&Wanted::default()).unwrap(), []);
+        assert_eq!(audit.calls(&CallFilter::default()).unwrap(), []);
         let mut lines = Vec::new();
         let rows = audit.rows(None, |line| {
             lines.push(line);

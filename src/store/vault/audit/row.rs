@@ -8,16 +8,16 @@ use rusqlite::{Connection, params_from_iter};
 use serde_json::{Map, Value};
 
 use super::chain;
-use super::chain_tail::Tail;
+use super::chain_tail::ChainTail;
 use super::columns::{FORMAT, HASHED};
-use super::entry::{AuditId, Entry, Outcome};
-use super::exact::{self, Unsealed};
+use super::entry::{AuditEntry, AuditId, AuditOutcome};
+use super::exact::{self, UnsealedArguments};
 use crate::vault::row::to_column;
 use gatewren_base::sys::now_ms;
 use gatewren_base::telemetry::{redact, redact_text};
 
 /// A row without its number and its hashes.
-pub(in crate::vault) struct Record {
+pub(in crate::vault) struct UnnumberedRow {
     at_ms: u64,
     kind: &'static str,
     call: AuditId,
@@ -28,7 +28,7 @@ pub(in crate::vault) struct Record {
     revision: Option<i64>,
     revision_before: Option<i64>,
     /// The exact arguments, if the row does not show them.
-    unsealed: Option<Box<Unsealed>>,
+    unsealed: Option<Box<UnsealedArguments>>,
 }
 
 /// The text columns of a call.
@@ -74,9 +74,9 @@ impl Texts {
     }
 }
 
-impl Record {
+impl UnnumberedRow {
     /// Makes the intent row of a call.
-    pub(in crate::vault) fn of_intent(id: &AuditId, entry: &Entry<'_>) -> Self {
+    pub(in crate::vault) fn of_intent(id: &AuditId, entry: &AuditEntry<'_>) -> Self {
         let Kept {
             shown: arguments,
             sha256,
@@ -113,7 +113,7 @@ impl Record {
     }
 
     /// Makes the outcome row of a call.
-    pub(in crate::vault) fn of_outcome(id: &AuditId, outcome: Outcome) -> Self {
+    pub(in crate::vault) fn of_outcome(id: &AuditId, outcome: AuditOutcome) -> Self {
         Self {
             at_ms: now_ms(),
             kind: "outcome",
@@ -182,7 +182,7 @@ struct Kept {
     /// The hash of the exact arguments.
     sha256: [u8; 32],
     /// The exact arguments, if redaction changed the text.
-    unsealed: Option<Box<Unsealed>>,
+    unsealed: Option<Box<UnsealedArguments>>,
 }
 
 fn kept(arguments: &Value) -> Kept {
@@ -200,7 +200,7 @@ fn kept(arguments: &Value) -> Kept {
         Cow::Owned(redact(arguments).to_string())
     };
     let unsealed = (shown != came).then(|| {
-        Box::new(Unsealed {
+        Box::new(UnsealedArguments {
             text: came.into_owned().into_boxed_str(),
             sha256,
         })
@@ -221,8 +221,8 @@ const INSERT: &str = "INSERT INTO audit (seq, at_ms, call, kind, agent, session,
 /// Appends a row, and seals the exact arguments if the row does not show them. Either both are written or neither.
 pub(in crate::vault) fn append(
     connection: &Connection,
-    tail: &Tail,
-    record: &Record,
+    tail: &ChainTail,
+    record: &UnnumberedRow,
 ) -> Result<(), rusqlite::Error> {
     let Some(unsealed) = &record.unsealed else {
         return insert(connection, tail, record, None);
@@ -245,8 +245,8 @@ pub(in crate::vault) fn append(
 
 fn insert(
     connection: &Connection,
-    tail: &Tail,
-    record: &Record,
+    tail: &ChainTail,
+    record: &UnnumberedRow,
     exact: Option<&str>,
 ) -> Result<(), rusqlite::Error> {
     let (seq, previous) = tail.end(connection)?;

@@ -5,27 +5,27 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::chain_tail::Tail;
-use super::row::{Record, append};
+use super::chain_tail::ChainTail;
+use super::row::{UnnumberedRow, append};
 use crate::vault::error::VaultError;
 
 /// The data that all rows share.
-pub(in crate::vault) struct Trail {
+pub(in crate::vault) struct AuditRowContext {
     /// The vault's file.
     pub path: Box<Path>,
     /// The position of the next row.
-    pub tail: Arc<Tail>,
+    pub tail: Arc<ChainTail>,
 }
 
 /// A row to write. A failure is logged.
-pub(in crate::vault) struct Row {
-    trail: Arc<Trail>,
-    record: Record,
+pub(in crate::vault) struct AuditRowJob {
+    trail: Arc<AuditRowContext>,
+    record: UnnumberedRow,
     failed: Option<Box<rusqlite::Error>>,
 }
 
-impl Row {
-    pub(in crate::vault) fn new(trail: &Arc<Trail>, record: Record) -> Self {
+impl AuditRowJob {
+    pub(in crate::vault) fn new(trail: &Arc<AuditRowContext>, record: UnnumberedRow) -> Self {
         Self {
             trail: Arc::clone(trail),
             record,

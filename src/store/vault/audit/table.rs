@@ -7,24 +7,24 @@ use rusqlite::Connection;
 
 use super::chain;
 #[cfg(test)]
-use super::chain::Chain;
+use super::chain::ChainVerification;
 use super::chain_tail::ChainHead;
-use super::entry::{AuditId, Entry, Outcome};
-use super::row::{Record, append};
-use super::row_job::Row;
+use super::entry::{AuditEntry, AuditId, AuditOutcome};
+use super::row::{UnnumberedRow, append};
+use super::row_job::AuditRowJob;
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 #[cfg(test)]
 use crate::vault::open;
-use crate::vault::shared::Shared;
-use crate::vault::writer::Unplaced;
+use crate::vault::shared::SharedVault;
+use crate::vault::writer::RowNotQueued;
 
 /// The row of `meta` with the number of the last audit row before this run of the server.
 pub(in crate::vault) const RUN_AFTER: &str = "audit_run_after";
 
 /// When the intent counts as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Promise {
+pub enum AuditDurability {
     /// When it is on the disk and survives a power cut. For calls that change something.
     Committed,
     /// When it is in the queue. For calls that only read.
@@ -32,16 +32,16 @@ pub enum Promise {
 }
 
 /// Access to the table.
-pub struct Audit<'a> {
-    shared: &'a Shared,
+pub struct AuditTable<'a> {
+    shared: &'a SharedVault,
 }
 
-impl<'a> Audit<'a> {
-    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+impl<'a> AuditTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a SharedVault) -> Self {
         Self { shared }
     }
 
-    pub(in crate::vault) fn shared(&self) -> &'a Shared {
+    pub(in crate::vault) fn shared(&self) -> &'a SharedVault {
         self.shared
     }
 
@@ -64,12 +64,16 @@ impl<'a> Audit<'a> {
     }
 
     /// Records the intent of a call. The call must not run before this returns.
-    pub async fn intent(&self, entry: Entry<'_>, promise: Promise) -> Result<AuditId, VaultError> {
+    pub async fn intent(
+        &self,
+        entry: AuditEntry<'_>,
+        promise: AuditDurability,
+    ) -> Result<AuditId, VaultError> {
         let id = AuditId::new(self.shared.ids.next());
-        let record = Record::of_intent(&id, &entry);
+        let record = UnnumberedRow::of_intent(&id, &entry);
         let writer = &self.shared.writer;
         match promise {
-            Promise::Committed => {
+            AuditDurability::Committed => {
                 let (doing, durability) = ("write to the audit", Durability::Power);
                 let tail = Arc::clone(&self.shared.trail.tail);
                 let work = move |connection: &Connection| append(connection, &tail, &record);
@@ -77,20 +81,22 @@ impl<'a> Audit<'a> {
                 // space for it.
                 Box::pin(writer.write(doing, durability, work, |()| ())).await?;
             }
-            Promise::Queued => match writer.leave_now(Row::new(&self.shared.trail, record)) {
-                Ok(()) => {}
-                Err(Unplaced::Later(row)) => Box::pin(writer.leave(*row)).await?,
-                Err(Unplaced::Stopped(error)) => return Err(error),
-            },
+            AuditDurability::Queued => {
+                match writer.leave_now(AuditRowJob::new(&self.shared.trail, record)) {
+                    Ok(()) => {}
+                    Err(RowNotQueued::Later(row)) => Box::pin(writer.leave(*row)).await?,
+                    Err(RowNotQueued::Stopped(error)) => return Err(error),
+                }
+            }
         }
         Ok(id)
     }
 
     /// Queues the outcome of a call. It never waits, so it can also run in `drop`. The number of concurrent calls
     /// bounds the number of queued outcomes.
-    pub fn outcome(&self, id: &AuditId, outcome: Outcome) -> Result<(), VaultError> {
-        let record = Record::of_outcome(id, outcome);
-        let row = Row::new(&self.shared.trail, record);
+    pub fn outcome(&self, id: &AuditId, outcome: AuditOutcome) -> Result<(), VaultError> {
+        let record = UnnumberedRow::of_outcome(id, outcome);
+        let row = AuditRowJob::new(&self.shared.trail, record);
         self.shared.writer.leave_row_uncounted(row)
     }
 
@@ -103,7 +109,7 @@ impl<'a> Audit<'a> {
 
     /// Verifies each row, like [`super::reader::AuditReader::verify`].
     #[cfg(test)]
-    pub fn verify(&self) -> Result<Chain, VaultError> {
+    pub fn verify(&self) -> Result<ChainVerification, VaultError> {
         let path = &self.shared.trail.path;
         let connection = open::reading(path)?;
         chain::verify(&connection)
@@ -119,7 +125,7 @@ mod tests {
     use rusqlite::params_from_iter;
     use rusqlite::types::{Value, ValueRef};
 
-    use super::super::chain::Fault;
+    use super::super::chain::ChainFault;
     use super::super::columns::{FORMAT, HASHED};
     use super::super::table::*;
     use crate::vault::migration::STEPS;
@@ -129,8 +135,8 @@ mod tests {
     const UNLOCK: &str = "DROP TRIGGER audit_is_never_changed;
         DROP TRIGGER audit_is_trimmed_behind_a_checkpoint;";
 
-    fn entry(arguments: &serde_json::Value) -> Entry<'_> {
-        Entry {
+    fn entry(arguments: &serde_json::Value) -> AuditEntry<'_> {
+        AuditEntry {
             agent: "agent_1",
             token: Some("0123abcd"),
             space: None,
@@ -147,8 +153,8 @@ mod tests {
         }
     }
 
-    fn ok() -> Outcome {
-        Outcome {
+    fn ok() -> AuditOutcome {
+        AuditOutcome {
             status: "ok",
             duration_ms: 12,
             revision_before: Some(5),
@@ -163,9 +169,9 @@ mod tests {
         for n in 0..3 {
             let arguments = json!({ "container": "web", "n": n });
             let promise = if n == 1 {
-                Promise::Queued
+                AuditDurability::Queued
             } else {
-                Promise::Committed
+                AuditDurability::Committed
             };
             let id = vault
                 .audit()
@@ -179,7 +185,7 @@ mod tests {
     }
 
     /// Runs `sql` on the file of six rows, and returns the result of the verification.
-    async fn after(sql: &str) -> Chain {
+    async fn after(sql: &str) -> ChainVerification {
         let scratch = Scratch::new();
         let (vault, other) = six_rows(&scratch).await;
         assert_eq!(vault.audit().verify().unwrap(), intact(6));
@@ -188,12 +194,12 @@ mod tests {
         vault.audit().verify().unwrap()
     }
 
-    fn intact(rows: u64) -> Chain {
-        Chain::Intact { rows, trimmed: 0 }
+    fn intact(rows: u64) -> ChainVerification {
+        ChainVerification::Intact { rows, trimmed: 0 }
     }
 
-    fn broken(seq: u64, fault: Fault) -> Chain {
-        Chain::Broken { seq, fault }
+    fn broken(seq: u64, fault: ChainFault) -> ChainVerification {
+        ChainVerification::Broken { seq, fault }
     }
 
     #[tokio::test]
@@ -226,7 +232,7 @@ mod tests {
         let arguments = json!({ "command": "login --password hunter2", "token": "s3cr3t" });
         vault
             .audit()
-            .intent(entry(&arguments), Promise::Committed)
+            .intent(entry(&arguments), AuditDurability::Committed)
             .await
             .unwrap();
         let other = Connection::open(&path).unwrap();
@@ -277,7 +283,7 @@ mod tests {
                 "UPDATE audit SET {column} = {value} WHERE seq = 3"
             ))
             .await;
-            assert_eq!(chain, broken(3, Fault::Altered), "{column}");
+            assert_eq!(chain, broken(3, ChainFault::Altered), "{column}");
         }
     }
 
@@ -285,12 +291,15 @@ mod tests {
     async fn a_missing_row_is_found_wherever_it_was() {
         for seq in 1..=6 {
             let chain = after(&format!("DELETE FROM audit WHERE seq = {seq}")).await;
-            assert_eq!(chain, broken(seq, Fault::Missing));
+            assert_eq!(chain, broken(seq, ChainFault::Missing));
         }
-        assert_eq!(after("DELETE FROM audit").await, broken(1, Fault::Missing));
+        assert_eq!(
+            after("DELETE FROM audit").await,
+            broken(1, ChainFault::Missing)
+        );
         let renumbered =
             "DELETE FROM audit WHERE seq = 2; UPDATE audit SET seq = seq - 1 WHERE seq > 2";
-        assert_eq!(after(renumbered).await, broken(2, Fault::Altered));
+        assert_eq!(after(renumbered).await, broken(2, ChainFault::Altered));
     }
 
     #[tokio::test]
@@ -298,7 +307,7 @@ mod tests {
         let swapped =
             "UPDATE audit SET seq = 100 WHERE seq = 3; UPDATE audit SET seq = 3 WHERE seq = 4;
             UPDATE audit SET seq = 4 WHERE seq = 100";
-        assert_eq!(after(swapped).await, broken(3, Fault::Altered));
+        assert_eq!(after(swapped).await, broken(3, ChainFault::Altered));
     }
 
     #[tokio::test]
@@ -324,7 +333,10 @@ mod tests {
                 [sha256],
             )
             .unwrap();
-        assert_eq!(vault.audit().verify().unwrap(), broken(4, Fault::Misplaced));
+        assert_eq!(
+            vault.audit().verify().unwrap(),
+            broken(4, ChainFault::Misplaced)
+        );
     }
 
     #[tokio::test]
@@ -338,10 +350,13 @@ mod tests {
         let arguments = json!({});
         vault
             .audit()
-            .intent(entry(&arguments), Promise::Committed)
+            .intent(entry(&arguments), AuditDurability::Committed)
             .await
             .unwrap();
-        assert_eq!(vault.audit().verify().unwrap(), broken(6, Fault::Missing));
+        assert_eq!(
+            vault.audit().verify().unwrap(),
+            broken(6, ChainFault::Missing)
+        );
     }
 
     #[tokio::test]
@@ -367,7 +382,7 @@ mod tests {
         drop(old);
         let vault = Vault::open(&path).unwrap();
         let arguments = json!({});
-        let promise = Promise::Committed;
+        let promise = AuditDurability::Committed;
         let id = vault.audit().intent(entry(&arguments), promise).await;
         vault.audit().outcome(&id.unwrap(), ok()).unwrap();
         vault.probe().await.unwrap();
@@ -380,7 +395,10 @@ mod tests {
             "UPDATE audit SET format = 3 WHERE seq = 2",
         ] {
             other.execute_batch(sql).unwrap();
-            assert_eq!(vault.audit().verify().unwrap(), broken(2, Fault::Altered));
+            assert_eq!(
+                vault.audit().verify().unwrap(),
+                broken(2, ChainFault::Altered)
+            );
         }
     }
 
@@ -393,7 +411,7 @@ mod tests {
         let arguments = json!({});
         vault
             .audit()
-            .intent(entry(&arguments), Promise::Committed)
+            .intent(entry(&arguments), AuditDurability::Committed)
             .await
             .unwrap();
         let chain = vault.audit().verify().unwrap();
@@ -409,9 +427,9 @@ mod tests {
             tokio::spawn(async move {
                 let arguments = json!({ "n": n });
                 let promise = if n % 2 == 0 {
-                    Promise::Committed
+                    AuditDurability::Committed
                 } else {
-                    Promise::Queued
+                    AuditDurability::Queued
                 };
                 let id = vault
                     .audit()
@@ -435,7 +453,7 @@ mod tests {
         let (ours, theirs) = (Vault::open(&path).unwrap(), Vault::open(&path).unwrap());
         for vault in [&ours, &theirs, &theirs, &ours, &ours, &theirs] {
             let arguments = json!({});
-            let promise = Promise::Committed;
+            let promise = AuditDurability::Committed;
             let id = vault.audit().intent(entry(&arguments), promise).await;
             vault.audit().outcome(&id.unwrap(), ok()).unwrap();
             vault.probe().await.unwrap();

@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
 
-use super::chain::{self, Fault};
-use super::chain_tail::Tail;
+use super::chain::{self, ChainFault};
+use super::chain_tail::ChainTail;
 use super::checkpoint::{self, Checkpoint};
-use super::entry::{AuditId, Entry, Outcome};
+use super::entry::{AuditEntry, AuditId, AuditOutcome};
 use super::exact;
-use super::row::{Record, append};
-use super::table::Audit;
+use super::row::{UnnumberedRow, append};
+use super::table::AuditTable;
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::to_column;
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::sys::now_ms;
 
 /// The SQL function that the triggers call. Without it they reject the statement.
@@ -39,7 +39,7 @@ const OWN_ROWS: i64 = 2;
 
 /// How much of the audit is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
+pub struct AuditRetention {
     /// Calls younger than this are kept.
     pub age: Duration,
     /// The maximum number of rows to keep. A call has two.
@@ -48,22 +48,22 @@ pub struct Retention {
 
 /// The result of a trim.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Trimmed {
+pub struct TrimResult {
     /// The number of removed rows.
     pub rows: u64,
     /// Whether there may be more to remove.
     pub more: bool,
 }
 
-impl Audit<'_> {
+impl AuditTable<'_> {
     /// Removes whole calls from the oldest end, if they are too old or too many. The checkpoint and two audit rows
     /// about the trim are written in the same transaction. A call in progress, and everything written after it
     /// began, stays.
     ///
     /// Fails and removes nothing if the vault cannot be written, or if a row to be removed was altered. The
     /// evidence must not disappear before a person has seen it.
-    pub async fn trim(&self, retention: Retention) -> Result<Trimmed, VaultError> {
-        let shared: &Shared = self.shared();
+    pub async fn trim(&self, retention: AuditRetention) -> Result<TrimResult, VaultError> {
+        let shared: &SharedVault = self.shared();
         let key = shared.key(checkpoint::KEY).await?;
         let trim = Trim {
             key,
@@ -88,12 +88,15 @@ struct Trim {
     /// A call up to this row without an outcome never gets one.
     run_after: i64,
     call: AuditId,
-    tail: Arc<Tail>,
-    retention: Retention,
+    tail: Arc<ChainTail>,
+    retention: AuditRetention,
 }
 
 impl Trim {
-    fn run(&self, connection: &Connection) -> rusqlite::Result<Result<Trimmed, (i64, Fault)>> {
+    fn run(
+        &self,
+        connection: &Connection,
+    ) -> rusqlite::Result<Result<TrimResult, (i64, ChainFault)>> {
         let (begun, now) = (Instant::now(), now_ms());
         let start = match chain::start(connection)? {
             Ok(start) => start,
@@ -110,12 +113,12 @@ impl Trim {
             WORTHWHILE_ROWS
         };
         if due - start.trimmed < least {
-            return Ok(Ok(Trimmed::default()));
+            return Ok(Ok(TrimResult::default()));
         }
         let span = (start.trimmed, due.min(start.trimmed + MAX_ROWS));
         let Some(through) = last_quiet(connection, span, self.run_after)? else {
             tracing::warn!("the audit is not trimmed: a call was running at every possible end");
-            return Ok(Ok(Trimmed::default()));
+            return Ok(Ok(TrimResult::default()));
         };
         let (_, sha256) = match chain::walk(connection, &start, through)? {
             Ok(end) => end,
@@ -132,7 +135,7 @@ impl Trim {
         allowed(connection, || {
             self.carry_out(connection, &checkpoint, begun)
         })?;
-        Ok(Ok(Trimmed {
+        Ok(Ok(TrimResult {
             rows: u64::try_from(rows).unwrap_or(0),
             more: due > span.1,
         }))
@@ -163,12 +166,12 @@ impl Trim {
     ) -> rusqlite::Result<()> {
         checkpoint.write(connection, &self.key)?;
         let arguments = checkpoint.arguments();
-        let intent = Record::of_intent(&self.call, &said(&arguments));
+        let intent = UnnumberedRow::of_intent(&self.call, &said(&arguments));
         append(connection, &self.tail, &intent)?;
         exact::trim(connection, checkpoint.through)?;
         let gone = connection.execute("DELETE FROM audit WHERE seq <= ?1", [checkpoint.through])?;
         debug_assert_eq!(i64::try_from(gone), Ok(checkpoint.rows));
-        let outcome = Outcome {
+        let outcome = AuditOutcome {
             status: "ok",
             duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             revision_before: None,
@@ -177,14 +180,14 @@ impl Trim {
         append(
             connection,
             &self.tail,
-            &Record::of_outcome(&self.call, outcome),
+            &UnnumberedRow::of_outcome(&self.call, outcome),
         )
     }
 }
 
 /// Returns the audit entry of the trim.
-fn said(arguments: &serde_json::Value) -> Entry<'_> {
-    Entry {
+fn said(arguments: &serde_json::Value) -> AuditEntry<'_> {
+    AuditEntry {
         agent: "gatewren",
         token: None,
         space: None,
@@ -248,30 +251,30 @@ fn millis(time: Duration) -> i64 {
 mod tests {
     use serde_json::json;
 
-    use super::super::chain::Chain;
-    use super::super::table::Promise;
+    use super::super::chain::ChainVerification;
+    use super::super::table::AuditDurability;
     use super::super::trim::*;
     use crate::vault::agents::keys;
     use crate::vault::store::Vault;
     use gatewren_base::sys::Scratch;
 
     /// Everything that may be removed is removed.
-    const NOTHING: Retention = Retention {
+    const NOTHING: AuditRetention = AuditRetention {
         age: Duration::ZERO,
         rows: 0,
     };
 
     async fn begin(vault: &Vault, n: u64) -> AuditId {
         let arguments = json!({ "n": n });
-        let entry = Entry {
+        let entry = AuditEntry {
             tool: "container_start",
             ..said(&arguments)
         };
-        let promise = Promise::Committed;
+        let promise = AuditDurability::Committed;
         vault.audit().intent(entry, promise).await.unwrap()
     }
 
-    const ENDED: Outcome = Outcome {
+    const ENDED: AuditOutcome = AuditOutcome {
         status: "ok",
         duration_ms: 1,
         revision_before: None,
@@ -290,12 +293,12 @@ mod tests {
         }
     }
 
-    fn intact(rows: u64, trimmed: u64) -> Chain {
-        Chain::Intact { rows, trimmed }
+    fn intact(rows: u64, trimmed: u64) -> ChainVerification {
+        ChainVerification::Intact { rows, trimmed }
     }
 
-    fn broken(seq: u64, fault: Fault) -> Chain {
-        Chain::Broken { seq, fault }
+    fn broken(seq: u64, fault: ChainFault) -> ChainVerification {
+        ChainVerification::Broken { seq, fault }
     }
 
     /// Two kept calls after three trimmed ones, and a second connection without the triggers that guard them.
@@ -303,12 +306,12 @@ mod tests {
         let path = scratch.join("vault.db");
         let vault = Vault::open(&path).unwrap();
         calls(&vault, 5).await;
-        let retention = Retention {
+        let retention = AuditRetention {
             age: Duration::from_hours(1),
             rows: 4,
         };
         let trimmed = vault.audit().trim(retention).await.unwrap();
-        let expected = Trimmed {
+        let expected = TrimResult {
             rows: 6,
             more: false,
         };
@@ -325,7 +328,7 @@ mod tests {
     /// Adds enough rows for a trim.
     async fn enough(vault: &Vault) {
         for _ in 0..WORTHWHILE_ROWS {
-            let outcome = Record::of_outcome(&AuditId::new(vault.shared.ids.next()), ENDED);
+            let outcome = UnnumberedRow::of_outcome(&AuditId::new(vault.shared.ids.next()), ENDED);
             let tail = Arc::clone(&vault.shared.trail.tail);
             let work = move |connection: &Connection| append(connection, &tail, &outcome);
             vault.shared.writer.leave_uncounted("add", work).unwrap();
@@ -333,7 +336,7 @@ mod tests {
         vault.probe().await.unwrap();
     }
 
-    async fn after(sql: &str) -> Chain {
+    async fn after(sql: &str) -> ChainVerification {
         let scratch = Scratch::new();
         let (vault, other) = trimmed(&scratch).await;
         other.execute_batch(sql).unwrap();
@@ -351,7 +354,7 @@ mod tests {
         assert_eq!(vault.audit().verify().unwrap(), intact(10, 6));
         // A few more rows are not worth a checkpoint within `LONG_AGO`.
         let again = vault.audit().trim(NOTHING).await.unwrap();
-        assert_eq!(again, Trimmed::default());
+        assert_eq!(again, TrimResult::default());
     }
 
     #[tokio::test]
@@ -371,7 +374,7 @@ mod tests {
         let vault = Vault::open(&path).unwrap();
         begin(&vault, 7).await;
         calls(&vault, 3).await;
-        let halved = Retention {
+        let halved = AuditRetention {
             age: Duration::from_hours(1),
             rows: 4,
         };
@@ -393,7 +396,11 @@ mod tests {
         for column in ["through", "rows", "at_ms"] {
             let sql = format!("UPDATE audit_checkpoint SET {column} = {column} + 1");
             let at = if column == "through" { 7 } else { 6 };
-            assert_eq!(after(&sql).await, broken(at, Fault::Checkpoint), "{sql}");
+            assert_eq!(
+                after(&sql).await,
+                broken(at, ChainFault::Checkpoint),
+                "{sql}"
+            );
         }
         for sql in [
             "UPDATE audit_checkpoint SET call = call || 'x'",
@@ -403,18 +410,18 @@ mod tests {
             "UPDATE key SET bytes = zeroblob(32)",
             "DELETE FROM key",
         ] {
-            assert_eq!(after(sql).await, broken(6, Fault::Checkpoint), "{sql}");
+            assert_eq!(after(sql).await, broken(6, ChainFault::Checkpoint), "{sql}");
         }
         let moved = "DELETE FROM audit WHERE seq <= 8; UPDATE audit_checkpoint SET through = 8,
             sha256 = (SELECT previous_sha256 FROM audit WHERE seq = 9)";
-        assert_eq!(after(moved).await, broken(8, Fault::Checkpoint));
+        assert_eq!(after(moved).await, broken(8, ChainFault::Checkpoint));
     }
 
     #[tokio::test]
     async fn a_checkpoint_that_is_gone_leaves_its_rows_missing() {
         assert_eq!(
             after("DELETE FROM audit_checkpoint").await,
-            broken(1, Fault::Missing)
+            broken(1, ChainFault::Missing)
         );
     }
 
@@ -435,7 +442,7 @@ mod tests {
         let sql = "DELETE FROM audit WHERE seq <= 8";
         other.execute_batch(sql).unwrap();
         let found = vault.audit().verify().unwrap();
-        assert_eq!(found, broken(8, Fault::Checkpoint));
+        assert_eq!(found, broken(8, ChainFault::Checkpoint));
         let refused = vault.audit().trim(NOTHING).await;
         assert!(matches!(refused, Err(VaultError::Tampered { seq: 8 })));
     }
@@ -470,22 +477,26 @@ mod tests {
             "UPDATE audit SET seq = 99 WHERE seq = 8; UPDATE audit SET seq = 8 WHERE seq = 9;
             UPDATE audit SET seq = 9 WHERE seq = 99";
         for (sql, seq, fault) in [
-            ("DELETE FROM audit WHERE seq = 7", 7, Fault::Missing),
-            ("DELETE FROM audit WHERE seq = 9", 9, Fault::Missing),
-            ("DELETE FROM audit WHERE seq >= 11", 11, Fault::Missing),
-            ("DELETE FROM audit", 7, Fault::Missing),
+            ("DELETE FROM audit WHERE seq = 7", 7, ChainFault::Missing),
+            ("DELETE FROM audit WHERE seq = 9", 9, ChainFault::Missing),
+            ("DELETE FROM audit WHERE seq >= 11", 11, ChainFault::Missing),
+            ("DELETE FROM audit", 7, ChainFault::Missing),
             (
                 "UPDATE audit SET tool = 'x' WHERE seq = 7",
                 7,
-                Fault::Altered,
+                ChainFault::Altered,
             ),
             (
                 "UPDATE audit SET format = 1 WHERE seq = 8",
                 8,
-                Fault::Altered,
+                ChainFault::Altered,
             ),
-            ("UPDATE audit SET seq = 6 WHERE seq = 7", 7, Fault::Missing),
-            (swapped, 8, Fault::Altered),
+            (
+                "UPDATE audit SET seq = 6 WHERE seq = 7",
+                7,
+                ChainFault::Missing,
+            ),
+            (swapped, 8, ChainFault::Altered),
         ] {
             assert_eq!(after(sql).await, broken(seq, fault), "{sql}");
         }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::change::{Change, ChangeStatus, read};
-use super::changes::{Changes, NOTED, find};
+use super::changes::{ChangeTable, NOTED, find};
 use crate::vault::error::VaultError;
 use crate::vault::row::to_column;
 use gatewren_base::sys::now_ms;
@@ -25,9 +25,9 @@ const UNKNOWN: &str = "The server stopped while this change ran. It may have bee
 /// Proof that an approved change was started, which happens once. No approved change runs without it.
 #[derive(Debug)]
 #[must_use = "the result of the change must be recorded"]
-pub struct Begun(Change);
+pub struct StartedChange(Change);
 
-impl Begun {
+impl StartedChange {
     /// Returns the change as it was approved.
     pub fn change(&self) -> &Change {
         &self.0
@@ -47,7 +47,7 @@ pub struct ChangeEnd {
     pub ran_in: Option<String>,
 }
 
-impl Changes<'_> {
+impl ChangeTable<'_> {
     /// Returns the approved changes, in the order of their approval.
     pub fn approved(&self) -> Result<Vec<Change>, VaultError> {
         let mut approved = self.listed("status = 'approved'", None)?;
@@ -59,7 +59,7 @@ impl Changes<'_> {
     ///
     /// Returns `None` if it is no longer approved or has expired. If the row differs from the approved one, the
     /// change fails.
-    pub async fn begin(&self, id: &str) -> Result<Option<Begun>, VaultError> {
+    pub async fn begin(&self, id: &str) -> Result<Option<StartedChange>, VaultError> {
         let id = id.to_owned();
         let work = move |connection: &Connection| {
             let now = to_column(now_ms());
@@ -83,13 +83,13 @@ impl Changes<'_> {
             );
             let begun = connection.prepare_cached(&sql)?.execute(params![id, now])?;
             let change = find(connection, &id)?.filter(|_| begun > 0);
-            Ok(change.map(Begun))
+            Ok(change.map(StartedChange))
         };
         self.change("begin a change", work).await
     }
 
     /// Records the result of a change that was started.
-    pub async fn end(&self, begun: Begun, end: ChangeEnd) -> Result<(), VaultError> {
+    pub async fn end(&self, begun: StartedChange, end: ChangeEnd) -> Result<(), VaultError> {
         let work = move |connection: &Connection| {
             let status = if end.applied {
                 ChangeStatus::Applied

@@ -9,7 +9,7 @@ use super::change::{Change, ChangeStatus, NewChange, canonical, read};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::{from_column, to_column};
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::sys::{now_ms, random_bytes};
 
 /// The maximum number of changes in a list. The newest are listed.
@@ -52,7 +52,7 @@ CREATE INDEX change_serial ON change (serial);
 
 /// The limits of open changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChangeRoom {
+pub struct OpenChangeLimits {
     /// The limit for one agent.
     pub per_agent: u32,
     /// The limit for all agents together.
@@ -61,7 +61,7 @@ pub struct ChangeRoom {
 
 /// The result of a proposal.
 #[derive(Debug)]
-pub enum Added {
+pub enum ProposalOutcome {
     /// It was added to the inbox.
     New(Change),
     /// The agent has the same proposal pending already.
@@ -81,7 +81,7 @@ pub struct Decision {
 
 /// The result of a decision or a withdrawal.
 #[derive(Debug)]
-pub enum Ruling {
+pub enum DecisionOutcome {
     /// It was recorded; contains the updated change.
     Done(Box<Change>),
     /// The change has a status that does not allow it any more.
@@ -93,7 +93,7 @@ pub enum Ruling {
 }
 
 /// Access to the table.
-pub struct Changes<'a>(pub(in crate::vault) &'a Arc<Shared>);
+pub struct ChangeTable<'a>(pub(in crate::vault) &'a Arc<SharedVault>);
 
 /// The columns of a list: all but the result.
 const BUT_RESULT: &str = "id, agent, space, tool, target, arguments, arguments_sha256, rests_on, revision, reason,
@@ -103,10 +103,14 @@ const BUT_RESULT: &str = "id, agent, space, tool, target, arguments, arguments_s
 pub(in crate::vault) const NOTED: &str =
     "updated_ms = ?2, serial = (SELECT coalesce(max(serial), 0) + 1 FROM change)";
 
-impl Changes<'_> {
+impl ChangeTable<'_> {
     /// Adds a proposal, which is durable once this returns. An equal proposal that is still pending is returned
     /// instead of adding a second one.
-    pub async fn add(&self, new: NewChange, room: ChangeRoom) -> Result<Added, VaultError> {
+    pub async fn add(
+        &self,
+        new: NewChange,
+        room: OpenChangeLimits,
+    ) -> Result<ProposalOutcome, VaultError> {
         let id = format!("chg_{:016x}", u64::from_be_bytes(random_bytes()?));
         let work = move |connection: &Connection| add(connection, &id, new, room);
         self.change("add a change", work).await
@@ -118,17 +122,17 @@ impl Changes<'_> {
         id: &str,
         seen: [u8; 32],
         decision: Decision,
-    ) -> Result<Ruling, VaultError> {
+    ) -> Result<DecisionOutcome, VaultError> {
         let id = id.to_owned();
         let work = move |connection: &Connection| {
             let Some(change) = find(connection, &id)? else {
-                return Ok(Ruling::Absent);
+                return Ok(DecisionOutcome::Absent);
             };
             if change.status != ChangeStatus::Pending {
-                return Ok(Ruling::Past(change.status));
+                return Ok(DecisionOutcome::Past(change.status));
             }
             if change.binding() != seen || change.proven_arguments().is_none() {
-                return Ok(Ruling::Altered);
+                return Ok(DecisionOutcome::Altered);
             }
             let set = "status = 'approved', approved_sha256 = ?3, decided_by = ?4, decided_ms = ?2,
                        note = ?5, words = NULL";
@@ -143,7 +147,11 @@ impl Changes<'_> {
     }
 
     /// Rejects a change that has not started.
-    pub async fn reject(&self, id: &str, decision: Decision) -> Result<Ruling, VaultError> {
+    pub async fn reject(
+        &self,
+        id: &str,
+        decision: Decision,
+    ) -> Result<DecisionOutcome, VaultError> {
         let id = id.to_owned();
         let work = move |connection: &Connection| {
             let set = "status = 'rejected', decided_by = ?3, decided_ms = ?2, note = ?4";
@@ -157,7 +165,7 @@ impl Changes<'_> {
     }
 
     /// Withdraws an agent's own change that has not started. A change of another agent is treated as absent.
-    pub async fn withdraw(&self, agent: &str, id: &str) -> Result<Ruling, VaultError> {
+    pub async fn withdraw(&self, agent: &str, id: &str) -> Result<DecisionOutcome, VaultError> {
         let (agent, id) = (agent.to_owned(), id.to_owned());
         let work = move |connection: &Connection| {
             let guard = "agent = ?3 AND status IN ('pending', 'approved')";
@@ -168,7 +176,7 @@ impl Changes<'_> {
             let done = connection.prepare_cached(&sql)?.execute(row)?;
             match find(connection, &id)? {
                 Some(change) if change.agent == agent => ruling(connection, &id, done),
-                _ => Ok(Ruling::Absent),
+                _ => Ok(DecisionOutcome::Absent),
             }
         };
         self.change("withdraw a change", work).await
@@ -266,15 +274,19 @@ pub(in crate::vault) fn find(
 }
 
 /// Interprets a guarded update that changed `done` rows.
-fn ruling(connection: &Connection, id: &str, done: usize) -> Result<Ruling, rusqlite::Error> {
+fn ruling(
+    connection: &Connection,
+    id: &str,
+    done: usize,
+) -> Result<DecisionOutcome, rusqlite::Error> {
     Ok(match find(connection, id)? {
-        None => Ruling::Absent,
-        Some(change) if done > 0 => Ruling::Done(Box::new(change)),
+        None => DecisionOutcome::Absent,
+        Some(change) if done > 0 => DecisionOutcome::Done(Box::new(change)),
         // A pending row that the update did not match has expired, even if the sweep has not recorded it yet.
         Some(change) if change.status == ChangeStatus::Pending => {
-            Ruling::Past(ChangeStatus::Expired)
+            DecisionOutcome::Past(ChangeStatus::Expired)
         }
-        Some(change) => Ruling::Past(change.status),
+        Some(change) => DecisionOutcome::Past(change.status),
     })
 }
 
@@ -282,8 +294,8 @@ fn add(
     connection: &Connection,
     id: &str,
     new: NewChange,
-    room: ChangeRoom,
-) -> Result<Added, rusqlite::Error> {
+    room: OpenChangeLimits,
+) -> Result<ProposalOutcome, rusqlite::Error> {
     let now = to_column(now_ms());
     let (arguments, sha256) = canonical(new.arguments);
     let same = "SELECT id FROM change WHERE agent = ?1 AND space = ?2 AND tool = ?3
@@ -295,7 +307,7 @@ fn add(
         })
         .optional()?;
     if let Some(there) = same.and_then(|id| find(connection, &id).transpose()) {
-        return there.map(Added::Same);
+        return there.map(ProposalOutcome::Same);
     }
     let count = format!(
         "SELECT count(*), count(*) FILTER (WHERE agent = ?1) FROM change WHERE {OPEN}
@@ -305,7 +317,7 @@ fn add(
         .prepare_cached(&count)?
         .query_row(params![new.agent, now], |row| row.try_into())?;
     if total >= room.total || of_agent >= room.per_agent {
-        return Ok(Added::NoRoom);
+        return Ok(ProposalOutcome::NoRoom);
     }
     let insert = "INSERT INTO change (id, updated_ms, serial, agent, space, tool, target, arguments,
             arguments_sha256, rests_on, revision, reason, created_ms, expires_ms, proposed_in, status)
@@ -327,7 +339,7 @@ fn add(
         new.proposed_in,
     ])?;
     let added = find(connection, id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    Ok(Added::New(added))
+    Ok(ProposalOutcome::New(added))
 }
 
 #[cfg(test)]
@@ -341,7 +353,7 @@ mod tests {
     use crate::vault::store::Vault;
     use gatewren_base::sys::Scratch;
 
-    const ROOM: ChangeRoom = ChangeRoom {
+    const ROOM: OpenChangeLimits = OpenChangeLimits {
         per_agent: 2,
         total: 3,
     };
@@ -378,7 +390,7 @@ mod tests {
 
     async fn added(vault: &Vault, new: NewChange) -> Change {
         match vault.changes().add(new, ROOM).await.unwrap() {
-            Added::New(change) => change,
+            ProposalOutcome::New(change) => change,
             other => panic!("{other:?}"),
         }
     }
@@ -389,7 +401,7 @@ mod tests {
             .approve(&change.id, change.binding(), by_owner())
             .await
         {
-            Ok(Ruling::Done(change)) => *change,
+            Ok(DecisionOutcome::Done(change)) => *change,
             other => panic!("{other:?}"),
         }
     }
@@ -420,14 +432,20 @@ mod tests {
         let again = changes.approve(&change.id, decided.binding(), by_owner());
         assert!(matches!(
             again.await,
-            Ok(Ruling::Past(ChangeStatus::Approved))
+            Ok(DecisionOutcome::Past(ChangeStatus::Approved))
         ));
         let begun = changes.begin(&change.id).await.unwrap().unwrap();
         assert!(changes.begin(&change.id).await.unwrap().is_none());
         let late = changes.withdraw("a", &change.id).await;
-        assert!(matches!(late, Ok(Ruling::Past(ChangeStatus::Running))));
+        assert!(matches!(
+            late,
+            Ok(DecisionOutcome::Past(ChangeStatus::Running))
+        ));
         let late = changes.reject(&change.id, by_owner()).await;
-        assert!(matches!(late, Ok(Ruling::Past(ChangeStatus::Running))));
+        assert!(matches!(
+            late,
+            Ok(DecisionOutcome::Past(ChangeStatus::Running))
+        ));
         changes.end(begun, well()).await.unwrap();
         let ended = changes.get(&change.id).unwrap().unwrap();
         assert_eq!(ended.status, ChangeStatus::Applied);
@@ -443,10 +461,10 @@ mod tests {
         assert!(changes.get_of("b", &change.id).unwrap().is_none());
         assert!(changes.list_of("b", false).unwrap().is_empty());
         let others = changes.withdraw("b", &change.id).await;
-        assert!(matches!(others, Ok(Ruling::Absent)));
+        assert!(matches!(others, Ok(DecisionOutcome::Absent)));
         assert_eq!(status(&vault, &change), ChangeStatus::Pending);
         let own = changes.withdraw("a", &change.id).await;
-        assert!(matches!(own, Ok(Ruling::Done(_))));
+        assert!(matches!(own, Ok(DecisionOutcome::Done(_))));
         assert_eq!(changes.list_of("a", true).unwrap(), []);
         assert_eq!(changes.list_of("a", false).unwrap().len(), 1);
     }
@@ -457,7 +475,7 @@ mod tests {
         let changes = vault.changes();
         let change = added(&vault, new("a", "x")).await;
         let same = changes.add(new("a", "x"), ROOM).await.unwrap();
-        assert!(matches!(same, Added::Same(there) if there.id == change.id));
+        assert!(matches!(same, ProposalOutcome::Same(there) if there.id == change.id));
         let other = added(&vault, new("b", "x")).await;
         assert_ne!(other.id, change.id);
         changes.reject(&change.id, by_owner()).await.unwrap();
@@ -471,10 +489,10 @@ mod tests {
         let first = added(&vault, new("a", "1")).await;
         added(&vault, new("a", "2")).await;
         let full = changes.add(new("a", "3"), ROOM).await.unwrap();
-        assert!(matches!(full, Added::NoRoom), "of one agent");
+        assert!(matches!(full, ProposalOutcome::NoRoom), "of one agent");
         added(&vault, new("b", "1")).await;
         let full = changes.add(new("c", "1"), ROOM).await.unwrap();
-        assert!(matches!(full, Added::NoRoom), "of all");
+        assert!(matches!(full, ProposalOutcome::NoRoom), "of all");
         changes.withdraw("a", &first.id).await.unwrap();
         added(&vault, new("c", "1")).await;
     }
@@ -491,7 +509,7 @@ mod tests {
         let late = changes.approve(&change.id, change.binding(), by_owner());
         assert!(matches!(
             late.await,
-            Ok(Ruling::Past(ChangeStatus::Expired))
+            Ok(DecisionOutcome::Past(ChangeStatus::Expired))
         ));
         assert_eq!(changes.sweep().await.unwrap(), None);
         assert_eq!(status(&vault, &change), ChangeStatus::Expired);
@@ -513,10 +531,16 @@ mod tests {
         let pending = added(&vault, new("a", "x")).await;
         worked_on(bad, &pending);
         let ruling = changes.approve(&pending.id, pending.binding(), by_owner());
-        assert!(matches!(ruling.await, Ok(Ruling::Altered)), "before it");
+        assert!(
+            matches!(ruling.await, Ok(DecisionOutcome::Altered)),
+            "before it"
+        );
         let shown = changes.get(&pending.id).unwrap().unwrap();
         let ruling = changes.approve(&pending.id, shown.binding(), by_owner());
-        assert!(matches!(ruling.await, Ok(Ruling::Altered)), "and as it is");
+        assert!(
+            matches!(ruling.await, Ok(DecisionOutcome::Altered)),
+            "and as it is"
+        );
         changes.withdraw("a", &pending.id).await.unwrap();
         for bad in [
             bad,
@@ -573,7 +597,7 @@ mod tests {
                 runtime().block_on(async {
                     let changes = vault.changes();
                     let ruling = changes.approve(&change.id, change.binding(), by_owner());
-                    let approved = matches!(ruling.await, Ok(Ruling::Done(_)));
+                    let approved = matches!(ruling.await, Ok(DecisionOutcome::Done(_)));
                     let begun = changes.begin(&change.id).await.unwrap();
                     (approved, begun.is_some())
                 })

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::config::{HelperClass, Risk};
 
 /// The key in the table `meta`.
@@ -30,10 +30,10 @@ pub struct OfferedTool {
 }
 
 /// Access to the list.
-pub struct Offer<'a>(&'a Shared);
+pub struct OfferTable<'a>(&'a SharedVault);
 
-impl<'a> Offer<'a> {
-    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+impl<'a> OfferTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a SharedVault) -> Self {
         Self(shared)
     }
 

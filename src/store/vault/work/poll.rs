@@ -15,14 +15,14 @@ const MOST_ROWS: i64 = 20_000;
 const MOST_WAITING: i64 = 50;
 
 /// A vault that is polled.
-pub struct Glance {
+pub struct VaultPoller {
     path: PathBuf,
     connection: Connection,
 }
 
 /// The columns of an audit row that are needed here. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct PolledRow {
     /// The row's number.
     pub seq: i64,
     /// When it was written.
@@ -41,7 +41,7 @@ pub struct Step {
 
 /// A change that waits for the owner's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingChange {
     /// Its id.
     pub id: String,
     /// The agent's id.
@@ -54,7 +54,7 @@ pub struct Waiting {
     pub since_ms: i64,
 }
 
-impl Glance {
+impl VaultPoller {
     /// Opens the vault at `path` read-only.
     pub fn open(path: &Path) -> Result<Self, VaultError> {
         Ok(Self {
@@ -64,7 +64,7 @@ impl Glance {
     }
 
     /// Returns the rows after `seq`, oldest first. If there are too many, returns the newest.
-    pub fn since(&self, seq: i64) -> Result<Vec<Step>, VaultError> {
+    pub fn since(&self, seq: i64) -> Result<Vec<PolledRow>, VaultError> {
         let query =
             "SELECT seq, at_ms, call, kind, agent, tool, target, outcome, duration_ms FROM audit
             WHERE seq > max(?1, (SELECT coalesce(max(seq), 0) FROM audit) - ?2) ORDER BY seq";
@@ -94,13 +94,13 @@ impl Glance {
     }
 
     /// Returns the changes that wait for the owner, oldest first, and their total number.
-    pub fn waiting(&self) -> Result<(Vec<Waiting>, i64), VaultError> {
+    pub fn waiting(&self) -> Result<(Vec<WaitingChange>, i64), VaultError> {
         self.read(|connection| {
             let query = "SELECT id, agent, tool, target, created_ms FROM change
                 WHERE status = 'pending' ORDER BY created_ms LIMIT ?1";
             let mut statement = connection.prepare_cached(query)?;
             let row = |row: &Row<'_>| {
-                Ok(Waiting {
+                Ok(WaitingChange {
                     id: row.get(0)?,
                     agent: row.get(1)?,
                     tool: row.get(2)?,
@@ -125,10 +125,10 @@ impl Glance {
     }
 }
 
-fn step(row: &Row<'_>) -> rusqlite::Result<Step> {
+fn step(row: &Row<'_>) -> rusqlite::Result<PolledRow> {
     let kind: String = row.get(3)?;
     let text = |at: usize| row.get::<_, Option<String>>(at);
-    Ok(Step {
+    Ok(PolledRow {
         seq: row.get(0)?,
         at_ms: row.get(1)?,
         call: row.get(2)?,
@@ -149,8 +149,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::poll::*;
-    use crate::vault::audit::entry::{Entry, Outcome};
-    use crate::vault::audit::table::Promise;
+    use crate::vault::audit::entry::{AuditEntry, AuditOutcome};
+    use crate::vault::audit::table::AuditDurability;
     use crate::vault::store::Vault;
     use gatewren_base::sys::Scratch;
 
@@ -161,7 +161,7 @@ mod tests {
         let vault = Vault::open(&path).unwrap();
         vault.audit().begin_run().await.unwrap();
         let arguments = json!({ "container": "web" });
-        let entry = Entry {
+        let entry = AuditEntry {
             agent: "agent_1",
             token: None,
             space: None,
@@ -178,10 +178,10 @@ mod tests {
         };
         let id = vault
             .audit()
-            .intent(entry, Promise::Committed)
+            .intent(entry, AuditDurability::Committed)
             .await
             .unwrap();
-        let glance = Glance::open(&path).unwrap();
+        let glance = VaultPoller::open(&path).unwrap();
         let steps = glance.since(0).unwrap();
         let [begun] = steps.as_slice() else {
             panic!("{steps:?}");
@@ -191,7 +191,7 @@ mod tests {
             ("container_start", Some("web"))
         );
         assert_eq!(begun.ended, None);
-        let outcome = Outcome {
+        let outcome = AuditOutcome {
             status: "ok",
             duration_ms: 7,
             revision_before: None,

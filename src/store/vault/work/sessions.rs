@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::subscriptions;
 use crate::vault::error::VaultError;
 use crate::vault::row::{from_column, from_optional, to_column};
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::sys::now_ms;
 
 /// A session as stored in the vault.
@@ -38,7 +38,7 @@ pub struct SessionUse {
 
 /// A history of the state, and its newest revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StateSeen {
+pub struct SeenRevision {
     /// The id of the state database.
     pub database: String,
     /// Its newest revision.
@@ -46,10 +46,10 @@ pub struct StateSeen {
 }
 
 /// Access to the table.
-pub struct Sessions<'a>(&'a Shared);
+pub struct SessionTable<'a>(&'a SharedVault);
 
-impl<'a> Sessions<'a> {
-    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+impl<'a> SessionTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a SharedVault) -> Self {
         Self(shared)
     }
 
@@ -93,13 +93,13 @@ impl<'a> Sessions<'a> {
         let _ = self.0.writer.leave_uncounted("end sessions", work);
     }
 
-    /// Returns the newest revision at the time of the last `Sessions::note`; `None` before the first one.
-    pub fn state_seen(&self) -> Result<Option<StateSeen>, VaultError> {
+    /// Returns the newest revision at the time of the last `SessionTable::note`; `None` before the first one.
+    pub fn state_seen(&self) -> Result<Option<SeenRevision>, VaultError> {
         self.0.read("read the last known revision of the state", |connection| {
             let known = "SELECT d.value AS database, CAST(r.value AS INTEGER) AS revision
                          FROM meta d JOIN meta r ON d.key = 'state.database' AND r.key = 'state.revision'";
             let seen = |row: &Row<'_>| {
-                Ok(StateSeen {
+                Ok(SeenRevision {
                     database: row.get("database")?,
                     revision: from_column(row, "revision")?,
                 })
@@ -109,7 +109,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// Starts another history of the state. Notifications of the previous history do not count any more.
-    pub fn leave_new_history(&self, seen: StateSeen) {
+    pub fn leave_new_history(&self, seen: SeenRevision) {
         let work = move |connection: &Connection| {
             // Higher than any revision, so it is recognized as belonging to a previous history.
             connection.execute("UPDATE session SET heard = ?1", [i64::MAX])?;
@@ -123,7 +123,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// Records uses of sessions and the newest revision, in one commit. Call it about once a minute.
-    pub async fn note(&self, uses: Vec<SessionUse>, state: StateSeen) -> Result<(), VaultError> {
+    pub async fn note(&self, uses: Vec<SessionUse>, state: SeenRevision) -> Result<(), VaultError> {
         self.0
             .write("record the use of sessions", move |connection| {
                 note_state(connection, &state)?;
@@ -153,7 +153,7 @@ impl<'a> Sessions<'a> {
     }
 }
 
-fn note_state(connection: &Connection, seen: &StateSeen) -> Result<(), rusqlite::Error> {
+fn note_state(connection: &Connection, seen: &SeenRevision) -> Result<(), rusqlite::Error> {
     let revision = seen.revision.to_string();
     for (key, value) in [
         ("state.database", &seen.database),
@@ -211,7 +211,7 @@ mod tests {
             heard,
         };
         let uses = vec![noted("s1", Some(7)), noted("s3", None)];
-        let state = |revision| StateSeen {
+        let state = |revision| SeenRevision {
             database: "d".to_owned(),
             revision,
         };

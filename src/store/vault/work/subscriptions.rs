@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::vault::error::VaultError;
 use crate::vault::row::{from_column, to_column};
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 
 /// A subscription of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,10 +18,10 @@ pub struct Subscription {
 }
 
 /// Access to the table. The caller limits the number of rows of a session.
-pub struct Subscriptions<'a>(&'a Shared);
+pub struct SubscriptionTable<'a>(&'a SharedVault);
 
-impl<'a> Subscriptions<'a> {
-    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+impl<'a> SubscriptionTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a SharedVault) -> Self {
         Self(shared)
     }
 

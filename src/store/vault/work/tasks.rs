@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::{from_column, to_column};
-use crate::vault::shared::Shared;
+use crate::vault::shared::SharedVault;
 use gatewren_base::sys::now_ms;
 
 /// The status of a task that has not ended.
@@ -47,7 +47,7 @@ pub struct TaskEnd {
 
 /// The limits of stored tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TaskRoom {
+pub struct StoredTaskLimits {
     /// The limit for one agent.
     pub per_agent: u32,
     /// The limit for all agents together.
@@ -55,19 +55,19 @@ pub struct TaskRoom {
 }
 
 /// Access to the table.
-pub struct Tasks<'a>(&'a Shared);
+pub struct TaskTable<'a>(&'a SharedVault);
 
 const COLUMNS: &str =
     "id, agent, tool, request, status, payload, created_ms, updated_ms, expires_ms";
 
-impl<'a> Tasks<'a> {
-    pub(in crate::vault) fn new(shared: &'a Shared) -> Self {
+impl<'a> TaskTable<'a> {
+    pub(in crate::vault) fn new(shared: &'a SharedVault) -> Self {
         Self(shared)
     }
 
     /// Adds a task, which is durable once this returns. Returns false and adds nothing if a limit is reached.
     /// Expired tasks are deleted first.
-    pub async fn add(&self, task: TaskRow, room: TaskRoom) -> Result<bool, VaultError> {
+    pub async fn add(&self, task: TaskRow, room: StoredTaskLimits) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
             sweep(connection)?;
             let (total, of_agent): (u32, u32) = connection
@@ -179,7 +179,7 @@ mod tests {
     use crate::vault::store::Vault;
     use gatewren_base::sys::Scratch;
 
-    const ROOM: TaskRoom = TaskRoom {
+    const ROOM: StoredTaskLimits = StoredTaskLimits {
         per_agent: 2,
         total: 3,
     };
