@@ -237,7 +237,7 @@ fn a_pipe_is_not_opened_and_what_may_be_read_may_not_be_written() {
     // Readable, but not writable.
     let text = json!({ "text": "x" });
     let refused = home.failure("file_write", &home.path("open/a.conf"), &text);
-    assert!(refused.contains("that host_file_writes names"), "{refused}");
+    assert!(refused.contains("that host_file_writes in "), "{refused}");
 }
 
 #[test]
