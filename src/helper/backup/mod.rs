@@ -1,5 +1,6 @@
 //! Backups: targets, archives, restic repositories, and how each is made, verified and restored.
 
+pub mod added_targets;
 pub mod archive;
 pub mod check;
 pub mod create;

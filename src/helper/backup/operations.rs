@@ -16,7 +16,7 @@ use super::check::{FORMAT, check, manifest};
 use super::restic::Restic;
 use super::restic_store::snapshots;
 use super::targets::HelperBackupTarget;
-use super::{create, mounts, restic_create, restic_store, restore, targets};
+use super::{added_targets, create, mounts, restic_create, restic_store, restore, targets};
 use crate::context::helper_context::HelperContext;
 use crate::context::output_relay::OutputRelay;
 use crate::context::refusal::OperationRefusal;
@@ -41,9 +41,9 @@ pub async fn perform(
     match deed {
         BackupAction::Targets {} => targets::list(house, pump).await,
         BackupAction::AddTarget { target, root } => {
-            targets::add(house, target, root.as_deref()).await
+            added_targets::add(house, target, root.as_deref()).await
         }
-        BackupAction::RemoveTarget { target } => targets::forget(house, target).await,
+        BackupAction::RemoveTarget { target } => added_targets::forget(house, target).await,
         BackupAction::Mount { target } => mounts::mount(house, pump, target).await,
         BackupAction::Unmount { target } => mounts::unmount(house, pump, target).await,
         BackupAction::List { target } => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use gatewren_base::config::{BackupStore, HELPER_POLICY_FILE};
-use gatewren_base::sys::files::{private_dir, read_bounded, write_private};
+use gatewren_base::sys::files::read_bounded;
 use gatewren_base::sys::{DirectoryLock, disk_space, lock_directory, mount_places, own_uid};
 use gatewren_wire::operations::{
     BackupId, BackupTarget, OperationEnd, RefusalCode, TargetKind, TargetName,
@@ -26,10 +26,10 @@ use crate::processes::printing::print;
 use crate::processes::staging_dir::{PREFIX, remove};
 
 /// The file of added targets in the helper's state directory: each name with the directory that it is below.
-const ADDED: &str = "backup-targets.json";
+pub(super) const ADDED: &str = "backup-targets.json";
 
 /// The largest size of that file. More targets are rejected.
-const ADDED_BYTES: usize = 16 * 1024;
+pub(super) const ADDED_BYTES: usize = 16 * 1024;
 
 /// The directory in the helper's state directory where disks and shares are mounted.
 const MOUNTS: &str = "mounts";
@@ -51,7 +51,7 @@ pub struct HelperBackupTarget {
     pub name: TargetName,
     /// Where it keeps its backups.
     pub store: BackupStore,
-    of_the_owner: bool,
+    pub(super) of_the_owner: bool,
     /// Its mount point, if it has one.
     mount: Option<PathBuf>,
 }
@@ -118,7 +118,8 @@ fn target(
     }
 }
 
-fn added(house: &HelperContext) -> BTreeMap<TargetName, String> {
+/// Returns the added targets: each name with the directory that it is below.
+pub(super) fn added(house: &HelperContext) -> BTreeMap<TargetName, String> {
     let file = house.state.as_ref().map(|state| state.join(ADDED));
     let bytes = file.and_then(|file| read_bounded(&file, ADDED_BYTES).ok());
     bytes
@@ -338,80 +339,4 @@ pub async fn list(
         Ok(serde_json::to_vec(&told).unwrap_or_default())
     })
     .await
-}
-
-/// Adds a target: a directory below one of `backup_roots`.
-pub async fn add(
-    house: &HelperContext,
-    name: &TargetName,
-    root: Option<&str>,
-) -> Result<OperationEnd, OperationRefusal> {
-    require_root()?;
-    let policy = house.policy.now();
-    let root = match root {
-        None => policy.backup_roots.first(),
-        Some(root) => policy.backup_roots.iter().find(|known| *known == root),
-    };
-    let root = root.cloned().ok_or_else(|| {
-        let message = format!(
-            "a backup target can only be added below a directory in backup_roots of {HELPER_POLICY_FILE}; only the \
-             owner of this box can change that"
-        );
-        OperationRefusal::bad_command(message)
-    })?;
-    if all(house).iter().any(|known| known.name == *name) {
-        let message = format!("backup target '{name}' already exists; choose another name");
-        return Err(OperationRefusal::bad_command(message));
-    }
-    let place = PathBuf::from(format!("{root}/{name}"));
-    change(house, name.clone(), move |all, name| {
-        own(Path::new(&root))?;
-        private_dir(&place).map_err(|e| OperationRefusal::failed(e.to_string()))?;
-        own(&place)?;
-        all.insert(name, root);
-        Ok(())
-    })
-    .await
-}
-
-/// Removes an added target; its backups stay.
-pub async fn forget(
-    house: &HelperContext,
-    name: &TargetName,
-) -> Result<OperationEnd, OperationRefusal> {
-    if named(house, name)?.of_the_owner {
-        let message = format!(
-            "backup target '{name}' is set in {HELPER_POLICY_FILE}; only the owner of this box can remove it"
-        );
-        return Err(OperationRefusal::bad_command(message));
-    }
-    change(house, name.clone(), |all, name| {
-        all.remove(&name);
-        Ok(())
-    })
-    .await
-}
-
-/// Changes the list of added targets and writes its file.
-async fn change(
-    house: &HelperContext,
-    name: TargetName,
-    change: impl FnOnce(&mut BTreeMap<TargetName, String>, TargetName) -> Result<(), OperationRefusal>
-    + Send
-    + 'static,
-) -> Result<OperationEnd, OperationRefusal> {
-    let state = house.state.clone().ok_or_else(no_state)?;
-    let mut all = added(house);
-    to_its_end(move || {
-        change(&mut all, name)?;
-        let bytes = serde_json::to_vec(&all).unwrap_or_default();
-        if bytes.len() > ADDED_BYTES {
-            let message = "the limit of backup targets is reached; remove one first";
-            return Err(OperationRefusal::failed(message));
-        }
-        let written = private_dir(&state).and_then(|()| write_private(&state.join(ADDED), &bytes));
-        written.map_err(|e| OperationRefusal::failed(e.to_string()))
-    })
-    .await?;
-    Ok(OperationEnd::Exited { code: 0 })
 }

@@ -49,9 +49,7 @@ pub async fn start(
         return Err(OperationRefusal::failed("unsupported operation"));
     };
     if !can_be_a_job(operation) {
-        return Err(OperationRefusal::bad_command(
-            "this operation cannot be a job",
-        ));
+        return Err(OperationRefusal::bad_command("it cannot run as a job"));
     }
     check(house, operation)?;
     if let Operation::ContainerCommand { container, .. } = &**operation {

@@ -34,6 +34,9 @@ pub fn check(house: &HelperContext, operation: &Operation) -> Result<(), Operati
     policy_check::check(&policy, operation)
 }
 
+/// The refusal of an operation on jobs inside a job.
+const JOB_OF_A_JOB: &str = "a job cannot query or control jobs";
+
 /// Checks and performs an operation.
 pub async fn perform(
     house: &Arc<HelperContext>,
@@ -89,9 +92,7 @@ pub async fn perform(
         | Operation::JobOutput { .. }
         | Operation::JobCancel { .. }
         | Operation::JobForget { .. }
-        | Operation::JobEnds {} => Err(OperationRefusal::bad_command(
-            "a job cannot query or control jobs",
-        )),
+        | Operation::JobEnds {} => Err(OperationRefusal::bad_command(JOB_OF_A_JOB)),
         // The other operations are about the host and have their own table.
         other => host_operations::perform(house, pump, other).await,
     }
