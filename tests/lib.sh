@@ -238,9 +238,9 @@ package_inputs() {
         | sort -z | xargs -0 sha256sum | sha256sum)
 }
 
-# about KEY: prints what packaging/about.toml sets for the key, or nothing. A line break in a value could add fields to
+# about_value KEY: prints what packaging/about.toml sets for the key, or nothing. A line break in a value could add fields to
 # the files that it is written to.
-about() {
+about_value() {
     python3 -c '
 import sys, tomllib
 value = tomllib.load(open(sys.argv[1], "rb")).get(sys.argv[2], "")
