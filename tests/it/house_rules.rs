@@ -35,7 +35,7 @@ const MODULES: &[(&str, &str, &str)] = &[
     ("vault",         "store",    "config sys telemetry"),
     ("registry",      "wire",     "config protocol sys"),
     ("protocol",      "wire",     ""),
-    ("operations",    "wire",     "sys"),
+    ("operations",    "wire",     "config sys"),
     ("telemetry",     "base",     "config sys"),
     ("config",        "base",     ""),
     ("sys",           "base",     ""),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatewren_wire::operations::{Command, Operation, OperationLimits, Program};
+use gatewren_wire::operations::{Command, Operation, OperationLimits, Program, TimeClass};
 
 use super::operation_slots::{MAX_OPERATIONS, MAX_WAITING};
 use super::refusal::OperationRefusal;
@@ -109,10 +109,7 @@ impl CallLimits {
 
 /// Returns the limits of a job: the caller's, or the helper's where those are lower.
 pub fn job_limits(asked: OperationLimits, operation: &Operation) -> OperationLimits {
-    let is_command = matches!(
-        operation,
-        Operation::HostCommand { .. } | Operation::ContainerCommand { .. }
-    );
+    let is_command = operation.facts().time == TimeClass::Command;
     let limits = limits(asked, operation);
     OperationLimits {
         timeout_ms: if is_command {
@@ -128,21 +125,15 @@ pub fn job_limits(asked: OperationLimits, operation: &Operation) -> OperationLim
 
 /// Returns the limits in effect: the caller's, or the helper's where those are lower.
 pub fn limits(asked: OperationLimits, operation: &Operation) -> OperationLimits {
-    let most = match operation {
-        Operation::ContainerEvents {}
-        | Operation::Bounds {}
-        | Operation::JobEnds {}
-        // The job has its own limit; its caller may wait until it ends.
-        | Operation::JobStart { .. }
-        | Operation::JobWait { .. } => Duration::MAX,
-        Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
+    let most = match operation.facts().time {
+        TimeClass::Unlimited => Duration::MAX,
+        TimeClass::Command => COMMAND_TIME,
         // This limit does not end the second half of an upgrade either.
-        Operation::ContainerCreate { .. } | Operation::UpdateApply(_) => COPY_TIME,
-        Operation::UpdateRefresh { .. } => REFRESH_TIME,
-        Operation::HostRepair(_) => REPAIR_TIME,
-        Operation::ContainerDeed { deed, .. } if deed.is_long() => COPY_TIME,
-        Operation::Backup { deed } if deed.is_long() => BACKUP_TIME,
-        _ => TOOL_TIME,
+        TimeClass::Copy => COPY_TIME,
+        TimeClass::Refresh => REFRESH_TIME,
+        TimeClass::Repair => REPAIR_TIME,
+        TimeClass::Backup => BACKUP_TIME,
+        TimeClass::Tool => TOOL_TIME,
     };
     let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
     OperationLimits {

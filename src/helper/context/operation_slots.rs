@@ -299,7 +299,7 @@ fn class_of(operation: &Operation) -> Class {
         operation,
         Operation::JobCancel { .. } | Operation::JobForget { .. } | Operation::CancelShutdown {}
     );
-    if operation.only_looks() || ends_something {
+    if operation.is_read_only() || ends_something {
         Class::Read
     } else {
         Class::Change

@@ -45,7 +45,7 @@ pub async fn perform(
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     find("nmcli")?;
-    if deed.only_looks() {
+    if deed.facts().is_read_only {
         let looked = match deed {
             WifiAction::Scan {} => pump.wait(scan(house)).await,
             _ => pump.wait(status(house)).await,

@@ -179,7 +179,7 @@ fn log(
             "operation"
         );
     };
-    if request.operation.only_looks() {
+    if request.operation.is_read_only() {
         tracing::debug!(
             reference,
             operation,

@@ -1,10 +1,7 @@
 //! What the host allows at all: the check against the owner's policy file, which the front cannot write.
 
 use gatewren_base::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
-use gatewren_wire::operations::{
-    ContainerAction, FirmwareAction, Frame, KillReason, Operation, OperationEnd, RefusalCode,
-    Stream,
-};
+use gatewren_wire::operations::{Frame, KillReason, Operation, OperationEnd, RefusalCode, Stream};
 
 use crate::context::helper_context::HelperContext;
 use crate::context::output_relay::OutputRelay;
@@ -12,7 +9,7 @@ use crate::context::refusal::OperationRefusal;
 
 /// Rejects an operation that the owner's file does not allow, whatever the front's policy is.
 pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), OperationRefusal> {
-    match class(operation) {
+    match operation.facts().class {
         Some(class) if !policy.allows(class) => Err(OperationRefusal::new(
             RefusalCode::Forbidden,
             format!(
@@ -22,66 +19,6 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Operati
             ),
         )),
         _ => Ok(()),
-    }
-}
-
-/// Returns an operation's class; `None` if it needs none. Every operation is listed, so that none is forgotten.
-#[rustfmt::skip] // a table
-fn class(operation: &Operation) -> Option<HelperClass> {
-    match operation {
-        // Operations on a job were allowed when the job began.
-        Operation::Ping {} | Operation::Bounds {} | Operation::JobList { .. }
-        | Operation::JobWait { .. } | Operation::JobOutput { .. } | Operation::JobCancel { .. }
-        | Operation::JobForget { .. } | Operation::JobEnds {} => None,
-        // The class is that of the operation that the job runs.
-        Operation::JobStart { operation, .. } => class(operation),
-        Operation::HostCommand { .. } => Some(HelperClass::HostShell),
-        Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
-        Operation::HostView {} | Operation::HostSpace { .. } | Operation::HostPrograms { .. }
-        | Operation::HostProcesses { .. } | Operation::HostProbe(_) | Operation::HostFirewall {}
-        | Operation::HostDiskUsage(_) | Operation::HostSmart { .. } | Operation::HostPools {}
-        | Operation::HostBtrfs { .. } | Operation::HostTunnels {} => Some(HelperClass::HostReads),
-        Operation::SshKeys { .. } => Some(HelperClass::SshKeys),
-        Operation::Wifi { deed } if deed.only_looks() => Some(HelperClass::HostReads),
-        Operation::Wifi { .. } | Operation::SetNameServers { .. } | Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => Some(HelperClass::Network),
-        Operation::HostRepair(_) => Some(HelperClass::Storage),
-        Operation::ContainerList {} | Operation::ContainerInfo { .. } | Operation::ContainerConfig { .. }
-        | Operation::ContainerOsRelease { .. } | Operation::ContainerVitals { .. } | Operation::ContainerDisk { .. }
-        | Operation::ContainerLog { .. } | Operation::ContainerBoots { .. } | Operation::ContainerUnitList { .. }
-        | Operation::ContainerUnit { .. } | Operation::ContainerEvents {} => Some(HelperClass::LxcReads),
-        Operation::ContainerStart { .. } | Operation::ContainerStop { .. } | Operation::ContainerUnitChange { .. } => Some(HelperClass::LxcWrites),
-        Operation::ContainerDeed { deed, .. } => Some(class_of(deed)),
-        Operation::ContainerCreate { .. } => Some(HelperClass::LxcManage),
-        Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => Some(HelperClass::Power),
-        Operation::HostSetting { .. } => Some(HelperClass::HostSettings),
-        Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. }
-        | Operation::Firmware { deed: FirmwareAction::Devices {} | FirmwareAction::Updates {} } => Some(HelperClass::Updates),
-        Operation::UpdateRefresh { .. } | Operation::UpdateApply(_)
-        | Operation::Firmware { deed: FirmwareAction::Refresh {} | FirmwareAction::Apply { .. } } => Some(HelperClass::UpdatesApply),
-        Operation::HostLog { .. } | Operation::HostBoots {} => Some(HelperClass::HostLogs),
-        Operation::UnitChange { .. } => Some(HelperClass::Units),
-        Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => Some(HelperClass::HostFileReads),
-        Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
-        Operation::Backup { .. } => Some(HelperClass::Backup),
-        Operation::Mail(_) => Some(HelperClass::MailTo),
-    }
-}
-
-fn class_of(deed: &ContainerAction) -> HelperClass {
-    match deed {
-        ContainerAction::Snapshots {} | ContainerAction::Log { .. } => HelperClass::LxcReads,
-        ContainerAction::Freeze {}
-        | ContainerAction::Unfreeze {}
-        | ContainerAction::Autostart { .. } => HelperClass::LxcWrites,
-        ContainerAction::Configure { .. }
-        | ContainerAction::Snapshot { .. }
-        | ContainerAction::Restore { .. }
-        | ContainerAction::Forget { .. }
-        | ContainerAction::Clone { .. }
-        | ContainerAction::Destroy { .. } => HelperClass::LxcManage,
-        ContainerAction::ListFiles { .. }
-        | ContainerAction::ReadFile { .. }
-        | ContainerAction::WriteFile { .. } => HelperClass::ContainerFiles,
     }
 }
 
@@ -148,9 +85,10 @@ mod tests {
     use gatewren_base::config::{ConfigError, UpdatesPolicy};
     use gatewren_base::sys::Scratch;
     use gatewren_wire::operations::{
-        Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-        HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, LogQuery, MailMessage, PowerPlan,
-        Probe, ProcessOrder, Program, SshKeyAction, UnitChange, UnitName, UpdateOrder, UpdateScope,
+        Command, ContainerName, FirmwareAction, HostDiskUsage, HostFileList, HostFileRead,
+        HostFileSearch, HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, LogQuery,
+        MailMessage, PowerPlan, Probe, ProcessOrder, Program, SshKeyAction, UnitChange, UnitName,
+        UpdateOrder, UpdateScope,
     };
 
     fn power() -> [Operation; 3] {

@@ -7,7 +7,10 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use gatewren_base::config::HelperClass;
+
 use super::name::ContainerName;
+use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
 
 /// The name of a backup target: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or a digit. It is never parsed as
 /// an option or a path.
@@ -195,6 +198,16 @@ pub enum BackupSubject {
     Path(String),
 }
 
+impl BackupSubject {
+    /// The container, if it is one.
+    pub fn container(&self) -> Option<&ContainerName> {
+        match self {
+            Self::Container(container) => Some(container),
+            Self::Path(_) => None,
+        }
+    }
+}
+
 /// An operation on backups or backup targets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
@@ -259,46 +272,24 @@ pub enum BackupAction {
 }
 
 impl BackupAction {
-    /// The operation's name in the log.
-    pub fn name(&self) -> &'static str {
+    /// The facts of the operation: its row in the table.
+    pub fn facts(&self) -> OperationFacts<'_> {
         match self {
-            Self::Targets {} => "backup_targets",
-            Self::AddTarget { .. } => "backup_add_target",
-            Self::RemoveTarget { .. } => "backup_remove_target",
-            Self::Mount { .. } => "backup_mount",
-            Self::Unmount { .. } => "backup_unmount",
-            Self::List { .. } => "backup_list",
-            Self::Create { .. } => "backup_create",
-            Self::Verify { .. } => "backup_verify",
-            Self::Restore { .. } => "backup_restore",
-        }
-    }
-
-    /// Whether the operation is read-only.
-    pub fn only_looks(&self) -> bool {
-        matches!(
-            self,
-            Self::Targets {} | Self::List { .. } | Self::Verify { .. }
-        )
-    }
-
-    /// Whether the operation reads or writes a whole backup, which takes long.
-    pub fn is_long(&self) -> bool {
-        matches!(
-            self,
-            Self::Create { .. } | Self::Verify { .. } | Self::Restore { .. }
-        )
-    }
-
-    /// The container that the operation is about, if any.
-    pub fn container(&self) -> Option<&ContainerName> {
-        match self {
-            Self::Create {
-                subject: BackupSubject::Container(container),
-                ..
-            } => Some(container),
-            Self::Verify { backup, .. } | Self::Restore { backup, .. } => backup.container(),
-            _ => None,
+            Self::Targets {} => reads("backup_targets", HelperClass::Backup),
+            Self::AddTarget { .. } => changes("backup_add_target", HelperClass::Backup),
+            Self::RemoveTarget { .. } => changes("backup_remove_target", HelperClass::Backup),
+            Self::Mount { .. } => changes("backup_mount", HelperClass::Backup),
+            Self::Unmount { .. } => changes("backup_unmount", HelperClass::Backup),
+            Self::List { .. } => reads("backup_list", HelperClass::Backup),
+            Self::Create { subject, .. } => changes("backup_create", HelperClass::Backup)
+                .takes(TimeClass::Backup)
+                .on(subject.container()),
+            Self::Verify { backup, .. } => reads("backup_verify", HelperClass::Backup)
+                .takes(TimeClass::Backup)
+                .on(backup.container()),
+            Self::Restore { backup, .. } => changes("backup_restore", HelperClass::Backup)
+                .takes(TimeClass::Backup)
+                .on(backup.container()),
         }
     }
 }

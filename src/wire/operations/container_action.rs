@@ -2,9 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use gatewren_base::config::HelperClass::{ContainerFiles, LxcManage, LxcReads, LxcWrites};
+
 use super::container_paths::InsidePath;
 use super::host_setting::HostName;
 use super::name::ContainerName;
+use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
 use super::snapshot_name::SnapshotName;
 
 /// An operation on a container: a change or a query.
@@ -149,43 +152,24 @@ pub struct SnapshotFacts {
 }
 
 impl ContainerAction {
-    /// The operation's name in the log.
-    pub fn name(&self) -> &'static str {
+    /// The facts of the operation: its row in the table.
+    pub fn facts(&self) -> OperationFacts<'_> {
+        let copies = |name| changes(name, LxcManage).takes(TimeClass::Copy);
         match self {
-            Self::Freeze {} => "container_freeze",
-            Self::Unfreeze {} => "container_unfreeze",
-            Self::Autostart { .. } => "container_autostart",
-            Self::Configure { .. } => "container_configure",
-            Self::Snapshots {} => "container_snapshots",
-            Self::Snapshot { .. } => "container_snapshot",
-            Self::Restore { .. } => "container_restore",
-            Self::Forget { .. } => "container_forget",
-            Self::Clone { .. } => "container_clone",
-            Self::Destroy { .. } => "container_destroy",
-            Self::Log { .. } => "container_log",
-            Self::ListFiles { .. } => "container_list_files",
-            Self::ReadFile { .. } => "container_read_file",
-            Self::WriteFile { .. } => "container_write_file",
+            Self::Freeze {} => changes("container_freeze", LxcWrites),
+            Self::Unfreeze {} => changes("container_unfreeze", LxcWrites),
+            Self::Autostart { .. } => changes("container_autostart", LxcWrites),
+            Self::Configure { .. } => changes("container_configure", LxcManage),
+            Self::Snapshots {} => reads("container_snapshots", LxcReads),
+            Self::Snapshot { .. } => copies("container_snapshot"),
+            Self::Restore { .. } => copies("container_restore"),
+            Self::Forget { .. } => copies("container_forget"),
+            Self::Clone { .. } => copies("container_clone"),
+            Self::Destroy { .. } => copies("container_destroy"),
+            Self::Log { .. } => reads("container_log", LxcReads),
+            Self::ListFiles { .. } => reads("container_list_files", ContainerFiles),
+            Self::ReadFile { .. } => reads("container_read_file", ContainerFiles),
+            Self::WriteFile { .. } => changes("container_write_file", ContainerFiles),
         }
-    }
-
-    /// Whether the operation is read-only.
-    pub fn only_looks(&self) -> bool {
-        matches!(
-            self,
-            Self::Snapshots {} | Self::Log { .. } | Self::ListFiles { .. } | Self::ReadFile { .. }
-        )
-    }
-
-    /// Whether the operation copies or deletes whole file systems, which takes long.
-    pub fn is_long(&self) -> bool {
-        matches!(
-            self,
-            Self::Snapshot { .. }
-                | Self::Restore { .. }
-                | Self::Forget { .. }
-                | Self::Clone { .. }
-                | Self::Destroy { .. }
-        )
     }
 }

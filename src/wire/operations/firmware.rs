@@ -5,6 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use gatewren_base::config::HelperClass::{Updates, UpdatesApply};
+
+use super::operation_facts::{OperationFacts, changes, reads};
+
 /// The line between the output of an update and the devices after it.
 pub const FIRMWARE_MARK: &str = "gatewren: devices";
 
@@ -27,19 +31,14 @@ pub enum FirmwareAction {
 }
 
 impl FirmwareAction {
-    /// The operation's name in the log.
-    pub fn name(&self) -> &'static str {
+    /// The facts of the operation: its row in the table.
+    pub fn facts(&self) -> OperationFacts<'_> {
         match self {
-            Self::Devices {} => "firmware_devices",
-            Self::Updates {} => "firmware_updates",
-            Self::Refresh {} => "firmware_refresh",
-            Self::Apply { .. } => "firmware_apply",
+            Self::Devices {} => reads("firmware_devices", Updates),
+            Self::Updates {} => reads("firmware_updates", Updates),
+            Self::Refresh {} => changes("firmware_refresh", UpdatesApply),
+            Self::Apply { .. } => changes("firmware_apply", UpdatesApply),
         }
-    }
-
-    /// Whether the operation is read-only.
-    pub fn only_looks(&self) -> bool {
-        matches!(self, Self::Devices {} | Self::Updates {})
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::operation::HelperRequest;
 use super::outcome::OperationEnd;
+use super::request::HelperRequest;
 
 /// The maximum payload of a frame; a longer one ends the connection.
 pub const MAX_FRAME_BYTES: usize = 256 * 1024;

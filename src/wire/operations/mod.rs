@@ -26,6 +26,7 @@ mod probe;
 mod processes;
 mod reaper_messages;
 mod repair;
+mod request;
 mod snapshot_name;
 mod ssh_keys;
 mod tunnels;
@@ -60,7 +61,8 @@ pub use limits::OperationLimits;
 pub use log_query::{BootName, LogCursor, LogOrder, LogPattern, LogPriority, LogQuery};
 pub use name::ContainerName;
 pub use name_servers::NameServers;
-pub use operation::{HelperRequest, HostDiskUsage, Operation, PowerPlan};
+pub use operation::Operation;
+pub use operation_facts::{OperationFacts, TimeClass};
 pub use outcome::{KillReason, OperationEnd, RefusalCode};
 pub use owner_message::{
     MailMessage, SUBJECT_BYTES as LETTER_SUBJECT_BYTES, TEXT_BYTES as LETTER_TEXT_BYTES,
@@ -69,6 +71,7 @@ pub use probe::{HostProbe, Probe, ProbeAnswer, ProbeResult};
 pub use processes::{ProcessOrder, ProcessUsage, ProcessUsageList};
 pub use reaper_messages::{MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, ReaperLaunch, ReaperReport};
 pub use repair::{HostRepair, RepairOutcome, RepairResult};
+pub use request::{HelperRequest, HostDiskUsage, PowerPlan};
 pub use snapshot_name::SnapshotName;
 pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyAction, SshKeyChange};
 pub use tunnels::{Tunnel, TunnelPeer};

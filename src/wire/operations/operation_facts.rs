@@ -1,128 +1,115 @@
-//! Facts of an operation that are known without running it: name, read-only or not, container.
+//! The facts of an operation that are known without running it, and the form of a row of the table of operations.
 
-use super::{name::ContainerName, operation::Operation, ssh_keys::SshKeyAction};
+use gatewren_base::config::HelperClass;
 
-impl Operation {
-    /// The operation's name in the wire format and in the log.
-    #[rustfmt::skip] // a table
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Ping {} => "ping", Self::Bounds {} => "bounds",
-            Self::HostView {} => "host_view", Self::HostSpace { .. } => "host_space",
-            Self::HostPrograms { .. } => "host_programs", Self::HostCommand { .. } => "host_command",
-            Self::ContainerCommand { .. } => "container_command", Self::ContainerList {} => "container_list",
-            Self::ContainerInfo { .. } => "container_info", Self::ContainerConfig { .. } => "container_config",
-            Self::ContainerOsRelease { .. } => "container_os_release", Self::ContainerVitals { .. } => "container_vitals",
-            Self::ContainerDisk { .. } => "container_disk", Self::ContainerStart { .. } => "container_start",
-            Self::ContainerStop { .. } => "container_stop", Self::ContainerDeed { deed, .. } => deed.name(),
-            Self::ContainerCreate { .. } => "container_create", Self::ContainerEvents {} => "container_events",
-            Self::Restart { .. } => "restart", Self::Shutdown { .. } => "shutdown",
-            Self::CancelShutdown {} => "cancel_shutdown", Self::UpdateCheck { .. } => "update_check",
-            Self::UpdateRefresh { .. } => "update_refresh", Self::UpdateApply(_) => "update_apply",
-            Self::UpdateHistory { .. } => "update_history", Self::HostLog { .. } => "host_log",
-            Self::ContainerLog { .. } => "container_log", Self::HostBoots {} => "host_boots",
-            Self::ContainerBoots { .. } => "container_boots", Self::HostProcesses { .. } => "host_processes",
-            Self::UnitChange { .. } => "unit_change", Self::ContainerUnitList { .. } => "container_unit_list",
-            Self::ContainerUnit { .. } => "container_unit", Self::ContainerUnitChange { .. } => "container_unit_change",
-            Self::JobStart { .. } => "job_start", Self::JobList { .. } => "job_list",
-            Self::JobWait { .. } => "job_wait", Self::JobOutput { .. } => "job_output",
-            Self::JobCancel { .. } => "job_cancel", Self::JobForget { .. } => "job_forget",
-            Self::JobEnds {} => "job_ends", Self::HostFileList(_) => "host_file_list",
-            Self::HostFileSearch(_) => "host_file_search", Self::HostFileRead(_) => "host_file_read",
-            Self::HostFileWrite(_) => "host_file_write", Self::HostProbe(_) => "host_probe",
-            Self::HostFirewall {} => "host_firewall", Self::HostDiskUsage(_) => "host_disk_usage",
-            Self::HostSmart { .. } => "host_smart", Self::HostPools {} => "host_pools",
-            Self::HostBtrfs { .. } => "host_btrfs", Self::HostRepair(_) => "host_repair",
-            Self::HostSetting { setting } => setting.name(), Self::HostTunnels {} => "host_tunnels",
-            Self::HostTunnelUp { .. } => "host_tunnel_up", Self::HostTunnelDown { .. } => "host_tunnel_down",
-            Self::SshKeys { deed } => deed.name(), Self::Backup { deed } => deed.name(),
-            Self::Wifi { deed } => deed.name(), Self::SetNameServers { .. } => "set_name_servers",
-            Self::Firmware { deed } => deed.name(), Self::Mail(_) => "mail",
-        }
+use super::name::ContainerName;
+
+/// The facts of an operation.
+#[derive(Debug, Clone, Copy)]
+pub struct OperationFacts<'a> {
+    /// The name in the wire format and in the log.
+    pub name: &'static str,
+    /// The class of `helper.toml` that must allow it; `None` if it needs none.
+    pub class: Option<HelperClass>,
+    /// Whether it is read-only.
+    pub is_read_only: bool,
+    /// How long it may take.
+    pub time: TimeClass,
+    /// The container that it is about, if any.
+    pub container: Option<&'a ContainerName>,
+}
+
+/// How long an operation may take; the helper's limits have the durations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeClass {
+    /// As long as a tool of the host that answers soon.
+    Tool,
+    /// As long as a command that a caller wrote.
+    Command,
+    /// As long as copying or deleting a file system, or an upgrade.
+    Copy,
+    /// As long as fetching package lists.
+    Refresh,
+    /// As long as a check of a file system.
+    Repair,
+    /// As long as reading or writing a whole backup.
+    Backup,
+    /// Until its caller disconnects.
+    Unlimited,
+}
+
+/// Returns the facts of an operation that only reads.
+pub(super) fn reads<'a>(
+    name: &'static str,
+    class: impl Into<Option<HelperClass>>,
+) -> OperationFacts<'a> {
+    OperationFacts {
+        name,
+        class: class.into(),
+        is_read_only: true,
+        time: TimeClass::Tool,
+        container: None,
+    }
+}
+
+/// Returns the facts of an operation that changes something.
+pub(super) fn changes<'a>(
+    name: &'static str,
+    class: impl Into<Option<HelperClass>>,
+) -> OperationFacts<'a> {
+    OperationFacts {
+        is_read_only: false,
+        ..reads(name, class)
+    }
+}
+
+impl<'a> OperationFacts<'a> {
+    /// Sets how long it may take.
+    pub(super) fn takes(self, time: TimeClass) -> Self {
+        Self { time, ..self }
     }
 
-    /// Whether the operation is read-only.
-    pub fn only_looks(&self) -> bool {
-        if let Self::ContainerDeed { deed, .. } = self {
-            return deed.only_looks();
-        }
-        if let Self::Backup { deed } = self {
-            return deed.only_looks();
-        }
-        if let Self::Wifi { deed } = self {
-            return deed.only_looks();
-        }
-        if let Self::Firmware { deed } = self {
-            return deed.only_looks();
-        }
-        !matches!(
-            self,
-            Self::HostCommand { .. }
-                | Self::ContainerCommand { .. }
-                | Self::ContainerStart { .. }
-                | Self::ContainerStop { .. }
-                | Self::ContainerCreate { .. }
-                | Self::Restart { .. }
-                | Self::Shutdown { .. }
-                | Self::CancelShutdown {}
-                | Self::UpdateRefresh { .. }
-                | Self::UpdateApply(_)
-                | Self::UnitChange { .. }
-                | Self::ContainerUnitChange { .. }
-                | Self::JobStart { .. }
-                | Self::JobCancel { .. }
-                | Self::JobForget { .. }
-                | Self::HostFileWrite(_)
-                | Self::HostRepair(_)
-                | Self::HostSetting { .. }
-                | Self::HostTunnelUp { .. }
-                | Self::HostTunnelDown { .. }
-                | Self::SetNameServers { .. }
-                | Self::Mail(_)
-                | Self::SshKeys {
-                    deed: SshKeyAction::Add { .. } | SshKeyAction::Remove { .. }
-                }
-        )
+    /// Sets the container that it is about.
+    pub(super) fn on(self, container: impl Into<Option<&'a ContainerName>>) -> Self {
+        let container = container.into();
+        Self { container, ..self }
     }
 
-    /// The container that the operation is about, if any.
-    #[rustfmt::skip] // a complete table: the compiler demands an entry for every new operation
-    pub fn container(&self) -> Option<&ContainerName> {
-        match self {
-            Self::ContainerCommand { container, .. }
-            | Self::ContainerInfo { container }
-            | Self::ContainerConfig { container }
-            | Self::ContainerOsRelease { container }
-            | Self::ContainerDisk { container }
-            | Self::ContainerStart { container }
-            | Self::ContainerStop { container, .. }
-            | Self::ContainerDeed { container, .. }
-            | Self::ContainerLog { container, .. }
-            | Self::ContainerBoots { container }
-            | Self::ContainerUnitList { container }
-            | Self::ContainerUnit { container, .. }
-            | Self::ContainerUnitChange { container, .. } => Some(container),
-            Self::ContainerVitals { container }
-            | Self::UpdateCheck { container }
-            | Self::UpdateRefresh { container }
-            | Self::UpdateHistory { container, .. } => container.as_ref(),
-            Self::UpdateApply(order) => order.container.as_ref(),
-            Self::Backup { deed } => deed.container(),
-            Self::JobStart { operation, .. } => operation.container(),
-            Self::Ping {} | Self::HostView {} | Self::HostSpace { .. }
-            | Self::HostPrograms { .. } | Self::HostCommand { .. } | Self::ContainerList {}
-            | Self::ContainerCreate { .. } | Self::ContainerEvents {} | Self::Bounds {}
-            | Self::Restart { .. } | Self::Shutdown { .. } | Self::CancelShutdown {}
-            | Self::HostLog { .. } | Self::HostBoots {} | Self::HostProcesses { .. }
-            | Self::UnitChange { .. } | Self::JobList { .. } | Self::JobWait { .. }
-            | Self::JobOutput { .. } | Self::JobCancel { .. } | Self::JobForget { .. }
-            | Self::JobEnds {} | Self::HostFileList(_) | Self::HostFileSearch(_)
-            | Self::HostFileRead(_) | Self::HostFileWrite(_) | Self::HostProbe(_)
-            | Self::HostFirewall {} | Self::HostDiskUsage(_) | Self::HostSmart { .. }
-            | Self::HostPools {} | Self::HostBtrfs { .. } | Self::HostRepair(_)
-            | Self::HostSetting { .. } | Self::HostTunnels {} | Self::HostTunnelUp { .. }
-            | Self::HostTunnelDown { .. } | Self::SshKeys { .. } | Self::Wifi { .. }
-            | Self::SetNameServers { .. } | Self::Firmware { .. } | Self::Mail(_) => None,
+    /// Returns the facts of a job that runs the operation: the class and the container are those of the operation. The
+    /// job has its own time limit; its caller may wait until it ends.
+    pub(super) fn in_a_job(self) -> Self {
+        Self {
+            name: "job_start",
+            is_read_only: false,
+            time: TimeClass::Unlimited,
+            ..self
         }
     }
 }
+
+/// Makes an enum of operations and its function `facts` from one row for each operation:
+/// `Name { fields } with (the fields that the facts need) = facts;`.
+macro_rules! operations {
+    (
+        $(#[$outer:meta])*
+        pub enum $enum:ident {
+            $(
+                $(#[$doc:meta])*
+                $name:ident $body:tt $(with ($($field:tt $(: $local:ident)?),+))? = $facts:expr;
+            )+
+        }
+    ) => {
+        $(#[$outer])*
+        pub enum $enum { $($(#[$doc])* $name $body,)+ }
+
+        impl $enum {
+            /// The facts of the operation: its row in the table.
+            pub fn facts(&self) -> OperationFacts<'_> {
+                match self {
+                    $(Self::$name { $($($field $(: $local)?,)+)? .. } => $facts,)+
+                }
+            }
+        }
+    };
+}
+pub(super) use operations;

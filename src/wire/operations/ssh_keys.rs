@@ -9,7 +9,10 @@ use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use gatewren_base::config::HelperClass;
 use gatewren_base::sys::is_hostile;
+
+use super::operation_facts::{OperationFacts, changes, reads};
 
 /// The maximum size of a key as text: an RSA key with 16384 bits takes about three thousand characters.
 const MAX_BYTES: usize = 4096;
@@ -123,12 +126,12 @@ pub struct SshKeyChange {
 }
 
 impl SshKeyAction {
-    /// The operation's name in the log.
-    pub fn name(&self) -> &'static str {
+    /// The facts of the operation: its row in the table.
+    pub fn facts(&self) -> OperationFacts<'_> {
         match self {
-            Self::List {} => "ssh_key_list",
-            Self::Add { .. } => "ssh_key_add",
-            Self::Remove { .. } => "ssh_key_remove",
+            Self::List {} => reads("ssh_key_list", HelperClass::SshKeys),
+            Self::Add { .. } => changes("ssh_key_add", HelperClass::SshKeys),
+            Self::Remove { .. } => changes("ssh_key_remove", HelperClass::SshKeys),
         }
     }
 }

@@ -6,7 +6,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use gatewren_base::config::HelperClass::{HostReads, Network};
 use gatewren_base::sys::is_hostile;
+
+use super::operation_facts::{OperationFacts, changes, reads};
 
 /// The maximum length of a network's name (IEEE 802.11, 9.4.2.2).
 const SSID_BYTES: usize = 32;
@@ -42,21 +45,16 @@ pub enum WifiAction {
 }
 
 impl WifiAction {
-    /// The operation's name in the log.
-    pub fn name(&self) -> &'static str {
+    /// The facts of the operation: its row in the table.
+    pub fn facts(&self) -> OperationFacts<'_> {
         match self {
-            Self::Status {} => "wifi_status",
-            Self::Scan {} => "wifi_scan",
-            Self::Connect { .. } => "wifi_connect",
-            Self::Forget { .. } => "wifi_forget",
-            Self::Enable { .. } => "wifi_enable",
-            Self::Country { .. } => "wifi_country",
+            Self::Status {} => reads("wifi_status", HostReads),
+            Self::Scan {} => reads("wifi_scan", HostReads),
+            Self::Connect { .. } => changes("wifi_connect", Network),
+            Self::Forget { .. } => changes("wifi_forget", Network),
+            Self::Enable { .. } => changes("wifi_enable", Network),
+            Self::Country { .. } => changes("wifi_country", Network),
         }
-    }
-
-    /// Whether the operation is read-only.
-    pub fn only_looks(&self) -> bool {
-        matches!(self, Self::Status {} | Self::Scan {})
     }
 }
 

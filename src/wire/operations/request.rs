@@ -1,0 +1,47 @@
+//! The first frame of a connection to the helper, and arguments that several operations share.
+
+use serde::{Deserialize, Serialize};
+
+use super::audit_head::AuditHead;
+use super::limits::OperationLimits;
+use super::operation::Operation;
+use gatewren_base::sys::Requester;
+
+/// The first frame of a connection: one operation and its limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HelperRequest {
+    /// The operation to run.
+    pub operation: Operation,
+    /// The limits of the operation.
+    pub limits: OperationLimits,
+    /// The reference of the call, as in the journal and the audit.
+    pub reference: String,
+    /// On whose behalf the front asks. Requests without a requester share the slots of one agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requester: Option<Requester>,
+    /// The last row of the front's audit; absent if the front keeps none or has written none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditHead>,
+}
+
+/// A request for the disk usage of a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostDiskUsage {
+    /// Its absolute path.
+    pub path: String,
+    /// How many levels below it are listed separately.
+    pub depth: u8,
+}
+
+/// When the host goes down, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PowerPlan {
+    /// Seconds from now; raised to a minimum that lets the answer reach the caller.
+    pub delay_s: u32,
+    /// The message to logged-in users.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
