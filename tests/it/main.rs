@@ -82,6 +82,7 @@ mod notifications;
 mod notify;
 mod owner_page;
 mod ownership;
+mod plain_english;
 mod prompts;
 mod restic;
 mod secrets;

@@ -1,6 +1,7 @@
 //! The protocol between the front and the helper: operations one way, frames the other.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod audit_head;
 mod backup;
 mod backup_facts;
@@ -36,6 +37,7 @@ mod update;
 mod vitals;
 mod wifi;
 
+pub use arguments::{HostDiskUsage, PowerPlan};
 pub use audit_head::AuditHead;
 pub use backup::{BackupAction, BackupId, BackupSubject, TargetName};
 pub use backup_facts::{
@@ -71,7 +73,7 @@ pub use probe::{HostProbe, Probe, ProbeAnswer, ProbeResult};
 pub use processes::{ProcessOrder, ProcessUsage, ProcessUsageList};
 pub use reaper_messages::{MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, ReaperLaunch, ReaperReport};
 pub use repair::{HostRepair, RepairOutcome, RepairResult};
-pub use request::{HelperRequest, HostDiskUsage, PowerPlan};
+pub use request::HelperRequest;
 pub use snapshot_name::SnapshotName;
 pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyAction, SshKeyChange};
 pub use tunnels::{Tunnel, TunnelPeer};

@@ -8,6 +8,7 @@ use gatewren_base::config::HelperClass::{
     LxcManage, LxcReads, LxcWrites, MailTo, Network, Power, Storage, Units, Updates, UpdatesApply,
 };
 
+use super::arguments::{HostDiskUsage, PowerPlan};
 use super::backup::BackupAction;
 use super::command::Command;
 use super::container_action::ContainerAction;
@@ -24,7 +25,6 @@ use super::owner_message::MailMessage;
 use super::probe::HostProbe;
 use super::processes::ProcessOrder;
 use super::repair::HostRepair;
-use super::request::{HostDiskUsage, PowerPlan};
 use super::ssh_keys::SshKeyAction;
 use super::unit_change::UnitChange;
 use super::unit_name::UnitName;

@@ -1,4 +1,4 @@
-//! The first frame of a connection to the helper, and arguments that several operations share.
+//! The first frame of a connection to the helper.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,25 +23,4 @@ pub struct HelperRequest {
     /// The last row of the front's audit; absent if the front keeps none or has written none yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditHead>,
-}
-
-/// A request for the disk usage of a directory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostDiskUsage {
-    /// Its absolute path.
-    pub path: String,
-    /// How many levels below it are listed separately.
-    pub depth: u8,
-}
-
-/// When the host goes down, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PowerPlan {
-    /// Seconds from now; raised to a minimum that lets the answer reach the caller.
-    pub delay_s: u32,
-    /// The message to logged-in users.
-    #[serde(default)]
-    pub reason: Option<String>,
 }
