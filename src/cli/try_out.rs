@@ -83,12 +83,12 @@ async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
     let mut plan = plan(args, &directory);
     plan.settings.listen = vec![bound];
     plan.address = Some(reachable(bound));
-    let house = build(plan).await.map_err(|e| e.to_string())?;
-    let token = token(&house, &directory, args.policy).await?;
-    let owner_code = owner_code(&house).await?;
-    let ca = house.serving.tls.as_ref().and_then(|tls| tls.ca());
+    let server = build(plan).await.map_err(|e| e.to_string())?;
+    let token = token(&server, &directory, args.policy).await?;
+    let owner_code = owner_code(&server).await?;
+    let ca = server.serving.tls.as_ref().and_then(|tls| tls.ca());
     let words = Words {
-        url: house.url.clone(),
+        url: server.url.clone(),
         token,
         owner_code,
         ca: ca.unwrap_or_default(),
@@ -96,7 +96,7 @@ async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
         policy: args.policy,
     };
     let json = args.json;
-    Ok(run_house(house, sockets, move |_| words.print(json)).await)
+    Ok(run_house(server, sockets, move |_| words.print(json)).await)
 }
 
 /// Serves the one client that started us. Clients start such commands several times, for each of their windows
@@ -104,18 +104,18 @@ async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
 async fn serve_stdio(args: &TryArgs) -> Result<ExitCode, String> {
     let first = directory(args)?;
     let mut number = 1;
-    let house = loop {
+    let server = loop {
         let directory = numbered(&first, number);
         match build(plan(args, &directory)).await {
-            Ok(house) => break house,
+            Ok(server) => break server,
             Err(error) if error.is_in_use() && args.dir.is_none() && number < MAX_DIRECTORIES => {
                 number += 1;
             }
             Err(error) => return Err(error.to_string()),
         }
     };
-    let directory = house.in_force.now().state_dir.clone();
-    let token = token(&house, &directory, args.policy).await?;
+    let directory = server.in_force.now().state_dir.clone();
+    let token = token(&server, &directory, args.policy).await?;
     let words = format!(
         "gatewren serves MCP on standard input and output\n  \
          state and vault are kept in {}\n  \
@@ -125,7 +125,7 @@ async fn serve_stdio(args: &TryArgs) -> Result<ExitCode, String> {
     );
     // An error is ignored: the client need not read this.
     let _ = writeln!(io::stderr(), "{words}");
-    Ok(run_stdio(house, &token).await)
+    Ok(run_stdio(server, &token).await)
 }
 
 /// The first directory without a suffix, the others with a number.
@@ -184,17 +184,17 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
 }
 
 /// The token of this directory's agent: the one of the last run, if it is still valid.
-async fn token(house: &Server, directory: &Path, policy: Preset) -> Result<Secret, String> {
+async fn token(server: &Server, directory: &Path, policy: Preset) -> Result<Secret, String> {
     let file = directory.join(format!("token-{policy}"));
     let agents =
-        Agents::new(house.vault.clone(), house.in_force.live()).map_err(|e| e.to_string())?;
+        Agents::new(server.vault.clone(), server.in_force.live()).map_err(|e| e.to_string())?;
     if let Ok(bytes) = files::read_bounded(&file, MAX_TOKEN_FILE)
         && let Ok(text) = String::from_utf8(bytes)
         && agents.identify(text.trim(), None).is_ok()
     {
         return Ok(Secret::new(text.trim()));
     }
-    let token = bootstrap(&house.vault, "try", policy)
+    let token = bootstrap(&server.vault, "try", policy)
         .await
         .map_err(|e| e.to_string())?;
     files::write_private(&file, token.expose().as_bytes()).map_err(|e| e.to_string())?;
@@ -202,8 +202,8 @@ async fn token(house: &Server, directory: &Path, policy: Preset) -> Result<Secre
 }
 
 /// Creates a code for setting the owner's password, if none is set.
-pub async fn owner_code(house: &Server) -> Result<Option<Secret>, String> {
-    if house
+pub async fn owner_code(server: &Server) -> Result<Option<Secret>, String> {
+    if server
         .vault
         .owner()
         .password()
@@ -212,7 +212,7 @@ pub async fn owner_code(house: &Server) -> Result<Option<Secret>, String> {
     {
         return Ok(None);
     }
-    let code = make_code(&house.vault).await;
+    let code = make_code(&server.vault).await;
     code.map(Some).map_err(|e| e.to_string())
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::owner_action::hand;
-use super::{house::CliContext, wanted::NewAgentArgs};
+use super::{context::CliContext, wanted::NewAgentArgs};
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::{admit, sanitize, valid_until};
 
@@ -13,12 +13,12 @@ pub struct AgentAddArgs {
     wanted: NewAgentArgs,
 }
 
-pub async fn run(house: &CliContext, args: &AgentAddArgs) -> Result<String, String> {
-    let admission = args.wanted.admission(&house.spaces, &house.tools)?;
-    let (agent, token) = admit((&house.vault, &hand()), admission).await?;
+pub async fn run(context: &CliContext, args: &AgentAddArgs) -> Result<String, String> {
+    let admission = args.wanted.admission(&context.spaces, &context.tools)?;
+    let (agent, token) = admit((&context.vault, &hand()), admission).await?;
     let token = token.expose();
     let space = agent.space.unwrap_or_default();
-    if house.json {
+    if context.json {
         return Ok(json!({
             "id": agent.id, "name": agent.name, "policy": agent.preset.as_str(), "space": space,
             "expires": agent.expires_ms.map(rfc3339), "token": token,

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::super::owner_action::hand;
-use super::{house::CliContext, limits::PolicyOverrideArgs};
+use super::{context::CliContext, limits::PolicyOverrideArgs};
 use gatewren_base::config::{Overrides, Preset};
 use gatewren_gate::auth::policy_of;
 use gatewren_gate::owner_actions::{
@@ -82,17 +82,17 @@ impl Clear {
     }
 }
 
-pub async fn run(house: &CliContext, args: &AgentEditArgs) -> Result<String, String> {
-    let before = find_active_agent(&house.vault, &args.agent)?;
-    let after = changed(house, args, &before)?;
-    let changes = edit((&house.vault, &hand()), &before, &after).await?;
+pub async fn run(context: &CliContext, args: &AgentEditArgs) -> Result<String, String> {
+    let before = find_active_agent(&context.vault, &args.agent)?;
+    let after = changed(context, args, &before)?;
+    let changes = edit((&context.vault, &hand()), &before, &after).await?;
     if changes.is_empty() {
         return Err(format!(
             "{} already has these values; gatewren agent edit --help lists what can be changed",
             sanitize(&before.name)
         ));
     }
-    if house.json {
+    if context.json {
         return Ok(json!({ "id": after.id, "name": after.name, "changed": changes }).to_string());
     }
     let (name, id) = (sanitize(&after.name), &after.id);
@@ -107,7 +107,7 @@ fn plain_lines(text: &str) -> String {
     text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
 }
 
-fn changed(house: &CliContext, args: &AgentEditArgs, before: &Agent) -> Result<Agent, String> {
+fn changed(context: &CliContext, args: &AgentEditArgs, before: &Agent) -> Result<Agent, String> {
     // Unreadable overrides make every call fail. With `--clear all`, the options given now replace them.
     let mut overrides = match policy_of(before) {
         Ok(policy) => policy.overrides,
@@ -117,14 +117,14 @@ fn changed(house: &CliContext, args: &AgentEditArgs, before: &Agent) -> Result<A
     for clear in &args.clear {
         clear.apply(&mut overrides);
     }
-    args.options.apply(&mut overrides, &house.tools)?;
+    args.options.apply(&mut overrides, &context.tools)?;
     let mut after = before.clone();
     after.overrides = overrides.to_text();
     if let Some(name) = &args.name {
         after.name = fit_name(name)?;
     }
     if let Some(asked) = &args.space {
-        after.space = Some(chosen_space(Some(asked), &house.spaces)?);
+        after.space = Some(chosen_space(Some(asked), &context.spaces)?);
     }
     after.preset = args.policy.unwrap_or(before.preset);
     after.expires_ms = match args.expires {

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use super::super::console::output::conclude;
 use super::super::console::runtime;
 use super::super::console::target::InstanceArgs;
-use super::{add, edit, house::CliContext, list, revoke, rotate, show};
+use super::{add, context::CliContext, edit, list, revoke, rotate, show};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,7 +83,7 @@ fn act(args: &AgentArgs) -> Result<String, String> {
     // The order matters: root's own files are read before root privileges are dropped.
     let spaces = args.place.settings()?.spaces;
     let vault = args.place.vault()?;
-    let house = CliContext {
+    let context = CliContext {
         spaces,
         tools: vault.offer().tools().map_err(|e| e.to_string())?,
         vault,
@@ -91,11 +91,11 @@ fn act(args: &AgentArgs) -> Result<String, String> {
     };
     let runtime = runtime::build().map_err(|e| e.to_string())?;
     match &args.what {
-        What::Add(args) => runtime.block_on(add::run(&house, args)),
-        What::Edit(args) => runtime.block_on(edit::run(&house, args)),
-        What::Revoke(which) => runtime.block_on(revoke::run(&house, &which.agent)),
-        What::Rotate(which) => runtime.block_on(rotate::run(&house, &which.agent)),
-        What::Show(which) => show::run(&house, &which.agent),
-        What::List => list::run(&house),
+        What::Add(args) => runtime.block_on(add::run(&context, args)),
+        What::Edit(args) => runtime.block_on(edit::run(&context, args)),
+        What::Revoke(which) => runtime.block_on(revoke::run(&context, &which.agent)),
+        What::Rotate(which) => runtime.block_on(rotate::run(&context, &which.agent)),
+        What::Show(which) => show::run(&context, &which.agent),
+        What::List => list::run(&context),
     }
 }

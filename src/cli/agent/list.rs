@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::super::console::table::table;
-use super::house::CliContext;
+use super::context::CliContext;
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::{sanitize, standing};
 use gatewren_store::vault::Agent;
 
-pub fn run(house: &CliContext) -> Result<String, String> {
-    let agents = house.vault.agents().list().map_err(|e| e.to_string())?;
-    if house.json {
-        let rows = agents.iter().map(|agent| row(house, agent));
+pub fn run(context: &CliContext) -> Result<String, String> {
+    let agents = context.vault.agents().list().map_err(|e| e.to_string())?;
+    if context.json {
+        let rows = agents.iter().map(|agent| row(context, agent));
         return Ok(Value::Array(rows.collect()).to_string());
     }
     if agents.is_empty() {
@@ -22,22 +22,22 @@ pub fn run(house: &CliContext) -> Result<String, String> {
     }
     let head = ["id", "name", "policy", "space", "state", "last used"].map(str::to_owned);
     let mut rows = vec![head];
-    rows.extend(agents.iter().map(|agent| cells(house, agent)));
+    rows.extend(agents.iter().map(|agent| cells(context, agent)));
     Ok(table(&rows))
 }
 
 /// An agent as JSON, without the details of its policy.
-pub fn row(house: &CliContext, agent: &Agent) -> Value {
+pub fn row(context: &CliContext, agent: &Agent) -> Value {
     let overrides: Value = serde_json::from_str(&agent.overrides).unwrap_or_default();
     json!({
         "id": agent.id, "name": agent.name, "policy": agent.preset.as_str(), "overrides": overrides,
-        "space": agent.space, "state": standing(agent, &house.spaces).word,
+        "space": agent.space, "state": standing(agent, &context.spaces).word,
         "created": rfc3339(agent.created_ms), "expires": agent.expires_ms.map(rfc3339),
         "revoked": agent.revoked_ms.map(rfc3339), "last_used": agent.last_used_ms.map(rfc3339),
     })
 }
 
-fn cells(house: &CliContext, agent: &Agent) -> [String; 6] {
+fn cells(context: &CliContext, agent: &Agent) -> [String; 6] {
     let used = agent
         .last_used_ms
         .map_or_else(|| "never".to_owned(), rfc3339);
@@ -47,7 +47,7 @@ fn cells(house: &CliContext, agent: &Agent) -> [String; 6] {
         sanitize(&agent.name),
         format!("{}{differs}", agent.preset),
         sanitize(agent.space.as_deref().unwrap_or("-")),
-        standing(agent, &house.spaces).word.to_owned(),
+        standing(agent, &context.spaces).word.to_owned(),
         used,
     ]
 }

@@ -1,9 +1,9 @@
 //! `gatewren agent`: manages the agents, their tokens and their policies.
 
 mod add;
+mod context;
 mod edit;
 mod entry;
-mod house;
 mod limits;
 mod list;
 mod revoke;

@@ -3,17 +3,17 @@
 use serde_json::json;
 
 use super::super::owner_action::hand;
-use super::house::CliContext;
+use super::context::CliContext;
 use gatewren_gate::owner_actions::{find_active_agent, revoke, sanitize};
 
-pub async fn run(house: &CliContext, asked: &str) -> Result<String, String> {
-    let agent = find_active_agent(&house.vault, asked)?;
-    let revoked = revoke((&house.vault, &hand()), &agent).await?;
+pub async fn run(context: &CliContext, asked: &str) -> Result<String, String> {
+    let agent = find_active_agent(&context.vault, asked)?;
+    let revoked = revoke((&context.vault, &hand()), &agent).await?;
     let (name, id) = (sanitize(&agent.name), agent.id);
     if !revoked {
         return Err(format!("{name} ({id}) is already revoked"));
     }
-    Ok(if house.json {
+    Ok(if context.json {
         json!({ "revoked": id, "name": agent.name }).to_string()
     } else {
         format!("{name} ({id}) is revoked")

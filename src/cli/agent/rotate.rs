@@ -3,15 +3,15 @@
 use serde_json::json;
 
 use super::super::owner_action::hand;
-use super::house::CliContext;
+use super::context::CliContext;
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::{find_active_agent, rotate, sanitize, valid_until};
 
-pub async fn run(house: &CliContext, asked: &str) -> Result<String, String> {
-    let agent = find_active_agent(&house.vault, asked)?;
-    let token = rotate((&house.vault, &hand()), &agent).await?;
+pub async fn run(context: &CliContext, asked: &str) -> Result<String, String> {
+    let agent = find_active_agent(&context.vault, asked)?;
+    let token = rotate((&context.vault, &hand()), &agent).await?;
     let (name, id, token) = (sanitize(&agent.name), agent.id, token.expose());
-    Ok(if house.json {
+    Ok(if context.json {
         json!({
             "id": id, "name": agent.name, "expires": agent.expires_ms.map(rfc3339), "token": token,
         })

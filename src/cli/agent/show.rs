@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{house::CliContext, list};
+use super::{context::CliContext, list};
 use gatewren_base::config::{Glob, Mode, Policy, Risk, Space, WHOLE_BOX};
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::auth::{AuthError, policy_of};
@@ -21,20 +21,20 @@ fn words(mode: Mode) -> &'static str {
     }
 }
 
-pub fn run(house: &CliContext, asked: &str) -> Result<String, String> {
-    let agent = find_agent(&house.vault, asked)?;
+pub fn run(context: &CliContext, asked: &str) -> Result<String, String> {
+    let agent = find_agent(&context.vault, asked)?;
     let policy = policy_of(&agent);
     let outlook =
-        policy.map(|policy| PolicyPreview::of(&agent, policy, &house.spaces, &house.tools));
-    Ok(if house.json {
-        as_json(house, &agent, outlook.as_ref().ok())
+        policy.map(|policy| PolicyPreview::of(&agent, policy, &context.spaces, &context.tools));
+    Ok(if context.json {
+        as_json(context, &agent, outlook.as_ref().ok())
     } else {
-        in_words(house, &agent, outlook.as_ref())
+        in_words(context, &agent, outlook.as_ref())
     })
 }
 
-fn as_json(house: &CliContext, agent: &Agent, outlook: Option<&PolicyPreview>) -> String {
-    let mut shown = list::row(house, agent);
+fn as_json(context: &CliContext, agent: &Agent, outlook: Option<&PolicyPreview>) -> String {
+    let mut shown = list::row(context, agent);
     if let (Some(outlook), Some(shown)) = (outlook, shown.as_object_mut()) {
         let PolicyPreview {
             policy, tools, off, ..
@@ -53,17 +53,17 @@ fn as_json(house: &CliContext, agent: &Agent, outlook: Option<&PolicyPreview>) -
 }
 
 fn in_words(
-    house: &CliContext,
+    context: &CliContext,
     agent: &Agent,
     outlook: Result<&PolicyPreview, &AuthError>,
 ) -> String {
     let mut lines = vec![format!("{} ({})", sanitize(&agent.name), agent.id)];
     let mut say = |what: &str, words: &str| lines.push(format!("  {what:<10}{words}"));
-    match standing(agent, &house.spaces).refused {
+    match standing(agent, &context.spaces).refused {
         Some(why) => say("token", &format!("access denied: {why}")),
         None => say("token", &token(agent)),
     }
-    say("space", &space(house, agent));
+    say("space", &space(context, agent));
     if let Ok(PolicyPreview {
         policy,
         tools,
@@ -122,9 +122,9 @@ fn token(agent: &Agent) -> String {
     format!("{until}, {used}")
 }
 
-fn space(house: &CliContext, agent: &Agent) -> String {
+fn space(context: &CliContext, agent: &Agent) -> String {
     let name = agent.space.as_deref().unwrap_or("-");
-    match house.spaces.get(name) {
+    match context.spaces.get(name) {
         _ if name == WHOLE_BOX => "the host and all containers".to_owned(),
         Some(Space { containers, host }) => {
             let host = if *host {

@@ -70,12 +70,12 @@ async fn serve(settings: Result<Settings, ConfigError>, args: &ServeArgs) -> Exi
     })
     .await
     {
-        Ok(house) => {
-            let code = first_code(&house).await;
-            run_house(house, sockets, move |house| {
-                tracing::info!(url = house.url, "serving");
-                say_if_nobody_can_come_in(house);
-                say_how_the_owner_comes_in(house, code.as_ref());
+        Ok(server) => {
+            let code = first_code(&server).await;
+            run_house(server, sockets, move |server| {
+                tracing::info!(url = server.url, "serving");
+                say_if_nobody_can_come_in(server);
+                say_how_the_owner_comes_in(server, code.as_ref());
             })
             .await
         }
@@ -110,8 +110,8 @@ fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
 }
 
 /// No token is created unasked, so a first start serves no client.
-fn say_if_nobody_can_come_in(house: &Server) {
-    let agents = house.vault.agents().list().unwrap_or_default();
+fn say_if_nobody_can_come_in(server: &Server) {
+    let agents = server.vault.agents().list().unwrap_or_default();
     if agents.iter().all(|agent| agent.revoked_ms.is_some()) {
         tracing::info!(
             "there are no agents yet; this creates one and shows its token once: gatewren agent add NAME --policy \
@@ -122,18 +122,18 @@ fn say_if_nobody_can_come_in(house: &Server) {
 
 /// Creates a code for the owner's first password, unless one exists: a code that was logged stays valid across a
 /// restart.
-async fn first_code(house: &Server) -> Option<Secret> {
-    if house.vault.owner().has_code().unwrap_or(true) {
+async fn first_code(server: &Server) -> Option<Secret> {
+    if server.vault.owner().has_code().unwrap_or(true) {
         return None;
     }
-    owner_code(house).await.unwrap_or_default()
+    owner_code(server).await.unwrap_or_default()
 }
 
 /// Logs the code. Users who may read the journal may set the first password: root, and the users that root
 /// allows.
-fn say_how_the_owner_comes_in(house: &Server, code: Option<&Secret>) {
+fn say_how_the_owner_comes_in(server: &Server, code: Option<&Secret>) {
     let Some(code) = code else { return };
-    let page = house.url.replace("/mcp", "/owner");
+    let page = server.url.replace("/mcp", "/owner");
     tracing::info!(
         "the owner has no password yet; open {page} under a name or an address of this host, and set one with the \
          one-time code {}, valid for one day",

@@ -292,7 +292,7 @@ mod tests {
         in_force: LiveSettingsSender,
     }
 
-    fn house() -> House {
+    fn fixture() -> House {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let media = Space {
@@ -327,7 +327,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_leads_to_its_agent_at_once() {
-        let House { vault, agents, .. } = &house();
+        let House { vault, agents, .. } = &fixture();
         let (secret, agent) = added(vault, None).await;
         let who = agents.identify(secret.expose(), None).unwrap();
         assert_eq!(who.agent_id().as_str(), agent.id);
@@ -339,7 +339,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_that_is_none_or_nobodys() {
-        let House { agents, .. } = &house();
+        let House { agents, .. } = &fixture();
         assert_eq!(
             agents.identify("gw_x", None).unwrap_err(),
             AuthError::Malformed
@@ -354,7 +354,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_ends_at_its_time() {
-        let House { vault, agents, .. } = &house();
+        let House { vault, agents, .. } = &fixture();
         let (secret, _) = added(vault, Some(1_000)).await;
         assert!(agents.identify_at(secret.expose(), None, 999).is_ok());
         let error = agents
@@ -369,7 +369,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_revoked_token_is_good_no_longer_than_the_answer_takes() {
-        let House { vault, agents, .. } = &house();
+        let House { vault, agents, .. } = &fixture();
         let (secret, agent) = added(vault, None).await;
         let who = agents.identify(secret.expose(), None).unwrap();
         vault.agents().revoke(&agent.id).await.unwrap();
@@ -387,7 +387,7 @@ mod tests {
             agents,
             scratch,
             ..
-        } = &house();
+        } = &fixture();
         let (secret, agent) = added(vault, None).await;
         agents.identify(secret.expose(), None).unwrap();
         let mut changes = vault.agents().changes();
@@ -404,7 +404,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_use_is_noted_at_most_once_a_minute() {
-        let House { vault, agents, .. } = &house();
+        let House { vault, agents, .. } = &fixture();
         let (secret, _) = added(vault, None).await;
         for (now, noted) in [
             (1_000_000, 1_000_000),
@@ -419,7 +419,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_agent_is_made_again_only_with_a_new_token() {
-        let House { vault, agents, .. } = &house();
+        let House { vault, agents, .. } = &fixture();
         let first = bootstrap(vault, "try", Preset::Admin).await.unwrap();
         let observer = bootstrap(vault, "try", Preset::Observe).await.unwrap();
         assert_eq!(
@@ -440,7 +440,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_agent_of_no_space_or_of_an_unreadable_policy_stays_out() {
-        let House { vault, agents, .. } = &house();
+        let House { vault, agents, .. } = &fixture();
         for (space, overrides, expected) in [
             (None, "{}", AuthError::NoSpace),
             (Some("attic"), "{}", AuthError::NoSpace),
@@ -465,7 +465,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_agent_comes_from_where_it_may() {
-        let House { vault, agents, .. } = &house();
+        let House { vault, agents, .. } = &fixture();
         let (secret, agent) = added(vault, None).await;
         let from = |address: &str| Some(address.parse().unwrap());
         let who = agents.identify(secret.expose(), from("192.0.2.1")).unwrap();
@@ -491,7 +491,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_hears_of_a_change_and_of_the_end() {
-        let House { vault, agents, .. } = &house();
+        let House { vault, agents, .. } = &fixture();
         let (secret, agent) = added(vault, None).await;
         let who = agents.identify(secret.expose(), None).unwrap();
         let after = Agent {
@@ -526,7 +526,7 @@ mod tests {
             agents,
             in_force,
             ..
-        } = &house();
+        } = &fixture();
         let (secret, _) = added(vault, None).await;
         let who = agents.identify(secret.expose(), None).unwrap();
         assert!(who.reach().container("jellyfin") && !who.reach().container("arr-sonarr"));
@@ -549,7 +549,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_hears_of_the_end_of_its_time() {
-        let House { vault, agents, .. } = &house();
+        let House { vault, agents, .. } = &fixture();
         let (secret, _) = added(vault, Some(now_ms() + 300)).await;
         // On a slow machine it may have expired already.
         if let Ok(who) = agents.identify(secret.expose(), None) {
@@ -568,7 +568,7 @@ mod tests {
             agents,
             scratch,
             ..
-        } = &house();
+        } = &fixture();
         let (secret, _) = added(vault, None).await;
         agents.identify(secret.expose(), None).unwrap();
         std::fs::write(scratch.join("vault.db"), "gone").unwrap();

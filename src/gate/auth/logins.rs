@@ -379,7 +379,7 @@ mod tests {
 
     const PASSWORD: &str = "four words of mine";
 
-    async fn house(scratch: &Scratch) -> Logins {
+    async fn fixture(scratch: &Scratch) -> Logins {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let password = hash_password(&Secret::new(PASSWORD)).unwrap();
         let key = KeyChange::New(make_owner_key(&Secret::new(PASSWORD)).unwrap());
@@ -416,7 +416,7 @@ mod tests {
     #[tokio::test]
     async fn a_cookie_is_good_until_it_is_signed_out() {
         let scratch = Scratch::new();
-        let logins = house(&scratch).await;
+        let logins = fixture(&scratch).await;
         let cookie = sign_in(&logins, PASSWORD, "192.0.2.1").await.unwrap();
         let (key, who) = logins.find(cookie.expose()).unwrap().unwrap();
         assert_eq!(who, LoginHolder::Owner);
@@ -434,7 +434,7 @@ mod tests {
     #[tokio::test]
     async fn guesses_are_slowed_down_also_over_a_restart_but_not_where_the_owner_is() {
         let scratch = Scratch::new();
-        let logins = house(&scratch).await;
+        let logins = fixture(&scratch).await;
         sign_in(&logins, PASSWORD, "192.0.2.1").await.unwrap();
         for _ in 0..5 {
             let wrong = sign_in(&logins, "wrong", "192.0.2.9").await;
@@ -457,7 +457,7 @@ mod tests {
     #[tokio::test]
     async fn guesses_from_elsewhere_delay_neither_a_device_of_the_owner_nor_a_new_address() {
         let scratch = Scratch::new();
-        let logins = house(&scratch).await;
+        let logins = fixture(&scratch).await;
         let first = sign_in_with(&logins, PASSWORD, "192.0.2.1", None).await;
         let device = first.unwrap().device;
         logins.vault.logins().end_owners().await.unwrap();
@@ -497,7 +497,7 @@ mod tests {
     #[tokio::test]
     async fn a_guess_that_is_not_hashed_is_not_counted() {
         let scratch = Scratch::new();
-        let logins = house(&scratch).await;
+        let logins = fixture(&scratch).await;
         let from: Vec<String> = (0..120).map(|last| format!("198.51.100.{last}")).collect();
         let guesses = from.iter().map(|from| sign_in(&logins, "wrong", from));
         let answers = all_of(guesses).await;

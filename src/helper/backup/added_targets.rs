@@ -15,12 +15,12 @@ use crate::processes::commands::require_root;
 
 /// Adds a target: a directory below one of `backup_roots`.
 pub async fn add(
-    house: &HelperContext,
+    helper: &HelperContext,
     name: &TargetName,
     root: Option<&str>,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let policy = house.policy.now();
+    let policy = helper.policy.now();
     let root = match root {
         None => policy.backup_roots.first(),
         Some(root) => policy.backup_roots.iter().find(|known| *known == root),
@@ -32,12 +32,12 @@ pub async fn add(
         );
         OperationRefusal::bad_command(message)
     })?;
-    if all(house).iter().any(|known| known.name == *name) {
+    if all(helper).iter().any(|known| known.name == *name) {
         let message = format!("backup target '{name}' already exists; choose another name");
         return Err(OperationRefusal::bad_command(message));
     }
     let place = PathBuf::from(format!("{root}/{name}"));
-    change(house, name.clone(), move |all, name| {
+    change(helper, name.clone(), move |all, name| {
         own(Path::new(&root))?;
         private_dir(&place).map_err(|e| OperationRefusal::failed(e.to_string()))?;
         own(&place)?;
@@ -49,16 +49,16 @@ pub async fn add(
 
 /// Removes an added target; its backups stay.
 pub async fn forget(
-    house: &HelperContext,
+    helper: &HelperContext,
     name: &TargetName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    if named(house, name)?.of_the_owner {
+    if named(helper, name)?.of_the_owner {
         let message = format!(
             "backup target '{name}' is set in {HELPER_POLICY_FILE}; only the owner of this box can remove it"
         );
         return Err(OperationRefusal::bad_command(message));
     }
-    change(house, name.clone(), |all, name| {
+    change(helper, name.clone(), |all, name| {
         all.remove(&name);
         Ok(())
     })
@@ -67,14 +67,14 @@ pub async fn forget(
 
 /// Changes the list of added targets and writes its file.
 async fn change(
-    house: &HelperContext,
+    helper: &HelperContext,
     name: TargetName,
     change: impl FnOnce(&mut BTreeMap<TargetName, String>, TargetName) -> Result<(), OperationRefusal>
     + Send
     + 'static,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let state = house.state.clone().ok_or_else(no_state)?;
-    let mut all = added(house);
+    let state = helper.state.clone().ok_or_else(no_state)?;
+    let mut all = added(helper);
     to_its_end(move || {
         change(&mut all, name)?;
         let bytes = serde_json::to_vec(&all).unwrap_or_default();

@@ -136,14 +136,14 @@ async fn frozen(
     work: &mut StepContext<'_>,
     running: &RunningContainer,
 ) -> Result<Option<FreezeGuard>, StepError> {
-    let begun = FreezeGuard::begin(work.house, running);
+    let begun = FreezeGuard::begin(work.helper, running);
     let begun = begun.map_err(|cause| {
         OperationRefusal::failed(format!("the container cannot be frozen: {cause}"))
     })?;
     let Some(frost) = begun else {
         return Ok(None);
     };
-    match work.pump.wait(timeout(FREEZE_TIME, still(running))).await {
+    match work.relay.wait(timeout(FREEZE_TIME, still(running))).await {
         Ok(Ok(())) => Ok(Some(frost)),
         Ok(Err(_)) => {
             let message = "the container could not be frozen in 10 s; back it up while it runs (freeze: false)";
@@ -247,18 +247,18 @@ async fn of_container<'a>(
     work: &mut StepContext<'a>,
     name: &ContainerName,
 ) -> Result<BackupSource<'a>, StepError> {
-    let house: &'a HelperContext = work.house;
-    let config = plain(house, name)?;
-    let claim = house.claims.take(name)?;
+    let helper: &'a HelperContext = work.helper;
+    let config = plain(helper, name)?;
+    let claim = helper.claims.take(name)?;
     if !config_files::is_directory(&config) {
         let message = format!(
             "the root file system of '{name}' is not a directory; use the tools of its storage instead"
         );
         return Err(OperationRefusal::failed(message).into());
     }
-    let standing = work.pump.wait(house.containers.ask(name)).await;
+    let standing = work.relay.wait(helper.containers.ask(name)).await;
     let running = standing.map_err(StepError::Killed)??.running;
-    let directory = house.containers.definitions().directory(name);
+    let directory = helper.containers.definitions().directory(name);
     let mode = fs::metadata(&directory).map(|facts| facts.mode() & 0o7777);
     Ok(BackupSource {
         contents: ArchiveContents {
@@ -281,8 +281,8 @@ async fn of_host<'a>(
     work: &mut StepContext<'a>,
     path: &str,
 ) -> Result<BackupSource<'a>, StepError> {
-    let policy = work.house.policy.now();
-    let ground = AllowedDirectories::new(work.house, "backup_paths", policy.backup_paths.clone());
+    let policy = work.helper.policy.now();
+    let ground = AllowedDirectories::new(work.helper, "backup_paths", policy.backup_paths.clone());
     let path = path.to_owned();
     let (place, contents) = work
         .aside(move || {

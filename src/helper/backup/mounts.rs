@@ -20,11 +20,11 @@ const HARMLESS: &str = "nosuid,nodev,noexec";
 
 /// Mounts the disk or share of a target. Does nothing if it is already mounted.
 pub async fn mount(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     name: &TargetName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let target = named(house, name)?;
+    let target = named(helper, name)?;
     let place = to_be_mounted(&target)?.to_owned();
     if is_mounted(&place) {
         return Ok(OperationEnd::Exited { code: 0 });
@@ -55,16 +55,16 @@ pub async fn mount(
         name: program,
         args,
     };
-    carried(house, pump, (name, &tool)).await
+    carried(helper, relay, (name, &tool)).await
 }
 
 /// Unmounts a target. Does nothing if it is not mounted.
 pub async fn unmount(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     name: &TargetName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let target = named(house, name)?;
+    let target = named(helper, name)?;
     let place = to_be_mounted(&target)?;
     if !is_mounted(place) {
         return Ok(OperationEnd::Exited { code: 0 });
@@ -73,16 +73,16 @@ pub async fn unmount(
         name: "umount",
         args: vec!["--".to_owned(), place.display().to_string()],
     };
-    carried(house, pump, (name, &tool)).await
+    carried(helper, relay, (name, &tool)).await
 }
 
 /// Runs the tool. A timeout is reported as a server or disk that does not respond, not as a fault of the program.
 async fn carried(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (name, tool): (&TargetName, &HostTool),
 ) -> Result<OperationEnd, OperationRefusal> {
-    match tools::carry(tool, pump, &house.strays).await? {
+    match tools::carry(tool, relay, &helper.strays).await? {
         OperationEnd::Killed {
             why: KillReason::Timeout,
         } => Err(silent(name)),

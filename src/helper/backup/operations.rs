@@ -33,21 +33,21 @@ const LIST_TIME: Duration = Duration::from_secs(35);
 
 /// Performs one operation on backups.
 pub async fn perform(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     deed: &BackupAction,
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     match deed {
-        BackupAction::Targets {} => targets::list(house, pump).await,
+        BackupAction::Targets {} => targets::list(helper, relay).await,
         BackupAction::AddTarget { target, root } => {
-            added_targets::add(house, target, root.as_deref()).await
+            added_targets::add(helper, target, root.as_deref()).await
         }
-        BackupAction::RemoveTarget { target } => added_targets::forget(house, target).await,
-        BackupAction::Mount { target } => mounts::mount(house, pump, target).await,
-        BackupAction::Unmount { target } => mounts::unmount(house, pump, target).await,
+        BackupAction::RemoveTarget { target } => added_targets::forget(helper, target).await,
+        BackupAction::Mount { target } => mounts::mount(helper, relay, target).await,
+        BackupAction::Unmount { target } => mounts::unmount(helper, relay, target).await,
         BackupAction::List { target } => {
-            let mut work = work(house, pump, processes);
+            let mut work = work(helper, relay, processes);
             list(&mut work, target.as_ref()).await
         }
         BackupAction::Create {
@@ -55,14 +55,14 @@ pub async fn perform(
             subject,
             freeze,
         } => {
-            let target = targets::named(house, target)?;
-            let mut work = work(house, pump, processes);
+            let target = targets::named(helper, target)?;
+            let mut work = work(helper, relay, processes);
             let made = create(&mut work, &target, (subject, *freeze)).await;
             told(&mut work, made).await
         }
         BackupAction::Verify { target, backup } => {
-            let target = targets::named(house, target)?;
-            let mut work = work(house, pump, processes);
+            let target = targets::named(helper, target)?;
+            let mut work = work(helper, relay, processes);
             let verified = verify(&mut work, &target, backup).await;
             told(&mut work, verified).await
         }
@@ -71,21 +71,21 @@ pub async fn perform(
             backup,
             subject,
         } => {
-            let target = targets::named(house, target)?;
-            let mut work = work(house, pump, processes);
+            let target = targets::named(helper, target)?;
+            let mut work = work(helper, relay, processes);
             restore::restore(&mut work, &target, (backup, subject)).await
         }
     }
 }
 
 fn work<'a>(
-    house: &'a HelperContext,
-    pump: &'a mut OutputRelay,
+    helper: &'a HelperContext,
+    relay: &'a mut OutputRelay,
     processes: u32,
 ) -> StepContext<'a> {
     StepContext {
-        house,
-        pump,
+        helper,
+        relay,
         processes,
     }
 }
@@ -102,7 +102,7 @@ async fn told(
     // Plain numbers and strings always serialize.
     let bytes = serde_json::to_vec(&told).unwrap_or_default();
     let frame = Frame::Output(Stream::Stdout, bytes);
-    work.pump.say(&frame).await;
+    work.relay.say(&frame).await;
     Ok(OperationEnd::Exited { code: 0 })
 }
 
@@ -124,10 +124,10 @@ async fn list(
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let targets = match target {
-        Some(name) => vec![targets::named(work.house, name)?],
-        None => targets::all(work.house),
+        Some(name) => vec![targets::named(work.helper, name)?],
+        None => targets::all(work.helper),
     };
-    let policy = work.house.policy.now();
+    let policy = work.helper.policy.now();
     let mut list = BackupList::default();
     let until = Instant::now() + LIST_TIME;
     for target in targets {
@@ -151,7 +151,7 @@ async fn list(
             Err(halt) => return ending(Err(halt)),
         }
     }
-    print(work.pump, move || {
+    print(work.relay, move || {
         let newest = |backup: &Backup| (backup.backup.stamp().to_owned(), backup.backup.clone());
         list.backups
             .sort_by_cached_key(|backup| std::cmp::Reverse(newest(backup)));
@@ -177,7 +177,7 @@ async fn kept(
     }
     let (at, target) = (target.clone(), target.clone());
     let looked = targets::in_time(&target.name, move || at.directory());
-    let path = work.pump.wait(looked).await.map_err(StepError::Killed)??;
+    let path = work.relay.wait(looked).await.map_err(StepError::Killed)??;
     work.aside(move || Ok(seen(&target, found(&path)?))).await
 }
 

@@ -76,7 +76,7 @@ impl Restic {
         work: &mut StepContext<'_>,
         target: &HelperBackupTarget,
     ) -> Result<Option<Self>, StepError> {
-        let (target, state) = (target.clone(), work.house.state.clone());
+        let (target, state) = (target.clone(), work.helper.state.clone());
         let opened = work.aside(move || match target.repository() {
             None => Ok(None),
             Some(path) => open(&target.store, path?, state.as_deref()),
@@ -117,9 +117,9 @@ impl Restic {
             time,
             ..order(&["unlock"])
         });
-        work.pump.set_steadfast(true);
+        work.relay.set_steadfast(true);
         let done = work.step(step, &mut |_, _| None).await;
-        work.pump.set_steadfast(false);
+        work.relay.set_steadfast(false);
         if !matches!(done, Ok(0)) {
             tracing::warn!("a restic lock may remain; the next backup tries again to remove it");
         }

@@ -54,7 +54,7 @@ pub async fn create(
     (restic, target): (&Restic, &HelperBackupTarget),
     (subject, freeze): (&BackupSubject, bool),
 ) -> Result<Backup, StepError> {
-    let (own, home) = (target.clone(), work.house.state.clone());
+    let (own, home) = (target.clone(), work.helper.state.clone());
     let (directory, _lock) = work
         .aside(move || {
             let place = home

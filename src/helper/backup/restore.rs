@@ -62,30 +62,30 @@ async fn container(
     target: &HelperBackupTarget,
     (id, to): (&BackupId, &ContainerName),
 ) -> Result<OperationEnd, OperationRefusal> {
-    let house = work.house;
-    let _claim = house.claims.take(to)?;
-    let definitions = house.containers.definitions();
+    let helper = work.helper;
+    let _claim = helper.claims.take(to)?;
+    let definitions = helper.containers.definitions();
     let directory = definitions.directory(to);
     let is_there = definitions.file(to).exists();
     if is_there && id.container() == Some(to) {
-        let config = plain(house, to)?;
-        stopped(house, to).await?;
+        let config = plain(helper, to)?;
+        stopped(helper, to).await?;
         if config_files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
             return Err(OperationRefusal::failed(format!(
                 "the root file system of '{to}' is not in its own directory; restore the backup under a new name"
             )));
         }
     } else {
-        check_new(house, to)?;
+        check_new(helper, to)?;
     }
     let kept = match whole(work, target, id).await {
         Ok(kept) => kept,
         Err(halt) => return ending(Err(halt)),
     };
     if !is_there {
-        let stage = StagingDir::below(house.containers.lxcpath(), to.as_str()).await?;
+        let stage = StagingDir::below(helper.containers.lxcpath(), to.as_str()).await?;
         let filled = fill(work, stage.path(), (&kept, id, to)).await;
-        return settle(house, stage, to, ending(filled)).await;
+        return settle(helper, stage, to, ending(filled)).await;
     }
     let stage = StagingDir::below(&directory, "restore").await?;
     let mut done = ending(fill(work, stage.path(), (&kept, id, to)).await);
@@ -241,9 +241,9 @@ async fn directory(
     target: &HelperBackupTarget,
     (id, path): (&BackupId, &str),
 ) -> Result<OperationEnd, OperationRefusal> {
-    let policy = work.house.policy.now();
+    let policy = work.helper.policy.now();
     let key = "host_file_writes";
-    let ground = AllowedDirectories::new(work.house, key, policy.host_file_writes.clone());
+    let ground = AllowedDirectories::new(work.helper, key, policy.host_file_writes.clone());
     let asked = path.to_owned();
     let found = work.aside(move || {
         let path = Path::new(&asked);

@@ -58,19 +58,19 @@ pub struct HelperBackupTarget {
 
 /// Returns all targets, sorted by name. An added target counts only while the policy file lists the directory it is
 /// below.
-pub fn all(house: &HelperContext) -> Vec<HelperBackupTarget> {
-    let policy = house.policy.now();
+pub fn all(helper: &HelperContext) -> Vec<HelperBackupTarget> {
+    let policy = helper.policy.now();
     let mut found = BTreeMap::new();
-    for (name, root) in added(house) {
+    for (name, root) in added(helper) {
         if policy.backup_roots.contains(&root) {
             let store = BackupStore::Directory(format!("{root}/{name}"));
-            found.insert(name.clone(), target(house, name, (store, false)));
+            found.insert(name.clone(), target(helper, name, (store, false)));
         }
     }
     for place in &policy.backup_targets {
         // The policy file uses the same rule for names.
         if let Ok(name) = place.name.parse::<TargetName>() {
-            let target = target(house, name.clone(), (place.store.clone(), true));
+            let target = target(helper, name.clone(), (place.store.clone(), true));
             found.insert(name, target);
         }
     }
@@ -79,11 +79,11 @@ pub fn all(house: &HelperContext) -> Vec<HelperBackupTarget> {
 
 /// Returns the target with this name.
 pub fn named(
-    house: &HelperContext,
+    helper: &HelperContext,
     name: &TargetName,
 ) -> Result<HelperBackupTarget, OperationRefusal> {
     require_root()?;
-    let all = all(house);
+    let all = all(helper);
     let known = !all.is_empty();
     let found = all.into_iter().find(|target| target.name == *name);
     found.ok_or_else(|| {
@@ -99,13 +99,13 @@ pub fn named(
 }
 
 fn target(
-    house: &HelperContext,
+    helper: &HelperContext,
     name: TargetName,
     (store, of_the_owner): (BackupStore, bool),
 ) -> HelperBackupTarget {
     let mount = match store {
         BackupStore::Disk(_) | BackupStore::Share { .. } => {
-            let state = house.state.as_ref();
+            let state = helper.state.as_ref();
             state.map(|state| state.join(MOUNTS).join(name.as_str()))
         }
         BackupStore::Directory(_) | BackupStore::Restic { .. } => None,
@@ -119,8 +119,8 @@ fn target(
 }
 
 /// Returns the added targets: each name with the directory that it is below.
-pub(super) fn added(house: &HelperContext) -> BTreeMap<TargetName, String> {
-    let file = house.state.as_ref().map(|state| state.join(ADDED));
+pub(super) fn added(helper: &HelperContext) -> BTreeMap<TargetName, String> {
+    let file = helper.state.as_ref().map(|state| state.join(ADDED));
     let bytes = file.and_then(|file| read_bounded(&file, ADDED_BYTES).ok());
     bytes
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
@@ -318,24 +318,24 @@ pub fn no_state() -> OperationRefusal {
 
 /// Prints all targets.
 pub async fn list(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let looks = all(house)
+    let looks = all(helper)
         .into_iter()
         .map(|target| tokio::spawn(target.told()));
     // Starts all of them before waiting for the first.
     let looks: Vec<_> = looks.collect();
     let mut told: Vec<BackupTarget> = Vec::new();
     for look in looks {
-        match pump.wait(look).await {
+        match relay.wait(look).await {
             Ok(one) => told.extend(one),
             Err(why) => return Ok(OperationEnd::Killed { why }),
         }
     }
     // Plain numbers and strings always serialize.
-    print(pump, move || {
+    print(relay, move || {
         Ok(serde_json::to_vec(&told).unwrap_or_default())
     })
     .await

@@ -38,29 +38,29 @@ pub struct HostTool {
 /// Runs a tool and relays its output to the caller. Kills it if the call has to end.
 pub async fn carry(
     tool: &HostTool,
-    pump: &mut OutputRelay,
+    relay: &mut OutputRelay,
     strays: &Arc<Orphans>,
 ) -> Result<OperationEnd, OperationRefusal> {
     let started = start(tool, strays)?;
-    Ok(carried(started, pump).await)
+    Ok(carried(started, relay).await)
 }
 
 /// The same, but only with the lines that pass a sieve.
 pub async fn carry_sifted(
     tool: &HostTool,
-    pump: &mut OutputRelay,
+    relay: &mut OutputRelay,
     strays: &Arc<Orphans>,
     sieve: LineFilter,
 ) -> Result<OperationEnd, OperationRefusal> {
     let (child, mut outputs) = start(tool, strays)?;
     outputs.sift(sieve);
-    Ok(carried((child, outputs), pump).await)
+    Ok(carried((child, outputs), relay).await)
 }
 
 /// Relays the output of a started program to the caller. Kills it if the call has to end.
 pub async fn carried(
     (child, mut outputs): (TrackedChild, CommandOutputs),
-    pump: &mut OutputRelay,
+    relay: &mut OutputRelay,
 ) -> OperationEnd {
     let ended = async {
         child
@@ -68,12 +68,12 @@ pub async fn carried(
             .await
             .map_or(OperationEnd::Exited { code: 1 }, ending)
     };
-    let ending = pump.carry(&mut outputs, ended).await;
+    let ending = relay.carry(&mut outputs, ended).await;
     if matches!(ending, OperationEnd::Killed { .. }) {
         child.kill();
         let _ = child.wait().await;
     }
-    pump.drain(&mut outputs).await;
+    relay.drain(&mut outputs).await;
     ending
 }
 

@@ -58,8 +58,8 @@ pub struct AllowedPath {
 
 impl AllowedDirectories {
     /// The directories that a key of the policy file names.
-    pub fn new(house: &HelperContext, key: &'static str, roots: Vec<String>) -> Self {
-        let definitions = house.containers.definitions();
+    pub fn new(helper: &HelperContext, key: &'static str, roots: Vec<String>) -> Self {
+        let definitions = helper.containers.definitions();
         let containers = [Some(definitions.lxcpath()), definitions.proxmox()];
         let kept_out = KEPT_OUT.iter().map(Path::new);
         let kept_out = kept_out.chain(containers.into_iter().flatten());
@@ -72,7 +72,7 @@ impl AllowedDirectories {
             key,
             roots,
             kept_out: kept_out.flat_map(both).collect(),
-            front: (house.front_uid != own_uid()).then_some(house.front_uid),
+            front: (helper.front_uid != own_uid()).then_some(helper.front_uid),
         }
     }
 

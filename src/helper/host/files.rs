@@ -44,29 +44,29 @@ const OLD: &str = "~";
 
 /// Performs one of the operations on the host's files.
 pub async fn perform(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let policy = house.policy.now();
-    let ground = |key, roots: &[String]| AllowedDirectories::new(house, key, roots.to_vec());
+    let policy = helper.policy.now();
+    let ground = |key, roots: &[String]| AllowedDirectories::new(helper, key, roots.to_vec());
     let reads = || ground("host_file_reads", &policy.host_file_reads);
     match operation.clone() {
         Operation::HostFileList(asked) => {
             let ground = reads();
-            print(pump, move || Ok(json(&list(&ground, &asked)?))).await
+            print(relay, move || Ok(json(&list(&ground, &asked)?))).await
         }
         Operation::HostFileSearch(asked) => {
             let ground = reads();
-            print(pump, move || Ok(json(&search(&ground, &asked)?))).await
+            print(relay, move || Ok(json(&search(&ground, &asked)?))).await
         }
         Operation::HostFileRead(asked) => {
             let ground = reads();
-            print(pump, move || read(&ground, &asked)).await
+            print(relay, move || read(&ground, &asked)).await
         }
         Operation::HostFileWrite(asked) => {
             let ground = ground("host_file_writes", &policy.host_file_writes);
-            print(pump, move || Ok(json(&write(&ground, &asked)?))).await
+            print(relay, move || Ok(json(&write(&ground, &asked)?))).await
         }
         _ => Err(OperationRefusal::failed("unsupported file operation")),
     }

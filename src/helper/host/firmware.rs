@@ -12,15 +12,15 @@ use crate::processes::commands::require_root;
 
 /// Performs one of the operations on firmware.
 pub async fn perform(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     deed: &FirmwareAction,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     match deed {
-        FirmwareAction::Devices {} => fwupdmgr(house, pump, &["get-devices"]).await,
-        FirmwareAction::Updates {} => fwupdmgr(house, pump, &["get-updates"]).await,
-        FirmwareAction::Refresh {} => fwupdmgr(house, pump, &["refresh"]).await,
+        FirmwareAction::Devices {} => fwupdmgr(helper, relay, &["get-devices"]).await,
+        FirmwareAction::Updates {} => fwupdmgr(helper, relay, &["get-updates"]).await,
+        FirmwareAction::Refresh {} => fwupdmgr(helper, relay, &["refresh"]).await,
         FirmwareAction::Apply { device } => {
             // No questions, no reports to others, no reboot.
             let mut words = vec![
@@ -32,13 +32,13 @@ pub async fn perform(
             ];
             words.extend(device.iter().map(FirmwareId::as_str));
             // A device with partly written firmware may never start again.
-            pump.set_steadfast(true);
-            let updated = fwupdmgr(house, pump, &words).await;
-            pump.set_steadfast(false);
+            relay.set_steadfast(true);
+            let updated = fwupdmgr(helper, relay, &words).await;
+            relay.set_steadfast(false);
             let updated = updated?;
             let mark = format!("\n{FIRMWARE_MARK}\n").into_bytes();
-            pump.say(&Frame::Output(Stream::Stdout, mark)).await;
-            fwupdmgr(house, pump, &["get-devices"]).await?;
+            relay.say(&Frame::Output(Stream::Stdout, mark)).await;
+            fwupdmgr(helper, relay, &["get-devices"]).await?;
             Ok(updated)
         }
     }
@@ -46,8 +46,8 @@ pub async fn perform(
 
 /// Runs fwupdmgr with JSON output, which also suppresses its questions.
 async fn fwupdmgr(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     words: &[&str],
 ) -> Result<OperationEnd, OperationRefusal> {
     let words = words.iter().chain(&["--json"]);
@@ -55,5 +55,5 @@ async fn fwupdmgr(
         name: "fwupdmgr",
         args: words.map(|word| (*word).to_owned()).collect(),
     };
-    tools::carry(&tool, pump, &house.strays).await
+    tools::carry(&tool, relay, &helper.strays).await
 }

@@ -43,8 +43,8 @@ const COMPLAINT_BYTES: usize = 512;
 
 /// Sends a message.
 pub async fn send(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     letter: &MailMessage,
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -58,7 +58,7 @@ pub async fn send(
     {
         return Err(OperationRefusal::bad_command("the mail is too long"));
     }
-    let to = house.policy.now().mail_to.clone();
+    let to = helper.policy.now().mail_to.clone();
     let program = find("sendmail")?.to_string_lossy().into_owned();
     let mut args: Vec<String> = ["-c", GIVE, "sh", &program].map(str::to_owned).into();
     args.extend(OPTIONS.map(str::to_owned));
@@ -79,8 +79,8 @@ pub async fn send(
         None
     };
     let mut work = StepContext {
-        house,
-        pump,
+        helper,
+        relay,
         processes,
     };
     match work.step(step, &mut hear).await {

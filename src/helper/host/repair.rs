@@ -40,23 +40,23 @@ impl From<OperationRefusal> for Stopped {
 /// Performs a check or repair and prints the result. A program that changes a file system is never killed: if the
 /// caller disconnects, it still runs to its end.
 pub async fn perform(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     what: &HostRepair,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let done = match what {
-        HostRepair::Mounted(place) => mounted(house, pump, place).await,
-        HostRepair::Disk(disk) => unmounted(house, pump, disk).await,
+        HostRepair::Mounted(place) => mounted(helper, relay, place).await,
+        HostRepair::Disk(disk) => unmounted(helper, relay, disk).await,
         HostRepair::Array(array) => check_array(array).map_err(Stopped::from),
         HostRepair::Pool(pool) => {
             let scrub = tool("zpool", &["scrub", "--", pool.as_str()]);
-            let ended = run(house, pump, scrub).await;
+            let ended = run(helper, relay, scrub).await;
             ended.and_then(|ended| begun(ended).map_err(Stopped::from))
         }
     };
     match done {
-        Ok(repaired) => print(pump, move || Ok(line(&repaired))).await,
+        Ok(repaired) => print(relay, move || Ok(line(&repaired))).await,
         Err(Stopped::Killed(why)) => Ok(OperationEnd::Killed { why }),
         Err(Stopped::Refused(refusal)) => Err(refusal),
     }
@@ -64,8 +64,8 @@ pub async fn perform(
 
 /// Checks a mounted file system.
 async fn mounted(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     place: &str,
 ) -> Result<RepairResult, Stopped> {
     let table = text("/proc/self/mountinfo").unwrap_or_default();
@@ -75,10 +75,10 @@ async fn mounted(
         ));
     };
     match mount.kind.as_str() {
-        "btrfs" => scrub(house, pump, place).await,
+        "btrfs" => scrub(helper, relay, place).await,
         "ext2" | "ext3" | "ext4" => {
             let device = device_of(&mount).ok_or_else(|| refused("its device is unknown"))?;
-            plan(house, pump, (place, &device)).await
+            plan(helper, relay, (place, &device)).await
         }
         "xfs" => Err(refused(
             "an xfs file system cannot be checked while it is mounted, nor at boot: unmount it and name its disk",
@@ -90,16 +90,16 @@ async fn mounted(
 
 /// btrfs reads all its data and repairs what it has a good copy of. The call lasts as long.
 async fn scrub(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     place: &str,
 ) -> Result<RepairResult, Stopped> {
     let start = tool("btrfs", &["scrub", "start", "-B", "-R", "--", place]);
-    let ended = run(house, pump, start).await;
+    let ended = run(helper, relay, start).await;
     if matches!(ended, Err(Stopped::Killed(_))) {
         // The kernel does the work, not the program.
         let cancel = tool("btrfs", &["scrub", "cancel", "--", place]);
-        output(&cancel, &house.strays).await?;
+        output(&cancel, &helper.strays).await?;
     }
     let (code, said) = ended?;
     Ok(of_scrub(code, &said)?)
@@ -124,19 +124,19 @@ fn of_scrub(code: i32, said: &str) -> Result<RepairResult, OperationRefusal> {
 /// Plans a check at boot: raises the mount count of a mounted ext file system to its maximum. Setting the error flag
 /// instead would be lost when it is unmounted.
 async fn plan(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (place, device): (&str, &Path),
 ) -> Result<RepairResult, Stopped> {
     let device = device.to_string_lossy();
     let facts = tool("dumpe2fs", &["-h", "--", &device]);
-    let (_, facts) = run(house, pump, facts).await?;
+    let (_, facts) = run(helper, relay, facts).await?;
     let most = field(&facts, "Maximum mount count", ':');
     let most = most.and_then(|most| most.trim().parse().ok());
     let most = most.filter(|most| *most > 0).unwrap_or(MOST_MOUNTS);
     let most = most.to_string();
     let set = tool("tune2fs", &["-c", &most, "-C", &most, "--", &device]);
-    let (code, said) = run(house, pump, set).await?;
+    let (code, said) = run(helper, relay, set).await?;
     if code != 0 {
         return Err(refused(end_of(&said)));
     }
@@ -152,8 +152,8 @@ async fn plan(
 
 /// Checks a file system that is not in use, and repairs what can be repaired without questions.
 async fn unmounted(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     disk: &DiskName,
 ) -> Result<RepairResult, Stopped> {
     let device = format!("/dev/{}", disk.as_str());
@@ -163,19 +163,19 @@ async fn unmounted(
         ))
     })?;
     let probe = tool("blkid", &["-p", "-o", "value", "-s", "TYPE", "--", &device]);
-    let (_, kind) = run(house, pump, probe).await?;
+    let (_, kind) = run(helper, relay, probe).await?;
     match kind.trim() {
         "ext2" | "ext3" | "ext4" => {
             let check = tool("e2fsck", &["-f", "-p", "--", &device]);
-            let (code, said) = run(house, pump, check).await?;
+            let (code, said) = run(helper, relay, check).await?;
             Ok(of_fsck(code, &said)?)
         }
-        "xfs" => xfs(house, pump, &device).await,
+        "xfs" => xfs(helper, relay, &device).await,
         "btrfs" => {
             // Only experts should use btrfs's own repair. A scrub of the mounted file system repairs what can be
             // repaired.
             let check = tool("btrfs", &["check", "--readonly", "--", &device]);
-            let (code, said) = run(house, pump, check).await?;
+            let (code, said) = run(helper, relay, check).await?;
             let outcome = match code {
                 0 => RepairOutcome::Sound,
                 _ => RepairOutcome::Damaged,
@@ -200,17 +200,17 @@ fn of_fsck(code: i32, said: &str) -> Result<RepairResult, OperationRefusal> {
 
 /// A first read-only run: only it tells whether there is something to repair (`xfs_repair(8)`).
 async fn xfs(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     device: &str,
 ) -> Result<RepairResult, Stopped> {
     let look = tool("xfs_repair", &["-n", "--", device]);
-    let (code, said) = run(house, pump, look).await?;
+    let (code, said) = run(helper, relay, look).await?;
     if code == 0 {
         return Ok(repaired(RepairOutcome::Sound, &said));
     }
     let repair = tool("xfs_repair", &["--", device]);
-    match run(house, pump, repair).await? {
+    match run(helper, relay, repair).await? {
         (0, said) => Ok(repaired(RepairOutcome::Repaired, &said)),
         (2, said) => Err(refused(format!(
             "mount and unmount it first: {}",
@@ -248,12 +248,12 @@ fn begun((code, said): (i32, String)) -> Result<RepairResult, OperationRefusal> 
 
 /// Runs a program and waits for it as long as the call lasts. The program is never killed.
 async fn run(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     tool: HostTool,
 ) -> Result<(i32, String), Stopped> {
-    let work = tokio::spawn(whole(tool, Arc::clone(&house.strays)));
-    let ended = pump.wait(work).await.map_err(Stopped::Killed)?;
+    let work = tokio::spawn(whole(tool, Arc::clone(&helper.strays)));
+    let ended = relay.wait(work).await.map_err(Stopped::Killed)?;
     let (exit, said) = ended.map_err(|e| refused(format!("the operation was aborted: {e}")))??;
     match exit {
         Exit::Code(code) => Ok((code, said)),

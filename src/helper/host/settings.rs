@@ -46,36 +46,36 @@ const fn of(service: &'static str, object: &'static str) -> [&'static str; 3] {
 
 /// Applies a setting.
 pub async fn perform(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     setting: &HostSetting,
 ) -> Result<OperationEnd, OperationRefusal> {
     match setting {
         HostSetting::Hostname { hostname, pretty } => {
             let pretty = pretty.as_deref().map(checked).transpose()?;
             require_root()?;
-            name(house, pump, (hostname.as_ref(), pretty)).await
+            name(helper, relay, (hostname.as_ref(), pretty)).await
         }
         HostSetting::Timezone { zone } => {
             let zone = zone.as_str();
             known_zone(Path::new(ZONES), zone)?;
             require_root()?;
             call(
-                house,
-                pump,
+                helper,
+                relay,
                 &TIMEDATED,
                 &["SetTimezone", "sb", zone, "false"],
             )
             .await
         }
-        HostSetting::Language { locale } => language(house, pump, locale).await,
-        HostSetting::Keyboard(keyboard) => set_keyboard(house, pump, keyboard).await,
+        HostSetting::Language { locale } => language(helper, relay, locale).await,
+        HostSetting::Keyboard(keyboard) => set_keyboard(helper, relay, keyboard).await,
         HostSetting::Governor { governor } => {
             let governor = governor.as_str().to_owned();
             to_its_end(move || govern(Path::new(PROCESSORS), &governor)).await?;
             Ok(DONE)
         }
-        HostSetting::Zram { on } => zram::switch(house, pump, *on).await,
+        HostSetting::Zram { on } => zram::switch(helper, relay, *on).await,
     }
 }
 
@@ -92,13 +92,13 @@ fn checked(pretty: &str) -> Result<&str, OperationRefusal> {
 
 /// Sets the host name and its entry in `/etc/hosts`, and the pretty name.
 async fn name(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (hostname, pretty): (Option<&HostName>, Option<&str>),
 ) -> Result<OperationEnd, OperationRefusal> {
     if let Some(pretty) = pretty {
         let set = ["SetPrettyHostname", "sb", pretty, "false"];
-        let ending = call(house, pump, &HOSTNAMED, &set).await?;
+        let ending = call(helper, relay, &HOSTNAMED, &set).await?;
         if ending != DONE {
             return Ok(ending);
         }
@@ -108,7 +108,7 @@ async fn name(
     };
     let old = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let set = ["SetStaticHostname", "sb", hostname.as_str(), "false"];
-    let ending = call(house, pump, &HOSTNAMED, &set).await?;
+    let ending = call(helper, relay, &HOSTNAMED, &set).await?;
     if ending == DONE {
         let new = hostname.clone();
         to_its_end(move || rewrite("hosts", |hosts| renamed(hosts, old.trim(), &new))).await?;
@@ -128,13 +128,13 @@ fn known_zone(zones: &Path, zone: &str) -> Result<(), OperationRefusal> {
 
 /// Sets the language; generates a locale that does not exist yet.
 async fn language(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     locale: &SettingWord,
 ) -> Result<OperationEnd, OperationRefusal> {
     let locale = locale.as_str();
     require_root()?;
-    if !["C.UTF-8", "C", "POSIX"].contains(&locale) && !is_made(house, locale).await? {
+    if !["C.UTF-8", "C", "POSIX"].contains(&locale) && !is_made(helper, locale).await? {
         let supported = fs::read_to_string(LOCALES).map_err(|_| {
             OperationRefusal::failed(format!(
                 "locale '{locale}' does not exist and cannot be generated; install the generator: apt install locales"
@@ -146,24 +146,24 @@ async fn language(
             name: "locale-gen",
             args: Vec::new(),
         };
-        let ending = tools::carry(&make, pump, &house.strays).await?;
+        let ending = tools::carry(&make, relay, &helper.strays).await?;
         if ending != DONE {
             return Ok(ending);
         }
     }
     let variable = format!("LANG={locale}");
     let set = ["SetLocale", "asb", "1", &variable, "false"];
-    call(house, pump, &LOCALED, &set).await
+    call(helper, relay, &LOCALED, &set).await
 }
 
 /// Returns whether the locale exists, in either spelling of its encoding.
-async fn is_made(house: &HelperContext, locale: &str) -> Result<bool, OperationRefusal> {
+async fn is_made(helper: &HelperContext, locale: &str) -> Result<bool, OperationRefusal> {
     let list = tools::HostTool {
         name: "locale",
         args: vec!["-a".to_owned()],
     };
     let plain = |name: &str| name.to_ascii_lowercase().replace("utf-8", "utf8");
-    let there = tools::output(&list, &house.strays).await?;
+    let there = tools::output(&list, &helper.strays).await?;
     Ok(there.lines().any(|name| plain(name) == plain(locale)))
 }
 
@@ -195,8 +195,8 @@ fn enabled(text: &str, line: &str) -> String {
 
 /// Sets the keyboard in Debian's own file, which console and desktop read when they start (keyboard(5)).
 async fn set_keyboard(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     keyboard: &Keyboard,
 ) -> Result<OperationEnd, OperationRefusal> {
     let list = fs::read_to_string(KEYBOARDS).map_err(|_| {
@@ -220,7 +220,7 @@ async fn set_keyboard(
             "--keyboard-only".to_owned(),
         ],
     };
-    tools::carry(&keep, pump, &house.strays).await?;
+    tools::carry(&keep, relay, &helper.strays).await?;
     Ok(DONE)
 }
 
@@ -354,8 +354,8 @@ fn rewrite(name: &str, change: impl FnOnce(&str) -> String) -> Result<(), Operat
 
 /// Calls a method of one of systemd's services without interactive authorization.
 async fn call(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     object: &[&str; 3],
     words: &[&str],
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -370,7 +370,7 @@ async fn call(
             .map(str::to_owned)
             .collect(),
     };
-    tools::carry(&tool, pump, &house.strays).await
+    tools::carry(&tool, relay, &helper.strays).await
 }
 
 #[cfg(test)]

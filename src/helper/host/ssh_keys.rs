@@ -30,17 +30,17 @@ const MOST_TOLD: usize = 256;
 
 /// Performs one of the operations on keys.
 pub async fn perform(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     deed: &SshKeyAction,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let entries = house.policy.now().ssh_keys.clone();
+    let entries = helper.policy.now().ssh_keys.clone();
     match deed.clone() {
-        SshKeyAction::List {} => print(pump, move || Ok(json(&list(&entries)))).await,
+        SshKeyAction::List {} => print(relay, move || Ok(json(&list(&entries)))).await,
         SshKeyAction::Add { account, key } => {
             let entry = meant(&entries, account.as_deref())?;
-            print(pump, move || {
+            print(relay, move || {
                 in_turn(|| add(&entry, &key)).map(|done| json(&done))
             })
             .await
@@ -50,7 +50,7 @@ pub async fn perform(
             fingerprint,
         } => {
             let entry = meant(&entries, account.as_deref())?;
-            print(pump, move || {
+            print(relay, move || {
                 in_turn(|| remove(&entry, &fingerprint)).map(|done| json(&done))
             })
             .await

@@ -18,8 +18,8 @@ const PATH_BYTES: usize = 4095;
 
 /// Performs one of the operations on disks.
 pub async fn perform(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     let tool = match operation {
@@ -41,7 +41,7 @@ pub async fn perform(
         _ => return Err(OperationRefusal::failed("unsupported disk operation")),
     };
     require_root()?;
-    tools::carry(&tool, pump, &house.strays).await
+    tools::carry(&tool, relay, &helper.strays).await
 }
 
 fn tool<'a>(name: &'static str, args: impl IntoIterator<Item = &'a str>) -> tools::HostTool {

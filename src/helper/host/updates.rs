@@ -55,37 +55,37 @@ const NO_APT: &str = "has no apt: another program manages its packages";
 
 /// Performs one of the operations on updates.
 pub async fn perform(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     let (seen, words) = match operation {
-        Operation::UpdateCheck { container: None } => return check(house, pump).await,
+        Operation::UpdateCheck { container: None } => return check(helper, relay).await,
         Operation::UpdateCheck {
             container: Some(name),
         } => (Some((name, &PACKAGES)), vec!["check".to_owned()]),
         Operation::UpdateRefresh { container: None } => (None, vec!["refresh".to_owned()]),
         Operation::UpdateRefresh {
             container: Some(name),
-        } => return Err(no_refresh(house, name)),
+        } => return Err(no_refresh(helper, name)),
         Operation::UpdateHistory { container, file } => {
             let which = (*file > 0).then(|| file.to_string());
             let which = which.unwrap_or_default();
             let seen = container.as_ref().map(|name| (name, &HISTORY));
             (seen, vec!["history".to_owned(), which])
         }
-        Operation::UpdateApply(order) => return apply(house, pump, order).await,
+        Operation::UpdateApply(order) => return apply(helper, relay, order).await,
         _ => return Err(OperationRefusal::failed("unsupported update operation")),
     };
     match seen {
-        Some(seen) => from_outside(house, pump, seen, words).await,
-        None => step(house, pump, None, words).await,
+        Some(seen) => from_outside(helper, relay, seen, words).await,
+        None => step(helper, relay, None, words).await,
     }
 }
 
 /// The refusal of a refresh in a container: a read-only tool neither writes lists into a container nor runs its apt.
-fn no_refresh(house: &HelperContext, name: &ContainerName) -> OperationRefusal {
-    house
+fn no_refresh(helper: &HelperContext, name: &ContainerName) -> OperationRefusal {
+    helper
         .containers
         .check_exists(name)
         .err()
@@ -99,8 +99,8 @@ fn no_refresh(house: &HelperContext, name: &ContainerName) -> OperationRefusal {
 
 /// Runs a step with the host's programs on files of a container.
 async fn from_outside(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (name, view): (&ContainerName, &ContainerView),
     words: Vec<String>,
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -110,7 +110,7 @@ async fn from_outside(
         name: "sh",
         args: shell.into_iter().chain(words).collect(),
     };
-    let running = match pump.wait(house.containers.alive(name)).await {
+    let running = match relay.wait(helper.containers.alive(name)).await {
         Ok(running) => running?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
@@ -120,14 +120,14 @@ async fn from_outside(
         container: name,
         running: &running,
     };
-    jailed.carry(pump, &house.strays).await
+    jailed.carry(relay, &helper.strays).await
 }
 
 /// Prints a simulated upgrade. The options override apt settings of the owner, such as a quieter output or other
 /// upgrade rules.
 async fn check(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
 ) -> Result<OperationEnd, OperationRefusal> {
     let tool = tools::HostTool {
         name: "apt-get",
@@ -141,36 +141,36 @@ async fn check(
         .map(str::to_owned)
         .into(),
     };
-    tools::carry(&tool, pump, &house.strays).await
+    tools::carry(&tool, relay, &helper.strays).await
 }
 
 /// Installs updates. The caller can cancel until everything is downloaded. After that the installation runs to its
 /// end: a half-installed package is worse than an unwanted one.
 async fn apply(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     order: &UpdateOrder,
 ) -> Result<OperationEnd, OperationRefusal> {
     let words = words(order)?;
     let container = order.container.as_ref();
     let with = |first: &str| [vec![first.to_owned()], words.clone()].concat();
     // If a repository does not respond, updates from the others are installed; apt's output names it.
-    let refreshed = step(house, pump, container, vec!["refresh".to_owned()]).await?;
+    let refreshed = step(helper, relay, container, vec!["refresh".to_owned()]).await?;
     if matches!(refreshed, OperationEnd::Killed { .. }) {
         return Ok(refreshed);
     }
     // In a container without systemd, an installation ends with the helper.
-    pump.set_steadfast(true);
-    let mended = step(house, pump, container, vec!["mend".to_owned()]).await;
-    pump.set_steadfast(false);
+    relay.set_steadfast(true);
+    let mended = step(helper, relay, container, vec!["mend".to_owned()]).await;
+    relay.set_steadfast(false);
     mended?;
-    let fetched = step(house, pump, container, with("download")).await?;
+    let fetched = step(helper, relay, container, with("download")).await?;
     if fetched != (OperationEnd::Exited { code: 0 }) {
         return Ok(fetched);
     }
-    pump.set_steadfast(true);
-    let installed = step(house, pump, container, with("install")).await;
-    pump.set_steadfast(false);
+    relay.set_steadfast(true);
+    let installed = step(helper, relay, container, with("install")).await;
+    relay.set_steadfast(false);
     installed
 }
 
@@ -197,8 +197,8 @@ fn words(order: &UpdateOrder) -> Result<Vec<String>, OperationRefusal> {
 
 /// Runs a step of the script. It ends, with all processes it started, when the caller cancels.
 async fn step(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     container: Option<&ContainerName>,
     words: Vec<String>,
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -211,8 +211,8 @@ async fn step(
         env: BTreeMap::new(),
     };
     match container {
-        Some(container) => in_container(house, pump, (container, &command), PROCESSES).await,
-        None => on_host(house, pump, &command, PROCESSES).await,
+        Some(container) => in_container(helper, relay, (container, &command), PROCESSES).await,
+        None => on_host(helper, relay, &command, PROCESSES).await,
     }
 }
 

@@ -53,36 +53,36 @@ struct Device {
 
 /// Switches compressed swap on or off. Does nothing if it is in that state already.
 pub async fn switch(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     on: bool,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let _turn = match pump.wait(TURN.lock()).await {
+    let _turn = match relay.wait(TURN.lock()).await {
         Ok(turn) => turn,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     if on && !Path::new(CONTROL).exists() {
-        let loaded = run(house, pump, "modprobe", &["zram", "num_devices=0"]).await?;
+        let loaded = run(helper, relay, "modprobe", &["zram", "num_devices=0"]).await?;
         if loaded != DONE {
             return Ok(loaded);
         }
     }
     let devices = to_its_end(|| Ok(devices())).await?;
     // A half-created device could not be recognized later.
-    pump.set_steadfast(true);
+    relay.set_steadfast(true);
     let switched = if on {
-        begin(house, pump, &devices).await
+        begin(helper, relay, &devices).await
     } else {
-        end(house, pump, &devices).await
+        end(helper, relay, &devices).await
     };
-    pump.set_steadfast(false);
+    relay.set_steadfast(false);
     switched
 }
 
 async fn begin(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     devices: &[Device],
 ) -> Result<OperationEnd, OperationRefusal> {
     let mut active = devices.iter().filter(|device| device.used_kib.is_some());
@@ -98,9 +98,9 @@ async fn begin(
     }
     let name = to_its_end(make).await?;
     let node = format!("/dev/{name}");
-    let mut ending = run(house, pump, "mkswap", &["--label", LABEL, &node]).await;
+    let mut ending = run(helper, relay, "mkswap", &["--label", LABEL, &node]).await;
     if matches!(ending, Ok(DONE)) {
-        ending = run(house, pump, "swapon", &["--priority", PRIORITY, &node]).await;
+        ending = run(helper, relay, "swapon", &["--priority", PRIORITY, &node]).await;
     }
     if !matches!(ending, Ok(DONE)) {
         to_its_end(move || take_away(&name)).await?;
@@ -109,8 +109,8 @@ async fn begin(
 }
 
 async fn end(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     devices: &[Device],
 ) -> Result<OperationEnd, OperationRefusal> {
     let (ours, others): (Vec<&Device>, Vec<_>) = devices.iter().partition(|device| device.ours);
@@ -121,7 +121,13 @@ async fn end(
     for device in ours {
         if let Some(used) = device.used_kib {
             has_room(used, &text("/proc/meminfo").unwrap_or_default())?;
-            let off = run(house, pump, "swapoff", &[&format!("/dev/{}", device.name)]).await?;
+            let off = run(
+                helper,
+                relay,
+                "swapoff",
+                &[&format!("/dev/{}", device.name)],
+            )
+            .await?;
             if off != DONE {
                 return Ok(off);
             }
@@ -239,13 +245,13 @@ fn persist(file: &str, word: &str) -> std::io::Result<()> {
 }
 
 async fn run(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     name: &'static str,
     args: &[&str],
 ) -> Result<OperationEnd, OperationRefusal> {
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    tools::carry(&tools::HostTool { name, args }, pump, &house.strays).await
+    tools::carry(&tools::HostTool { name, args }, relay, &helper.strays).await
 }
 
 #[cfg(test)]

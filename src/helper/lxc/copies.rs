@@ -19,77 +19,83 @@ use crate::processes::staging_dir::StagingDir;
 
 /// Copies a stopped container to a new name, with its own hardware addresses.
 pub async fn clone(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (container, to): (&ContainerName, &ContainerName),
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let config = plain(house, container)?;
-    let _claims = (house.claims.take(container)?, house.claims.take(to)?);
-    check_new(house, to)?;
-    stopped(house, container).await?;
-    let lxcpath = house.containers.lxcpath();
+    let config = plain(helper, container)?;
+    let _claims = (helper.claims.take(container)?, helper.claims.take(to)?);
+    check_new(helper, to)?;
+    stopped(helper, container).await?;
+    let lxcpath = helper.containers.lxcpath();
     let args = ["-n", container.as_str(), "-N", to.as_str()];
     if !config_files::is_directory(&config) {
         // Its storage creates such a copy in one step.
-        return run(house, pump, ("lxc-copy", lxcpath, &args), processes).await;
+        return run(helper, relay, ("lxc-copy", lxcpath, &args), processes).await;
     }
     let stage = StagingDir::below(lxcpath, to.as_str()).await?;
     let place = stage.path().to_string_lossy().into_owned();
     let args = [&args[..], &["-p", &place]].concat();
-    let ending = run(house, pump, ("lxc-copy", lxcpath, &args), processes).await;
-    settle(house, stage, to, ending).await
+    let ending = run(helper, relay, ("lxc-copy", lxcpath, &args), processes).await;
+    settle(helper, stage, to, ending).await
 }
 
 /// Creates a container from a template of the owner's policy file.
 pub async fn create(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (name, template): (&ContainerName, &str),
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let policy = house.policy.now();
+    let policy = helper.policy.now();
     let found = policy.templates.iter().find(|t| t.name() == template);
     let template = found.ok_or_else(|| no_template(template, &policy.templates))?;
-    let _claim = house.claims.take(name)?;
-    check_new(house, name)?;
-    let stage = StagingDir::below(house.containers.lxcpath(), name.as_str()).await?;
+    let _claim = helper.claims.take(name)?;
+    check_new(helper, name)?;
+    let stage = StagingDir::below(helper.containers.lxcpath(), name.as_str()).await?;
     let mut args = vec!["-n", name.as_str(), "-B", "dir", "-t", template.program()];
     if !template.options().is_empty() {
         args.push("--");
         args.extend(template.options().iter().map(String::as_str));
     }
-    let ending = run(house, pump, ("lxc-create", stage.path(), &args), processes).await;
-    settle(house, stage, name, ending).await
+    let ending = run(
+        helper,
+        relay,
+        ("lxc-create", stage.path(), &args),
+        processes,
+    )
+    .await;
+    settle(helper, stage, name, ending).await
 }
 
 /// Destroys a container and its contents.
 pub async fn destroy(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (container, force, snapshots): (&ContainerName, bool, bool),
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    plain(house, container)?;
-    let _claim = house.claims.take(container)?;
+    plain(helper, container)?;
+    let _claim = helper.claims.take(container)?;
     if !force {
-        stopped(house, container).await?;
+        stopped(helper, container).await?;
     }
     let mut args = vec!["-n", container.as_str()];
     args.extend(force.then_some("-f"));
     args.extend(snapshots.then_some("-s"));
-    let lxcpath = house.containers.lxcpath();
-    run(house, pump, ("lxc-destroy", lxcpath, &args), processes).await
+    let lxcpath = helper.containers.lxcpath();
+    run(helper, relay, ("lxc-destroy", lxcpath, &args), processes).await
 }
 
 /// Rejects a name that the owner's policy file does not allow or that is taken.
-pub fn check_new(house: &HelperContext, name: &ContainerName) -> Result<(), OperationRefusal> {
-    if !house.policy.now().allows_container(name.as_str()) {
+pub fn check_new(helper: &HelperContext, name: &ContainerName) -> Result<(), OperationRefusal> {
+    if !helper.policy.now().allows_container(name.as_str()) {
         let message = format!("the owner's policy does not allow a container named '{name}'");
         return Err(OperationRefusal::new(RefusalCode::Forbidden, message));
     }
-    let definitions = house.containers.definitions();
+    let definitions = helper.containers.definitions();
     let directory = definitions.directory(name);
     if definitions.file(name).exists() || fs::symlink_metadata(directory).is_ok() {
         let message = format!("container '{name}' already exists; choose another name");
@@ -105,7 +111,7 @@ pub fn check_new(house: &HelperContext, name: &ContainerName) -> Result<(), Oper
 
 /// Moves the container from its stage to its place, if it was created without errors.
 pub async fn settle(
-    house: &HelperContext,
+    helper: &HelperContext,
     stage: StagingDir,
     name: &ContainerName,
     ending: Result<OperationEnd, OperationRefusal>,
@@ -113,7 +119,7 @@ pub async fn settle(
     let ending = match ending {
         Ok(ending) if went_well(&ending) => {
             let from = stage.path().join(name.as_str());
-            let to = house.containers.definitions().directory(name);
+            let to = helper.containers.definitions().directory(name);
             let moved = to_its_end(move || {
                 let text = moved_text(&from, &to)?;
                 definition::write(&from.join(CONFIG), &text)?;

@@ -32,13 +32,13 @@ pub type Setting = (&'static str, Option<String>);
 
 /// Sets whether the container starts with the host.
 pub async fn autostart(
-    house: &HelperContext,
+    helper: &HelperContext,
     name: &ContainerName,
     on: bool,
 ) -> Result<OperationEnd, OperationRefusal> {
     let value = if on { "1" } else { "0" };
     set(
-        house,
+        helper,
         name,
         vec![("lxc.start.auto", Some(value.to_owned()))],
     )
@@ -47,20 +47,20 @@ pub async fn autostart(
 
 /// Applies changes to a container's definition.
 pub async fn configure(
-    house: &HelperContext,
+    helper: &HelperContext,
     name: &ContainerName,
     changes: &DefinitionChanges,
 ) -> Result<OperationEnd, OperationRefusal> {
-    set(house, name, settings(changes)?).await
+    set(helper, name, settings(changes)?).await
 }
 
 async fn set(
-    house: &HelperContext,
+    helper: &HelperContext,
     name: &ContainerName,
     settings: Vec<Setting>,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let _claim = house.claims.take(name)?;
-    let file = plain(house, name)?;
+    let _claim = helper.claims.take(name)?;
+    let file = plain(helper, name)?;
     to_its_end(move || {
         let text = read(&file)?;
         replace(&file, &edited(&text, &settings))

@@ -30,15 +30,15 @@ const NAMES: usize = 100_000;
 
 /// Prints the entries of a directory, sorted by name.
 pub async fn list(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (container, path): (&ContainerName, &InsidePath),
     (after, limit): (Option<String>, u32),
 ) -> Result<OperationEnd, OperationRefusal> {
-    let root = inside(house, container).await?;
+    let root = inside(helper, container).await?;
     let path = path.clone();
     let limit = usize::try_from(limit.min(ENTRIES)).unwrap_or_default();
-    print(pump, move || {
+    print(relay, move || {
         let wanted = |mut names: Vec<OsString>| {
             let behind = |name: &OsString| after.as_ref().is_none_or(|a| *name > **a);
             names.retain(behind);
@@ -58,14 +58,14 @@ pub async fn list(
 
 /// Prints a part of a file.
 pub async fn read(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (container, path): (&ContainerName, &InsidePath),
     (offset, bytes): (u64, u32),
 ) -> Result<OperationEnd, OperationRefusal> {
-    let root = inside(house, container).await?;
+    let root = inside(helper, container).await?;
     let path = path.clone();
-    print(pump, move || {
+    print(relay, move || {
         let read = root.read(path.relative(), offset, bytes.min(READ_BYTES).into());
         let (bytes, facts) = read.map_err(|e| obstacle(&path, &e))?;
         let size_bytes = facts.len();
@@ -78,7 +78,7 @@ pub async fn read(
 
 /// Writes a file.
 pub async fn write(
-    house: &HelperContext,
+    helper: &HelperContext,
     (container, path): (&ContainerName, &InsidePath),
     content: &str,
     mode: Option<u32>,
@@ -86,7 +86,7 @@ pub async fn write(
     let content = STANDARD.decode(content);
     let content =
         content.map_err(|_| OperationRefusal::bad_command("the content is not base64"))?;
-    let root = inside(house, container).await?;
+    let root = inside(helper, container).await?;
     let path = path.clone();
     to_its_end(move || {
         let place = path.split();

@@ -72,11 +72,11 @@ impl JailedTool<'_> {
     /// Fails if the program is not installed on the host, or if the container has nothing to read.
     pub async fn carry(
         &self,
-        pump: &mut OutputRelay,
+        relay: &mut OutputRelay,
         strays: &Arc<Orphans>,
     ) -> Result<OperationEnd, OperationRefusal> {
         let started = self.start(strays)?;
-        let ending = tools::carried(started, pump).await;
+        let ending = tools::carried(started, relay).await;
         let nothing = OperationEnd::Exited {
             code: NOTHING_TO_READ.into(),
         };

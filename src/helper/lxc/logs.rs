@@ -22,14 +22,14 @@ const USUAL: (&str, &str) = ("/var/lib/lxc", "/var/log/lxc");
 
 /// Prints a part of a log.
 pub async fn log(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     container: &ContainerName,
     (log, offset, bytes): (LogFile, Option<u64>, u32),
 ) -> Result<OperationEnd, OperationRefusal> {
-    let config = existing(house, container)?;
-    let (lxcpath, name) = (house.containers.lxcpath().to_owned(), container.clone());
-    print(pump, move || {
+    let config = existing(helper, container)?;
+    let (lxcpath, name) = (helper.containers.lxcpath().to_owned(), container.clone());
+    print(relay, move || {
         let path = match log {
             LogFile::Console => {
                 config_files::value(&config, "lxc.console.logfile").map(PathBuf::from)

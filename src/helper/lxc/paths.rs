@@ -13,21 +13,21 @@ use crate::processes::commands::require_root;
 
 /// Returns the configuration file of a container that exists.
 pub fn existing(
-    house: &HelperContext,
+    helper: &HelperContext,
     container: &ContainerName,
 ) -> Result<PathBuf, OperationRefusal> {
     require_root()?;
-    house.containers.check_exists(container)?;
-    Ok(house.containers.definitions().file(container))
+    helper.containers.check_exists(container)?;
+    Ok(helper.containers.definitions().file(container))
 }
 
 /// Like `existing`, but rejects a container that Proxmox defines.
 pub fn plain(
-    house: &HelperContext,
+    helper: &HelperContext,
     container: &ContainerName,
 ) -> Result<PathBuf, OperationRefusal> {
-    let file = existing(house, container)?;
-    if file == own_file(house, container) {
+    let file = existing(helper, container)?;
+    if file == own_file(helper, container) {
         return Ok(file);
     }
     Err(OperationRefusal::bad_command(format!(
@@ -35,8 +35,8 @@ pub fn plain(
     )))
 }
 
-fn own_file(house: &HelperContext, container: &ContainerName) -> PathBuf {
-    let directory = house.containers.definitions().directory(container);
+fn own_file(helper: &HelperContext, container: &ContainerName) -> PathBuf {
+    let directory = helper.containers.definitions().directory(container);
     directory.join(crate::context::definitions::CONFIG)
 }
 
@@ -47,16 +47,16 @@ fn own_file(house: &HelperContext, container: &ContainerName) -> PathBuf {
 /// # Errors
 /// Also fails while the container starts, when its init process still has the host's root.
 pub async fn inside(
-    house: &HelperContext,
+    helper: &HelperContext,
     container: &ContainerName,
 ) -> Result<InsideRoot, OperationRefusal> {
-    let config = existing(house, container)?;
+    let config = existing(helper, container)?;
     let failed = |cause: io::Error| {
         OperationRefusal::failed(format!(
             "cannot open the root directory of container '{container}': {cause}"
         ))
     };
-    let running = match house.containers.alive(container).await {
+    let running = match helper.containers.alive(container).await {
         Ok(running) => running,
         Err(refusal) if refusal.code() == RefusalCode::NotRunning => {
             let path = config_files::root_of(&config)?;
@@ -77,10 +77,10 @@ pub async fn inside(
 
 /// Rejects an operation that needs a stopped container if the container is not stopped.
 pub async fn stopped(
-    house: &HelperContext,
+    helper: &HelperContext,
     container: &ContainerName,
 ) -> Result<(), OperationRefusal> {
-    let standing = house.containers.ask(container).await?;
+    let standing = helper.containers.ask(container).await?;
     let state = standing.state.unwrap_or_default();
     if state == "STOPPED" && standing.running.is_none() {
         return Ok(());

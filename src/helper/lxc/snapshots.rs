@@ -42,12 +42,12 @@ const MOST: usize = 1000;
 
 /// Prints the snapshots, one a line.
 pub async fn list(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     container: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let folder = folder(house, container);
-    print(pump, move || {
+    let folder = folder(helper, container);
+    print(relay, move || {
         let names = names(&folder)?.into_iter().take(MOST);
         let facts = names.map(|name| {
             let read = |file: &str| {
@@ -69,23 +69,23 @@ pub async fn list(
 
 /// Takes a snapshot of a stopped container and prints its name.
 pub async fn make(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (container, comment): (&ContainerName, Option<&str>),
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    plain(house, container)?;
+    plain(helper, container)?;
     if comment.is_some_and(|c| c.len() > COMMENT_BYTES || c.contains(char::is_control)) {
         let words = format!("a comment must be one line of at most {COMMENT_BYTES} bytes");
         return Err(OperationRefusal::bad_command(words));
     }
-    let _claim = house.claims.take(container)?;
-    stopped(house, container).await?;
-    let folder = folder(house, container);
+    let _claim = helper.claims.take(container)?;
+    stopped(helper, container).await?;
+    let folder = folder(helper, container);
     let before = names(&folder)?;
-    let lxcpath = house.containers.lxcpath();
+    let lxcpath = helper.containers.lxcpath();
     let args = ["-n", container.as_str()];
-    let ending = run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
+    let ending = run(helper, relay, ("lxc-snapshot", lxcpath, &args), processes).await;
     let mut after = names(&folder)?;
     after.retain(|name| !before.contains(name));
     let new: Vec<PathBuf> = after
@@ -109,29 +109,29 @@ pub async fn make(
     }
     for name in after {
         let name = name.to_string().into_bytes();
-        pump.say(&Frame::Output(Stream::Stdout, name)).await;
+        relay.say(&Frame::Output(Stream::Stdout, name)).await;
     }
     ending
 }
 
 /// Restores a stopped container from a snapshot: its files and its definition.
 pub async fn restore(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (container, snapshot): (&ContainerName, &SnapshotName),
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let config = plain(house, container)?;
-    let _claim = house.claims.take(container)?;
-    let folder = whole(house, container, snapshot)?;
-    stopped(house, container).await?;
-    let directory = house.containers.definitions().directory(container);
+    let config = plain(helper, container)?;
+    let _claim = helper.claims.take(container)?;
+    let folder = whole(helper, container, snapshot)?;
+    stopped(helper, container).await?;
+    let directory = helper.containers.definitions().directory(container);
     let name = snapshot.to_string();
     if config_files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
         // Its storage restores in one step.
-        let lxcpath = house.containers.lxcpath();
+        let lxcpath = helper.containers.lxcpath();
         let args = ["-n", container.as_str(), "-r", &name];
-        return run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
+        return run(helper, relay, ("lxc-snapshot", lxcpath, &args), processes).await;
     }
     // lxc-snapshot would first remove the container and then copy. An interruption in between would lose it.
     let stage = StagingDir::below(&directory, "restore").await?;
@@ -146,7 +146,7 @@ pub async fn restore(
         "-K",
         "-M",
     ];
-    let mut ending = run(house, pump, ("lxc-copy", &folder, &args), processes).await;
+    let mut ending = run(helper, relay, ("lxc-copy", &folder, &args), processes).await;
     if ending.as_ref().is_ok_and(went_well) {
         let (from, rest) = (
             stage.path().join(container.as_str()),
@@ -161,19 +161,19 @@ pub async fn restore(
 
 /// Deletes a snapshot, complete or not.
 pub async fn forget(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (container, snapshot): (&ContainerName, &SnapshotName),
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    plain(house, container)?;
-    let _claim = house.claims.take(container)?;
-    let Err(obstacle) = whole(house, container, snapshot) else {
-        let (lxcpath, name) = (house.containers.lxcpath(), snapshot.to_string());
+    plain(helper, container)?;
+    let _claim = helper.claims.take(container)?;
+    let Err(obstacle) = whole(helper, container, snapshot) else {
+        let (lxcpath, name) = (helper.containers.lxcpath(), snapshot.to_string());
         let args = ["-n", container.as_str(), "-d", &name];
-        return run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
+        return run(helper, relay, ("lxc-snapshot", lxcpath, &args), processes).await;
     };
-    let place = folder(house, container).join(snapshot.to_string());
+    let place = folder(helper, container).join(snapshot.to_string());
     if !place.is_dir() {
         return Err(obstacle);
     }
@@ -219,12 +219,12 @@ pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Operat
 
 /// Returns the folder of the snapshots, if it has this one and that is complete.
 fn whole(
-    house: &HelperContext,
+    helper: &HelperContext,
     container: &ContainerName,
     snapshot: &SnapshotName,
 ) -> Result<PathBuf, OperationRefusal> {
-    existing(house, container)?;
-    let folder = folder(house, container);
+    existing(helper, container)?;
+    let folder = folder(helper, container);
     let place = folder.join(snapshot.to_string());
     if place.join(MADE).is_file() && place.join(CONFIG).is_file() {
         return Ok(folder);
@@ -235,8 +235,8 @@ fn whole(
     )))
 }
 
-fn folder(house: &HelperContext, container: &ContainerName) -> PathBuf {
-    let directory = house.containers.definitions().directory(container);
+fn folder(helper: &HelperContext, container: &ContainerName) -> PathBuf {
+    let directory = helper.containers.definitions().directory(container);
     directory.join(FOLDER)
 }
 

@@ -51,8 +51,8 @@ static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Sets the name servers, or uses those that the network announces.
 pub async fn set(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     servers: &NameServers,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
@@ -61,13 +61,13 @@ pub async fn set(
         let message = "another call is changing the name servers; try again later";
         OperationRefusal::new(RefusalCode::Busy, message)
     })?;
-    let (house, servers) = (Arc::clone(house), servers.all().to_vec());
+    let (helper, servers) = (Arc::clone(helper), servers.all().to_vec());
     // In its own task: a change that has begun is checked to the end, even if the caller disconnects.
     let done = tokio::spawn(async move {
         let _turn = turn;
-        change(&house, owner, servers).await
+        change(&helper, owner, servers).await
     });
-    match pump.wait(done).await {
+    match relay.wait(done).await {
         Ok(Ok(changed)) => changed.map(|()| OperationEnd::Exited { code: 0 }),
         Ok(Err(cause)) => Err(OperationRefusal::failed(format!(
             "the operation was aborted: {cause}"
@@ -77,7 +77,7 @@ pub async fn set(
 }
 
 async fn change(
-    house: &HelperContext,
+    helper: &HelperContext,
     owner: ResolverManager,
     servers: Vec<IpAddr>,
 ) -> Result<(), OperationRefusal> {
@@ -105,13 +105,13 @@ async fn change(
     let could_ask = any_answers(addresses(&now)).await;
     let mut changed = owner.put(etc, text.as_deref());
     if changed.is_ok() {
-        changed = reload(house, owner).await;
+        changed = reload(helper, owner).await;
     }
     if changed.is_ok() && (can_ask().await || servers.is_empty() && !could_ask) {
         return Ok(());
     }
     owner.put(etc, kept.as_deref())?;
-    reload(house, owner).await?;
+    reload(helper, owner).await?;
     changed?;
     Err(OperationRefusal::failed(if servers.is_empty() {
         "no name server from the network answers; the previous ones were restored"
@@ -121,7 +121,7 @@ async fn change(
 }
 
 /// Makes the service that owns the file reload it.
-async fn reload(house: &HelperContext, owner: ResolverManager) -> Result<(), OperationRefusal> {
+async fn reload(helper: &HelperContext, owner: ResolverManager) -> Result<(), OperationRefusal> {
     let service = "systemd-resolved.service";
     let commands: &[(&'static str, &[&str])] = match owner {
         // It reads its files when it starts. `reset-failed` first: systemd would not start it if it was restarted
@@ -138,7 +138,7 @@ async fn reload(house: &HelperContext, owner: ResolverManager) -> Result<(), Ope
             name,
             args: words.iter().map(|word| (*word).to_owned()).collect(),
         };
-        let ran = timeout(RELOAD_TIME, whole(tool, Arc::clone(&house.strays))).await;
+        let ran = timeout(RELOAD_TIME, whole(tool, Arc::clone(&helper.strays))).await;
         let (exit, said) =
             ran.map_err(|_| OperationRefusal::failed(format!("{name} did not end in time")))??;
         if exit != Exit::Code(0) {

@@ -59,7 +59,7 @@ pub struct AccessPoint {
 /// # Errors
 /// Contains nmcli's own error message.
 pub async fn run(
-    house: &HelperContext,
+    helper: &HelperContext,
     wait: NmcliTimeout,
     words: &[&str],
 ) -> Result<String, OperationRefusal> {
@@ -71,7 +71,7 @@ pub async fn run(
         args: args.collect(),
     };
     let patience = Duration::from_secs(wait.0.into()) + GRACE;
-    let ran = timeout(patience, whole(tool, Arc::clone(&house.strays))).await;
+    let ran = timeout(patience, whole(tool, Arc::clone(&helper.strays))).await;
     let (exit, said) = ran.map_err(|_| OperationRefusal::failed("nmcli did not end in time"))??;
     if exit == Exit::Code(0) {
         return Ok(said);
@@ -107,9 +107,9 @@ pub fn parts(line: &str) -> Vec<String> {
 }
 
 /// Returns the saved wireless networks.
-pub async fn saved(house: &HelperContext) -> Result<Vec<SavedNetwork>, OperationRefusal> {
+pub async fn saved(helper: &HelperContext) -> Result<Vec<SavedNetwork>, OperationRefusal> {
     let all = ["--fields", "UUID,TYPE,ACTIVE", "connection", "show"];
-    let listed = run(house, NmcliTimeout(5), &all).await?;
+    let listed = run(helper, NmcliTimeout(5), &all).await?;
     let known = listed
         .lines()
         .filter_map(|line| match parts(line).as_slice() {
@@ -125,7 +125,7 @@ pub async fn saved(house: &HelperContext) -> Result<Vec<SavedNetwork>, Operation
     let fields = "connection.uuid,802-11-wireless.ssid";
     let mut words = vec!["--fields", fields, "connection", "show"];
     words.extend(known.iter().flat_map(|(uuid, _)| ["uuid", uuid]));
-    let shown = run(house, NmcliTimeout(5), &words).await?;
+    let shown = run(helper, NmcliTimeout(5), &words).await?;
     let named = ssids(&shown);
     let saved = known.into_iter().map(|(uuid, active)| {
         let own = named.iter().find(|(of, _)| *of == uuid);
@@ -163,7 +163,7 @@ fn ssids(shown: &str) -> Vec<(String, Option<String>)> {
 
 /// Returns the access points in range. With `scan` the radio scans first, unless it did so recently.
 pub async fn heard(
-    house: &HelperContext,
+    helper: &HelperContext,
     scan: bool,
 ) -> Result<Vec<AccessPoint>, OperationRefusal> {
     let fields = "IN-USE,SSID-HEX,FREQ,SIGNAL,SECURITY,DEVICE";
@@ -171,7 +171,7 @@ pub async fn heard(
     let words = [
         "--fields", fields, "device", "wifi", "list", "--rescan", rescan,
     ];
-    let listed = run(house, NmcliTimeout(20), &words).await?;
+    let listed = run(helper, NmcliTimeout(20), &words).await?;
     Ok(listed.lines().filter_map(point).collect())
 }
 

@@ -15,11 +15,11 @@ use crate::processes::printing::print;
 
 /// Checks whether another host responds.
 pub async fn probe(
-    pump: &mut OutputRelay,
+    relay: &mut OutputRelay,
     asked: &HostProbe,
 ) -> Result<OperationEnd, OperationRefusal> {
     let asked = asked.clone();
-    print(pump, move || {
+    print(relay, move || {
         let probed = asked.run(true);
         let probed =
             probed.map_err(|e| OperationRefusal::failed(format!("{}: {e}", asked.address)))?;
@@ -31,13 +31,13 @@ pub async fn probe(
 
 /// Prints the firewall's rules as JSON from `nft`.
 pub async fn firewall(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let tool = tools::HostTool {
         name: "nft",
         args: ["--json", "list", "ruleset"].map(str::to_owned).into(),
     };
-    tools::carry(&tool, pump, &house.strays).await
+    tools::carry(&tool, relay, &helper.strays).await
 }

@@ -29,8 +29,8 @@ const MOST: usize = 256;
 
 /// Prints the tunnels as JSON, sorted by name.
 pub async fn list(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     find("wg")?;
@@ -38,8 +38,8 @@ pub async fn list(
         name: "wg",
         args: ["show", "all", "dump"].map(str::to_owned).into(),
     };
-    let dump = tools::output(&show, &house.strays).await?;
-    print(pump, move || {
+    let dump = tools::output(&show, &helper.strays).await?;
+    print(relay, move || {
         let tunnels = told(&dump, &profiles());
         // Plain numbers and strings always serialize.
         Ok(serde_json::to_vec(&tunnels).unwrap_or_default())
@@ -49,8 +49,8 @@ pub async fn list(
 
 /// Brings a tunnel up or down.
 pub async fn switch(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     (tunnel, word): (&TunnelName, &str),
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
@@ -65,7 +65,7 @@ pub async fn switch(
         // The name begins with a letter or a digit, so it is neither an option nor a path.
         args: vec![word.to_owned(), tunnel.as_str().to_owned()],
     };
-    tools::carry(&tool, pump, &house.strays).await
+    tools::carry(&tool, relay, &helper.strays).await
 }
 
 fn profiles() -> Vec<TunnelName> {

@@ -39,21 +39,21 @@ static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Performs one of the operations on wireless networks.
 pub async fn perform(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     deed: &WifiAction,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     find("nmcli")?;
     if deed.facts().is_read_only {
         let looked = match deed {
-            WifiAction::Scan {} => pump.wait(scan(house)).await,
-            _ => pump.wait(status(house)).await,
+            WifiAction::Scan {} => relay.wait(scan(helper)).await,
+            _ => relay.wait(status(helper)).await,
         };
         return match looked {
             Ok(told) => {
                 let told = told?;
-                print(pump, move || Ok(told)).await
+                print(relay, move || Ok(told)).await
             }
             Err(why) => Ok(OperationEnd::Killed { why }),
         };
@@ -62,13 +62,13 @@ pub async fn perform(
         let message = "another call is changing the wireless network; try again later";
         OperationRefusal::new(RefusalCode::Busy, message)
     })?;
-    let (house, deed) = (Arc::clone(house), deed.clone());
+    let (helper, deed) = (Arc::clone(helper), deed.clone());
     // In its own task: the change is expected to cut off the caller, and must still complete.
     let done = tokio::spawn(async move {
         let _turn = turn;
-        change(&house, &deed).await
+        change(&helper, &deed).await
     });
-    match pump.wait(done).await {
+    match relay.wait(done).await {
         Ok(Ok(changed)) => changed.map(|()| OperationEnd::Exited { code: 0 }),
         Ok(Err(cause)) => Err(OperationRefusal::failed(format!(
             "the operation was aborted: {cause}"
@@ -77,32 +77,32 @@ pub async fn perform(
     }
 }
 
-async fn change(house: &HelperContext, deed: &WifiAction) -> Result<(), OperationRefusal> {
+async fn change(helper: &HelperContext, deed: &WifiAction) -> Result<(), OperationRefusal> {
     match deed {
         WifiAction::Status {} | WifiAction::Scan {} => Ok(()),
-        WifiAction::Connect { ssid } => connect(house, ssid).await,
-        WifiAction::Forget { ssid } => forget(house, ssid).await,
+        WifiAction::Connect { ssid } => connect(helper, ssid).await,
+        WifiAction::Forget { ssid } => forget(helper, ssid).await,
         WifiAction::Enable { enabled } => {
             if !enabled {
                 must_have_a_cable()?;
             }
             let word = if *enabled { "on" } else { "off" };
-            run(house, SOON, &["radio", "wifi", word]).await.map(drop)
+            run(helper, SOON, &["radio", "wifi", word]).await.map(drop)
         }
-        WifiAction::Country { country } => wifi_country::set(house, country).await,
+        WifiAction::Country { country } => wifi_country::set(helper, country).await,
     }
 }
 
-async fn scan(house: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
-    let saved = saved(house).await?;
-    Ok(line(&networks(&heard(house, true).await?, &saved)))
+async fn scan(helper: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
+    let saved = saved(helper).await?;
+    Ok(line(&networks(&heard(helper, true).await?, &saved)))
 }
 
-async fn status(house: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
-    let radio = run(house, SOON, &["--fields", "WIFI-HW,WIFI", "radio"]).await?;
+async fn status(helper: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
+    let radio = run(helper, SOON, &["--fields", "WIFI-HW,WIFI", "radio"]).await?;
     let radio = parts(radio.trim());
-    let listed = run(house, SOON, &["--fields", "DEVICE,TYPE,STATE", "device"]).await?;
-    let (saved, heard) = (saved(house).await?, heard(house, false).await?);
+    let listed = run(helper, SOON, &["--fields", "DEVICE,TYPE,STATE", "device"]).await?;
+    let (saved, heard) = (saved(helper).await?, heard(helper, false).await?);
     let mut interfaces: Vec<WifiInterface> = listed.lines().filter_map(interface).collect();
     for interface in &mut interfaces {
         let own = |point: &&super::nmcli::AccessPoint| point.interface == interface.interface;
@@ -115,7 +115,7 @@ async fn status(house: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
     let mut names: Vec<String> = saved.into_iter().filter_map(|one| one.ssid).collect();
     names.sort();
     names.dedup();
-    let policy = house.policy.now();
+    let policy = helper.policy.now();
     let with_password = policy
         .wifi_networks
         .iter()
@@ -123,7 +123,7 @@ async fn status(house: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
     Ok(line(&WifiStatus {
         enabled: radio.get(1).is_some_and(|word| word == "enabled"),
         blocked: radio.first().is_some_and(|word| word == "disabled"),
-        country: wifi_country::now(house).await,
+        country: wifi_country::now(helper).await,
         interfaces,
         saved: names
             .iter()
@@ -147,8 +147,8 @@ fn interface(line: &str) -> Option<WifiInterface> {
 
 /// Joins a network: a saved one with its profile, another one with the password file that the policy names. If that
 /// fails, saved and joined networks are restored.
-async fn connect(house: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefusal> {
-    let saved = saved(house).await?;
+async fn connect(helper: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefusal> {
+    let saved = saved(helper).await?;
     let profile = WifiProfile::of(ssid);
     let of_the_owner = saved
         .iter()
@@ -161,27 +161,27 @@ async fn connect(house: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefu
     let (uuid, written) = if let Some(one) = of_the_owner {
         (one.uuid.clone(), false)
     } else {
-        let written = prepare(house, ssid, &profile, kept.is_some()).await?;
+        let written = prepare(helper, ssid, &profile, kept.is_some()).await?;
         (profile.uuid.clone(), written)
     };
     let mut joined = Ok(String::new());
     if written {
-        joined = run(house, SOON, &["connection", "load", &profile.file()]).await;
+        joined = run(helper, SOON, &["connection", "load", &profile.file()]).await;
     }
     if joined.is_ok() {
-        joined = run(house, JOIN, &["connection", "up", "uuid", &uuid]).await;
+        joined = run(helper, JOIN, &["connection", "up", "uuid", &uuid]).await;
     }
     let Err(refusal) = joined else {
         return Ok(());
     };
     let mut words = refusal.words().to_owned();
-    if written && let Err(worse) = take_back(house, &profile, kept.as_deref()).await {
+    if written && let Err(worse) = take_back(helper, &profile, kept.as_deref()).await {
         // Rejoining the previous network matters more.
         words = format!("{words}; its saved profile could not be restored: {worse}");
     }
     Err(OperationRefusal::failed(match former {
         None => format!("{words}; the host is not connected to a network, as before"),
-        Some(former) => match run(house, REJOIN, &["connection", "up", "uuid", &former]).await {
+        Some(former) => match run(helper, REJOIN, &["connection", "up", "uuid", &former]).await {
             Ok(_) => format!("{words}; the host is back in its previous network"),
             Err(worse) => {
                 let worse = worse.words();
@@ -193,19 +193,19 @@ async fn connect(house: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefu
 
 /// Writes the profile of a network if needed; returns whether it was written.
 async fn prepare(
-    house: &HelperContext,
+    helper: &HelperContext,
     ssid: &Ssid,
     profile: &WifiProfile,
     is_there: bool,
 ) -> Result<bool, OperationRefusal> {
-    let policy = house.policy.now();
+    let policy = helper.policy.now();
     let mut known = policy.wifi_networks.iter();
     let file = known.find(|network| network.ssid == ssid.as_str());
     let word = file.map(|network| password(&network.file)).transpose()?;
     if word.is_none() && is_there {
         return Ok(false);
     }
-    let points = heard(house, true).await?;
+    let points = heard(helper, true).await?;
     // If an open network has the same name, the one with a password is meant.
     let mut points: Vec<_> = points
         .into_iter()
@@ -223,24 +223,24 @@ async fn prepare(
 
 /// Restores the state before the profile was written.
 async fn take_back(
-    house: &HelperContext,
+    helper: &HelperContext,
     profile: &WifiProfile,
     kept: Option<&[u8]>,
 ) -> Result<(), OperationRefusal> {
     if kept.is_some() {
         profile.put_back(kept)?;
         let load = ["connection", "load", &profile.file()];
-        return run(house, SOON, &load).await.map(drop);
+        return run(helper, SOON, &load).await.map(drop);
     }
     // Deleting through NetworkManager also deletes the file. If NetworkManager does not know the profile, only the
     // file is deleted.
     let delete = ["connection", "delete", "uuid", &profile.uuid];
-    let _ = run(house, SOON, &delete).await;
+    let _ = run(helper, SOON, &delete).await;
     profile.put_back(None)
 }
 
-async fn forget(house: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefusal> {
-    let saved = saved(house).await?;
+async fn forget(helper: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefusal> {
+    let saved = saved(helper).await?;
     let own: Vec<&SavedNetwork> = saved
         .iter()
         .filter(|one| one.ssid.as_deref() == Some(ssid.as_str()))
@@ -255,7 +255,7 @@ async fn forget(house: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefus
     }
     let mut words = vec!["connection", "delete"];
     words.extend(own.iter().flat_map(|one| ["uuid", one.uuid.as_str()]));
-    run(house, SOON, &words).await.map(drop)
+    run(helper, SOON, &words).await.map(drop)
 }
 
 /// Rejects a change that would leave the host without any network.

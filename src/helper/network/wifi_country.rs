@@ -23,9 +23,9 @@ const PAUSE: Duration = Duration::from_millis(300);
 const KEPT: (&str, &str) = ("modprobe.d", "gatewren-wifi.conf");
 
 /// Returns the current country, if it is known.
-pub async fn now(house: &HelperContext) -> Option<String> {
+pub async fn now(helper: &HelperContext) -> Option<String> {
     find("iw").ok()?;
-    country(&iw(house, &["reg", "get"]).await.ok()?)
+    country(&iw(helper, &["reg", "get"]).await.ok()?)
 }
 
 /// Parses the country of the whole host: the first one in the output.
@@ -38,12 +38,12 @@ fn country(said: &str) -> Option<String> {
 }
 
 /// Sets the country, and stores it if the kernel has rules for it. Otherwise restores the previous one.
-pub async fn set(house: &HelperContext, wanted: &CountryCode) -> Result<(), OperationRefusal> {
+pub async fn set(helper: &HelperContext, wanted: &CountryCode) -> Result<(), OperationRefusal> {
     let wanted = wanted.as_str();
-    let before = now(house).await;
-    iw(house, &["reg", "set", wanted]).await?;
+    let before = now(helper).await;
+    iw(helper, &["reg", "set", wanted]).await?;
     for _ in 0..LOOKS {
-        if now(house).await.as_deref() == Some(wanted) {
+        if now(helper).await.as_deref() == Some(wanted) {
             return keep(wanted);
         }
         // The kernel looks it up asynchronously.
@@ -51,7 +51,7 @@ pub async fn set(house: &HelperContext, wanted: &CountryCode) -> Result<(), Oper
     }
     if let Some(before) = before {
         // Best effort: the error below is the one that matters.
-        let _ = iw(house, &["reg", "set", &before]).await;
+        let _ = iw(helper, &["reg", "set", &before]).await;
     }
     Err(OperationRefusal::failed(format!(
         "the kernel rejected {wanted}: it has no rules for this country (apt install wireless-regdb), or there is no \
@@ -74,12 +74,12 @@ fn keep(country: &str) -> Result<(), OperationRefusal> {
     })
 }
 
-async fn iw(house: &HelperContext, words: &[&str]) -> Result<String, OperationRefusal> {
+async fn iw(helper: &HelperContext, words: &[&str]) -> Result<String, OperationRefusal> {
     let tool = HostTool {
         name: "iw",
         args: words.iter().map(|word| (*word).to_owned()).collect(),
     };
-    output(&tool, &Arc::clone(&house.strays)).await
+    output(&tool, &Arc::clone(&helper.strays)).await
 }
 
 #[cfg(test)]

@@ -37,28 +37,28 @@ pub const OUT_OF_TIME: OperationEnd = OperationEnd::Signalled { signal: 14 };
 
 /// Runs a command on the host.
 pub async fn on_host(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     command: &Command,
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    host(house, pump, (command, None), processes).await
+    host(helper, relay, (command, None), processes).await
 }
 
 /// Like `on_host`, for a command of the helper's own. The helper reads its output, and may give it less time than the
 /// caller has.
 pub async fn heard_on_host(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (command, hear): (&Command, (OutputCallback<'_>, Duration)),
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    host(house, pump, (command, Some(hear)), processes).await
+    host(helper, relay, (command, Some(hear)), processes).await
 }
 
 async fn host(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (command, hear): (&Command, Option<(OutputCallback<'_>, Duration)>),
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -66,12 +66,12 @@ async fn host(
     let own = File::open("/proc/self/exe").map_err(|e| {
         OperationRefusal::failed(format!("cannot open gatewren's own program: {e}"))
     })?;
-    let cgroup = house.own_cgroup.as_deref();
+    let cgroup = helper.own_cgroup.as_deref();
     let recipe = SpawnSpec {
         program: REAPER_PATH.to_owned(),
         argv: reaper_argv().into(),
         reaper: own.as_fd(),
-        cgroup: cgroup.and_then(|parent| house.cgroup(parent, limits(pump, processes))),
+        cgroup: cgroup.and_then(|parent| helper.cgroup(parent, limits(relay, processes))),
         memberships: Vec::new(),
         container: None,
     };
@@ -80,27 +80,27 @@ async fn host(
     } else {
         "/bin/sh"
     };
-    run(house, pump, recipe, (&launch(command, shell), hear)).await
+    run(helper, relay, recipe, (&launch(command, shell), hear)).await
 }
 
 /// Runs a command in a running container.
 pub async fn in_container(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (container, command): (&ContainerName, &Command),
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     check(command)?;
     require_root()?;
     let attach = find("lxc-attach")?;
-    let running = pump.wait(house.containers.running(container)).await;
+    let running = relay.wait(helper.containers.running(container)).await;
     let running = match running {
         Ok(running) => running?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
-    let reaper = house.reaper().map_err(|e| no_reaper(&e))?;
+    let reaper = helper.reaper().map_err(|e| no_reaper(&e))?;
     let payload = running.payload.as_deref();
-    let cgroup = payload.and_then(|parent| house.cgroup(parent, limits(pump, processes)));
+    let cgroup = payload.and_then(|parent| helper.cgroup(parent, limits(relay, processes)));
     // With `-eCGROUP`, LXC enters none of the container's cgroups.
     let memberships = if cgroup.is_some() {
         memberships(&running.limiting)?
@@ -109,17 +109,17 @@ pub async fn in_container(
     };
     let recipe = SpawnSpec {
         program: text(attach.as_os_str().as_bytes())?,
-        argv: attach_argv(house.containers.lxcpath(), container, cgroup.is_some())?,
+        argv: attach_argv(helper.containers.lxcpath(), container, cgroup.is_some())?,
         reaper: reaper.as_fd(),
         cgroup,
         memberships,
         container: Some(running),
     };
-    run(house, pump, recipe, (&launch(command, "/bin/sh"), None)).await
+    run(helper, relay, recipe, (&launch(command, "/bin/sh"), None)).await
 }
 
-fn limits(pump: &OutputRelay, processes: u32) -> CallLimits {
-    CallLimits::of(processes, pump.is_clients_command(), memory_total())
+fn limits(relay: &OutputRelay, processes: u32) -> CallLimits {
+    CallLimits::of(processes, relay.is_clients_command(), memory_total())
 }
 
 /// The host's memory in bytes.
@@ -145,33 +145,33 @@ pub fn require_root() -> Result<(), OperationRefusal> {
 }
 
 async fn run(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     recipe: SpawnSpec<'_>,
     (launch, mut hear): (&ReaperLaunch, Option<(OutputCallback<'_>, Duration)>),
 ) -> Result<OperationEnd, OperationRefusal> {
     adopt_orphans().map_err(|e| no_orphans(&e))?;
-    let spawned = ProcessScope::spawn(recipe, &house.strays);
+    let spawned = ProcessScope::spawn(recipe, &helper.strays);
     let (mut cage, mut outputs) =
         spawned.map_err(|e| OperationRefusal::failed(format!("cannot start a process: {e}")))?;
-    let outcome = match pump.wait(timeout(ENTRY_TIME, cage.ready())).await {
+    let outcome = match relay.wait(timeout(ENTRY_TIME, cage.ready())).await {
         Ok(Ok(true)) => Ok(match &mut hear {
-            None => pump.carry(&mut outputs, cage.run(launch)).await,
+            None => relay.carry(&mut outputs, cage.run(launch)).await,
             Some((hear, time)) => {
                 let run = timeout(*time, cage.run(launch));
                 let run = async { run.await.unwrap_or(OUT_OF_TIME) };
-                hearing(pump, &mut outputs, (run, *hear)).await
+                hearing(relay, &mut outputs, (run, *hear)).await
             }
         }),
         Ok(_) => Err(()),
         Err(why) => Ok(OperationEnd::Killed { why }),
     };
-    let torn_down = cage.tear_down(house).await;
-    warn_of(&torn_down, pump.operation());
+    let torn_down = cage.tear_down(helper).await;
+    warn_of(&torn_down, relay.operation());
     let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
     let ending = with_loss(ending, &torn_down);
     match hear {
-        None => pump.drain(&mut outputs).await,
+        None => relay.drain(&mut outputs).await,
         Some((hear, _)) => {
             for which in [Stream::Stdout, Stream::Stderr] {
                 outputs
@@ -238,7 +238,7 @@ fn with_loss(ending: OperationEnd, torn_down: &TeardownResult) -> OperationEnd {
 
 /// Passes the output to `hear` until the command has ended or there is a reason to kill it.
 async fn hearing(
-    pump: &mut OutputRelay,
+    relay: &mut OutputRelay,
     outputs: &mut CommandOutputs,
     (ended, hear): (impl Future<Output = OperationEnd>, OutputCallback<'_>),
 ) -> OperationEnd {
@@ -255,8 +255,8 @@ async fn hearing(
                 }
             }
         };
-        match pump.wait(until_news).await {
-            Ok(Ok(news)) => pump.say(&Frame::Output(Stream::Stderr, news)).await,
+        match relay.wait(until_news).await {
+            Ok(Ok(news)) => relay.say(&Frame::Output(Stream::Stderr, news)).await,
             Ok(Err(ending)) => return ending,
             Err(why) => return OperationEnd::Killed { why },
         }

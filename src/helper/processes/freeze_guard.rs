@@ -33,14 +33,14 @@ pub struct FreezeGuard {
 impl FreezeGuard {
     /// Asks the kernel to freeze the container; [`still`] waits until it is frozen. `None` if it has no version 2
     /// cgroup, or is already frozen.
-    pub fn begin(house: &HelperContext, running: &RunningContainer) -> io::Result<Option<Self>> {
+    pub fn begin(helper: &HelperContext, running: &RunningContainer) -> io::Result<Option<Self>> {
         let Some(payload) = running.payload.clone() else {
             return Ok(None);
         };
         if running.is_frozen() || !payload.join("cgroup.freeze").exists() {
             return Ok(None);
         }
-        let mark = house.mark_held(&payload)?;
+        let mark = helper.mark_held(&payload)?;
         let frost = Self { payload, mark };
         hold(&frost.payload, true)?;
         Ok(Some(frost))
@@ -73,11 +73,11 @@ impl Drop for FreezeGuard {
 /// Kills what a lost reaper left in a container, while the whole container is frozen. Otherwise a process that forks
 /// and exits repeatedly never lives long enough to be killed. Returns whether it is certain that none is left.
 pub async fn kill_frozen(
-    house: &HelperContext,
+    helper: &HelperContext,
     container: &RunningContainer,
     processes: &Arc<CallProcesses>,
 ) -> bool {
-    let frost = match FreezeGuard::begin(house, container) {
+    let frost = match FreezeGuard::begin(helper, container) {
         Ok(Some(frost)) => frost,
         // It is already frozen, or has no freezer.
         Ok(None) => return false,

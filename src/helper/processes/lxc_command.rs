@@ -14,8 +14,8 @@ use crate::context::refusal::OperationRefusal;
 
 /// Runs an LXC tool on the containers in `lxcpath`, with these arguments.
 pub async fn run(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     (name, lxcpath, args): (&'static str, &Path, &[&str]),
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -27,7 +27,7 @@ pub async fn run(
         cwd: Some("/".to_owned()),
         env: BTreeMap::new(),
     };
-    on_host(house, pump, &command, processes).await
+    on_host(helper, relay, &command, processes).await
 }
 
 /// Returns whether the tool succeeded.

@@ -8,17 +8,18 @@ use crate::context::refusal::OperationRefusal;
 
 /// Reads on a blocking thread, since a disk may not respond, and prints the result.
 pub async fn print(
-    pump: &mut OutputRelay,
+    relay: &mut OutputRelay,
     read: impl FnOnce() -> Result<Vec<u8>, OperationRefusal> + Send + 'static,
 ) -> Result<OperationEnd, OperationRefusal> {
     let read = tokio::task::spawn_blocking(read);
-    let bytes = match pump.wait(read).await {
+    let bytes = match relay.wait(read).await {
         Ok(Ok(bytes)) => bytes?,
         Ok(Err(cause)) => return Err(OperationRefusal::failed(format!("reading failed: {cause}"))),
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     for chunk in bytes.chunks(CHUNK_BYTES) {
-        pump.say(&Frame::Output(Stream::Stdout, chunk.to_vec()))
+        relay
+            .say(&Frame::Output(Stream::Stdout, chunk.to_vec()))
             .await;
     }
     Ok(OperationEnd::Exited { code: 0 })

@@ -196,7 +196,7 @@ impl ProcessScope {
     }
 
     /// Kills all processes of the call. Those still alive when this returns are named in the log.
-    pub async fn tear_down(self, house: &HelperContext) -> TeardownResult {
+    pub async fn tear_down(self, helper: &HelperContext) -> TeardownResult {
         let Self {
             child,
             control,
@@ -225,7 +225,7 @@ impl ProcessScope {
         let told_twice = told && reports.told_again();
         let lost = lost_reaper(slow, finished || has_ended(container.as_ref()), told_twice);
         let empty_rounds = match lost {
-            Some(_) => kill_lost(house, (cgroup.as_ref(), container.as_ref()), &processes).await,
+            Some(_) => kill_lost(helper, (cgroup.as_ref(), container.as_ref()), &processes).await,
             None if processes.session().is_none() => ROUNDS_WITHOUT,
             None => ROUNDS_OF_SESSION,
         };
@@ -307,13 +307,13 @@ async fn end_slow_reaper(
 
 /// Kills what a lost reaper left. Returns how many empty rounds are then needed.
 async fn kill_lost(
-    house: &HelperContext,
+    helper: &HelperContext,
     (cgroup, container): (Option<&Cgroup>, Option<&RunningContainer>),
     processes: &Arc<CallProcesses>,
 ) -> u32 {
     kill_group(cgroup);
     match container {
-        Some(container) if kill_frozen(house, container, processes).await => ROUNDS_OF_SESSION,
+        Some(container) if kill_frozen(helper, container, processes).await => ROUNDS_OF_SESSION,
         _ => ROUNDS_OF_LOST,
     }
 }

@@ -42,9 +42,9 @@ pub fn ending(done: Result<(), StepError>) -> Result<OperationEnd, OperationRefu
 /// The context for the steps of one operation.
 pub struct StepContext<'a> {
     /// The helper's shared context.
-    pub house: &'a HelperContext,
+    pub helper: &'a HelperContext,
     /// Signals that the operation has to end.
-    pub pump: &'a mut OutputRelay,
+    pub relay: &'a mut OutputRelay,
     /// The most processes of each program.
     pub processes: u32,
 }
@@ -55,7 +55,7 @@ impl StepContext<'_> {
         &mut self,
         step: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
     ) -> Result<T, StepError> {
-        let done = self.pump.wait(to_its_end(step)).await;
+        let done = self.relay.wait(to_its_end(step)).await;
         done.map_err(StepError::Killed)?.map_err(StepError::Refused)
     }
 
@@ -104,7 +104,7 @@ impl StepContext<'_> {
             env: step.env,
         };
         let heard = (&command, (hear, step.time));
-        let ended = heard_on_host(self.house, self.pump, heard, self.processes).await?;
+        let ended = heard_on_host(self.helper, self.relay, heard, self.processes).await?;
         match ended {
             OperationEnd::Exited { code } => Ok(code),
             OUT_OF_TIME => {

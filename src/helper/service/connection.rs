@@ -29,61 +29,63 @@ const REFERENCE_CHARS: usize = 80;
 const REASON_CHARS: usize = 300;
 
 /// Serves one connection to its end.
-pub async fn serve_connection(house: Arc<HelperContext>, mut stream: UnixStream) {
+pub async fn serve_connection(helper: Arc<HelperContext>, mut stream: UnixStream) {
     let request = match timeout(REQUEST_TIME, read_request(&mut stream)).await {
         Ok(Ok(request)) => request,
-        Ok(Err(cause)) => return no_request(&house, &cause),
-        Err(_) => return no_request(&house, "the request did not arrive in time"),
+        Ok(Err(cause)) => return no_request(&helper, &cause),
+        Err(_) => return no_request(&helper, "the request did not arrive in time"),
     };
     let begun = Instant::now();
     let limits = limits(request.limits, &request.operation);
-    let stop = |timeout_ms| StopConditions::new(timeout_ms, house.shutdown.clone());
-    let pump = OutputRelay::new(stream, limits.output_bytes, stop(u64::MAX));
-    let mut pump = pump.of(&request.operation);
-    pump.say(&Frame::Accepted).await;
-    let outcome = match pump.wait(permit(&house, &request)).await {
+    let stop = |timeout_ms| StopConditions::new(timeout_ms, helper.shutdown.clone());
+    let relay = OutputRelay::new(stream, limits.output_bytes, stop(u64::MAX));
+    let mut relay = relay.of(&request.operation);
+    relay.say(&Frame::Accepted).await;
+    let outcome = match relay.wait(permit(&helper, &request)).await {
         Err(why) => Ok(OperationEnd::Killed { why }),
         Ok(Err(refusal)) => Err(refusal),
         Ok(Ok(_permit)) => {
             // Waiting for a place does not count towards the operation's timeout.
-            pump.set_stop(stop(limits.timeout_ms));
-            answer(&house, &mut pump, &request, limits.processes).await
+            relay.set_stop(stop(limits.timeout_ms));
+            answer(&helper, &mut relay, &request, limits.processes).await
         }
     };
-    house.strays.sweep();
-    log(&house, &request, &outcome, begun);
+    helper.strays.sweep();
+    log(&helper, &request, &outcome, begun);
     let ending = outcome.unwrap_or_else(OperationEnd::from);
-    pump.say(&Frame::End(ending)).await;
+    relay.say(&Frame::End(ending)).await;
 }
 
 async fn answer(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     request: &HelperRequest,
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     match &request.operation {
-        Operation::JobStart { .. } => job_operations::start(house, pump, request).await,
+        Operation::JobStart { .. } => job_operations::start(helper, relay, request).await,
         Operation::JobList { owner, job } => {
-            job_operations::list(house, pump, (owner.as_deref(), job.as_ref())).await
+            job_operations::list(helper, relay, (owner.as_deref(), job.as_ref())).await
         }
         Operation::JobWait { owner, job } => {
-            job_operations::wait(house, pump, (owner.as_deref(), job)).await
+            job_operations::wait(helper, relay, (owner.as_deref(), job)).await
         }
         Operation::JobOutput {
             owner,
             job,
             offset,
             bytes,
-        } => job_operations::output(house, pump, (owner.as_deref(), job), (*offset, *bytes)).await,
+        } => {
+            job_operations::output(helper, relay, (owner.as_deref(), job), (*offset, *bytes)).await
+        }
         Operation::JobCancel { owner, job } => {
-            job_operations::cancel(house, pump, (owner.as_deref(), job)).await
+            job_operations::cancel(helper, relay, (owner.as_deref(), job)).await
         }
         Operation::JobForget { owner, job } => {
-            job_operations::forget(house, (owner.as_deref(), job))
+            job_operations::forget(helper, (owner.as_deref(), job))
         }
-        Operation::JobEnds {} => job_operations::ends(house, pump).await,
-        operation => perform(house, pump, operation, processes).await,
+        Operation::JobEnds {} => job_operations::ends(helper, relay).await,
+        operation => perform(helper, relay, operation, processes).await,
     }
 }
 
@@ -114,16 +116,16 @@ enum Permit<'a> {
 
 /// Takes a place for the operation. A stream is rejected if none is free; an operation waits a short time for one.
 async fn permit<'a>(
-    house: &'a HelperContext,
+    helper: &'a HelperContext,
     request: &HelperRequest,
 ) -> Result<Permit<'a>, OperationRefusal> {
     let streams = match request.operation {
-        Operation::ContainerEvents {} => &house.event_streams,
-        Operation::Bounds {} | Operation::JobEnds {} => &house.bounds_streams,
-        Operation::JobWait { .. } => &house.job_waits,
+        Operation::ContainerEvents {} => &helper.event_streams,
+        Operation::Bounds {} | Operation::JobEnds {} => &helper.bounds_streams,
+        Operation::JobWait { .. } => &helper.job_waits,
         ref operation => {
             let requester = request.requester.as_ref();
-            let place = house.operations.take(requester, operation).await?;
+            let place = helper.operations.take(requester, operation).await?;
             return Ok(Permit::Place { _place: place });
         }
     };
@@ -134,9 +136,9 @@ async fn permit<'a>(
     Ok(Permit::Stream { _permit: permit })
 }
 
-fn no_request(house: &HelperContext, cause: &str) {
+fn no_request(helper: &HelperContext, cause: &str) {
     let cause = beginning(cause, REASON_CHARS);
-    house
+    helper
         .complaints
         .say(|unsaid| tracing::warn!(cause, unsaid, "no valid request"));
 }
@@ -144,7 +146,7 @@ fn no_request(house: &HelperContext, cause: &str) {
 /// Logs one line for each operation: at level info if it changes something, at debug if it only reads. The line
 /// contains no arguments and no variables' values, as they may be secret.
 fn log(
-    house: &HelperContext,
+    helper: &HelperContext,
     request: &HelperRequest,
     outcome: &Result<OperationEnd, OperationRefusal>,
     begun: Instant,
@@ -194,7 +196,7 @@ fn log(
         .as_ref()
         .is_err_and(OperationRefusal::is_of_the_request)
     {
-        house.complaints.say(say);
+        helper.complaints.say(say);
     } else {
         say(None);
     }

@@ -41,15 +41,15 @@ const MAX_LINE: usize = 4096;
 /// Reports until the caller disconnects or the monitor exits. lxc-monitor leaves a daemon behind, which would keep
 /// the directory busy for half a minute. The last stream to end stops the daemon if this helper started it.
 pub async fn report(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let outcome = follow(house, pump).await;
-    let last = house.event_streams.available_permits() + 1 == MAX_EVENT_STREAMS;
-    if last && house.strays.has_monitor_daemon() {
-        let tool = end_monitor_daemon(house.containers.lxcpath());
-        if tools::output(&tool, &house.strays).await.is_err() {
+    let outcome = follow(helper, relay).await;
+    let last = helper.event_streams.available_permits() + 1 == MAX_EVENT_STREAMS;
+    if last && helper.strays.has_monitor_daemon() {
+        let tool = end_monitor_daemon(helper.containers.lxcpath());
+        if tools::output(&tool, &helper.strays).await.is_err() {
             tracing::debug!("lxc-monitord was not stopped; it exits by itself");
         }
     }
@@ -66,30 +66,30 @@ enum News {
 }
 
 async fn follow(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let definitions = house.containers.definitions();
+    let definitions = helper.containers.definitions();
     let watched = Watched::begin(definitions).map_err(|e| unwatchable(&e))?;
     let tool = tool_for(&Operation::ContainerEvents {}, definitions.lxcpath());
     let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    let (monitor, outputs) = tools::start(&tool, &house.strays)?;
-    let outcome = listen(house, pump, watched, (&monitor, outputs)).await;
+    let (monitor, outputs) = tools::start(&tool, &helper.strays)?;
+    let outcome = listen(helper, relay, watched, (&monitor, outputs)).await;
     monitor.kill();
     let _ = monitor.wait().await;
     outcome
 }
 
 async fn listen(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     mut watched: Watched,
     (monitor, mut outputs): (&TrackedChild, CommandOutputs),
 ) -> Result<OperationEnd, OperationRefusal> {
-    let definitions = house.containers.definitions();
+    let definitions = helper.containers.definitions();
     let mut lines = Lines::default();
-    let mut policy = house.policy.clone();
-    while pump.reaches() {
+    let mut policy = helper.policy.clone();
+    while relay.reaches() {
         let next = async {
             tokio::select! {
                 _ = monitor.wait() => News::Ended,
@@ -98,7 +98,7 @@ async fn listen(
                 () = policy.changed() => News::Allowed,
             }
         };
-        let (stream, text) = match pump.wait(next).await {
+        let (stream, text) = match relay.wait(next).await {
             Ok(News::Said(Stream::Stderr, bytes)) => (Stream::Stderr, bytes),
             Ok(News::Said(stream, bytes)) => (stream, lines.visible(&bytes, &policy.now())),
             Ok(News::Defined(changed)) => {
@@ -117,7 +117,7 @@ async fn listen(
             Err(why) => return Ok(OperationEnd::Killed { why }),
         };
         if !text.is_empty() {
-            pump.say(&Frame::Output(stream, text)).await;
+            relay.say(&Frame::Output(stream, text)).await;
         }
     }
     let why = KillReason::Cancelled;

@@ -34,8 +34,8 @@ type Which<'a> = (Option<&'a str>, &'a JobId);
 
 /// Starts a job and passes its output to the caller until it ends or the caller disconnects.
 pub async fn start(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     request: &HelperRequest,
 ) -> Result<OperationEnd, OperationRefusal> {
     let Operation::JobStart {
@@ -51,11 +51,11 @@ pub async fn start(
     if !can_be_a_job(operation) {
         return Err(OperationRefusal::bad_command("it cannot run as a job"));
     }
-    check(house, operation)?;
+    check(helper, operation)?;
     if let Operation::ContainerCommand { container, .. } = &**operation {
         require_root()?;
         // A container that cannot be entered is reported at once; no job starts.
-        match pump.wait(house.containers.running(container)).await {
+        match relay.wait(helper.containers.running(container)).await {
             Ok(running) => drop(running?),
             Err(why) => return Ok(OperationEnd::Killed { why }),
         }
@@ -65,24 +65,24 @@ pub async fn start(
         ..new_job((job, owner, tool), operation)
     };
     let id = job.id.clone();
-    let (keeper, mut heard) = house.jobs.begin(job)?;
+    let (keeper, mut heard) = helper.jobs.begin(job)?;
     let limits = job_limits(request.limits, operation);
     let work = run(
-        Arc::clone(house),
+        Arc::clone(helper),
         keeper,
         (id.clone(), (**operation).clone()),
         limits,
     );
     tokio::spawn(work);
-    pump.say(&Frame::Started).await;
+    relay.say(&Frame::Started).await;
     if *detached {
         return Ok(OperationEnd::Exited { code: 0 });
     }
-    while pump.reaches() {
-        match pump.wait(heard.recv()).await {
-            Ok(Some(frame)) => pump.say(&frame).await,
+    while relay.reaches() {
+        match relay.wait(heard.recv()).await {
+            Ok(Some(frame)) => relay.say(&frame).await,
             Ok(None) => {
-                let ended = house.jobs.find(None, &id)?.ending;
+                let ended = helper.jobs.find(None, &id)?.ending;
                 let why = KillReason::Lost;
                 return Ok(ended.unwrap_or(OperationEnd::Killed { why }));
             }
@@ -130,23 +130,23 @@ fn can_be_a_job(operation: &Operation) -> bool {
 }
 
 async fn run(
-    house: Arc<HelperContext>,
+    helper: Arc<HelperContext>,
     keeper: JobOutputSink,
     (id, operation): (JobId, Operation),
     limits: OperationLimits,
 ) {
     let begun = Instant::now();
-    let stop = StopConditions::new(limits.timeout_ms, house.shutdown.clone());
+    let stop = StopConditions::new(limits.timeout_ms, helper.shutdown.clone());
     let name = operation.name();
-    let mut pump = OutputRelay::keeping(keeper, limits.output_bytes, stop).of(&operation);
-    let doing = Arc::clone(&house);
+    let mut relay = OutputRelay::keeping(keeper, limits.output_bytes, stop).of(&operation);
+    let doing = Arc::clone(&helper);
     // In its own task: if it panics, the job still ends.
     let work = tokio::spawn(async move {
-        let outcome = perform(&doing, &mut pump, &operation, limits.processes).await;
-        (pump, outcome)
+        let outcome = perform(&doing, &mut relay, &operation, limits.processes).await;
+        (relay, outcome)
     });
-    let (pump, outcome) = match work.await {
-        Ok((pump, outcome)) => (Some(pump), outcome),
+    let (relay, outcome) = match work.await {
+        Ok((relay, outcome)) => (Some(relay), outcome),
         Err(cause) => {
             tracing::error!(%cause, job = %id, "a job's task failed");
             (
@@ -157,15 +157,15 @@ async fn run(
             )
         }
     };
-    house.strays.sweep();
+    helper.strays.sweep();
     let ending = outcome.unwrap_or_else(OperationEnd::from);
     let said = redact_text(&ending.to_string()).into_owned();
     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(job = %id, operation = name, ending = said, duration_ms, "job ended");
-    let heard = pump.as_ref().is_some_and(OutputRelay::is_heard);
-    house.jobs.end(&id, ending, heard);
-    // The end can be queried now: drop the pump, so that a listening caller is notified.
-    drop(pump);
+    let heard = relay.as_ref().is_some_and(OutputRelay::is_heard);
+    helper.jobs.end(&id, ending, heard);
+    // The end can be queried now: drop the relay, so that a listening caller is notified.
+    drop(relay);
 }
 
 /// Returns the beginning of a command with secrets redacted, so that people can tell jobs apart.
@@ -186,32 +186,32 @@ fn command_of(operation: &Operation) -> Option<String> {
 
 /// Prints jobs with their current state.
 pub async fn list(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     (owner, job): (Option<&str>, Option<&JobId>),
 ) -> Result<OperationEnd, OperationRefusal> {
-    let mut jobs = house.jobs.list(owner, job);
-    jobs.retain(|job| may_be_seen(house, job));
+    let mut jobs = helper.jobs.list(owner, job);
+    jobs.retain(|job| may_be_seen(helper, job));
     if let (Some(id), true) = (job, jobs.is_empty()) {
         return Err(no_such_job(id));
     }
-    print(pump, move || Ok(jobs.iter().flat_map(line).collect())).await
+    print(relay, move || Ok(jobs.iter().flat_map(line).collect())).await
 }
 
 /// Waits until a job has ended, and prints it.
 pub async fn wait(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     which: Which<'_>,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let mut bell = house.jobs.bell();
+    let mut bell = helper.jobs.bell();
     loop {
         bell.mark_unchanged();
-        let job = find(house, which)?;
+        let job = find(helper, which)?;
         if job.ending.is_some() {
-            return print(pump, move || Ok(line(&job))).await;
+            return print(relay, move || Ok(line(&job))).await;
         }
-        if let Err(why) = pump.wait(bell.changed()).await {
+        if let Err(why) = relay.wait(bell.changed()).await {
             return Ok(OperationEnd::Killed { why });
         }
     }
@@ -219,18 +219,18 @@ pub async fn wait(
 
 /// Prints a piece of a job's output.
 pub async fn output(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     which: Which<'_>,
     (offset, bytes): (u64, u32),
 ) -> Result<OperationEnd, OperationRefusal> {
-    let job = find(house, which)?;
-    let place = house
+    let job = find(helper, which)?;
+    let place = helper
         .jobs
         .place(&job.id)
         .ok_or_else(|| no_such_job(&job.id))?;
     let most = usize::try_from(bytes.min(PIECE_BYTES)).unwrap_or_default();
-    print(pump, move || {
+    print(relay, move || {
         let read = job_log::read(&place, offset, job.output_bytes, most);
         let (offset, bytes) =
             read.map_err(|e| OperationRefusal::failed(format!("the output cannot be read: {e}")))?;
@@ -246,39 +246,39 @@ pub async fn output(
 
 /// Cancels a job, waits until it has ended, and prints it.
 pub async fn cancel(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     which: Which<'_>,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let job = find(house, which)?;
-    house.jobs.cancel(&job.id);
-    wait(house, pump, which).await
+    let job = find(helper, which)?;
+    helper.jobs.cancel(&job.id);
+    wait(helper, relay, which).await
 }
 
 /// Removes a job that has ended.
-pub fn forget(house: &HelperContext, which: Which<'_>) -> Result<OperationEnd, OperationRefusal> {
-    let job = find(house, which)?;
-    house.jobs.forget(&job.id);
+pub fn forget(helper: &HelperContext, which: Which<'_>) -> Result<OperationEnd, OperationRefusal> {
+    let job = find(helper, which)?;
+    helper.jobs.forget(&job.id);
     Ok(OperationEnd::Exited { code: 0 })
 }
 
 /// Prints each job that ended while its caller did not listen, and then each further one, until the caller
 /// disconnects.
 pub async fn ends(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let mut bell = house.jobs.bell();
+    let mut bell = helper.jobs.bell();
     let mut told = BTreeSet::new();
-    while pump.reaches() {
+    while relay.reaches() {
         bell.mark_unchanged();
-        let mut jobs = house.jobs.list(None, None);
+        let mut jobs = helper.jobs.list(None, None);
         told.retain(|id| jobs.iter().any(|job| job.id == *id));
         jobs.retain(|job| job.ending.is_some() && !job.heard && told.insert(job.id.clone()));
         for job in jobs {
-            pump.say(&Frame::Output(Stream::Stdout, line(&job))).await;
+            relay.say(&Frame::Output(Stream::Stdout, line(&job))).await;
         }
-        if let Err(why) = pump.wait(bell.changed()).await {
+        if let Err(why) = relay.wait(bell.changed()).await {
             return Ok(OperationEnd::Killed { why });
         }
     }
@@ -286,9 +286,9 @@ pub async fn ends(
     Ok(OperationEnd::Killed { why })
 }
 
-fn find(house: &HelperContext, (owner, id): Which<'_>) -> Result<Job, OperationRefusal> {
-    let job = house.jobs.find(owner, id)?;
-    if may_be_seen(house, &job) {
+fn find(helper: &HelperContext, (owner, id): Which<'_>) -> Result<Job, OperationRefusal> {
+    let job = helper.jobs.find(owner, id)?;
+    if may_be_seen(helper, &job) {
         Ok(job)
     } else {
         Err(no_such_job(id))
@@ -296,8 +296,8 @@ fn find(house: &HelperContext, (owner, id): Which<'_>) -> Result<Job, OperationR
 }
 
 /// A job of a container that the policy hides is hidden too.
-fn may_be_seen(house: &HelperContext, job: &Job) -> bool {
-    let policy = house.policy.now();
+fn may_be_seen(helper: &HelperContext, job: &Job) -> bool {
+    let policy = helper.policy.now();
     let container = job.container.as_ref();
     container.is_none_or(|name| policy.allows_container(name.as_str()))
 }

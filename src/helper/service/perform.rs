@@ -22,14 +22,14 @@ use crate::processes::printing::print;
 use crate::systemd::{journal, power, units};
 
 /// Checks an operation against the owner's policy file.
-pub fn check(house: &HelperContext, operation: &Operation) -> Result<(), OperationRefusal> {
+pub fn check(helper: &HelperContext, operation: &Operation) -> Result<(), OperationRefusal> {
     // One snapshot of the policy for the whole check.
-    let policy = house.policy.now();
+    let policy = helper.policy.now();
     if let Some(container) = operation.container()
         && !policy.allows_container(container.as_str())
     {
         // As if it did not exist: the front does not learn which containers are hidden from it.
-        return Err(house.containers.absent(container));
+        return Err(helper.containers.absent(container));
     }
     policy_check::check(&policy, operation)
 }
@@ -39,52 +39,52 @@ const JOB_OF_A_JOB: &str = "a job cannot query or control jobs";
 
 /// Checks and performs an operation.
 pub async fn perform(
-    house: &Arc<HelperContext>,
-    pump: &mut OutputRelay,
+    helper: &Arc<HelperContext>,
+    relay: &mut OutputRelay,
     operation: &Operation,
     most: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    check(house, operation)?;
+    check(helper, operation)?;
     match operation {
         Operation::Ping {} => Ok(OperationEnd::Exited { code: 0 }),
-        Operation::Bounds {} => policy_check::report(house, pump).await,
-        Operation::HostCommand { command } => on_host(house, pump, command, most).await,
+        Operation::Bounds {} => policy_check::report(helper, relay).await,
+        Operation::HostCommand { command } => on_host(helper, relay, command, most).await,
         Operation::ContainerCommand { container, command } => {
-            in_container(house, pump, (container, command), most).await
+            in_container(helper, relay, (container, command), most).await
         }
-        Operation::ContainerConfig { container } => config(house, pump, container).await,
-        Operation::ContainerOsRelease { container } => os_release(house, pump, container).await,
-        Operation::ContainerDisk { container } => disk(house, pump, container).await,
+        Operation::ContainerConfig { container } => config(helper, relay, container).await,
+        Operation::ContainerOsRelease { container } => os_release(helper, relay, container).await,
+        Operation::ContainerDisk { container } => disk(helper, relay, container).await,
         Operation::ContainerVitals { container } => {
-            container_vitals(house, pump, container.as_ref()).await
+            container_vitals(helper, relay, container.as_ref()).await
         }
-        Operation::ContainerEvents {} => events::report(house, pump).await,
-        Operation::ContainerInfo { container } => info(house, pump, container).await,
+        Operation::ContainerEvents {} => events::report(helper, relay).await,
+        Operation::ContainerInfo { container } => info(helper, relay, container).await,
         Operation::ContainerStart { .. }
         | Operation::ContainerStop { .. }
         | Operation::ContainerDeed { .. }
         | Operation::ContainerCreate { .. } => {
-            container_operations::perform(house, pump, operation, most).await
+            container_operations::perform(helper, relay, operation, most).await
         }
-        Operation::Mail(letter) => mail::send(house, pump, letter, most).await,
-        Operation::Backup { deed } => operations::perform(house, pump, deed, most).await,
-        Operation::ContainerList {} => list(house, pump).await,
-        Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,
-        Operation::Shutdown { plan } => power::schedule(house, pump, "poweroff", plan).await,
-        Operation::CancelShutdown {} => power::cancel(house, pump).await,
+        Operation::Mail(letter) => mail::send(helper, relay, letter, most).await,
+        Operation::Backup { deed } => operations::perform(helper, relay, deed, most).await,
+        Operation::ContainerList {} => list(helper, relay).await,
+        Operation::Restart { plan } => power::schedule(helper, relay, "reboot", plan).await,
+        Operation::Shutdown { plan } => power::schedule(helper, relay, "poweroff", plan).await,
+        Operation::CancelShutdown {} => power::cancel(helper, relay).await,
         Operation::UpdateCheck { .. }
         | Operation::UpdateRefresh { .. }
         | Operation::UpdateApply(_)
-        | Operation::UpdateHistory { .. } => updates::perform(house, pump, operation).await,
+        | Operation::UpdateHistory { .. } => updates::perform(helper, relay, operation).await,
         Operation::HostLog { .. }
         | Operation::ContainerLog { .. }
         | Operation::HostBoots {}
-        | Operation::ContainerBoots { .. } => journal::read(house, pump, operation).await,
+        | Operation::ContainerBoots { .. } => journal::read(helper, relay, operation).await,
         Operation::UnitChange { .. }
         | Operation::ContainerUnitList { .. }
         | Operation::ContainerUnit { .. }
         | Operation::ContainerUnitChange { .. } => {
-            units::perform(house, pump, operation, most).await
+            units::perform(helper, relay, operation, most).await
         }
         Operation::JobStart { .. }
         | Operation::JobList { .. }
@@ -94,40 +94,40 @@ pub async fn perform(
         | Operation::JobForget { .. }
         | Operation::JobEnds {} => Err(OperationRefusal::bad_command(JOB_OF_A_JOB)),
         // The other operations are about the host and have their own table.
-        other => host_operations::perform(house, pump, other).await,
+        other => host_operations::perform(helper, relay, other).await,
     }
 }
 
 async fn config(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     container: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let path = existing(house, container)?;
-    print(pump, move || config_files::config(&path)).await
+    let path = existing(helper, container)?;
+    print(relay, move || config_files::config(&path)).await
 }
 
 async fn run_tool(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let tool = tool_for(operation, house.containers.lxcpath());
+    let tool = tool_for(operation, helper.containers.lxcpath());
     let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    tools::carry(&tool, pump, &house.strays).await
+    tools::carry(&tool, relay, &helper.strays).await
 }
 
 /// Prints the names of the containers that may be seen.
 async fn list(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     // On a host without LXC, directories are not containers.
     find("lxc-start")?;
-    let (definitions, policy) = (house.containers.definitions().clone(), house.policy.now());
-    print(pump, move || {
+    let (definitions, policy) = (helper.containers.definitions().clone(), helper.policy.now());
+    print(relay, move || {
         let names = definitions.names().map_err(|e| {
             let lxcpath = definitions.lxcpath().display();
             OperationRefusal::failed(format!("the containers in {lxcpath} cannot be listed: {e}"))
@@ -143,27 +143,27 @@ async fn list(
 
 /// Prints state, init and addresses, one line each, in the format of `lxc-info`.
 async fn info(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     container: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let path = existing(house, container)?;
-    let standing = match pump.wait(house.containers.ask(container)).await {
+    let path = existing(helper, container)?;
+    let standing = match relay.wait(helper.containers.ask(container)).await {
         Ok(standing) => standing?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     let Some(state) = standing.state else {
         if !path.is_file() {
-            return Err(house.containers.absent(container));
+            return Err(helper.containers.absent(container));
         }
         // Runs lxc-info again, so that the caller gets its error message.
         let operation = Operation::ContainerInfo {
             container: container.clone(),
         };
-        return run_tool(house, pump, &operation).await;
+        return run_tool(helper, relay, &operation).await;
     };
     let running = standing.running;
-    print(pump, move || {
+    print(relay, move || {
         let mut lines = vec![format!("State: {state}\n")];
         if let Some(running) = running {
             lines.push(format!("PID: {}\n", running.init));
@@ -177,23 +177,23 @@ async fn info(
 
 /// Prints the state of one container with its usage, or the state of all that are known to run.
 async fn container_vitals(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     container: Option<&ContainerName>,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     if let Some(name) = container {
-        let running = match pump.wait(house.containers.alive(name)).await {
+        let running = match relay.wait(helper.containers.alive(name)).await {
             Ok(alive) => alive?,
             Err(why) => return Ok(OperationEnd::Killed { why }),
         };
         let name = name.clone();
-        return print(pump, move || Ok(lines(vitals_and_usage(name, &running)))).await;
+        return print(relay, move || Ok(lines(vitals_and_usage(name, &running)))).await;
     }
-    let mut running = house.containers.still_running();
-    let policy = house.policy.now();
+    let mut running = helper.containers.still_running();
+    let policy = helper.policy.now();
     running.retain(|(name, _)| policy.allows_container(name.as_str()));
-    print(pump, move || {
+    print(relay, move || {
         let all = running.into_iter();
         Ok(lines(
             all.filter_map(|(name, running)| vitals(name, &running)),
@@ -203,21 +203,21 @@ async fn container_vitals(
 }
 
 async fn os_release(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     container: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let root = inside(house, container).await?;
-    print(pump, move || config_files::os_release(&root)).await
+    let root = inside(helper, container).await?;
+    print(relay, move || config_files::os_release(&root)).await
 }
 
 /// Prints the size of the root file system, without other mounts in it. Stops when the caller's time is over.
 async fn disk(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     container: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let root = inside(house, container).await?;
+    let root = inside(helper, container).await?;
     let tool = tools::HostTool {
         name: "du",
         // du opens only directories; `/.` follows the link to this one.
@@ -227,5 +227,5 @@ async fn disk(
             .chain([format!("{}/.", root.path().display())])
             .collect(),
     };
-    tools::carry(&tool, pump, &house.strays).await
+    tools::carry(&tool, relay, &helper.strays).await
 }

@@ -24,12 +24,12 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Operati
 
 /// Sends the enabled classes to the caller, now and after each change, until it disconnects.
 pub async fn report(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let mut policy = house.policy.clone();
+    let mut policy = helper.policy.clone();
     let mut told = None;
-    while pump.reaches() {
+    while relay.reaches() {
         policy.mark_unchanged();
         let in_force = policy.now();
         let now = HelperClass::ALL.map(|class| (class, in_force.allows(class)));
@@ -40,9 +40,9 @@ pub async fn report(
             // Plain strings always serialize.
             let mut line = serde_json::to_vec(&keys).unwrap_or_default();
             line.push(b'\n');
-            pump.say(&Frame::Output(Stream::Stdout, line)).await;
+            relay.say(&Frame::Output(Stream::Stdout, line)).await;
         }
-        if let Err(why) = pump.wait(policy.changed()).await {
+        if let Err(why) = relay.wait(policy.changed()).await {
             return Ok(OperationEnd::Killed { why });
         }
     }

@@ -91,8 +91,8 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
     let policy = LiveSettingsSender::new(settings.policy);
     let jobs = JobTable::open(settings.state.as_ref().map(|state| state.join(JOBS)));
     let (live, front_uid) = (policy.live(), settings.allow_uid);
-    let house = HelperContext::new(definitions, live, jobs, stopping, front_uid);
-    let house = Arc::new(house.with_state(settings.state));
+    let helper = HelperContext::new(definitions, live, jobs, stopping, front_uid);
+    let helper = Arc::new(helper.with_state(settings.state));
     let mut calls = JoinSet::new();
     let mut few_pages = pin!(hold_few_program_pages());
     let mut children = signal(SignalKind::child())?;
@@ -101,15 +101,15 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
     let notify = SdNotify::from_env();
     // Three notifications in the watchdog's timeout.
     let mut sign_of_life = notify.watchdog().map(|limit| interval(limit / 3));
-    tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper is listening");
+    tracing::info!(uid = settings.allow_uid, lxcpath = ?helper.containers.lxcpath(), "helper is listening");
     notify.status(SERVING);
     notify.ready();
     let why = loop {
         tokio::select! {
             why = ends.next() => break why,
             accepted = listener.accept(), if calls.len() < MAX_CONNECTIONS => match accepted {
-                Ok((stream, _)) if may_enter(&stream, settings.allow_uid, &house) => {
-                    calls.spawn(serve_connection(Arc::clone(&house), stream));
+                Ok((stream, _)) if may_enter(&stream, settings.allow_uid, &helper) => {
+                    calls.spawn(serve_connection(Arc::clone(&helper), stream));
                 }
                 Ok(_) => {}
                 Err(cause) => {
@@ -122,18 +122,18 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
                     tracing::error!(%cause, "a call's task failed");
                 }
             }
-            _ = children.recv() => drop(house.strays.sweep()),
+            _ = children.recv() => drop(helper.strays.sweep()),
             _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, (&policy, &notify)),
-            _ = tick.tick(), if calls.len() > house.listeners() || house.jobs.running() > 0 => drop(house.strays.sweep()),
+            _ = tick.tick(), if calls.len() > helper.listeners() || helper.jobs.running() > 0 => drop(helper.strays.sweep()),
             () = turned(sign_of_life.as_mut()) => notify.alive(),
             () = &mut few_pages => {}
-            _ = quiet_tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
+            _ = quiet_tick.tick(), if !calls.is_empty() => drop(helper.strays.sweep()),
         }
     };
     notify.stopping();
     tracing::info!(why, calls = calls.len(), "helper is stopping");
     stop.send_replace(true);
-    end_calls(&house, calls).await;
+    end_calls(&helper, calls).await;
     Ok(())
 }
 
@@ -177,17 +177,17 @@ fn ticks(every: Duration) -> Interval {
     ticks
 }
 
-async fn end_calls(house: &HelperContext, mut calls: JoinSet<()>) {
+async fn end_calls(helper: &HelperContext, mut calls: JoinSet<()>) {
     let all = async {
         while calls.join_next().await.is_some() {}
-        house.jobs.idle().await;
+        helper.jobs.idle().await;
     };
     if timeout(STOP_TIME, all).await.is_err() {
         tracing::warn!("some calls did not end in time");
     }
     // Killing one stray may make its children the helper's.
     for _ in 0..100 {
-        if house.strays.sweep() == 0 {
+        if helper.strays.sweep() == 0 {
             break;
         }
         sleep(Duration::from_millis(5)).await;
@@ -195,11 +195,11 @@ async fn end_calls(house: &HelperContext, mut calls: JoinSet<()>) {
 }
 
 /// The socket's mode already keeps other users out. This check still holds if the mode was changed.
-fn may_enter(stream: &UnixStream, allow_uid: u32, house: &HelperContext) -> bool {
+fn may_enter(stream: &UnixStream, allow_uid: u32, helper: &HelperContext) -> bool {
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == allow_uid => true,
         Ok(peer) => {
-            house.complaints.say(|unsaid| {
+            helper.complaints.say(|unsaid| {
                 tracing::warn!(
                     uid = peer.uid(),
                     pid = peer.pid(),
@@ -210,7 +210,7 @@ fn may_enter(stream: &UnixStream, allow_uid: u32, house: &HelperContext) -> bool
             false
         }
         Err(cause) => {
-            house.complaints.say(|unsaid| {
+            helper.complaints.say(|unsaid| {
                 tracing::warn!(%cause, unsaid, "refused a connection without credentials");
             });
             false

@@ -35,8 +35,8 @@ const JOURNALS: ContainerView = ContainerView {
 /// Prints lines, one JSON object each, until there are no more or the caller disconnects; or the boots in a journal.
 /// Lines of the host's journal about containers that the policy file hides are left out.
 pub async fn read(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     let (container, args) = match operation {
@@ -50,11 +50,11 @@ pub async fn read(
         args,
     };
     if let Some(container) = container {
-        return of_container(house, pump, container, &tool).await;
+        return of_container(helper, relay, container, &tool).await;
     }
-    let policy = house.policy.now();
+    let policy = helper.policy.now();
     if policy.shows_all_containers() || !matches!(operation, Operation::HostLog { .. }) {
-        return tools::carry(&tool, pump, &house.strays).await;
+        return tools::carry(&tool, relay, &helper.strays).await;
     }
     let machine = fs::read_to_string(MACHINE_ID).unwrap_or_default();
     let sieve = LineFilter::new(move |line| {
@@ -62,18 +62,18 @@ pub async fn read(
         let shows = |name: &str| policy.shows_container(name);
         fields.is_ok_and(|fields| ContainerMentions::show_line(&fields, machine.trim(), shows))
     });
-    tools::carry_sifted(&tool, pump, &house.strays, sieve).await
+    tools::carry_sifted(&tool, relay, &helper.strays, sieve).await
 }
 
 /// Runs the host's `journalctl` on a container's journals. Works for a frozen container too.
 async fn of_container(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     name: &ContainerName,
     tool: &tools::HostTool,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let running = match pump.wait(house.containers.alive(name)).await {
+    let running = match relay.wait(helper.containers.alive(name)).await {
         Ok(running) => running?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
@@ -83,7 +83,7 @@ async fn of_container(
         container: name,
         running: &running,
     };
-    jailed.carry(pump, &house.strays).await
+    jailed.carry(relay, &helper.strays).await
 }
 
 fn list_of_boots() -> Vec<String> {

@@ -25,36 +25,36 @@ const REASON_BYTES: usize = 512;
 
 /// Schedules a restart or power-off, in logind's word for it. Replaces an earlier schedule.
 pub async fn schedule(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     how: &str,
     plan: &PowerPlan,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let reason = checked(plan.reason.as_deref())?;
-    not_inhibited(house).await?;
+    not_inhibited(helper).await?;
     // An empty message clears that of an earlier schedule.
     let message = logind("call", "SetWallMessage", &["sb", reason, "true"]);
-    tools::output(&message, &house.strays).await?;
+    tools::output(&message, &helper.strays).await?;
     let at = at(plan.delay_s)?;
     let schedule = logind("call", "ScheduleShutdown", &["st", how, &at]);
-    tools::carry(&schedule, pump, &house.strays).await
+    tools::carry(&schedule, relay, &helper.strays).await
 }
 
 /// Cancels the schedule, and prints whether there was one.
 pub async fn cancel(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let cancel = logind("call", "CancelScheduledShutdown", &[]);
-    tools::carry(&cancel, pump, &house.strays).await
+    tools::carry(&cancel, relay, &helper.strays).await
 }
 
 /// Rejects the operation while a program holds an inhibitor lock against shutdown, for example during an upgrade.
-async fn not_inhibited(house: &HelperContext) -> Result<(), OperationRefusal> {
+async fn not_inhibited(helper: &HelperContext) -> Result<(), OperationRefusal> {
     let question = logind("get-property", "BlockInhibited", &[]);
-    let answer = tools::output(&question, &house.strays).await?;
+    let answer = tools::output(&question, &helper.strays).await?;
     let Some(locks) = locks(&answer) else {
         return Err(OperationRefusal::failed(
             "systemd-logind does not answer; check: systemctl status systemd-logind",

@@ -69,13 +69,15 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Performs one of the operations on units.
 pub async fn perform(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     operation: &Operation,
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     let (container, question) = match operation {
-        Operation::UnitChange { unit, change } => return on_host(house, pump, unit, *change).await,
+        Operation::UnitChange { unit, change } => {
+            return on_host(helper, relay, unit, *change).await;
+        }
         Operation::ContainerUnitList { container } => (container, UnitRequest::List),
         Operation::ContainerUnit { container, unit } => {
             (container, UnitRequest::Show(unit.clone()))
@@ -88,7 +90,7 @@ pub async fn perform(
         _ => return Err(OperationRefusal::failed("unsupported operation")),
     };
     let command = inside(&question)?;
-    in_container(house, pump, (container, &command), processes).await
+    in_container(helper, relay, (container, &command), processes).await
 }
 
 /// The command that runs inside: systemd serves only processes of its own pid namespace, so this program asks it from
@@ -107,13 +109,13 @@ fn inside(question: &UnitRequest) -> Result<Command, OperationRefusal> {
 
 /// Sends a change to systemd. A change that takes time is a job; systemd signals its end to subscribers.
 async fn on_host(
-    house: &HelperContext,
-    pump: &mut OutputRelay,
+    helper: &HelperContext,
+    relay: &mut OutputRelay,
     unit: &UnitName,
     change: UnitChange,
 ) -> Result<OperationEnd, OperationRefusal> {
-    bounded(house, unit)?;
-    let ending = tools::carry(&call(unit, change), pump, &house.strays).await?;
+    bounded(helper, unit)?;
+    let ending = tools::carry(&call(unit, change), relay, &helper.strays).await?;
     if change.is_job()
         || change == UnitChange::ResetFailed
         || ending != (OperationEnd::Exited { code: 0 })
@@ -122,12 +124,12 @@ async fn on_host(
     }
     // systemd notices what is enabled when it reloads its files.
     let reload = systemd("Reload", &[]);
-    tools::carry(&reload, pump, &house.strays).await
+    tools::carry(&reload, relay, &helper.strays).await
 }
 
 /// Rejects units of gatewren itself, units that `power` is for, and units of containers that the policy file
 /// protects.
-fn bounded(house: &HelperContext, unit: &UnitName) -> Result<(), OperationRefusal> {
+fn bounded(helper: &HelperContext, unit: &UnitName) -> Result<(), OperationRefusal> {
     let name = unit.as_str();
     if is_own(name) {
         return Err(OperationRefusal::bad_command(format!(
@@ -141,7 +143,7 @@ fn bounded(house: &HelperContext, unit: &UnitName) -> Result<(), OperationRefusa
              them"
         )));
     }
-    if !house.policy.now().allows_unit(name) {
+    if !helper.policy.now().allows_unit(name) {
         return Err(OperationRefusal::new(
             RefusalCode::Forbidden,
             format!(

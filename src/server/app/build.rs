@@ -110,7 +110,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let engine = Arc::new(engine.with_inbox(inbox));
     let site = site((&vault, &state), (logins, measured), &live);
     let serving = serving(&engine, (guard, sessions), tls, live, Some((site, scrape)));
-    let house = Server {
+    let server = Server {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
         in_force,
         file,
@@ -127,8 +127,8 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
     };
-    house.adopt(&settings);
-    Ok(house)
+    server.adopt(&settings);
+    Ok(server)
 }
 
 /// The backends that the owner's page measures with.
@@ -360,10 +360,10 @@ pub fn serving(
     (guard, sessions): (Arc<Guard>, Arc<Sessions>),
     tls: Option<Arc<TlsServer>>,
     live: LiveSettings,
-    house: Option<(OwnerSite, MetricsScrape)>,
+    server: Option<(OwnerSite, MetricsScrape)>,
 ) -> ServeContext {
     let metrics = engine.metrics.clone();
-    let (site, scrape) = house.unzip();
+    let (site, scrape) = server.unzip();
     let connect = site.as_ref().map(|site| GuardedOAuth {
         guard: guard.clone(),
         oauth: AuthorizationServer::new(site.vault.clone(), live.clone(), site.logins.clone()),

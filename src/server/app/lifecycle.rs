@@ -69,7 +69,7 @@ fn covers(bound: &SocketAddr, address: &SocketAddr) -> bool {
 /// The first SIGTERM or SIGINT drains: no new connections, streams get their end, calls finish or are killed by
 /// their class; exit 0. A second one, or the drain's timeout, is exit 1.
 pub async fn run(
-    house: Server,
+    server: Server,
     sockets: Vec<TcpListener>,
     announce: impl FnOnce(&Server),
 ) -> ExitCode {
@@ -80,31 +80,31 @@ pub async fn run(
             return ExitCode::FAILURE;
         }
     };
-    let house = Arc::new(house);
-    let accepting = house
+    let server = Arc::new(server);
+    let accepting = server
         .serving
         .clone()
-        .start(sockets, &house.stop.subscribe());
+        .start(sockets, &server.stop.subscribe());
     let mut workers = JoinSet::new();
-    house.start_workers(&mut workers);
-    workers.spawn(watchdog::watch(house.clone()));
-    workers.spawn(follow(house.clone()));
-    workers.spawn(house.serving.front.endpoint.clone().keep_sessions());
+    server.start_workers(&mut workers);
+    workers.spawn(watchdog::watch(server.clone()));
+    workers.spawn(follow(server.clone()));
+    workers.spawn(server.serving.front.endpoint.clone().keep_sessions());
     // The address comes first: a program that acts on READY=1 may rely on it.
-    announce(&house);
-    house.notify.status(&format!("serving {}", house.url));
-    house.notify.ready();
+    announce(&server);
+    server.notify.status(&format!("serving {}", server.url));
+    server.notify.ready();
     while signals.next().await == SignalEvent::Reload {
-        house.reload();
+        server.reload();
     }
     tracing::info!("stopping");
-    house.notify.stopping();
-    house.notify.status("stopping: waiting for running calls");
-    house.stop.send_replace(true);
-    let clean = drained(&house.serving, &house.engine, accepting, &mut signals).await;
+    server.notify.stopping();
+    server.notify.status("stopping: waiting for running calls");
+    server.stop.send_replace(true);
+    let clean = drained(&server.serving, &server.engine, accepting, &mut signals).await;
     workers.shutdown().await;
-    house.serving.front.endpoint.note_sessions().await;
-    house.close_helper().await;
+    server.serving.front.endpoint.note_sessions().await;
+    server.close_helper().await;
     if clean {
         tracing::info!("stopped");
         return ExitCode::SUCCESS;

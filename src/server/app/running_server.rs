@@ -163,10 +163,10 @@ pub fn certificate_words(tls: &TlsServer) -> String {
 }
 
 /// Keeps names, addresses and certificate up to date, while it runs.
-pub async fn follow(house: Arc<Server>) {
+pub async fn follow(server: Arc<Server>) {
     let hints = Hinted::new();
     let known = || {
-        let settings = house.in_force.now();
+        let settings = server.in_force.now();
         (box_names(&settings.names), box_addresses())
     };
     let mut before = known();
@@ -179,7 +179,7 @@ pub async fn follow(house: Arc<Server>) {
                 "this host's names or addresses have changed, or a check of the certificate is due"
             );
             (before, looked) = (now, Instant::now());
-            house.refresh();
+            server.refresh();
         }
     }
 }

@@ -18,18 +18,18 @@ use crate::transport::{DisconnectReason, serve_stdio};
 use gatewren_base::sys::Secret;
 
 /// Serves the holder of this token until its pipe closes, or until SIGTERM or SIGINT.
-pub async fn run_stdio(house: Server, token: &Secret) -> ExitCode {
+pub async fn run_stdio(server: Server, token: &Secret) -> ExitCode {
     let mut workers = JoinSet::new();
-    house.start_workers(&mut workers);
+    server.start_workers(&mut workers);
     let talk = Talk {
-        serving: &house.serving,
-        engine: &house.engine,
-        stop: &house.stop,
-        drain: house.in_force.now().limits.drain,
+        serving: &server.serving,
+        engine: &server.engine,
+        stop: &server.stop,
+        drain: server.in_force.now().limits.drain,
     };
     let code = talk.run(Some(token)).await;
     workers.shutdown().await;
-    house.close_helper().await;
+    server.close_helper().await;
     code
 }
 

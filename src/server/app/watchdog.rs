@@ -14,26 +14,26 @@ use gatewren_wire::protocol::{Params, RequestId};
 const PACE: Duration = Duration::from_secs(15);
 
 /// Sends keep-alives while the server runs.
-pub async fn watch(house: Arc<Server>) {
-    let pace = pace(house.notify.watchdog());
+pub async fn watch(server: Arc<Server>) {
+    let pace = pace(server.notify.watchdog());
     loop {
         let since = Instant::now();
-        house.serving.heartbeat.ask();
+        server.serving.heartbeat.ask();
         // Bounded, so that a part that hangs does not block this loop.
-        let _ = tokio::time::timeout(pace, examine(&house)).await;
+        let _ = tokio::time::timeout(pace, examine(&server)).await;
         tokio::time::sleep(pace.saturating_sub(since.elapsed())).await;
-        let missing: Vec<&str> = house
+        let missing: Vec<&str> = server
             .serving
             .heartbeat
             .missing_since(since)
             .map(HeartbeatPart::as_str)
             .collect();
         if missing.is_empty() {
-            house.notify.alive();
-            house.notify.status(&house.status());
+            server.notify.alive();
+            server.notify.status(&server.status());
         } else {
             tracing::error!(missing = missing.join(" "), "some parts do not respond");
-            house
+            server
                 .notify
                 .status(&format!("no response from: {}", missing.join(", ")));
         }
@@ -45,14 +45,14 @@ fn pace(limit: Option<Duration>) -> Duration {
     limit.map_or(PACE, |limit| limit / 3)
 }
 
-async fn examine(house: &Server) {
-    match (house.state.probe().await, house.vault.probe().await) {
-        (Ok(()), Ok(())) => house.serving.heartbeat.beat(HeartbeatPart::Store),
+async fn examine(server: &Server) {
+    match (server.state.probe().await, server.vault.probe().await) {
+        (Ok(()), Ok(())) => server.serving.heartbeat.beat(HeartbeatPart::Store),
         (Err(cause), _) => tracing::error!(%cause, "cannot read the state"),
         (_, Err(cause)) => tracing::error!(%cause, "cannot read the vault"),
     }
-    if house.engine.answer(probe()).outcome.await.is_ok() {
-        house.serving.heartbeat.beat(HeartbeatPart::Probe);
+    if server.engine.answer(probe()).outcome.await.is_ok() {
+        server.serving.heartbeat.beat(HeartbeatPart::Probe);
     }
 }
 

@@ -64,9 +64,9 @@ async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<CallOutcome, RpcE
     required(&row, &arguments)?;
     let cx = elicitation::surroundings(&call, reference::next(), inputs);
     let call = Arc::new(call);
-    let (house, asked) = (engine.clone(), call.clone());
-    let cx =
-        cx.with_looks(move |tool, arguments| look(house.clone(), asked.clone(), (tool, arguments)));
+    let (fixture, asked) = (engine.clone(), call.clone());
+    let cx = cx
+        .with_looks(move |tool, arguments| look(fixture.clone(), asked.clone(), (tool, arguments)));
     match (row.function)(arguments, cx).await {
         Ok(answer) => {
             let mut result = Map::from_iter([("messages".to_owned(), json!(answer.messages))]);

@@ -53,8 +53,8 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     understood.map_err(|refused| RpcError::invalid_params(refused.to_string()))?;
     let mut cx = surroundings(&call, reference::next(), inputs);
     if tool.hears_offers() {
-        let (house, who) = (engine.clone(), call.context.who.clone());
-        cx = cx.with_offers(move || offers(&house, &who));
+        let (fixture, who) = (engine.clone(), call.context.who.clone());
+        cx = cx.with_offers(move || offers(&fixture, &who));
     }
     cx = cx.with_long_call(long_call::of_tool(&tool));
     let token = progress_token(&call.params)?;

@@ -240,7 +240,7 @@ pub fn subscribe(
     call: Call,
 ) -> Result<(PendingReply<Notification>, HeldResource), Refusal> {
     let place = endpoint.stream(&call.context)?;
-    let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
+    let (id, who, fixture) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let CallReply { notes, outcome } = endpoint.engine().answer(call);
     let guards = endpoint.clone();
     // These futures are rarely woken, unlike the stream that polls them.
@@ -248,10 +248,10 @@ pub fn subscribe(
     let outcome = WakeIsolated::new(outcome);
     let end = ResponseFuture::when(async move {
         Some(tokio::select! {
-            outcome = outcome => ResponseEnd::of(house.engine(), &id, outcome),
+            outcome = outcome => ResponseEnd::of(fixture.engine(), &id, outcome),
             () = displaced => {
-                let server = &house.engine().catalog.server;
-                ResponseEnd::of(house.engine(), &id, Ok(subscription_ended(json!(id), server)))
+                let server = &fixture.engine().catalog.server;
+                ResponseEnd::of(fixture.engine(), &id, Ok(subscription_ended(json!(id), server)))
             }
         })
     });

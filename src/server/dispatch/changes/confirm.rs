@@ -222,7 +222,7 @@ mod tests {
         _stop: watch::Sender<bool>,
     }
 
-    fn house() -> House {
+    fn fixture() -> House {
         let runs = Arc::new(AtomicUsize::new(0));
         let mut catalog = Catalog::new(Implementation {
             name: "t".into(),
@@ -282,23 +282,23 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_runs_before_the_yes_and_nothing_after_five_minutes() {
-        let house = house();
-        let state = house.asked().await;
-        assert_eq!(house.runs.load(Ordering::SeqCst), 0);
-        assert_eq!(house.agreed(&state).await["isError"], false);
-        assert_eq!(house.runs.load(Ordering::SeqCst), 1);
-        assert_eq!(house.agreed(&state).await["isError"], true, "it was used");
+        let fixture = fixture();
+        let state = fixture.asked().await;
+        assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
+        assert_eq!(fixture.agreed(&state).await["isError"], false);
+        assert_eq!(fixture.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(fixture.agreed(&state).await["isError"], true, "it was used");
 
-        let state = house.asked().await;
+        let state = fixture.asked().await;
         sleep(PATIENCE + Duration::from_secs(1)).await;
-        assert_eq!(house.agreed(&state).await["isError"], true);
-        assert_eq!(house.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(fixture.agreed(&state).await["isError"], true);
+        assert_eq!(fixture.runs.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
     async fn a_question_does_not_keep_the_server_from_its_end() {
-        let house = house();
-        house.asked().await;
-        house.engine.idle().await;
+        let fixture = fixture();
+        fixture.asked().await;
+        fixture.engine.idle().await;
     }
 }

@@ -418,7 +418,7 @@ mod tests {
     }
 
     /// An agent that may propose disruptive calls, in a space with the container `web`.
-    async fn house() -> House {
+    async fn fixture() -> House {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let state = State::open(&scratch.join("state.db")).unwrap();
@@ -535,16 +535,16 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_about_something_that_moved_is_asked_again_and_then_runs() {
-        let house = house().await;
-        house.put("status", "running").await;
-        let change = house.proposed().await;
+        let fixture = fixture().await;
+        fixture.put("status", "running").await;
+        let change = fixture.proposed().await;
         assert_eq!(change.target.as_deref(), Some("web"));
-        house.put("status", "stopped").await;
-        let worker = house.work();
-        house.approve(&change).await;
-        let asked = house.until(&change, ChangeStatus::Pending).await;
+        fixture.put("status", "stopped").await;
+        let worker = fixture.work();
+        fixture.approve(&change).await;
+        let asked = fixture.until(&change, ChangeStatus::Pending).await;
         let moved = asked.moved.unwrap();
-        assert_eq!(moved, house.state.document().revision);
+        assert_eq!(moved, fixture.state.document().revision);
         assert!(
             asked.decided_by.is_none()
                 && asked
@@ -552,22 +552,22 @@ mod tests {
                     .unwrap()
                     .contains("was modified after the proposal")
         );
-        assert_eq!(house.runs(), 0);
-        house.approve(&change).await;
-        house.until(&change, ChangeStatus::Applied).await;
-        assert_eq!(house.runs(), 1);
+        assert_eq!(fixture.runs(), 0);
+        fixture.approve(&change).await;
+        fixture.until(&change, ChangeStatus::Applied).await;
+        assert_eq!(fixture.runs(), 1);
         worker.abort();
     }
 
     #[tokio::test]
     async fn what_comes_and_goes_by_itself_does_not_hinder_it() {
-        let house = house().await;
-        house.put("status", "running").await;
-        let change = house.proposed().await;
-        house.put("addresses", "10.0.3.5").await;
-        let worker = house.work();
-        house.approve(&change).await;
-        let done = house.until(&change, ChangeStatus::Applied).await;
+        let fixture = fixture().await;
+        fixture.put("status", "running").await;
+        let change = fixture.proposed().await;
+        fixture.put("addresses", "10.0.3.5").await;
+        let worker = fixture.work();
+        fixture.approve(&change).await;
+        let done = fixture.until(&change, ChangeStatus::Applied).await;
         assert!(done.result.unwrap().contains("restarted"));
         assert!(done.ran_in.is_some());
         worker.abort();
@@ -585,53 +585,58 @@ mod tests {
             (|agent| agent.space = Some("none".into()), "no space"),
         ];
         for (narrow, why) in narrowed {
-            let house = house().await;
-            let change = house.proposed().await;
-            house.approve(&change).await;
-            let mut after = house.agent.clone();
+            let fixture = fixture().await;
+            let change = fixture.proposed().await;
+            fixture.approve(&change).await;
+            let mut after = fixture.agent.clone();
             narrow(&mut after);
-            let agents = house.vault.agents();
-            assert!(agents.replace(&house.agent, &after).await.unwrap());
-            let worker = house.work();
-            let refused = house.until(&change, ChangeStatus::Failed).await;
+            let agents = fixture.vault.agents();
+            assert!(agents.replace(&fixture.agent, &after).await.unwrap());
+            let worker = fixture.work();
+            let refused = fixture.until(&change, ChangeStatus::Failed).await;
             let words = refused.words.unwrap();
             assert!(words.contains(why), "{words}");
-            assert_eq!(house.runs(), 0);
+            assert_eq!(fixture.runs(), 0);
             worker.abort();
         }
     }
 
     #[tokio::test]
     async fn an_approved_change_of_a_revoked_agent_does_not_run() {
-        let house = house().await;
-        let change = house.proposed().await;
-        house.approve(&change).await;
-        house.vault.agents().revoke(&house.agent.id).await.unwrap();
-        let worker = house.work();
-        house.until(&change, ChangeStatus::Withdrawn).await;
-        assert_eq!(house.runs(), 0);
+        let fixture = fixture().await;
+        let change = fixture.proposed().await;
+        fixture.approve(&change).await;
+        fixture
+            .vault
+            .agents()
+            .revoke(&fixture.agent.id)
+            .await
+            .unwrap();
+        let worker = fixture.work();
+        fixture.until(&change, ChangeStatus::Withdrawn).await;
+        assert_eq!(fixture.runs(), 0);
         worker.abort();
     }
 
     #[tokio::test]
     async fn nothing_is_begun_when_the_server_stops() {
-        let house = house().await;
-        let change = house.proposed().await;
-        house.approve(&change).await;
-        house.stop.send_replace(true);
-        house.work().await.unwrap();
-        let left = house.vault.changes().get(&change.id).unwrap().unwrap();
+        let fixture = fixture().await;
+        let change = fixture.proposed().await;
+        fixture.approve(&change).await;
+        fixture.stop.send_replace(true);
+        fixture.work().await.unwrap();
+        let left = fixture.vault.changes().get(&change.id).unwrap().unwrap();
         assert_eq!(left.status, ChangeStatus::Approved);
-        assert_eq!(house.runs(), 0);
+        assert_eq!(fixture.runs(), 0);
     }
 
     #[tokio::test]
     async fn a_grant_is_for_its_agent_tool_and_target_and_never_more_than_the_policy() {
-        let house = house().await;
-        let tool = house.engine.catalog.tool("restart").unwrap();
+        let fixture = fixture().await;
+        let tool = fixture.engine.catalog.tool("restart").unwrap();
         let verdict = |container: &str| {
             let arguments = json!({ "container": container });
-            judge(&house.who(), tool, arguments.as_object().unwrap())
+            judge(&fixture.who(), tool, arguments.as_object().unwrap())
         };
         assert!(matches!(verdict("web"), Verdict::Propose));
         let give = async |agent: &str, tool: &str, target: Option<&str>| {
@@ -643,9 +648,9 @@ mod tests {
                 given_by: "local:root".into(),
                 until_ms: now_ms() + 3_600_000,
             };
-            house.vault.grants().add(new).await.unwrap()
+            fixture.vault.grants().add(new).await.unwrap()
         };
-        let own = house.agent.id.as_str();
+        let own = fixture.agent.id.as_str();
         for (agent, tool, target) in [
             ("agent_other", "restart", None),
             (own, "stop", None),
@@ -656,14 +661,14 @@ mod tests {
         }
         let grant = give(own, "restart", Some("web")).await;
         assert!(matches!(verdict("web"), Verdict::Granted(_)));
-        let mut after = house.agent.clone();
+        let mut after = fixture.agent.clone();
         after.preset = Preset::Observe;
-        let agents = house.vault.agents();
-        assert!(agents.replace(&house.agent, &after).await.unwrap());
+        let agents = fixture.vault.agents();
+        assert!(agents.replace(&fixture.agent, &after).await.unwrap());
         assert!(matches!(verdict("web"), Verdict::Deny), "it is no operator");
-        assert!(agents.replace(&after, &house.agent).await.unwrap());
+        assert!(agents.replace(&after, &fixture.agent).await.unwrap());
         assert!(matches!(verdict("web"), Verdict::Granted(_)));
-        assert!(house.vault.grants().end(&grant.id).await.unwrap());
+        assert!(fixture.vault.grants().end(&grant.id).await.unwrap());
         assert!(matches!(verdict("web"), Verdict::Propose));
     }
 }

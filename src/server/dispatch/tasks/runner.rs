@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[rustfmt::skip]
-    fn house() -> House {
+    fn fixture() -> House {
         let gate = Arc::new(Notify::new());
         let mut catalog = Catalog::new(Implementation { name: "t".into(), title: None, version: "1".into() });
         let tools = Toolset::over(gate.clone())
@@ -311,13 +311,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_must_not_be_left_half_done_is_cancelled_only_while_it_waits_for_the_client() {
-        let house = house();
-        let (id, asking) = (house.made("writes").await, house.made("asks").await);
-        house.cancel(&id);
-        house.cancel(&asking);
-        assert_eq!(house.end(&asking).await, TaskState::Cancelled);
+        let fixture = fixture();
+        let (id, asking) = (fixture.made("writes").await, fixture.made("asks").await);
+        fixture.cancel(&id);
+        fixture.cancel(&asking);
+        assert_eq!(fixture.end(&asking).await, TaskState::Cancelled);
         assert!(
-            !house
+            !fixture
                 .engine
                 .tasks
                 .find("a", &id)
@@ -325,27 +325,27 @@ mod tests {
                 .state
                 .is_terminal()
         );
-        house.gate.notify_one();
-        assert_eq!(house.end(&id).await.name(), "completed");
+        fixture.gate.notify_one();
+        assert_eq!(fixture.end(&id).await.name(), "completed");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_can_be_dropped_is_cancelled_at_once() {
-        let house = house();
-        let id = house.made("reads").await;
-        house.cancel(&id);
-        assert_eq!(house.end(&id).await, TaskState::Cancelled);
-        house.engine.idle().await;
+        let fixture = fixture();
+        let id = fixture.made("reads").await;
+        fixture.cancel(&id);
+        assert_eq!(fixture.end(&id).await, TaskState::Cancelled);
+        fixture.engine.idle().await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_tool_that_breaks_or_asks_too_late_leaves_a_failed_task() {
-        let house = house();
+        let fixture = fixture();
         for tool in ["breaks", "asks_late"] {
-            let id = house.made(tool).await;
-            house.gate.notify_one();
+            let id = fixture.made(tool).await;
+            fixture.gate.notify_one();
             assert!(
-                message(house.end(&id).await).contains("internal error"),
+                message(fixture.end(&id).await).contains("internal error"),
                 "{tool}"
             );
         }
@@ -353,43 +353,43 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_stop_ends_what_waits_at_once_and_what_reads_after_its_grace() {
-        let house = house();
-        let (id, asking) = (house.made("reads").await, house.made("asks").await);
+        let fixture = fixture();
+        let (id, asking) = (fixture.made("reads").await, fixture.made("asks").await);
         let begun = Instant::now();
-        house.stop.send_replace(true);
-        assert!(message(house.end(&asking).await).contains("server stopped"));
+        fixture.stop.send_replace(true);
+        assert!(message(fixture.end(&asking).await).contains("server stopped"));
         assert!(begun.elapsed() < STOP_GRACE);
-        assert!(message(house.end(&id).await).contains("server stopped"));
+        assert!(message(fixture.end(&id).await).contains("server stopped"));
         assert!(begun.elapsed() >= STOP_GRACE);
-        house.engine.idle().await;
+        fixture.engine.idle().await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn time_and_expulsion_end_a_task() {
-        let house = house();
-        let id = house.made("reads").await;
-        let live = house.engine.tasks.live("a", &id).unwrap();
-        house.engine.idle().await;
+        let fixture = fixture();
+        let id = fixture.made("reads").await;
+        let live = fixture.engine.tasks.live("a", &id).unwrap();
+        fixture.engine.idle().await;
         assert!(message(live.task().state.clone()).contains("ttlMs"));
-        let id = house.made("reads").await;
-        house.expelled.send_replace(true);
-        assert_eq!(house.end(&id).await, TaskState::Cancelled);
+        let id = fixture.made("reads").await;
+        fixture.expelled.send_replace(true);
+        assert_eq!(fixture.end(&id).await, TaskState::Cancelled);
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_room_a_question_is_asked_by_ending_the_call() {
-        let house = house();
-        let kept = [house.made("reads").await, house.made("reads").await];
-        let asked = house.call("asks").await.unwrap();
+        let fixture = fixture();
+        let kept = [fixture.made("reads").await, fixture.made("reads").await];
+        let asked = fixture.call("asks").await.unwrap();
         assert!(matches!(asked, CallOutcome::Ask(..)), "{asked:?}");
-        let inline = house.call("reads");
-        house.gate.notify_waiters();
+        let inline = fixture.call("reads");
+        fixture.gate.notify_waiters();
         for id in kept {
-            house.end(&id).await;
+            fixture.end(&id).await;
         }
         let (inline, ()) = tokio::join!(inline, async {
             sleep(Duration::from_mins(2)).await;
-            house.gate.notify_one();
+            fixture.gate.notify_one();
         });
         // It took longer than the lifetime of a task.
         assert!(matches!(inline, Ok(CallOutcome::Called(_))), "{inline:?}");

@@ -413,7 +413,7 @@ mod tests {
         agent: Agent,
     }
 
-    async fn house() -> House {
+    async fn fixture() -> House {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let agent = NewAgent {
@@ -500,8 +500,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_code_is_good_once_and_for_whom_it_was_given_alone() {
-        let house = house().await;
-        house.begin(9).await;
+        let fixture = fixture().await;
+        fixture.begin(9).await;
         let other = |change: fn(&mut CodeRedemption)| {
             let mut brought = code(9);
             change(&mut brought);
@@ -526,186 +526,189 @@ mod tests {
                 ExchangeOutcome::OtherResource,
             ),
         ] {
-            assert_eq!(house.redeem(brought, tokens(2, 3)).await, expected);
+            assert_eq!(fixture.redeem(brought, tokens(2, 3)).await, expected);
         }
-        assert!(!house.has(2));
+        assert!(!fixture.has(2));
         assert_eq!(
-            house.redeem(code(9), tokens(2, 3)).await,
+            fixture.redeem(code(9), tokens(2, 3)).await,
             ExchangeOutcome::Done
         );
-        let (link, agent) = house
+        let (link, agent) = fixture
             .vault
             .oauth_links()
             .find([2; 32], RESOURCE)
             .unwrap()
             .unwrap();
-        assert_eq!(agent, house.agent.token_sha256);
-        let elsewhere = house
+        assert_eq!(agent, fixture.agent.token_sha256);
+        let elsewhere = fixture
             .vault
             .oauth_links()
             .find([2; 32], "https://other/connect/mcp");
         assert_eq!(elsewhere.unwrap(), None);
-        assert!(!house.has(3), "a refresh token lets nobody in");
-        let bell = house.vault.agents().changes();
+        assert!(!fixture.has(3), "a refresh token lets nobody in");
+        let bell = fixture.vault.agents().changes();
         assert_eq!(
-            house.redeem(code(9), tokens(4, 5)).await,
+            fixture.redeem(code(9), tokens(4, 5)).await,
             ExchangeOutcome::Replayed
         );
         assert!(bell.has_changed().unwrap(), "open streams hear of it");
-        assert!(!house.has(2) && !house.has(4));
-        assert!(!house.vault.oauth_links().is_open(link).unwrap());
+        assert!(!fixture.has(2) && !fixture.has(4));
+        assert!(!fixture.vault.oauth_links().is_open(link).unwrap());
         assert_eq!(
-            house.renew(renewal(3), tokens(6, 7)).await,
+            fixture.renew(renewal(3), tokens(6, 7)).await,
             ExchangeOutcome::Refused
         );
     }
 
     #[tokio::test]
     async fn a_code_and_an_access_token_and_a_link_end_at_their_time() {
-        let house = house().await;
-        house.begin(9).await;
-        house.sql("UPDATE oauth_link SET until_ms = until_ms - 60000");
+        let fixture = fixture().await;
+        fixture.begin(9).await;
+        fixture.sql("UPDATE oauth_link SET until_ms = until_ms - 60000");
         assert_eq!(
-            house.redeem(code(9), tokens(2, 3)).await,
+            fixture.redeem(code(9), tokens(2, 3)).await,
             ExchangeOutcome::Refused
         );
-        house.begin(8).await;
-        assert_eq!(house.count("oauth_link"), 1, "what is over has made room");
+        fixture.begin(8).await;
+        assert_eq!(fixture.count("oauth_link"), 1, "what is over has made room");
         let brought = CodeRedemption {
             redirect_uri: None,
             resource: None,
             ..code(8)
         };
         assert_eq!(
-            house.redeem(brought, tokens(2, 3)).await,
+            fixture.redeem(brought, tokens(2, 3)).await,
             ExchangeOutcome::Done
         );
-        house.sql("UPDATE oauth_token SET until_ms = until_ms - 3600000");
-        assert!(!house.has(2));
+        fixture.sql("UPDATE oauth_token SET until_ms = until_ms - 3600000");
+        assert!(!fixture.has(2));
         let link = "UPDATE oauth_link SET until_ms = 1";
         assert_eq!(
-            house.renew(renewal(3), tokens(4, 5)).await,
+            fixture.renew(renewal(3), tokens(4, 5)).await,
             ExchangeOutcome::Done
         );
-        assert!(house.has(4));
-        house.sql(link);
-        house.sql("UPDATE oauth_token SET until_ms = 1");
+        assert!(fixture.has(4));
+        fixture.sql(link);
+        fixture.sql("UPDATE oauth_token SET until_ms = 1");
         assert_eq!(
-            house.renew(renewal(5), tokens(6, 7)).await,
+            fixture.renew(renewal(5), tokens(6, 7)).await,
             ExchangeOutcome::Refused
         );
     }
 
     #[tokio::test]
     async fn a_refresh_token_is_good_once_and_a_second_use_ends_the_link() {
-        let house = house().await;
-        house.begin(9).await;
-        house.redeem(code(9), tokens(2, 3)).await;
+        let fixture = fixture().await;
+        fixture.begin(9).await;
+        fixture.redeem(code(9), tokens(2, 3)).await;
         let stranger = TokenRenewal {
             client: "client_2".to_owned(),
             ..renewal(3)
         };
         assert_eq!(
-            house.renew(stranger, tokens(4, 5)).await,
+            fixture.renew(stranger, tokens(4, 5)).await,
             ExchangeOutcome::Refused
         );
         assert_eq!(
-            house.renew(renewal(2), tokens(4, 5)).await,
+            fixture.renew(renewal(2), tokens(4, 5)).await,
             ExchangeOutcome::Refused
         );
         assert_eq!(
-            house.renew(renewal(3), tokens(4, 5)).await,
+            fixture.renew(renewal(3), tokens(4, 5)).await,
             ExchangeOutcome::Done
         );
-        assert!(house.has(2) && house.has(4), "what is under way goes on");
+        assert!(
+            fixture.has(2) && fixture.has(4),
+            "what is under way goes on"
+        );
         assert_eq!(
-            house.renew(renewal(3), tokens(6, 7)).await,
+            fixture.renew(renewal(3), tokens(6, 7)).await,
             ExchangeOutcome::Replayed
         );
         for access in [2, 4, 6] {
-            assert!(!house.has(access), "{access}");
+            assert!(!fixture.has(access), "{access}");
         }
         assert_eq!(
-            house.renew(renewal(5), tokens(8, 9)).await,
+            fixture.renew(renewal(5), tokens(8, 9)).await,
             ExchangeOutcome::Refused
         );
-        assert_eq!(house.count("oauth_token"), 0);
+        assert_eq!(fixture.count("oauth_token"), 0);
     }
 
     #[tokio::test]
     async fn a_link_ends_with_its_agent_or_with_its_agents_token() {
-        let house = house().await;
+        let fixture = fixture().await;
         for change in [
             "UPDATE agent SET expires_ms = 1",
             "UPDATE agent SET revoked_ms = 1",
             "UPDATE agent SET token_sha256 = zeroblob(32)",
         ] {
-            house.begin(9).await;
-            house.begin(8).await;
+            fixture.begin(9).await;
+            fixture.begin(8).await;
             assert_eq!(
-                house.redeem(code(9), tokens(2, 3)).await,
+                fixture.redeem(code(9), tokens(2, 3)).await,
                 ExchangeOutcome::Done
             );
-            house.sql(change);
+            fixture.sql(change);
             assert_eq!(
-                house.renew(renewal(3), tokens(4, 5)).await,
+                fixture.renew(renewal(3), tokens(4, 5)).await,
                 ExchangeOutcome::Refused,
                 "{change}"
             );
             assert_eq!(
-                house.redeem(code(8), tokens(6, 7)).await,
+                fixture.redeem(code(8), tokens(6, 7)).await,
                 ExchangeOutcome::Refused,
                 "{change}"
             );
-            house.sql(
+            fixture.sql(
                 "UPDATE agent SET expires_ms = NULL, revoked_ms = NULL,
                  token_sha256 = X'0101010101010101010101010101010101010101010101010101010101010101'",
             );
-            house.sql("DELETE FROM oauth_link");
-            house.sql("DELETE FROM oauth_token");
+            fixture.sql("DELETE FROM oauth_link");
+            fixture.sql("DELETE FROM oauth_token");
         }
     }
 
     #[tokio::test]
     async fn a_program_gives_back_only_what_is_its_own() {
-        let house = house().await;
-        house.begin(9).await;
-        house.redeem(code(9), tokens(2, 3)).await;
-        let links = house.vault.oauth_links();
+        let fixture = fixture().await;
+        fixture.begin(9).await;
+        fixture.redeem(code(9), tokens(2, 3)).await;
+        let links = fixture.vault.oauth_links();
         assert!(!links.end([2; 32], "client_2".into()).await.unwrap());
         assert!(!links.end([7; 32], "client_1".into()).await.unwrap());
-        assert!(house.has(2));
+        assert!(fixture.has(2));
         assert!(links.end([3; 32], "client_1".into()).await.unwrap());
-        assert!(!house.has(2));
+        assert!(!fixture.has(2));
     }
 
     #[tokio::test]
     async fn there_are_bounds() {
-        let house = house().await;
-        house.begin(200).await;
-        house.redeem(code(200), tokens(0, 100)).await;
+        let fixture = fixture().await;
+        fixture.begin(200).await;
+        fixture.redeem(code(200), tokens(0, 100)).await;
         for n in 0..80 {
             let next = tokens(n + 1, n + 101);
             assert_eq!(
-                house.renew(renewal(n + 100), next).await,
+                fixture.renew(renewal(n + 100), next).await,
                 ExchangeOutcome::Done
             );
         }
         assert_eq!(
-            house.count("oauth_token WHERE kind = 'access'"),
+            fixture.count("oauth_token WHERE kind = 'access'"),
             MOST_ACCESS
         );
         assert_eq!(
-            house.count("oauth_token WHERE kind = 'refresh'"),
+            fixture.count("oauth_token WHERE kind = 'refresh'"),
             MOST_REFRESH
         );
-        assert!(house.has(80) && !house.has(72));
+        assert!(fixture.has(80) && !fixture.has(72));
         for n in 201..=220 {
-            house.begin(n).await;
+            fixture.begin(n).await;
         }
-        assert_eq!(house.count("oauth_link"), MOST_EACH);
+        assert_eq!(fixture.count("oauth_link"), MOST_EACH);
         assert!(
-            house.has(80),
+            fixture.has(80),
             "codes that nobody has fetched make room first"
         );
     }
