@@ -56,7 +56,7 @@ pub struct Subreaper {
 }
 
 impl Subreaper {
-    /// Makes this process the keeper of its descendants: it adopts orphans and gets SIGTERM when its parent dies.
+    /// Makes this process the subreaper of its descendants: it adopts orphans and gets SIGTERM when its parent dies.
     /// No signal that can be blocked kills it any more.
     pub fn begin() -> io::Result<Self> {
         let all = SigSet::all();

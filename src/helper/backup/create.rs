@@ -249,7 +249,7 @@ async fn of_container<'a>(
 ) -> Result<BackupSource<'a>, StepError> {
     let helper: &'a HelperContext = work.helper;
     let config = plain(helper, name)?;
-    let claim = helper.claims.take(name)?;
+    let claim = helper.locks.take(name)?;
     if !config_files::is_directory(&config) {
         let message = format!(
             "the root file system of '{name}' is not a directory; use the tools of its storage instead"

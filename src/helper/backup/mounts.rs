@@ -82,7 +82,7 @@ async fn carried(
     relay: &mut OutputRelay,
     (name, tool): (&TargetName, &HostTool),
 ) -> Result<OperationEnd, OperationRefusal> {
-    match tools::carry(tool, relay, &helper.strays).await? {
+    match tools::carry(tool, relay, &helper.orphans).await? {
         OperationEnd::Killed {
             why: KillReason::Timeout,
         } => Err(silent(name)),

@@ -63,7 +63,7 @@ async fn container(
     (id, to): (&BackupId, &ContainerName),
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = work.helper;
-    let _claim = helper.claims.take(to)?;
+    let _claim = helper.locks.take(to)?;
     let definitions = helper.containers.definitions();
     let directory = definitions.directory(to);
     let is_there = definitions.file(to).exists();

@@ -14,7 +14,7 @@ pub struct ContainerLocks(Mutex<BTreeSet<ContainerName>>);
 /// A claim on a container, until it is dropped.
 #[derive(Debug)]
 pub struct ContainerLock<'a> {
-    claims: &'a ContainerLocks,
+    locks: &'a ContainerLocks,
     name: ContainerName,
 }
 
@@ -25,7 +25,7 @@ impl ContainerLocks {
             return Err(busy(name));
         }
         let name = name.clone();
-        Ok(ContainerLock { claims: self, name })
+        Ok(ContainerLock { locks: self, name })
     }
 
     /// Rejects as busy if the container is claimed.
@@ -49,6 +49,6 @@ fn busy(name: &ContainerName) -> OperationRefusal {
 
 impl Drop for ContainerLock<'_> {
     fn drop(&mut self) {
-        self.claims.taken().remove(&self.name);
+        self.locks.taken().remove(&self.name);
     }
 }

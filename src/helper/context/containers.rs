@@ -58,16 +58,16 @@ pub struct ContainerRunState {
 #[derive(Debug)]
 pub struct HostContainers {
     definitions: ContainerDefinitions,
-    strays: Arc<Orphans>,
+    orphans: Arc<Orphans>,
     remembered: Mutex<BTreeMap<ContainerName, RunningContainer>>,
 }
 
 impl HostContainers {
     /// Creates the list over these definitions.
-    pub fn new(definitions: ContainerDefinitions, strays: Arc<Orphans>) -> Self {
+    pub fn new(definitions: ContainerDefinitions, orphans: Arc<Orphans>) -> Self {
         Self {
             definitions,
-            strays,
+            orphans,
             remembered: Mutex::default(),
         }
     }
@@ -145,7 +145,7 @@ impl HostContainers {
     /// Asks LXC for a container's state, and remembers its init.
     pub async fn ask(&self, name: &ContainerName) -> Result<ContainerRunState, OperationRefusal> {
         self.check_exists(name)?;
-        let text = output(&question(name, self.lxcpath()), &self.strays).await?;
+        let text = output(&question(name, self.lxcpath()), &self.orphans).await?;
         let running = init_of(&text).and_then(RunningContainer::of);
         self.remember(name, running.clone());
         let state = field(&text, "State", ':').map(str::to_owned);

@@ -38,9 +38,9 @@ pub struct HelperContext {
     /// The containers.
     pub containers: HostContainers,
     /// The containers that are being copied, exchanged or removed.
-    pub claims: ContainerLocks,
+    pub locks: ContainerLocks,
     /// The helper's child processes, including adopted orphans.
-    pub strays: Arc<Orphans>,
+    pub orphans: Arc<Orphans>,
     /// The places for concurrent operations.
     pub operations: Arc<OperationSlots>,
     /// One permit for each event stream.
@@ -77,11 +77,11 @@ impl HelperContext {
         shutdown: watch::Receiver<bool>,
         front_uid: u32,
     ) -> Self {
-        let strays = Arc::<Orphans>::default();
+        let orphans = Arc::<Orphans>::default();
         Self {
-            containers: HostContainers::new(definitions, Arc::clone(&strays)),
-            claims: ContainerLocks::default(),
-            strays,
+            containers: HostContainers::new(definitions, Arc::clone(&orphans)),
+            locks: ContainerLocks::default(),
+            orphans,
             operations: Arc::default(),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
             job_waits: Semaphore::new(MAX_JOB_WAITS),

@@ -95,7 +95,7 @@ impl JobTable {
         kept.map_err(|e| OperationRefusal::failed(format!("the job cannot be saved: {e}")))?;
         let (printed, cancel) = (Arc::<OutputCounters>::default(), watch::Sender::new(false));
         let (listener, heard) = mpsc::channel(LISTENER_FRAMES);
-        let keeper = JobOutputSink::new(
+        let sink = JobOutputSink::new(
             JobLog::new(own),
             Arc::clone(&printed),
             cancel.subscribe(),
@@ -107,7 +107,7 @@ impl JobTable {
             job: job.clone(),
         };
         entries.insert(job.id, entry);
-        Ok((keeper, heard))
+        Ok((sink, heard))
     }
 
     /// Records that a job has ended, how, and whether its caller listened.
@@ -337,11 +337,11 @@ mod tests {
         let scratch = Scratch::new();
         let first = jobs(&scratch);
         let (done, runs) = (job("a"), job("a"));
-        let (mut keeper, _heard) = first.begin(done.clone()).unwrap();
-        keeper.put(Stream::Stderr, b"hello".to_vec()).await;
+        let (mut sink, _heard) = first.begin(done.clone()).unwrap();
+        sink.put(Stream::Stderr, b"hello".to_vec()).await;
         first.end(&done.id, DONE, true);
-        let (mut keeper, _heard) = first.begin(runs.clone()).unwrap();
-        keeper.put(Stream::Stdout, b"abc".to_vec()).await;
+        let (mut sink, _heard) = first.begin(runs.clone()).unwrap();
+        sink.put(Stream::Stdout, b"abc".to_vec()).await;
         assert_eq!(first.running(), 1);
         assert_eq!(first.find(Some("a"), &runs.id).unwrap().output_bytes, 3);
         let other = first.find(Some("b"), &runs.id);

@@ -20,7 +20,7 @@ const DAEMONS: &[&str] = &["lxc-start", MONITOR_DAEMON];
 /// The daemon that lxc-monitor leaves running.
 const MONITOR_DAEMON: &str = "lxc-monitord";
 
-/// The children that the helper started; all others are strays.
+/// The children that the helper started; all others are orphans.
 #[derive(Debug, Default)]
 pub struct Orphans {
     known: Mutex<BTreeSet<i32>>,
@@ -33,22 +33,22 @@ impl Orphans {
         self.known().insert(child.pid());
         Ok(TrackedChild {
             child,
-            strays: Arc::clone(self),
+            orphans: Arc::clone(self),
         })
     }
 
-    /// Kills and reaps all strays; returns how many were killed.
+    /// Kills and reaps all orphans; returns how many were killed.
     pub fn sweep(&self) -> usize {
         let known = self.known().clone();
-        let strays = children().into_iter().filter(|pid| !known.contains(pid));
-        strays.filter(|pid| end(*pid)).count()
+        let orphans = children().into_iter().filter(|pid| !known.contains(pid));
+        orphans.filter(|pid| end(*pid)).count()
     }
 
     /// Returns whether LXC's monitor daemon is a child of this helper. One that ran before is not.
     pub fn has_monitor_daemon(&self) -> bool {
         let known = self.known().clone();
-        let mut strays = children().into_iter().filter(|pid| !known.contains(pid));
-        strays.any(|pid| program(pid).is_some_and(|name| name == MONITOR_DAEMON))
+        let mut orphans = children().into_iter().filter(|pid| !known.contains(pid));
+        orphans.any(|pid| program(pid).is_some_and(|name| name == MONITOR_DAEMON))
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeSet<i32>> {
@@ -61,7 +61,7 @@ impl Orphans {
 #[derive(Debug)]
 pub struct TrackedChild {
     child: Child,
-    strays: Arc<Orphans>,
+    orphans: Arc<Orphans>,
 }
 
 impl Deref for TrackedChild {
@@ -74,7 +74,7 @@ impl Deref for TrackedChild {
 
 impl Drop for TrackedChild {
     fn drop(&mut self) {
-        self.strays.known().remove(&self.child.pid());
+        self.orphans.known().remove(&self.child.pid());
     }
 }
 

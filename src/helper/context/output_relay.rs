@@ -67,9 +67,9 @@ impl OutputRelay {
     }
 
     /// Relays a job's output, at most `output_bytes`.
-    pub fn keeping(keeper: JobOutputSink, output_bytes: u64, stop: StopConditions) -> Self {
+    pub fn keeping(sink: JobOutputSink, output_bytes: u64, stop: StopConditions) -> Self {
         Self {
-            way: Way::Kept(keeper),
+            way: Way::Kept(sink),
             output_left: output_bytes,
             stop,
             steadfast: false,
@@ -120,7 +120,7 @@ impl OutputRelay {
         let cancelled = async {
             match &self.way {
                 Way::Caller(caller) => hung_up(&caller.stream).await,
-                Way::Kept(keeper) => keeper.cancelled().await,
+                Way::Kept(sink) => sink.cancelled().await,
             }
         };
         tokio::select! {
@@ -149,7 +149,7 @@ impl OutputRelay {
         } = self;
         match way {
             Way::Caller(caller) => caller.carry(outputs, ended, (stop, output_left)).await,
-            Way::Kept(keeper) => keep(keeper, outputs, ended, (stop, output_left)).await,
+            Way::Kept(sink) => keep(sink, outputs, ended, (stop, output_left)).await,
         }
     }
 
@@ -203,7 +203,7 @@ impl OutputRelay {
     pub fn is_heard(&self) -> bool {
         match &self.way {
             Way::Caller(caller) => caller.reachable,
-            Way::Kept(keeper) => keeper.is_heard(),
+            Way::Kept(sink) => sink.is_heard(),
         }
     }
 
@@ -214,9 +214,9 @@ impl OutputRelay {
                 caller.outbox.put(frame);
                 caller.send().await;
             }
-            Way::Kept(keeper) => {
+            Way::Kept(sink) => {
                 if let Frame::Output(which, bytes) = frame {
-                    keeper.put(*which, bytes.clone()).await;
+                    sink.put(*which, bytes.clone()).await;
                 }
             }
         }
@@ -267,13 +267,13 @@ impl Caller {
 
 /// Relays the output of a job.
 async fn keep(
-    keeper: &mut JobOutputSink,
+    sink: &mut JobOutputSink,
     outputs: &mut CommandOutputs,
     ended: impl Future<Output = OperationEnd>,
     (stop, output_left): (&mut StopConditions, &mut u64),
 ) -> OperationEnd {
     let mut ended = pin!(ended);
-    let mut ordered = pin!(stop.ordered(keeper.cancelled()));
+    let mut ordered = pin!(stop.ordered(sink.cancelled()));
     loop {
         tokio::select! {
             biased;
@@ -281,7 +281,7 @@ async fn keep(
             ending = &mut ended => return ending,
             (which, mut bytes) = outputs.next() => {
                 let within = cut(output_left, &mut bytes);
-                keeper.put(which, bytes).await;
+                sink.put(which, bytes).await;
                 if !within {
                     return OperationEnd::Killed { why: KillReason::Output };
                 }

@@ -25,8 +25,8 @@ const LAST_READS: usize = 16;
 pub struct CommandOutputs {
     stdout: Option<Receiver>,
     stderr: Option<Receiver>,
-    sieve: Option<LineFilter>,
-    /// Output that passed the sieve, in chunks.
+    filter: Option<LineFilter>,
+    /// Output that passed the filter, in chunks.
     sifted: VecDeque<Vec<u8>>,
 }
 
@@ -47,15 +47,15 @@ impl CommandOutputs {
         let outputs = Self {
             stdout: Some(Receiver::from_owned_fd(stdout_reader)?),
             stderr: Some(Receiver::from_owned_fd(stderr_reader)?),
-            sieve: None,
+            filter: None,
             sifted: VecDeque::new(),
         };
         Ok((outputs, OutputWriters { stdout, stderr }))
     }
 
-    /// From now on, stdout contains only the lines that pass this sieve.
-    pub fn sift(&mut self, sieve: LineFilter) {
-        self.sieve = Some(sieve);
+    /// From now on, stdout contains only the lines that pass this filter.
+    pub fn sift(&mut self, filter: LineFilter) {
+        self.filter = Some(filter);
     }
 
     /// Waits for the next bytes; forever once both pipes are closed. Cancel safe.
@@ -71,9 +71,9 @@ impl CommandOutputs {
             let Some(bytes) = self.read(which) else {
                 continue;
             };
-            match &mut self.sieve {
-                Some(sieve) if which == Stream::Stdout => {
-                    self.sifted.extend(in_chunks(&sieve.pass(&bytes)));
+            match &mut self.filter {
+                Some(filter) if which == Stream::Stdout => {
+                    self.sifted.extend(in_chunks(&filter.pass(&bytes)));
                 }
                 _ => return (which, bytes),
             }
@@ -84,9 +84,9 @@ impl CommandOutputs {
     ///
     /// Reads the pipe directly: the runtime may not have been notified of the last bytes yet.
     pub fn rest(&mut self, which: Stream) -> impl Iterator<Item = Vec<u8>> + use<> {
-        let (mut sieve, mut sifted) = (None, VecDeque::new());
+        let (mut filter, mut sifted) = (None, VecDeque::new());
         if which == Stream::Stdout {
-            (sieve, sifted) = (self.sieve.take(), std::mem::take(&mut self.sifted));
+            (filter, sifted) = (self.filter.take(), std::mem::take(&mut self.sifted));
         }
         let pipe = self.side(which).take();
         let mut pipe = pipe
@@ -98,8 +98,8 @@ impl CommandOutputs {
             bytes.truncate(n);
             (n > 0).then_some(bytes)
         });
-        let read = read.flat_map(move |bytes| match &mut sieve {
-            Some(sieve) => in_chunks(&sieve.pass(&bytes)),
+        let read = read.flat_map(move |bytes| match &mut filter {
+            Some(filter) => in_chunks(&filter.pass(&bytes)),
             None => vec![bytes],
         });
         sifted.into_iter().chain(read)

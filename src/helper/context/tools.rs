@@ -39,21 +39,21 @@ pub struct HostTool {
 pub async fn carry(
     tool: &HostTool,
     relay: &mut OutputRelay,
-    strays: &Arc<Orphans>,
+    orphans: &Arc<Orphans>,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let started = start(tool, strays)?;
+    let started = start(tool, orphans)?;
     Ok(carried(started, relay).await)
 }
 
-/// The same, but only with the lines that pass a sieve.
+/// The same, but only with the lines that pass a filter.
 pub async fn carry_sifted(
     tool: &HostTool,
     relay: &mut OutputRelay,
-    strays: &Arc<Orphans>,
-    sieve: LineFilter,
+    orphans: &Arc<Orphans>,
+    filter: LineFilter,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let (child, mut outputs) = start(tool, strays)?;
-    outputs.sift(sieve);
+    let (child, mut outputs) = start(tool, orphans)?;
+    outputs.sift(filter);
     Ok(carried((child, outputs), relay).await)
 }
 
@@ -78,8 +78,8 @@ pub async fn carried(
 }
 
 /// Returns the output of a tool, for questions of the helper's own.
-pub async fn output(tool: &HostTool, strays: &Arc<Orphans>) -> Result<String, OperationRefusal> {
-    let (child, mut outputs) = start(tool, strays)?;
+pub async fn output(tool: &HostTool, orphans: &Arc<Orphans>) -> Result<String, OperationRefusal> {
+    let (child, mut outputs) = start(tool, orphans)?;
     let mut text = Vec::new();
     let collect = async {
         while text.len() < ANSWER_BYTES {
@@ -111,9 +111,9 @@ pub async fn output(tool: &HostTool, strays: &Arc<Orphans>) -> Result<String, Op
 /// stderr. If the tool must not be interrupted, spawn this in its own task.
 pub async fn whole(
     tool: HostTool,
-    strays: Arc<Orphans>,
+    orphans: Arc<Orphans>,
 ) -> Result<(Exit, String), OperationRefusal> {
-    let (child, mut outputs) = start(&tool, &strays)?;
+    let (child, mut outputs) = start(&tool, &orphans)?;
     let (mut said, mut complained) = (Vec::new(), Vec::new());
     let exit = loop {
         tokio::select! {
@@ -145,7 +145,7 @@ fn put(kept: &mut Vec<u8>, bytes: &[u8]) {
 /// Starts a tool. It is killed if dropped early.
 pub fn start(
     tool: &HostTool,
-    strays: &Arc<Orphans>,
+    orphans: &Arc<Orphans>,
 ) -> Result<(TrackedChild, CommandOutputs), OperationRefusal> {
     let name = tool.name;
     let program = find(name)?;
@@ -165,14 +165,14 @@ pub fn start(
         ],
         ..Spawn::default()
     };
-    start_with_outputs(name, spawn, strays)
+    start_with_outputs(name, spawn, orphans)
 }
 
 /// Starts a program in `/` with an empty stdin and separate pipes for its outputs. It is killed if dropped early.
 pub fn start_with_outputs(
     name: &str,
     spawn: Spawn<'_>,
-    strays: &Arc<Orphans>,
+    orphans: &Arc<Orphans>,
 ) -> Result<(TrackedChild, CommandOutputs), OperationRefusal> {
     let (outputs, writers) = CommandOutputs::open().map_err(|e| not_run(name, &e))?;
     let nothing = File::open("/dev/null").map_err(|e| not_run(name, &e))?;
@@ -186,7 +186,7 @@ pub fn start_with_outputs(
         with_parent: OnParentExit::Dies,
         ..spawn
     };
-    let child = strays.start(&spawn).map_err(|e| not_run(name, &e))?;
+    let child = orphans.start(&spawn).map_err(|e| not_run(name, &e))?;
     Ok((child, outputs))
 }
 

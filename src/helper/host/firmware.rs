@@ -55,5 +55,5 @@ async fn fwupdmgr(
         name: "fwupdmgr",
         args: words.map(|word| (*word).to_owned()).collect(),
     };
-    tools::carry(&tool, relay, &helper.strays).await
+    tools::carry(&tool, relay, &helper.orphans).await
 }

@@ -99,7 +99,7 @@ async fn scrub(
     if matches!(ended, Err(Stopped::Killed(_))) {
         // The kernel does the work, not the program.
         let cancel = tool("btrfs", &["scrub", "cancel", "--", place]);
-        output(&cancel, &helper.strays).await?;
+        output(&cancel, &helper.orphans).await?;
     }
     let (code, said) = ended?;
     Ok(of_scrub(code, &said)?)
@@ -252,7 +252,7 @@ async fn run(
     relay: &mut OutputRelay,
     tool: HostTool,
 ) -> Result<(i32, String), Stopped> {
-    let work = tokio::spawn(whole(tool, Arc::clone(&helper.strays)));
+    let work = tokio::spawn(whole(tool, Arc::clone(&helper.orphans)));
     let ended = relay.wait(work).await.map_err(Stopped::Killed)?;
     let (exit, said) = ended.map_err(|e| refused(format!("the operation was aborted: {e}")))??;
     match exit {

@@ -146,7 +146,7 @@ async fn language(
             name: "locale-gen",
             args: Vec::new(),
         };
-        let ending = tools::carry(&make, relay, &helper.strays).await?;
+        let ending = tools::carry(&make, relay, &helper.orphans).await?;
         if ending != DONE {
             return Ok(ending);
         }
@@ -163,7 +163,7 @@ async fn is_made(helper: &HelperContext, locale: &str) -> Result<bool, Operation
         args: vec!["-a".to_owned()],
     };
     let plain = |name: &str| name.to_ascii_lowercase().replace("utf-8", "utf8");
-    let there = tools::output(&list, &helper.strays).await?;
+    let there = tools::output(&list, &helper.orphans).await?;
     Ok(there.lines().any(|name| plain(name) == plain(locale)))
 }
 
@@ -220,7 +220,7 @@ async fn set_keyboard(
             "--keyboard-only".to_owned(),
         ],
     };
-    tools::carry(&keep, relay, &helper.strays).await?;
+    tools::carry(&keep, relay, &helper.orphans).await?;
     Ok(DONE)
 }
 
@@ -370,7 +370,7 @@ async fn call(
             .map(str::to_owned)
             .collect(),
     };
-    tools::carry(&tool, relay, &helper.strays).await
+    tools::carry(&tool, relay, &helper.orphans).await
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub async fn perform(
         _ => return Err(OperationRefusal::failed("unsupported disk operation")),
     };
     require_root()?;
-    tools::carry(&tool, relay, &helper.strays).await
+    tools::carry(&tool, relay, &helper.orphans).await
 }
 
 fn tool<'a>(name: &'static str, args: impl IntoIterator<Item = &'a str>) -> tools::HostTool {

@@ -120,7 +120,7 @@ async fn from_outside(
         container: name,
         running: &running,
     };
-    jailed.carry(relay, &helper.strays).await
+    jailed.carry(relay, &helper.orphans).await
 }
 
 /// Prints a simulated upgrade. The options override apt settings of the owner, such as a quieter output or other
@@ -141,7 +141,7 @@ async fn check(
         .map(str::to_owned)
         .into(),
     };
-    tools::carry(&tool, relay, &helper.strays).await
+    tools::carry(&tool, relay, &helper.orphans).await
 }
 
 /// Installs updates. The caller can cancel until everything is downloaded. After that the installation runs to its

@@ -251,7 +251,7 @@ async fn run(
     args: &[&str],
 ) -> Result<OperationEnd, OperationRefusal> {
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    tools::carry(&tools::HostTool { name, args }, relay, &helper.strays).await
+    tools::carry(&tools::HostTool { name, args }, relay, &helper.orphans).await
 }
 
 #[cfg(test)]

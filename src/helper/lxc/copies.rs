@@ -25,7 +25,7 @@ pub async fn clone(
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     let config = plain(helper, container)?;
-    let _claims = (helper.claims.take(container)?, helper.claims.take(to)?);
+    let _claims = (helper.locks.take(container)?, helper.locks.take(to)?);
     check_new(helper, to)?;
     stopped(helper, container).await?;
     let lxcpath = helper.containers.lxcpath();
@@ -52,7 +52,7 @@ pub async fn create(
     let policy = helper.policy.now();
     let found = policy.templates.iter().find(|t| t.name() == template);
     let template = found.ok_or_else(|| no_template(template, &policy.templates))?;
-    let _claim = helper.claims.take(name)?;
+    let _claim = helper.locks.take(name)?;
     check_new(helper, name)?;
     let stage = StagingDir::below(helper.containers.lxcpath(), name.as_str()).await?;
     let mut args = vec!["-n", name.as_str(), "-B", "dir", "-t", template.program()];
@@ -78,7 +78,7 @@ pub async fn destroy(
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     plain(helper, container)?;
-    let _claim = helper.claims.take(container)?;
+    let _claim = helper.locks.take(container)?;
     if !force {
         stopped(helper, container).await?;
     }

@@ -59,7 +59,7 @@ async fn set(
     name: &ContainerName,
     settings: Vec<Setting>,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let _claim = helper.claims.take(name)?;
+    let _claim = helper.locks.take(name)?;
     let file = plain(helper, name)?;
     to_its_end(move || {
         let text = read(&file)?;

@@ -73,9 +73,9 @@ impl JailedTool<'_> {
     pub async fn carry(
         &self,
         relay: &mut OutputRelay,
-        strays: &Arc<Orphans>,
+        orphans: &Arc<Orphans>,
     ) -> Result<OperationEnd, OperationRefusal> {
-        let started = self.start(strays)?;
+        let started = self.start(orphans)?;
         let ending = tools::carried(started, relay).await;
         let nothing = OperationEnd::Exited {
             code: NOTHING_TO_READ.into(),
@@ -89,7 +89,7 @@ impl JailedTool<'_> {
 
     fn start(
         &self,
-        strays: &Arc<Orphans>,
+        orphans: &Arc<Orphans>,
     ) -> Result<(TrackedChild, CommandOutputs), OperationRefusal> {
         let name = self.tool.name;
         let order = serde_json::to_string(&self.order()?).map_err(|e| not_run(name, &e))?;
@@ -103,7 +103,7 @@ impl JailedTool<'_> {
             ],
             ..Spawn::default()
         };
-        tools::start_with_outputs(name, spawn, strays)
+        tools::start_with_outputs(name, spawn, orphans)
     }
 
     fn order(&self) -> Result<JailOrder, OperationRefusal> {

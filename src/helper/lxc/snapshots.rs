@@ -79,7 +79,7 @@ pub async fn make(
         let words = format!("a comment must be one line of at most {COMMENT_BYTES} bytes");
         return Err(OperationRefusal::bad_command(words));
     }
-    let _claim = helper.claims.take(container)?;
+    let _claim = helper.locks.take(container)?;
     stopped(helper, container).await?;
     let folder = folder(helper, container);
     let before = names(&folder)?;
@@ -122,7 +122,7 @@ pub async fn restore(
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     let config = plain(helper, container)?;
-    let _claim = helper.claims.take(container)?;
+    let _claim = helper.locks.take(container)?;
     let folder = whole(helper, container, snapshot)?;
     stopped(helper, container).await?;
     let directory = helper.containers.definitions().directory(container);
@@ -167,7 +167,7 @@ pub async fn forget(
     processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     plain(helper, container)?;
-    let _claim = helper.claims.take(container)?;
+    let _claim = helper.locks.take(container)?;
     let Err(obstacle) = whole(helper, container, snapshot) else {
         let (lxcpath, name) = (helper.containers.lxcpath(), snapshot.to_string());
         let args = ["-n", container.as_str(), "-d", &name];

@@ -138,7 +138,7 @@ async fn reload(helper: &HelperContext, owner: ResolverManager) -> Result<(), Op
             name,
             args: words.iter().map(|word| (*word).to_owned()).collect(),
         };
-        let ran = timeout(RELOAD_TIME, whole(tool, Arc::clone(&helper.strays))).await;
+        let ran = timeout(RELOAD_TIME, whole(tool, Arc::clone(&helper.orphans))).await;
         let (exit, said) =
             ran.map_err(|_| OperationRefusal::failed(format!("{name} did not end in time")))??;
         if exit != Exit::Code(0) {

@@ -71,7 +71,7 @@ pub async fn run(
         args: args.collect(),
     };
     let patience = Duration::from_secs(wait.0.into()) + GRACE;
-    let ran = timeout(patience, whole(tool, Arc::clone(&helper.strays))).await;
+    let ran = timeout(patience, whole(tool, Arc::clone(&helper.orphans))).await;
     let (exit, said) = ran.map_err(|_| OperationRefusal::failed("nmcli did not end in time"))??;
     if exit == Exit::Code(0) {
         return Ok(said);

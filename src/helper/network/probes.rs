@@ -39,5 +39,5 @@ pub async fn firewall(
         name: "nft",
         args: ["--json", "list", "ruleset"].map(str::to_owned).into(),
     };
-    tools::carry(&tool, relay, &helper.strays).await
+    tools::carry(&tool, relay, &helper.orphans).await
 }

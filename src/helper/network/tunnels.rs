@@ -38,7 +38,7 @@ pub async fn list(
         name: "wg",
         args: ["show", "all", "dump"].map(str::to_owned).into(),
     };
-    let dump = tools::output(&show, &helper.strays).await?;
+    let dump = tools::output(&show, &helper.orphans).await?;
     print(relay, move || {
         let tunnels = told(&dump, &profiles());
         // Plain numbers and strings always serialize.
@@ -65,7 +65,7 @@ pub async fn switch(
         // The name begins with a letter or a digit, so it is neither an option nor a path.
         args: vec![word.to_owned(), tunnel.as_str().to_owned()],
     };
-    tools::carry(&tool, relay, &helper.strays).await
+    tools::carry(&tool, relay, &helper.orphans).await
 }
 
 fn profiles() -> Vec<TunnelName> {

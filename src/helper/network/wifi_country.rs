@@ -79,7 +79,7 @@ async fn iw(helper: &HelperContext, words: &[&str]) -> Result<String, OperationR
         name: "iw",
         args: words.iter().map(|word| (*word).to_owned()).collect(),
     };
-    output(&tool, &Arc::clone(&helper.strays)).await
+    output(&tool, &Arc::clone(&helper.orphans)).await
 }
 
 #[cfg(test)]

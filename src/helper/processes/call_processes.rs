@@ -111,9 +111,9 @@ impl CallProcesses {
     /// Returns whether the reaper, or a process that leads to it, is stopped by a signal or a tracer.
     pub fn is_reaper_stopped(&self) -> bool {
         let keepers = self.found().keepers.clone();
-        let mut now = keepers.iter().filter_map(|keeper| {
-            process(keeper.pid).filter(|process| process.started == keeper.started)
-        });
+        let mut now = keepers
+            .iter()
+            .filter_map(|sink| process(sink.pid).filter(|process| process.started == sink.started));
         now.any(|process| process.is_stopped())
     }
 

@@ -67,7 +67,7 @@ async fn host(
         OperationRefusal::failed(format!("cannot open gatewren's own program: {e}"))
     })?;
     let cgroup = helper.own_cgroup.as_deref();
-    let recipe = SpawnSpec {
+    let spec = SpawnSpec {
         program: REAPER_PATH.to_owned(),
         argv: reaper_argv().into(),
         reaper: own.as_fd(),
@@ -80,7 +80,7 @@ async fn host(
     } else {
         "/bin/sh"
     };
-    run(helper, relay, recipe, (&launch(command, shell), hear)).await
+    run(helper, relay, spec, (&launch(command, shell), hear)).await
 }
 
 /// Runs a command in a running container.
@@ -107,7 +107,7 @@ pub async fn in_container(
     } else {
         Vec::new()
     };
-    let recipe = SpawnSpec {
+    let spec = SpawnSpec {
         program: text(attach.as_os_str().as_bytes())?,
         argv: attach_argv(helper.containers.lxcpath(), container, cgroup.is_some())?,
         reaper: reaper.as_fd(),
@@ -115,7 +115,7 @@ pub async fn in_container(
         memberships,
         container: Some(running),
     };
-    run(helper, relay, recipe, (&launch(command, "/bin/sh"), None)).await
+    run(helper, relay, spec, (&launch(command, "/bin/sh"), None)).await
 }
 
 fn limits(relay: &OutputRelay, processes: u32) -> CallLimits {
@@ -147,18 +147,18 @@ pub fn require_root() -> Result<(), OperationRefusal> {
 async fn run(
     helper: &HelperContext,
     relay: &mut OutputRelay,
-    recipe: SpawnSpec<'_>,
+    spec: SpawnSpec<'_>,
     (launch, mut hear): (&ReaperLaunch, Option<(OutputCallback<'_>, Duration)>),
 ) -> Result<OperationEnd, OperationRefusal> {
     adopt_orphans().map_err(|e| no_orphans(&e))?;
-    let spawned = ProcessScope::spawn(recipe, &helper.strays);
-    let (mut cage, mut outputs) =
+    let spawned = ProcessScope::spawn(spec, &helper.orphans);
+    let (mut scope, mut outputs) =
         spawned.map_err(|e| OperationRefusal::failed(format!("cannot start a process: {e}")))?;
-    let outcome = match relay.wait(timeout(ENTRY_TIME, cage.ready())).await {
+    let outcome = match relay.wait(timeout(ENTRY_TIME, scope.ready())).await {
         Ok(Ok(true)) => Ok(match &mut hear {
-            None => relay.carry(&mut outputs, cage.run(launch)).await,
+            None => relay.carry(&mut outputs, scope.run(launch)).await,
             Some((hear, time)) => {
-                let run = timeout(*time, cage.run(launch));
+                let run = timeout(*time, scope.run(launch));
                 let run = async { run.await.unwrap_or(OUT_OF_TIME) };
                 hearing(relay, &mut outputs, (run, *hear)).await
             }
@@ -166,7 +166,7 @@ async fn run(
         Ok(_) => Err(()),
         Err(why) => Ok(OperationEnd::Killed { why }),
     };
-    let torn_down = cage.tear_down(helper).await;
+    let torn_down = scope.tear_down(helper).await;
     warn_of(&torn_down, relay.operation());
     let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
     let ending = with_loss(ending, &torn_down);

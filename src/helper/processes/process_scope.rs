@@ -99,8 +99,8 @@ impl ProcessScope {
     /// Starts the chain of programs that leads to the reaper. Must be called from the helper's main thread: the child
     /// is killed when the thread that started it exits.
     pub fn spawn(
-        recipe: SpawnSpec<'_>,
-        strays: &Arc<Orphans>,
+        spec: SpawnSpec<'_>,
+        orphans: &Arc<Orphans>,
     ) -> io::Result<(Self, CommandOutputs)> {
         let (control_reader, control) = pipe()?;
         let (status, status_writer) = pipe()?;
@@ -109,8 +109,8 @@ impl ProcessScope {
         let reports = ReaperReports::new(status)?;
         let control = Sender::from_owned_fd(control)?;
         let spawn = Spawn {
-            programs: vec![recipe.program],
-            argv: recipe.argv,
+            programs: vec![spec.program],
+            argv: spec.argv,
             env: vec![c"LANG=C.UTF-8".to_owned(), path_variable()],
             fds: vec![
                 nothing.as_fd(),
@@ -118,37 +118,37 @@ impl ProcessScope {
                 writers.stderr.as_fd(),
                 control_reader.as_fd(),
                 status_writer.as_fd(),
-                recipe.reaper,
+                spec.reaper,
             ],
             directories: vec![c"/".to_owned()],
-            cgroup: recipe.cgroup.as_ref().map(Cgroup::fd),
-            memberships: recipe.memberships.iter().map(|file| file.as_fd()).collect(),
+            cgroup: spec.cgroup.as_ref().map(Cgroup::fd),
+            memberships: spec.memberships.iter().map(|file| file.as_fd()).collect(),
             with_parent: OnParentExit::Dies,
             identity: None,
             // Root on the host keeps the right to control the kernel's audit, as auditctl(8) does.
-            audit_session: match recipe.container {
+            audit_session: match spec.container {
                 Some(_) => AuditSession::OwnForGood,
                 None => AuditSession::Own,
             },
         };
-        let child = match strays.start(&spawn) {
+        let child = match orphans.start(&spawn) {
             Ok(child) => child,
             Err(error) => {
-                abandon(recipe.cgroup.as_ref());
+                abandon(spec.cgroup.as_ref());
                 return Err(spawn_error(error));
             }
         };
-        let cage = Self {
+        let scope = Self {
             processes: Arc::new(CallProcesses::of(child.pid())),
             child,
             control,
             reports,
-            cgroup: recipe.cgroup,
-            container: recipe.container,
+            cgroup: spec.cgroup,
+            container: spec.container,
             ready: false,
             told: false,
         };
-        Ok((cage, outputs))
+        Ok((scope, outputs))
     }
 
     /// Waits until the reaper is ready; `false` if it could not be started.

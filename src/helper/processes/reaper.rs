@@ -49,7 +49,7 @@ pub fn reap() -> ExitCode {
 /// Runs the reaper; returns whether no process is left at the end.
 fn keep() -> io::Result<bool> {
     let (control, status) = launch_pipes()?;
-    let keeper = Subreaper::begin()?;
+    let sink = Subreaper::begin()?;
     // Opened now: a mount that the command makes over `/proc` must not hide its processes.
     hold_proc()?;
     let mut status = File::from(status);
@@ -65,7 +65,7 @@ fn keep() -> io::Result<bool> {
         Ok(command) => {
             // The helper may be gone; the killing below happens anyway.
             let _ = tell(&mut status, &ReaperReport::Started);
-            wait(&keeper, &control.into(), &command)
+            wait(&sink, &control.into(), &command)
         }
     };
     let _ = tell(&mut status, &ReaperReport::Ended(ending));
@@ -91,9 +91,9 @@ fn tell(status: &mut File, report: &ReaperReport) -> io::Result<()> {
 }
 
 /// Sleeps until the command has ended or is to be killed.
-fn wait(keeper: &Subreaper, control: &OwnedFd, command: &Child) -> OperationEnd {
+fn wait(sink: &Subreaper, control: &OwnedFd, command: &Child) -> OperationEnd {
     loop {
-        match keeper.wait(control.as_fd()) {
+        match sink.wait(control.as_fd()) {
             Ok(SubreaperEvent::Child) => {
                 while let Ok(Some((pid, exit))) = reap_any() {
                     if pid == command.pid() {

@@ -50,7 +50,7 @@ pub async fn serve_connection(helper: Arc<HelperContext>, mut stream: UnixStream
             answer(&helper, &mut relay, &request, limits.processes).await
         }
     };
-    helper.strays.sweep();
+    helper.orphans.sweep();
     log(&helper, &request, &outcome, begun);
     let ending = outcome.unwrap_or_else(OperationEnd::from);
     relay.say(&Frame::End(ending)).await;

@@ -35,11 +35,11 @@ async fn start_or_stop(
 ) -> Result<OperationEnd, OperationRefusal> {
     if let Some(container) = operation.container() {
         existing(helper, container)?;
-        helper.claims.check_free(container)?;
+        helper.locks.check_free(container)?;
     }
     let tool = tool_for(operation, helper.containers.lxcpath());
     let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    tools::carry(&tool, relay, &helper.strays).await
+    tools::carry(&tool, relay, &helper.orphans).await
 }
 
 async fn one(
@@ -98,11 +98,11 @@ async fn freeze(
     container: &ContainerName,
     name: &'static str,
 ) -> Result<OperationEnd, OperationRefusal> {
-    helper.claims.check_free(container)?;
+    helper.locks.check_free(container)?;
     match relay.wait(helper.containers.alive(container)).await {
         Ok(alive) => alive?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     let tool = freezer(name, container, helper.containers.lxcpath());
-    tools::carry(&tool, relay, &helper.strays).await
+    tools::carry(&tool, relay, &helper.orphans).await
 }

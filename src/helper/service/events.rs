@@ -47,9 +47,9 @@ pub async fn report(
     require_root()?;
     let outcome = follow(helper, relay).await;
     let last = helper.event_streams.available_permits() + 1 == MAX_EVENT_STREAMS;
-    if last && helper.strays.has_monitor_daemon() {
+    if last && helper.orphans.has_monitor_daemon() {
         let tool = end_monitor_daemon(helper.containers.lxcpath());
-        if tools::output(&tool, &helper.strays).await.is_err() {
+        if tools::output(&tool, &helper.orphans).await.is_err() {
             tracing::debug!("lxc-monitord was not stopped; it exits by itself");
         }
     }
@@ -73,7 +73,7 @@ async fn follow(
     let watched = Watched::begin(definitions).map_err(|e| unwatchable(&e))?;
     let tool = tool_for(&Operation::ContainerEvents {}, definitions.lxcpath());
     let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    let (monitor, outputs) = tools::start(&tool, &helper.strays)?;
+    let (monitor, outputs) = tools::start(&tool, &helper.orphans)?;
     let outcome = listen(helper, relay, watched, (&monitor, outputs)).await;
     monitor.kill();
     let _ = monitor.wait().await;

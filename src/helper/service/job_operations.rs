@@ -65,11 +65,11 @@ pub async fn start(
         ..new_job((job, owner, tool), operation)
     };
     let id = job.id.clone();
-    let (keeper, mut heard) = helper.jobs.begin(job)?;
+    let (sink, mut heard) = helper.jobs.begin(job)?;
     let limits = job_limits(request.limits, operation);
     let work = run(
         Arc::clone(helper),
-        keeper,
+        sink,
         (id.clone(), (**operation).clone()),
         limits,
     );
@@ -131,14 +131,14 @@ fn can_be_a_job(operation: &Operation) -> bool {
 
 async fn run(
     helper: Arc<HelperContext>,
-    keeper: JobOutputSink,
+    sink: JobOutputSink,
     (id, operation): (JobId, Operation),
     limits: OperationLimits,
 ) {
     let begun = Instant::now();
     let stop = StopConditions::new(limits.timeout_ms, helper.shutdown.clone());
     let name = operation.name();
-    let mut relay = OutputRelay::keeping(keeper, limits.output_bytes, stop).of(&operation);
+    let mut relay = OutputRelay::keeping(sink, limits.output_bytes, stop).of(&operation);
     let doing = Arc::clone(&helper);
     // In its own task: if it panics, the job still ends.
     let work = tokio::spawn(async move {
@@ -157,7 +157,7 @@ async fn run(
             )
         }
     };
-    helper.strays.sweep();
+    helper.orphans.sweep();
     let ending = outcome.unwrap_or_else(OperationEnd::from);
     let said = redact_text(&ending.to_string()).into_owned();
     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -115,7 +115,7 @@ async fn run_tool(
     require_root()?;
     let tool = tool_for(operation, helper.containers.lxcpath());
     let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    tools::carry(&tool, relay, &helper.strays).await
+    tools::carry(&tool, relay, &helper.orphans).await
 }
 
 /// Prints the names of the containers that may be seen.
@@ -227,5 +227,5 @@ async fn disk(
             .chain([format!("{}/.", root.path().display())])
             .collect(),
     };
-    tools::carry(&tool, relay, &helper.strays).await
+    tools::carry(&tool, relay, &helper.orphans).await
 }

@@ -32,7 +32,7 @@ const STOP_TIME: Duration = Duration::from_secs(5);
 /// The pause after a failed accept, for example when no descriptor is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often to look for strays while a call runs that starts processes for its caller.
+/// How often to look for orphans while a call runs that starts processes for its caller.
 const STRAY_TIME: Duration = Duration::from_secs(1);
 
 /// The same while only event streams are open, which a front always has.
@@ -122,12 +122,12 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
                     tracing::error!(%cause, "a call's task failed");
                 }
             }
-            _ = children.recv() => drop(helper.strays.sweep()),
+            _ = children.recv() => drop(helper.orphans.sweep()),
             _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, (&policy, &notify)),
-            _ = tick.tick(), if calls.len() > helper.listeners() || helper.jobs.running() > 0 => drop(helper.strays.sweep()),
+            _ = tick.tick(), if calls.len() > helper.listeners() || helper.jobs.running() > 0 => drop(helper.orphans.sweep()),
             () = turned(sign_of_life.as_mut()) => notify.alive(),
             () = &mut few_pages => {}
-            _ = quiet_tick.tick(), if !calls.is_empty() => drop(helper.strays.sweep()),
+            _ = quiet_tick.tick(), if !calls.is_empty() => drop(helper.orphans.sweep()),
         }
     };
     notify.stopping();
@@ -187,7 +187,7 @@ async fn end_calls(helper: &HelperContext, mut calls: JoinSet<()>) {
     }
     // Killing one stray may make its children the helper's.
     for _ in 0..100 {
-        if helper.strays.sweep() == 0 {
+        if helper.orphans.sweep() == 0 {
             break;
         }
         sleep(Duration::from_millis(5)).await;

@@ -54,15 +54,15 @@ pub async fn read(
     }
     let policy = helper.policy.now();
     if policy.shows_all_containers() || !matches!(operation, Operation::HostLog { .. }) {
-        return tools::carry(&tool, relay, &helper.strays).await;
+        return tools::carry(&tool, relay, &helper.orphans).await;
     }
     let machine = fs::read_to_string(MACHINE_ID).unwrap_or_default();
-    let sieve = LineFilter::new(move |line| {
+    let filter = LineFilter::new(move |line| {
         let fields = serde_json::from_slice(line);
         let shows = |name: &str| policy.shows_container(name);
         fields.is_ok_and(|fields| ContainerMentions::show_line(&fields, machine.trim(), shows))
     });
-    tools::carry_sifted(&tool, relay, &helper.strays, sieve).await
+    tools::carry_sifted(&tool, relay, &helper.orphans, filter).await
 }
 
 /// Runs the host's `journalctl` on a container's journals. Works for a frozen container too.
@@ -83,7 +83,7 @@ async fn of_container(
         container: name,
         running: &running,
     };
-    jailed.carry(relay, &helper.strays).await
+    jailed.carry(relay, &helper.orphans).await
 }
 
 fn list_of_boots() -> Vec<String> {

@@ -35,10 +35,10 @@ pub async fn schedule(
     not_inhibited(helper).await?;
     // An empty message clears that of an earlier schedule.
     let message = logind("call", "SetWallMessage", &["sb", reason, "true"]);
-    tools::output(&message, &helper.strays).await?;
+    tools::output(&message, &helper.orphans).await?;
     let at = at(plan.delay_s)?;
     let schedule = logind("call", "ScheduleShutdown", &["st", how, &at]);
-    tools::carry(&schedule, relay, &helper.strays).await
+    tools::carry(&schedule, relay, &helper.orphans).await
 }
 
 /// Cancels the schedule, and prints whether there was one.
@@ -48,13 +48,13 @@ pub async fn cancel(
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let cancel = logind("call", "CancelScheduledShutdown", &[]);
-    tools::carry(&cancel, relay, &helper.strays).await
+    tools::carry(&cancel, relay, &helper.orphans).await
 }
 
 /// Rejects the operation while a program holds an inhibitor lock against shutdown, for example during an upgrade.
 async fn not_inhibited(helper: &HelperContext) -> Result<(), OperationRefusal> {
     let question = logind("get-property", "BlockInhibited", &[]);
-    let answer = tools::output(&question, &helper.strays).await?;
+    let answer = tools::output(&question, &helper.orphans).await?;
     let Some(locks) = locks(&answer) else {
         return Err(OperationRefusal::failed(
             "systemd-logind does not answer; check: systemctl status systemd-logind",

@@ -115,7 +115,7 @@ async fn on_host(
     change: UnitChange,
 ) -> Result<OperationEnd, OperationRefusal> {
     bounded(helper, unit)?;
-    let ending = tools::carry(&call(unit, change), relay, &helper.strays).await?;
+    let ending = tools::carry(&call(unit, change), relay, &helper.orphans).await?;
     if change.is_job()
         || change == UnitChange::ResetFailed
         || ending != (OperationEnd::Exited { code: 0 })
@@ -124,7 +124,7 @@ async fn on_host(
     }
     // systemd notices what is enabled when it reloads its files.
     let reload = systemd("Reload", &[]);
-    tools::carry(&reload, relay, &helper.strays).await
+    tools::carry(&reload, relay, &helper.orphans).await
 }
 
 /// Rejects units of gatewren itself, units that `power` is for, and units of containers that the policy file

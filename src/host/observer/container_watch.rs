@@ -39,7 +39,7 @@ const AGAIN: [Duration; 3] = [
 pub struct ContainerWatch {
     lxc: LxcView,
     containers: ObservedContainers,
-    scribe: WatcherOutput,
+    writer: WatcherOutput,
     requests: LookRequests,
     events: Option<Events>,
     agenda: Agenda,
@@ -74,14 +74,14 @@ enum Occasion {
 
 impl ContainerWatch {
     /// Creates a watcher that has seen nothing yet.
-    pub fn new(lxc: &Lxc, scribe: WatcherOutput, requests: LookRequests) -> Self {
+    pub fn new(lxc: &Lxc, writer: WatcherOutput, requests: LookRequests) -> Self {
         let lxc = lxc.seen_by(&Reach::everything(), "observer");
         Self {
             containers: ObservedContainers::new(lxc.clone()),
             events: None,
             agenda: Agenda::from_now(),
             lxc,
-            scribe,
+            writer,
             requests,
         }
     }
@@ -128,14 +128,14 @@ impl ContainerWatch {
         self.agenda.events = opened + EVENTS_PAUSE;
         match self.lxc.events().await {
             Ok(stream) => self.events = Some(Events { stream, opened }),
-            Err(cause) => drop(self.scribe.note("container events", Err::<(), _>(cause))),
+            Err(cause) => drop(self.writer.note("container events", Err::<(), _>(cause))),
         }
         // The monitor does not report what happened before it was ready.
         self.agenda.look_again(LookDepth::States);
     }
 
     fn lose_events(&mut self, cause: BackendError) {
-        self.scribe.note("container events", Err::<(), _>(cause));
+        self.writer.note("container events", Err::<(), _>(cause));
         let now = Instant::now();
         let opened = self.events.take().map(|events| events.opened);
         self.agenda.events = opened.map_or(now, |opened| now.max(opened + EVENTS_PAUSE));
@@ -147,7 +147,7 @@ impl ContainerWatch {
         // A glance answers no request: it would miss that a container was started.
         let begun = (how == LookDepth::States).then(|| self.requests.begin());
         let looked = self.containers.look(how).await;
-        self.scribe.note("containers", looked);
+        self.writer.note("containers", looked);
         let now = Instant::now();
         self.agenda.glance = now + GLANCE_EVERY;
         if how == LookDepth::States {
@@ -163,15 +163,15 @@ impl ContainerWatch {
 
     async fn hear(&mut self, news: ChangedContainers) {
         // Only now: a monitor that the helper rejects fails after it was opened.
-        self.scribe.note("container events", Ok::<_, String>(()));
+        self.writer.note("container events", Ok::<_, String>(()));
         let heard = self.containers.hear(&news.states).await;
-        self.scribe.note("containers", heard);
+        self.writer.note("containers", heard);
         let looked = if news.all {
             self.containers.look(LookDepth::States).await
         } else {
             self.containers.look_at_defined(&news.defined).await
         };
-        self.scribe.note("containers", looked);
+        self.writer.note("containers", looked);
         self.write().await;
         self.agenda.look_again(LookDepth::Glance);
         self.agenda.breath = Instant::now() + BREATH;
@@ -179,10 +179,10 @@ impl ContainerWatch {
 
     async fn write(&mut self) {
         let containers = self.containers.document();
-        self.scribe
+        self.writer
             .write(&["public", "packageData"], containers)
             .await;
-        self.scribe
+        self.writer
             .available("containers", self.containers.why_not())
             .await;
     }

@@ -24,7 +24,7 @@ const LOOK_TIME: Duration = Duration::from_secs(10);
 pub struct HostWatch {
     host: Arc<Host>,
     document: HostDocument,
-    scribe: WatcherOutput,
+    writer: WatcherOutput,
     requests: LookRequests,
     pace: LookThrottle,
     look: Option<Look>,
@@ -40,11 +40,11 @@ struct Look {
 
 impl HostWatch {
     /// Creates a watcher that has seen nothing yet.
-    pub fn new(host: Host, scribe: WatcherOutput, requests: LookRequests) -> Self {
+    pub fn new(host: Host, writer: WatcherOutput, requests: LookRequests) -> Self {
         Self {
             host: Arc::new(host),
             document: HostDocument::default(),
-            scribe,
+            writer,
             requests,
             pace: LookThrottle::default(),
             look: None,
@@ -92,7 +92,7 @@ impl HostWatch {
         let begun = look.begun;
         let Ok(facts) = timeout(LOOK_TIME, &mut look.facts).await else {
             let late = "it answers slowly; one of its disks or file systems may hang";
-            self.scribe.note("the host", Err::<(), _>(late));
+            self.writer.note("the host", Err::<(), _>(late));
             return;
         };
         self.look = None;
@@ -100,9 +100,9 @@ impl HostWatch {
             // It does not cover requests and events since it began.
             self.pace.hint();
         }
-        if let Some(facts) = self.scribe.note("the host", facts.flatten()) {
+        if let Some(facts) = self.writer.note("the host", facts.flatten()) {
             let document = self.document.of(&facts);
-            self.scribe.write(&["public", "serverInfo"], document).await;
+            self.writer.write(&["public", "serverInfo"], document).await;
             self.requests.answer(begun);
         }
     }

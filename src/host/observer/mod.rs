@@ -28,7 +28,7 @@
 //! ```text
 //! loop {
 //!     let begun = self.requests.begin();
-//!     self.look().await;                       // complete, and written with self.scribe
+//!     self.look().await;                       // complete, and written with self.writer
 //!     self.requests.answer(begun);
 //!     tokio::select! {
 //!         () = self.requests.next() => {}      // requested

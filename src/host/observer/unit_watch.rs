@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct UnitWatch {
     units: ObservedUnits,
-    scribe: WatcherOutput,
+    writer: WatcherOutput,
     requests: LookRequests,
     events: Option<UnitEvents>,
     /// When the next full look, or the next reconnect, is due.
@@ -53,11 +53,11 @@ enum Occasion {
 
 impl UnitWatch {
     /// Creates a watcher that has seen nothing yet.
-    pub fn new(units: ObservedUnits, scribe: WatcherOutput, requests: LookRequests) -> Self {
+    pub fn new(units: ObservedUnits, writer: WatcherOutput, requests: LookRequests) -> Self {
         let now = Instant::now();
         Self {
             units,
-            scribe,
+            writer,
             requests,
             events: None,
             next: now,
@@ -134,7 +134,7 @@ impl UnitWatch {
     fn judge(&mut self, seen: Result<(), BackendError>) {
         let Err(cause) = &seen else {
             if self.away == Away::No {
-                self.scribe.note("units", seen);
+                self.writer.note("units", seen);
             }
             return;
         };
@@ -151,7 +151,7 @@ impl UnitWatch {
         if now.duration_since(since) >= PATIENCE {
             self.away = Away::GivenUp(cause.to_string());
             self.units.forget();
-            self.scribe.note("units", seen);
+            self.writer.note("units", seen);
         }
     }
 
@@ -163,10 +163,10 @@ impl UnitWatch {
             Away::GivenUp(why) => Some(why.as_str()),
         };
         let availability = unit_facts::availability(why_not, self.units.left_out());
-        self.scribe
+        self.writer
             .write(&["public", "units"], self.units.document())
             .await;
-        self.scribe
+        self.writer
             .write(&["public", "observer", "units"], availability)
             .await;
     }

@@ -30,11 +30,11 @@ impl Observer {
     pub fn new(state: State, lxc: &Lxc, host: Host, units: ObservedUnits) -> Self {
         let mut nudges = ObserverHandleBuilder::default();
         let causes = nudges.causes();
-        let scribe = || WatcherOutput::new(state.clone(), causes.clone());
+        let writer = || WatcherOutput::new(state.clone(), causes.clone());
         Self {
-            containers: ContainerWatch::new(lxc, scribe(), nudges.requests()),
-            host: HostWatch::new(host, scribe(), nudges.requests()),
-            units: UnitWatch::new(units, scribe(), nudges.requests()),
+            containers: ContainerWatch::new(lxc, writer(), nudges.requests()),
+            host: HostWatch::new(host, writer(), nudges.requests()),
+            units: UnitWatch::new(units, writer(), nudges.requests()),
             notices: NotificationWatch::new(state.clone()),
             handle: nudges.handle(state),
         }
