@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::owner_page::{code, form, get, house, proof, set_up, tell};
+use crate::owner_page::{
+    ASKED, PASSWORD, code, form, get, house, let_confirmation_expire, proof, set_up, tell,
+};
 use crate::support::answer::Answer;
 use crate::support::client::Client;
 use crate::support::command::{add_agent, refused, words};
@@ -335,6 +337,25 @@ fn a_grant_with_a_harmless_command_does_not_allow_another_one() {
     tell(&place.home, &args).unwrap();
     wait_until("the same call runs", IN_TIME, || runs("hostname"));
     assert!(!runs("hostname -f"));
+}
+
+#[test]
+fn a_grant_on_the_page_needs_the_password_again_after_10_minutes() {
+    let place = Place::new();
+    let change = place.propose("uptime");
+    let exact = [("do", "grant"), ("scope", "exact"), ("span", "1h")];
+    let grants = || tell(&place.home, &["inbox", "grants"]).unwrap();
+    let_confirmation_expire(&place.home);
+    let with = |password| [&exact[..], &[("confirm_password", password)]].concat();
+    for fields in [exact.to_vec(), with("not my password")] {
+        let asked = place.decide(&change, &fields);
+        assert_eq!(asked.status, 200);
+        assert!(asked.body.contains(ASKED), "{}", asked.body);
+        assert_eq!(place.status(&change), "pending", "nothing is decided yet");
+        assert_eq!(grants(), json!([]));
+    }
+    assert_eq!(place.decide(&change, &with(PASSWORD)).status, 303);
+    assert_eq!(grants().as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::support::history::connect;
 use crate::support::request::Request;
 use crate::support::server::{Directory, Server, server};
 
-const PASSWORD: &str = "four words of mine";
+pub const PASSWORD: &str = "four words of mine";
 
 /// Returns the output of an owner's command as JSON, or its error.
 pub fn tell(home: &Directory, words: &[&str]) -> Result<Value, String> {
@@ -232,14 +232,14 @@ fn a_form_is_for_the_page_that_it_came_with() {
 }
 
 /// Makes 11 minutes pass since the owner typed the password.
-fn let_confirmation_expire(home: &Directory) {
+pub fn let_confirmation_expire(home: &Directory) {
     let vault = connect(&home.join("vault.db"));
     let older = "UPDATE login SET password_ms = password_ms - 660000";
     assert!(vault.execute(older, []).unwrap() > 0);
 }
 
 /// The page's text when it needs the password again.
-const ASKED: &str = "Type your password again";
+pub const ASKED: &str = "Type your password again";
 
 /// The signed-in owner on the page.
 struct Owner {
