@@ -11,7 +11,7 @@ use super::everything;
 use super::process::{helper, jail, reaper, serve, unit_client};
 use super::{
     agent, audit, bridge, cert, check, client_config, completions, describe, doctor, inbox, init,
-    job, mdns, metrics, notify, owner, pair, state, status, top, try_out,
+    job, manual, mdns, metrics, notify, owner, pair, state, status, top, try_out,
 };
 
 /// The gateway between AI clients and a home server.
@@ -101,6 +101,7 @@ pub fn main() -> ExitCode {
         Some(name) if name == reaper::NAME => return reaper::run(),
         Some(name) if name == jail::NAME => return jail::run(),
         Some(name) if name == unit_client::NAME => return unit_client::run(),
+        Some(name) if name == manual::NAME => return manual::run(Cli::command()),
         _ => {}
     }
     refuse_huge_pages();

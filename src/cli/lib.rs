@@ -34,5 +34,4 @@ mod units;
 
 pub use entry::main;
 
-#[cfg(test)]
 mod manual;

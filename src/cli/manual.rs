@@ -1,26 +1,27 @@
-//! The parts of the manual that are generated from tables: the list of commands in gatewren(1), every command with
-//! its options in the page of its group, every key in the pages of the settings files, every tool and resource in
-//! gatewren-tools(7). `UPDATE_GOLDEN=1` rewrites these parts.
+//! `gatewren __manual`: prints a manual page with the parts that come from the program's tables: the list of commands
+//! in gatewren(1), every command with its options in the page of its group, every key in the pages of the settings
+//! files, every tool and resource in gatewren-tools(7). The package build calls it; it is not for users.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
+use std::process::ExitCode;
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 
-use super::entry::Cli;
+use super::console::output::{conclude, fail};
 use super::reference::{self, ReferenceField};
 use gatewren_base::config::{helper_sample, settings_sample};
 use gatewren_server::app::tables;
 
-/// Lines between these two are generated from a table, the others are written by hand.
-const BEGIN: &str = ".\\\" From the table: UPDATE_GOLDEN=1 cargo test manual\n";
-const END: &str = ".\\\" End of the table.\n";
+/// The name of the hidden subcommand.
+pub const NAME: &str = "__manual";
+
+/// The line of a page that the table replaces.
+const MARK: &str = ".\\\" The package build puts the table here: gatewren __manual\n";
 
 /// The maximum width of a line of source.
 const WIDTH: usize = 78;
-
-/// Commands that no package has.
-const NOT_INSTALLED: [&str; 2] = ["everything", "help"];
 
 /// A page of section 1.
 struct Page {
@@ -47,64 +48,55 @@ const PAGES: &[Page] = &[
     Page { name: "gatewren-state", commands: &["state"] },
 ];
 
-#[test]
-fn every_command_is_in_one_page() {
-    let listed: Vec<&str> = PAGES
-        .iter()
-        .flat_map(|page| page.commands)
-        .copied()
-        .collect();
-    let root = program();
-    for command in root.get_subcommands() {
-        let name = command.get_name();
-        let count = listed.iter().filter(|listed| **listed == name).count();
-        let expected = usize::from(!NOT_INSTALLED.contains(&name));
-        assert_eq!(
-            count, expected,
-            "the number of pages in PAGES with `{name}`"
-        );
-    }
-}
-
-#[test]
-fn every_command_is_in_the_manual() {
-    let root = program();
-    stands_in("gatewren.1", &overview(&root));
-    for page in PAGES {
-        let commands = page.commands.iter().map(|name| subcommand(&root, name));
-        let sections: String = commands.map(section).collect();
-        stands_in(&format!("{}.1", page.name), &sections);
-    }
-}
-
-#[test]
-fn every_setting_is_in_the_manual() {
-    stands_in("gatewren.toml.5", &keys(&settings_sample()));
-    stands_in("helper.toml.5", &keys(&helper_sample()));
-}
-
-#[test]
-fn every_tool_is_in_the_manual() {
-    stands_in("gatewren-tools.7", &tools());
-}
-
-/// The program's table of commands, with the options that all commands share.
-fn program() -> Command {
-    let mut root = Cli::command();
+/// Prints the page in the file that the second argument names; `root` is the program's table of commands.
+pub fn run(mut root: Command) -> ExitCode {
+    // Gives each command the options that all commands share.
     root.build();
-    root
+    let Some(path) = std::env::args_os().nth(2) else {
+        return fail(&format_args!("{NAME} needs the file of a manual page"));
+    };
+    let path = Path::new(&path);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let source = fs::read_to_string(path).map_err(|cause| cause.to_string());
+    let page = source.and_then(|source| complete(&name, &source, &root));
+    let page = page.map(|page| page.trim_end().to_owned());
+    conclude(page.map_err(|why| format!("{}: {why}", path.display())))
 }
 
-fn subcommand<'a>(root: &'a Command, name: &str) -> &'a Command {
-    let found = root.find_subcommand(name);
-    found.unwrap_or_else(|| panic!("PAGES has `{name}`, which is not a command"))
+/// Returns the page with its table in the place of the mark.
+fn complete(name: &str, source: &str, root: &Command) -> Result<String, String> {
+    match (source.split_once(MARK), table_of(name, root)?) {
+        (Some((before, after)), Some(table)) => Ok([before, &table, after].concat()),
+        (None, None) => Ok(source.to_owned()),
+        (Some(_), None) => Err("the page has a place for a table, but there is none for it".into()),
+        (None, Some(_)) => Err("the page has no place for its table".into()),
+    }
+}
+
+/// Returns the table of a page, if it has one.
+fn table_of(name: &str, root: &Command) -> Result<Option<String>, String> {
+    Ok(Some(match name {
+        "gatewren.1" => overview(root),
+        "gatewren.toml.5" => keys(&settings_sample()),
+        "helper.toml.5" => keys(&helper_sample()),
+        "gatewren-tools.7" => tools()?,
+        _ => {
+            let mut pages = PAGES.iter();
+            let page = pages.find(|page| name.strip_suffix(".1") == Some(page.name));
+            let Some(page) = page else { return Ok(None) };
+            let commands = page.commands.iter();
+            let commands = commands.filter_map(|name| root.find_subcommand(name));
+            commands.map(section).collect()
+        }
+    }))
 }
 
 /// The pages, each with its commands and their first sentences.
 fn overview(root: &Command) -> String {
     list(PAGES.iter().map(|page| {
         let commands = page.commands.iter().map(|name| {
-            let words = subcommand(root, name).get_about();
+            let command = root.find_subcommand(name);
+            let words = command.and_then(Command::get_about);
             let words = words.map(ToString::to_string).unwrap_or_default();
             format!(".It Ic {}\n{}", escaped(name), prose(&words))
         });
@@ -117,8 +109,8 @@ fn overview(root: &Command) -> String {
 }
 
 /// The tools by toolset, then the resources.
-fn tools() -> String {
-    let catalog = tables().unwrap();
+fn tools() -> Result<String, String> {
+    let catalog = tables().map_err(|cause| cause.to_string())?;
     let mut text = ".Sh TOOLS\n".to_owned();
     for (toolset, tools) in reference::toolsets(&catalog) {
         let _ = writeln!(text, ".Ss {}", escaped(toolset));
@@ -141,9 +133,10 @@ fn tools() -> String {
     }
     text.push_str(".Sh RESOURCES\n");
     let resources = reference::resources(&catalog).into_iter();
-    text + &list(
-        resources.map(|(uri, words)| format!(".It Li {}\n{}", escaped(&uri), prose(&words))),
-    )
+    Ok(text
+        + &list(
+            resources.map(|(uri, words)| format!(".It Li {}\n{}", escaped(&uri), prose(&words))),
+        ))
 }
 
 /// The top-level members of a result; `gatewren describe tools` has the nested ones too.
@@ -173,20 +166,6 @@ fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
-}
-
-/// Asserts that the generated part of a page is up to date.
-fn stands_in(page: &str, part: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/man");
-    let path = path.join(page);
-    let written = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = written.split_once(BEGIN).unwrap();
-    let (old, after) = rest.split_once(END).unwrap();
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, [before, BEGIN, part, END, after].concat()).unwrap();
-    } else {
-        assert_eq!(old, part, "{page}");
-    }
 }
 
 /// One command: its options, and those of each of its subcommands.
@@ -290,7 +269,7 @@ fn keys(sample: &str) -> String {
     let mut text = ".Ss Top-level keys\n".to_owned();
     let (mut entries, mut words) = (Vec::new(), Vec::new());
     // The sample's introduction is written by hand in the pages.
-    let (_, sample) = sample.split_once("\n\n").unwrap();
+    let sample = sample.split_once("\n\n").map_or("", |(_, sample)| sample);
     for line in sample.lines() {
         if let Some(section) = line.strip_prefix('[') {
             text.push_str(&list(std::mem::take(&mut entries)));
@@ -388,4 +367,72 @@ fn escaped(words: &str) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::super::entry::Cli;
+    use super::*;
+
+    /// Commands that no package has.
+    const NOT_INSTALLED: [&str; 2] = ["everything", "help"];
+
+    fn program() -> Command {
+        let mut root = Cli::command();
+        root.build();
+        root
+    }
+
+    #[test]
+    fn every_command_is_in_one_page() {
+        let listed: Vec<&str> = PAGES
+            .iter()
+            .flat_map(|page| page.commands)
+            .copied()
+            .collect();
+        let root = program();
+        for command in root.get_subcommands() {
+            let name = command.get_name();
+            let count = listed.iter().filter(|listed| **listed == name).count();
+            let expected = usize::from(!NOT_INSTALLED.contains(&name));
+            assert_eq!(
+                count, expected,
+                "the number of pages in PAGES with `{name}`"
+            );
+        }
+        for name in listed {
+            assert!(root.find_subcommand(name).is_some(), "`{name}` in PAGES");
+        }
+    }
+
+    #[test]
+    fn each_table_has_its_place_in_a_page() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/man");
+        let root = program();
+        let mut tables = 0;
+        for page in fs::read_dir(&folder).unwrap() {
+            let path = page.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy();
+            let source = fs::read_to_string(&path).unwrap();
+            let page =
+                complete(&name, &source, &root).unwrap_or_else(|why| panic!("{name}: {why}"));
+            assert!(!page.contains(MARK), "{name}");
+            tables += usize::from(page != source);
+        }
+        assert_eq!(tables, PAGES.len() + 4);
+        let tools = table_of("gatewren-tools.7", &root).unwrap().unwrap();
+        assert!(tools.contains(".It Ic container_shell\n"));
+        let settings = table_of("gatewren.toml.5", &root).unwrap().unwrap();
+        assert!(settings.contains(".It Li listen = "), "{settings:.2000}");
+    }
+
+    #[test]
+    fn a_page_without_the_place_for_its_table_is_an_error() {
+        let root = program();
+        assert!(complete("gatewren.1", "text\n", &root).is_err());
+        assert!(complete("gatewren.8", MARK, &root).is_err());
+        assert_eq!(complete("gatewren.8", "text\n", &root).unwrap(), "text\n");
+    }
 }

@@ -1,7 +1,8 @@
 //! The man pages, checked by tests.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::machine::skip;
 
@@ -24,9 +25,8 @@ fn is_setting(settings: &str, text: &str) -> bool {
     keys.contains(&format!("\n#{key} = "))
 }
 
-/// A page in `packaging/man`.
+/// A page in `packaging/man`, with the tables that the program prints.
 pub struct Manual {
-    path: PathBuf,
     /// Its roff source.
     pub source: String,
 }
@@ -35,8 +35,9 @@ impl Manual {
     pub fn named(name: &str) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/man");
         let path = path.join(name);
-        let source = std::fs::read_to_string(&path).unwrap();
-        Self { path, source }
+        let source = gatewren(&["__manual", path.to_str().unwrap()]);
+        assert!(source.starts_with(".\\\""), "{name}: {source:.100}");
+        Self { source }
     }
 
     /// Returns the literal text after the comment `example: <name>`, as a reader would copy it.
@@ -119,7 +120,13 @@ impl Manual {
         ];
         let output = checks.iter().find_map(|words| {
             let mut check = Command::new(words[0]);
-            check.args(&words[1..]).arg(&self.path).output().ok()
+            check.args(&words[1..]).stdin(Stdio::piped());
+            check.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut check = check.spawn().ok()?;
+            let mut input = check.stdin.take().unwrap();
+            input.write_all(self.source.as_bytes()).unwrap();
+            drop(input);
+            check.wait_with_output().ok()
         });
         let Some(output) = output else {
             return skip("there is neither mandoc nor groff");
