@@ -1,7 +1,7 @@
 //! The shared state of the bridge: the server, the client, the session and the requests in flight.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use super::headers::{ParamHeaders, VERSION};
 use super::output::ClientOutput;
 use super::server::{UpstreamRequest, UpstreamServer};
+use gatewren_base::sys::lock;
 use gatewren_wire::protocol::{LogSeverity, RequestId};
 
 /// How many resource subscriptions are renewed in a new session; the client must renew others
@@ -143,10 +144,4 @@ impl BridgeSession {
     pub fn is_over(&self, status: StatusCode) -> bool {
         self.id.is_some() && status == StatusCode::NOT_FOUND
     }
-}
-
-/// Locks a mutex and ignores poisoning: no code that holds these locks can panic, so the data is
-/// consistent.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! Sends requests over idle or new connections, and retries while the server is unreachable.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::events::{MAX_MESSAGE, SseReader};
 use super::request_error::{DeliveryStatus, UpstreamError};
-use gatewren_base::sys::Secret;
+use gatewren_base::sys::{Secret, lock};
 use gatewren_gate::http::{RemoteConnection, RemoteServer};
 
 /// The maximum number of idle connections; a further one is closed.
@@ -144,7 +144,7 @@ impl UpstreamServer {
             let words = format!("the server's response is incomplete or too large: {cause}");
             UpstreamError::new(DeliveryStatus::Unknown, words)
         })?;
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         if free.len() < MAX_FREE {
             free.push((Instant::now(), answer.wire));
         }
@@ -152,7 +152,7 @@ impl UpstreamServer {
     }
 
     fn take_free(&self) -> Option<RemoteConnection> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         while let Some((since, wire)) = free.pop() {
             if since.elapsed() < FREE_FOR && wire.is_free() {
                 return Some(wire);

@@ -7,9 +7,10 @@ use hyper::Method;
 
 use super::answer::{ForwardOutcome, ResponseRoute, is_repeatable, words};
 use super::headers::{learn, of as headers_of};
-use super::link::{BridgeState, lock};
+use super::link::BridgeState;
 use super::peek::PeekedMessage;
 use super::server::UpstreamRequest;
+use gatewren_base::sys::lock;
 use gatewren_wire::protocol::RpcRequest;
 
 /// Returns the HTTP request for a message.

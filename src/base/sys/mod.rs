@@ -49,6 +49,7 @@ mod spawn;
 mod subreaper;
 mod swap;
 mod terminal;
+mod unpoisoned;
 
 pub use activation::{InheritedSocket, accepts_over_ip, inherited_sockets, started_by_systemd};
 pub use audit_session::{AuditSession, audit_session};
@@ -100,6 +101,7 @@ pub use spawn::{OnParentExit, ProcessCredentials, Spawn, SpawnError, SpawnStage}
 pub use subreaper::{Subreaper, SubreaperEvent, adopt_orphans, reap, reap_any};
 pub use swap::swap;
 pub use terminal::{is_asked, read_hidden, terminal_size};
+pub use unpoisoned::{lock, read_lock, write_lock};
 
 #[cfg(any(test, feature = "testing"))]
 mod scratch;

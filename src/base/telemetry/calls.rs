@@ -1,10 +1,11 @@
 //! Counts calls by tool, agent and outcome, and measures how long they take.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use super::exposition::Exposition;
+use crate::sys::lock;
 
 /// The most series of calls: triples of tool, agent and outcome. Above it, a new triple is counted under the agent
 /// `other`, and a new tool under the tool `other` as well.
@@ -86,7 +87,7 @@ impl Counts {
 
 impl CallCounters {
     pub(super) fn count(&self, tool: &str, agent: &str, outcome: &'static str, lasted: Duration) {
-        let mut counts = self.lock();
+        let mut counts = lock(&self.0);
         if counts.add(tool, agent, outcome, lasted) {
             return;
         }
@@ -106,7 +107,7 @@ impl CallCounters {
 
     pub(super) fn render(&self, page: &mut Exposition) {
         const CALLS: &str = "gatewren_tool_calls_total";
-        let counts = self.lock();
+        let counts = lock(&self.0);
         page.family(CALLS, "counter", "Ended calls, by tool, agent and outcome.");
         for (tool, of_tool) in &counts.by_tool {
             for (agent, outcomes) in &of_tool.by_agent {
@@ -128,10 +129,6 @@ impl CallCounters {
         for (tool, of_tool) in &counts.by_tool {
             render_times(page, tool, &of_tool.times);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

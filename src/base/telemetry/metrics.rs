@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::calls::CallCounters;
 use super::exposition::Exposition;
+use crate::sys::lock;
 
 /// The reasons of failed authentication, which are also counted together. The names are those of the guard.
 const AUTH_FAILURES: [&str; 8] = [
@@ -80,7 +81,7 @@ impl Metrics {
 
     /// Counts a rejected request, with a reason such as `origin`.
     pub fn refused(&self, reason: &'static str) {
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = lock(&self.refusals);
         *refusals.entry(reason).or_default() += 1;
     }
 
@@ -120,7 +121,7 @@ impl Metrics {
 
     fn render_refusals(&self, page: &mut Exposition) {
         const REFUSALS: &str = "gatewren_refusals_total";
-        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let refusals = lock(&self.refusals);
         page.family(REFUSALS, "counter", "Rejected requests, by reason.");
         for (reason, count) in &*refusals {
             page.sample(REFUSALS, &[("reason", reason)], count);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -16,7 +16,7 @@ use super::logins::LoginKey;
 use super::principal::{AgentId, AgentIdentity, AuthMethod, Principal};
 use super::token::Token;
 use gatewren_base::config::{LiveSettings, Settings, Spaces};
-use gatewren_base::sys::now_ms;
+use gatewren_base::sys::{now_ms, read_lock, write_lock};
 use gatewren_store::vault::{Agent, Vault, VaultError};
 
 /// The accuracy of an agent's last use.
@@ -189,7 +189,7 @@ impl Agents {
 
     fn known(&self) -> Result<Arc<Known>, AuthError> {
         let state = *self.changes.borrow();
-        let known = Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner));
+        let known = Arc::clone(&read_lock(&self.known));
         if known.state == state && self.live.is(&known.settings) {
             return Ok(known);
         }
@@ -198,7 +198,7 @@ impl Agents {
             tracing::error!("reloading the agents failed: {cause}");
             AuthError::Unavailable
         })?;
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = write_lock(&self.known);
         // Another thread may have read a later state in the meantime.
         if known.state <= state {
             *known = Arc::clone(&fresh);

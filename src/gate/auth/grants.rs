@@ -1,13 +1,13 @@
 //! The active grants of agents, from memory.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::command_prefix::CommandPrefix;
-use gatewren_base::sys::now_ms;
+use gatewren_base::sys::{now_ms, read_lock, write_lock};
 use gatewren_store::vault::{Grant, GrantBound, Vault, VaultError, arguments_sha256};
 
 /// A call to check against the grants.
@@ -83,7 +83,7 @@ impl GrantBook {
     fn known(&self) -> Arc<[Grant]> {
         let state = *self.changes.borrow();
         {
-            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            let known = read_lock(&self.known);
             if known.state == state {
                 return known.grants.clone();
             }
@@ -91,7 +91,7 @@ impl GrantBook {
         match Known::read(&self.vault, state) {
             Ok(fresh) => {
                 let grants = fresh.grants.clone();
-                let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+                let mut known = write_lock(&self.known);
                 // Another thread may have read a later state in the meantime.
                 if known.state < state {
                     *known = fresh;

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::device::DeviceId;
+use gatewren_base::sys::lock;
 use gatewren_store::vault::FailedGuesses;
 
 /// The attempts of an address without a delay: enough for typing errors.
@@ -95,7 +96,9 @@ impl Attempts {
 impl Lockout {
     /// Returns an error with the number of seconds to wait, if no attempt is allowed now. Counts nothing.
     pub(super) fn check(&self, guesser: GuessSource, now: Instant) -> Result<(), u64> {
-        let left = self.lock().get(&guesser.bucket()).map(|one| one.left(now));
+        let left = lock(&self.0)
+            .get(&guesser.bucket())
+            .map(|one| one.left(now));
         match left.unwrap_or_default() {
             Duration::ZERO => Ok(()),
             left => Err(seconds(left)),
@@ -105,7 +108,7 @@ impl Lockout {
     /// Counts an attempt before it is checked, or returns the number of seconds to wait.
     pub(super) fn begin(&self, guesser: GuessSource, now: Instant) -> Result<(), u64> {
         self.check(guesser, now)?;
-        let (mut known, bucket) = (self.lock(), guesser.bucket());
+        let (mut known, bucket) = (lock(&self.0), guesser.bucket());
         if known.len() >= MAX_GUESSERS && !known.contains_key(&bucket) {
             make_room(&mut known, now);
         }
@@ -123,20 +126,16 @@ impl Lockout {
 
     /// Returns whether an address made a wrong attempt within a day.
     pub(super) fn has_failed(&self, address: IpAddr, now: Instant) -> bool {
-        let known = self.lock();
+        let known = lock(&self.0);
         let attempts = known.get(&Bucket::Address(address));
         attempts.is_some_and(|one| now.saturating_duration_since(one.last) < FORGOTTEN)
     }
 
     /// Forgets the attempts of a guesser that was right.
     pub(super) fn forget(&self, guesser: GuessSource) {
-        let mut known = self.lock();
+        let mut known = lock(&self.0);
         known.remove(&guesser.bucket());
         known.remove(&Bucket::Address(guesser.address));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Bucket, Attempts>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

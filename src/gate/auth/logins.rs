@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::json;
@@ -16,7 +16,7 @@ use super::one_time_code::SetupCode;
 use super::owner_key::make_owner_key;
 use super::token::Token;
 use gatewren_base::config::LiveSettings;
-use gatewren_base::sys::{Secret, now_ms};
+use gatewren_base::sys::{Secret, lock, now_ms};
 use gatewren_store::vault::{
     KeyChange, Login, LoginLifetime, NewLogin, OWNER, OwnerAction, RecordedAction, StoredPassword,
     Vault, VaultError,
@@ -342,7 +342,7 @@ impl Logins {
 
     fn look(&self, key: LoginKey) -> Result<Option<Login>, LoginError> {
         let found = self.vault.logins().find(key.0, self.stay())?;
-        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut touched = lock(&self.touched);
         match &found {
             None => drop(touched.remove(&key)),
             Some(login) => {

@@ -25,6 +25,7 @@ use super::{
 use crate::auth::{AgentId, Principal};
 use crate::http::{ConnectionState, Upload};
 use gatewren_base::config::{LiveSettings, ip_prefix};
+use gatewren_base::sys::{read_lock, write_lock};
 
 /// The maximum number of bodies that an agent sends concurrently; more are refused. Answers and cancellations have
 /// bodies too.
@@ -75,20 +76,17 @@ impl Guard {
 
     /// Sets or removes the edge proxy that must authenticate requests.
     pub fn set_edge(&self, edge: Option<EdgeCheck>) {
-        *self.edge.write().unwrap_or_else(PoisonError::into_inner) = edge.map(Arc::new);
+        *write_lock(&self.edge) = edge.map(Arc::new);
     }
 
     /// The current names and origins.
     pub fn hosts(&self) -> Arc<AllowedHosts> {
-        self.hosts
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        read_lock(&self.hosts).clone()
     }
 
     /// Sets the current names and addresses of the host.
     pub fn set_hosts(&self, hosts: AllowedHosts) {
-        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hosts);
+        *write_lock(&self.hosts) = Arc::new(hosts);
     }
 
     /// The first checks, for every path: framing, Host and Origin.

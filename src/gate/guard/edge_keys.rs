@@ -1,7 +1,7 @@
 //! The identity provider's keys: fetched on demand, rate-limited, and valid only for a limited time.
 
 use std::fmt::Display;
-use std::sync::{Arc, Mutex as Kept, PoisonError};
+use std::sync::{Arc, Mutex as Kept};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::auth::KeySet;
 use crate::http::fetch;
 use gatewren_base::config::KeyLocation;
+use gatewren_base::sys::lock;
 
 /// The minimum interval between two attempts is this fraction of the refresh interval.
 const PART: u32 = 10;
@@ -60,7 +61,7 @@ impl EdgeKeys {
 
     /// The last fetched keys and their age, unless they are too old.
     fn kept(&self) -> Option<(Arc<KeySet>, Duration)> {
-        let kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lock(&self.0.kept);
         let (keys, at) = kept.as_ref()?;
         let age = at.elapsed();
         (age < self.0.refresh * TIMES).then(|| (Arc::clone(keys), age))
@@ -75,7 +76,7 @@ impl EdgeKeys {
         match fetched(&self.0.place).await {
             Ok(keys) => {
                 let fresh = Some((Arc::new(keys), Instant::now()));
-                *self.0.kept.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+                *lock(&self.0.kept) = fresh;
             }
             Err(cause) => tracing::warn!(cause, "fetching the keys of edge_jwt.jwks failed"),
         }

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use crate::auth::AgentId;
+use gatewren_base::sys::lock;
 
 /// The maximum number of keys. At the limit, keys with full buckets are dropped; if there are none, new keys are
 /// refused, so that a flood of addresses does not exhaust memory.
@@ -69,7 +70,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
     /// Takes a token of a key at this pace; the error is the number of seconds to wait. If the pace has changed,
     /// the bucket keeps as many tokens as fit.
     pub fn take(&self, pace: BucketRate, key: K, now: Instant) -> Result<(), u64> {
-        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = lock(&self.0);
         if buckets.len() >= MAX_KEYS && !buckets.contains_key(&key) {
             buckets.retain(|_, bucket| bucket.filled(now) < bucket.pace.burst);
             if buckets.len() >= MAX_KEYS {
@@ -167,7 +168,7 @@ pub struct Concurrency {
 impl Concurrency {
     /// Takes a slot, if fewer than `most` are in use. The map needs no limit: the owner has created all agents.
     pub fn enter(&self, agent: &AgentId, most: SlotLimits) -> Option<ConcurrencySlot> {
-        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut agents = lock(&self.agents);
         let own = agents.entry(agent.clone()).or_default();
         let (of_own, of_all) = (
             own.taken.load(Ordering::Relaxed),
@@ -194,7 +195,7 @@ impl Concurrency {
         queue: QueueLimits,
     ) -> Option<ConcurrencySlot> {
         let own = {
-            let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut agents = lock(&self.agents);
             agents.entry(agent.clone()).or_default().clone()
         };
         let waiting = own.waiting.fetch_add(1, Ordering::Relaxed);

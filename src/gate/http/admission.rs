@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::penalties::{Offence, Penalties};
+use gatewren_base::sys::lock;
 
 /// The maximum number of bodies of unauthenticated requests that are read at once on one connection; the guard
 /// rejects more. HTTP/2 would permit a hundred of 4 KiB each.
@@ -134,15 +135,11 @@ impl Connections {
 
 impl Registry {
     fn anonymous(&self) -> MutexGuard<'_, Anonymous> {
-        self.anonymous
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.anonymous)
     }
 
     fn penalties(&self) -> MutexGuard<'_, Penalties> {
-        self.penalties
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.penalties)
     }
 
     fn penalise(&self, source: ConnectionSource, offence: Offence) {

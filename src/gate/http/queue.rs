@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use gatewren_base::sys::lock;
 
 /// The maximum number of events that wait for the socket; at the limit the producer waits.
 const QUEUED: usize = 8;
@@ -98,10 +99,6 @@ impl Drop for EventQueueReceiver {
         drop(queue);
         writers.into_iter().for_each(Waker::wake);
     }
-}
-
-fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

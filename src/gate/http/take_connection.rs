@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::body::{BodyChunk, ResponseBody};
 use super::idle::{ActivityGuard, CountedBody};
+use gatewren_base::sys::lock;
 
 /// The state of a takeover on one HTTP/1.1 connection. The request, the response and the socket each record their
 /// progress here.
@@ -67,7 +68,7 @@ impl ConnectionTakeover {
             (true, false) => Way::Unread,
             (true, true) => Way::Free,
         };
-        *self.lock() = Stage {
+        *lock(&self.0) = Stage {
             way,
             closes: closes(headers),
             ..Stage::default()
@@ -76,7 +77,7 @@ impl ConnectionTakeover {
 
     /// Records that the request's body was read to its end.
     pub(super) fn was_read(&self) {
-        let mut stage = self.lock();
+        let mut stage = lock(&self.0);
         if stage.way == Way::Unread {
             stage.way = Way::Free;
         }
@@ -90,7 +91,7 @@ impl ConnectionTakeover {
     ) -> TakeoverBody {
         let is_stream = matches!(body, ResponseBody::Events(_));
         let answer = held.answered(body);
-        let mut stage = self.lock();
+        let mut stage = lock(&self.0);
         if !is_stream || stage.way != Way::Free {
             return TakeoverBody::Here(answer);
         }
@@ -101,7 +102,7 @@ impl ConnectionTakeover {
 
     /// Returns the stream once hyper has nothing left to send, and whether the connection ends with it.
     pub(super) fn take(&self) -> Option<(CountedBody, bool)> {
-        let mut stage = self.lock();
+        let mut stage = lock(&self.0);
         if stage.head != Head::Sent {
             return None;
         }
@@ -111,7 +112,7 @@ impl ConnectionTakeover {
 
     /// Records that hyper asks for the body.
     fn made(&self) {
-        let mut stage = self.lock();
+        let mut stage = lock(&self.0);
         if stage.head == Head::Coming {
             stage.head = Head::Made;
         }
@@ -119,14 +120,10 @@ impl ConnectionTakeover {
 
     /// hyper flushes when it has nothing left to write.
     fn flushed(&self) {
-        let mut stage = self.lock();
+        let mut stage = lock(&self.0);
         if stage.head == Head::Made {
             stage.head = Head::Sent;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Stage> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

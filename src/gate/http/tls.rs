@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -18,7 +18,7 @@ use super::certificate::Certificate;
 use super::pin::Pin;
 use super::subject::{CertificateSubject, CertificateSubjects};
 use super::tls_error::TlsError;
-use gatewren_base::sys::files;
+use gatewren_base::sys::{files, lock, read_lock, write_lock};
 
 /// The maximum size of a certificate chain or key; a larger file is rejected.
 pub(super) const MAX_PEM_BYTES: usize = 1 << 20;
@@ -161,14 +161,14 @@ impl TlsServer {
     /// connections get the new certificate; after an error they still get the old one.
     #[cfg(test)]
     pub fn reload(&self) -> Result<(), TlsError> {
-        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = lock(&self.source);
         self.current.replace(Served::from(&source)?);
         Ok(())
     }
 
     /// Switches to another source: other settings, or other names and addresses of the host.
     pub fn reload_from(&self, other: TlsSource) -> Result<(), TlsError> {
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = lock(&self.source);
         self.current.replace(Served::from(&other)?);
         *source = other;
         Ok(())
@@ -186,13 +186,13 @@ impl TlsServer {
 
     /// The path of the authority's certificate for clients to trust, if gatewren has its own authority.
     pub fn ca(&self) -> Option<PathBuf> {
-        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = lock(&self.source);
         source.ca()
     }
 
     /// Returns the pin that clients use.
     pub fn pin(&self) -> Result<Pin, TlsError> {
-        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = lock(&self.source);
         Self::pin_of(&source)
     }
 
@@ -222,11 +222,11 @@ struct Served {
 
 impl Current {
     fn read<T>(&self, look: impl FnOnce(&Served) -> T) -> T {
-        look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        look(&read_lock(&self.0))
     }
 
     fn replace(&self, served: Served) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = served;
+        *write_lock(&self.0) = served;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Programs that identify themselves by the URL of a document (Client ID Metadata Documents).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use hyper::Uri;
@@ -11,6 +11,7 @@ use super::client::ClientMetadata;
 use super::sanitize::inert;
 use crate::http::{fetch, fetch_public};
 use gatewren_base::config::LiveSettings;
+use gatewren_base::sys::lock;
 
 /// The maximum size of a document.
 const MAX_BYTES: usize = 16 * 1024;
@@ -59,7 +60,7 @@ impl MetadataDocuments {
             )
         })?;
         let portrait = believed(address, &fetched)?;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         if kept.len() >= MOST_KEPT {
             kept.remove(0);
         }
@@ -68,7 +69,7 @@ impl MetadataDocuments {
     }
 
     fn kept(&self, address: &str) -> Option<ClientMetadata> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         kept.retain(|(at, ..)| at.elapsed() < KEPT);
         let found = kept.iter().find(|(_, known, _)| known == address);
         found.map(|(.., portrait)| portrait.clone())

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::question::BOX;
 use crate::auth::AgentId;
+use gatewren_base::sys::lock;
 use gatewren_wire::registry::Permit;
 
 /// The time limit for an answer. A later answer lets nothing run.
@@ -87,7 +88,7 @@ impl<K> Confirmations<K> {
     /// Opens a question and returns the id that the answer has to name. Returns `kept` if the agent has too many
     /// open questions.
     pub fn open(&self, asking: CallToConfirm, kept: K) -> Result<String, K> {
-        let mut open = self.lock();
+        let mut open = lock(&self.0);
         let of_agent = open.values().filter(|o| o.asking.agent == asking.agent);
         if of_agent.count() >= MAX_OPEN {
             return Err(kept);
@@ -111,7 +112,7 @@ impl<K> Confirmations<K> {
         asking: &CallToConfirm,
         answer: Option<&Value>,
     ) -> Option<(K, Confirmation)> {
-        let mut open = self.lock();
+        let mut open = lock(&self.0);
         if open.get(id)?.asking != *asking {
             return None;
         }
@@ -126,11 +127,7 @@ impl<K> Confirmations<K> {
 
     /// Closes a question without an answer.
     pub fn give_up(&self, id: &str) -> Option<K> {
-        self.lock().remove(id).map(|open| open.kept)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Open<K>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).remove(id).map(|open| open.kept)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Locks for containers that are being copied, exchanged or removed: no other operation may change them.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use gatewren_wire::operations::{ContainerName, RefusalCode};
 
 use super::refusal::OperationRefusal;
+use gatewren_base::sys::lock;
 
 /// The claimed containers.
 #[derive(Debug, Default)]
@@ -37,7 +38,7 @@ impl ContainerLocks {
     }
 
     fn taken(&self) -> MutexGuard<'_, BTreeSet<ContainerName>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
 use gatewren_base::sys::source::field;
-use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, process};
+use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, lock, process};
 use gatewren_base::telemetry::redact_text;
 use gatewren_wire::operations::{ContainerName, RefusalCode};
 
@@ -181,9 +181,7 @@ impl HostContainers {
     }
 
     fn remembered(&self) -> MutexGuard<'_, BTreeMap<ContainerName, RunningContainer>> {
-        self.remembered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.remembered)
     }
 }
 

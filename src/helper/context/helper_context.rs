@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use gatewren_base::config::{HelperPolicy, LiveSettings};
 use gatewren_base::sys::{
-    Cgroup, hold, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy,
+    Cgroup, hold, is_static, lock, own_cgroup, own_pid, pid_namespace, process, sealed_copy,
     share_controllers, stale_cgroups,
 };
 
@@ -143,7 +143,7 @@ impl HelperContext {
     /// # Errors
     /// `Unsupported` if this build needs shared libraries, which a container does not have.
     pub fn reaper(&self) -> io::Result<Arc<File>> {
-        let mut reaper = self.reaper.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reaper = lock(&self.reaper);
         if let Some(file) = reaper.as_ref() {
             return Ok(Arc::clone(file));
         }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{mpsc, watch};
 
 use gatewren_base::sys::files::{private_dir, read_bounded, write_private};
-use gatewren_base::sys::{FileError, now_ms};
+use gatewren_base::sys::{FileError, lock, now_ms};
 use gatewren_wire::operations::{Frame, Job, JobId, KillReason, OperationEnd, RefusalCode};
 
 use super::job_log::{JobLog, MOST_BYTES, found};
@@ -85,7 +85,7 @@ impl JobTable {
                 "the job's owner or tool is too long",
             ));
         }
-        let mut entries = self.lock();
+        let mut entries = lock(&self.entries);
         check_room(&entries, &job)?;
         for old in make_room(&mut entries, &job.owner) {
             self.remove(&old);
@@ -112,7 +112,7 @@ impl JobTable {
 
     /// Records that a job has ended, how, and whether its caller listened.
     pub fn end(&self, id: &JobId, ending: OperationEnd, heard: bool) {
-        if let Some(entry) = self.lock().get_mut(id) {
+        if let Some(entry) = lock(&self.entries).get_mut(id) {
             entry.job = entry.now();
             entry.job.ending = Some(ending);
             entry.job.ended_ms = Some(now_ms());
@@ -127,7 +127,7 @@ impl JobTable {
 
     /// Returns the jobs of an owner or of all, or the one with this id among them, newest first.
     pub fn list(&self, owner: Option<&str>, id: Option<&JobId>) -> Vec<Job> {
-        let entries = self.lock();
+        let entries = lock(&self.entries);
         let found = entries.values().filter(|entry| {
             let own = owner.is_none_or(|owner| entry.job.owner == owner);
             own && id.is_none_or(|id| entry.job.id == *id)
@@ -145,14 +145,14 @@ impl JobTable {
 
     /// Cancels a job. No effect if it has ended.
     pub fn cancel(&self, id: &JobId) {
-        if let Some(entry) = self.lock().get(id) {
+        if let Some(entry) = lock(&self.entries).get(id) {
             entry.cancel.send_replace(true);
         }
     }
 
     /// Removes a job that has ended.
     pub fn forget(&self, id: &JobId) {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.entries);
         if entries.get(id).is_some_and(|entry| !entry.runs()) {
             entries.remove(id);
             self.remove(id);
@@ -177,7 +177,7 @@ impl JobTable {
 
     /// Returns how many jobs run.
     pub fn running(&self) -> usize {
-        let entries = self.lock();
+        let entries = lock(&self.entries);
         entries.values().filter(|entry| entry.runs()).count()
     }
 
@@ -185,10 +185,6 @@ impl JobTable {
     pub async fn idle(&self) {
         let mut bell = self.bell();
         while self.running() > 0 && bell.changed().await.is_ok() {}
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

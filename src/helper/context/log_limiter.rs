@@ -1,6 +1,7 @@
 //! Rate limit for log lines that a caller can trigger at will: a few in each period, then only their number.
 
-use std::sync::{Mutex, PoisonError};
+use gatewren_base::sys::lock;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The most lines in a [`PERIOD`]. Further ones are only counted; the first line of a later period reports the count.
@@ -33,7 +34,7 @@ impl LogLimiter {
     }
 
     fn admit(&self, now: Instant) -> Option<u64> {
-        let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut count = lock(&self.0);
         if count.since.is_none_or(|since| now - since >= PERIOD) {
             count.since = Some(now);
             count.said = 0;

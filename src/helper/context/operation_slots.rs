@@ -2,7 +2,7 @@
 //! A short queue avoids immediate rejection.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use gatewren_wire::operations::{Operation, RefusalCode, Requester};
 
 use super::refusal::OperationRefusal;
+use gatewren_base::sys::lock;
 
 /// Concurrent operations of all requesters together.
 pub const MAX_OPERATIONS: usize = 64;
@@ -109,7 +110,7 @@ impl OperationSlots {
         };
         let (give, given) = oneshot::channel();
         let number = {
-            let mut book = self.lock();
+            let mut book = lock(&self.0);
             // Operations of one requester and class start in their order of arrival.
             if book.has_room(&wanted) && !book.is_behind(&wanted) {
                 book.count(&wanted);
@@ -126,7 +127,7 @@ impl OperationSlots {
         };
         match timeout(WAIT, given).await {
             Ok(Ok(place)) => Ok(place),
-            _ => Err(self.lock().busy(&wanted)),
+            _ => Err(lock(&self.0).busy(&wanted)),
         }
     }
 
@@ -139,7 +140,7 @@ impl OperationSlots {
 
     /// Frees a place, and gives free places to the operations that wait.
     fn release(self: &Arc<Self>, wanted: &Wanted) {
-        let mut book = self.lock();
+        let mut book = lock(&self.0);
         book.discount(wanted);
         let mut given = Vec::new();
         while let Some(next) = book.next() {
@@ -152,10 +153,6 @@ impl OperationSlots {
             drop(give.send(self.place(wanted)));
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for OperationSlot {
@@ -166,7 +163,7 @@ impl Drop for OperationSlot {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut book = self.places.lock();
+        let mut book = lock(&self.places.0);
         book.waiting.retain(|waiting| waiting.number != self.number);
     }
 }
@@ -339,7 +336,7 @@ mod tests {
             requester: Some(requester.clone()),
             class: class_of(operation),
         };
-        while places.lock().has_room(&wanted) {
+        while lock(&places.0).has_room(&wanted) {
             let place = places.take(Some(requester), operation).await;
             taken.push(place.unwrap());
         }
@@ -394,8 +391,8 @@ mod tests {
         changes.push(taken.unwrap());
         assert_eq!(begun.elapsed(), WAIT, "it began at once");
         drop(changes);
-        assert!(places.lock().shares.is_empty());
-        assert!(places.lock().waiting.is_empty());
+        assert!(lock(&places.0).shares.is_empty());
+        assert!(lock(&places.0).waiting.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -407,7 +404,7 @@ mod tests {
             tokio::spawn(async move { places.take(Some(&agent("a")), &change()).await.is_ok() })
         });
         let waiting: Vec<_> = waiting.collect();
-        while places.lock().waiting.len() < MAX_WAITING_OF_ONE {
+        while lock(&places.0).waiting.len() < MAX_WAITING_OF_ONE {
             tokio::task::yield_now().await;
         }
         let begun = Instant::now();
@@ -417,7 +414,7 @@ mod tests {
         places.take(Some(&agent("b")), &change()).await.unwrap();
         // An operation that is aborted leaves the queue.
         waiting[0].abort();
-        while places.lock().waiting.len() == MAX_WAITING_OF_ONE {
+        while lock(&places.0).waiting.len() == MAX_WAITING_OF_ONE {
             tokio::task::yield_now().await;
         }
     }

@@ -8,10 +8,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use gatewren_base::sys::{
-    Child, Spawn, SpawnError, children, own_pid, pid_namespace, process, reap, terminate,
+    Child, Spawn, SpawnError, children, lock, own_pid, pid_namespace, process, reap, terminate,
 };
 
 /// Programs that outlive the operation that started them.
@@ -53,7 +53,7 @@ impl Orphans {
 
     fn known(&self) -> MutexGuard<'_, BTreeSet<i32>> {
         // A set of numbers is consistent even if its last holder panicked.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 

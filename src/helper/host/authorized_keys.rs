@@ -9,10 +9,10 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, fchown,
 };
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use gatewren_base::config::HELPER_POLICY_FILE;
-use gatewren_base::sys::{place_beneath, random_bytes, source::text};
+use gatewren_base::sys::{lock, place_beneath, random_bytes, source::text};
 
 use crate::context::refusal::OperationRefusal;
 use crate::processes::accounts::account;
@@ -168,7 +168,7 @@ impl KeyFile {
 
 /// Runs `work` while no other task changes these files.
 pub fn in_turn<T>(work: impl FnOnce() -> T) -> T {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = lock(&TURN);
     work()
 }
 

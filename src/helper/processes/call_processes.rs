@@ -7,7 +7,7 @@
 //! Only processes that started during the call are considered.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use gatewren_base::sys::{
     ProcessStat, all_processes, audit_session, descendants, descendants_among, has_in_environment,
-    kill_exactly, own_pid, process, process_name, random_letters,
+    kill_exactly, lock, own_pid, process, process_name, random_letters,
 };
 
 /// The variable in a command's environment if its call has no audit session of its own.
@@ -260,7 +260,7 @@ impl CallProcesses {
 
     fn found(&self) -> MutexGuard<'_, Found> {
         // Lists of numbers are consistent even if their last holder panicked.
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.found)
     }
 }
 

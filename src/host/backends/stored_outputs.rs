@@ -1,11 +1,11 @@
 //! Command output beyond what results show, kept in memory for a while for the agent that ran the command.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::helper_client::{Capture, CapturedOutput};
-use gatewren_base::sys::random_bytes;
+use gatewren_base::sys::{lock, random_bytes};
 
 /// How much of one output is kept: 256 kB, mostly its beginning. The middle of a longer one is left
 /// out.
@@ -64,10 +64,7 @@ impl StoredOutputs {
 
     /// Removes expired outputs and returns the rest.
     fn all(&self) -> std::sync::MutexGuard<'_, VecDeque<Kept>> {
-        let mut all = self
-            .newest_last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.newest_last);
         let now = Instant::now();
         all.retain(|kept| kept.until > now);
         all

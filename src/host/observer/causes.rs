@@ -1,7 +1,8 @@
 //! The mutating calls in progress, so that an observed change can be attributed to its call.
 
+use gatewren_base::sys::lock;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The calls in progress; clones share them. Their number is limited by the limit of concurrent calls.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +27,7 @@ pub struct Cause {
 impl Causes {
     /// Records that the call with this audit id has begun.
     pub fn begin(&self, audit_id: &str) -> Cause {
-        let mut calls = self.lock();
+        let mut calls = lock(&self.calls);
         calls.next += 1;
         let number = calls.next;
         calls.under_way.insert(number, audit_id.to_owned());
@@ -38,20 +39,16 @@ impl Causes {
     /// Returns the cause of a change that is observed now: the only call in progress. With several calls the cause
     /// is unknown.
     pub fn only(&self) -> Option<String> {
-        let calls = self.lock();
+        let calls = lock(&self.calls);
         let mut all = calls.under_way.values();
         let first = all.next().cloned();
         first.filter(|_| all.next().is_none())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Cause {
     fn drop(&mut self) {
-        self.causes.lock().under_way.remove(&self.number);
+        lock(&self.causes.calls).under_way.remove(&self.number);
     }
 }
 

@@ -1,10 +1,9 @@
 //! `systemctl reload`: reads the settings again and applies them.
 
-use std::sync::PoisonError;
-
 use super::limits::{inbox_limits, retention, task_limits};
 use super::running_server::{Server, certificate, certificate_words};
 use gatewren_base::config::{Settings, SettingsReload};
+use gatewren_base::sys::lock;
 use gatewren_base::telemetry;
 use gatewren_gate::guard::EdgeCheck;
 
@@ -19,7 +18,7 @@ impl Server {
                 Some(format!("not reloaded: {cause}"))
             }
         };
-        *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
+        *lock(&self.note) = note;
         self.notify.status(&self.status());
         self.notify.ready();
     }
@@ -31,7 +30,7 @@ impl Server {
         let url = &self.url;
         let mut words =
             format!("serving {url}; {connections} connections, state at revision {revision}");
-        let note = self.note.lock().unwrap_or_else(PoisonError::into_inner);
+        let note = lock(&self.note);
         if let Some(note) = &*note {
             words.push_str("; ");
             words.push_str(note);

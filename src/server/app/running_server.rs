@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -18,7 +18,7 @@ use super::{audit, helper_capabilities};
 use crate::dispatch::Engine;
 use crate::notify::NotificationSender;
 use gatewren_base::config::{LiveSettingsSender, Settings, TlsMode};
-use gatewren_base::sys::{DirectoryLock, KernelEvents, hold_few_program_pages, rfc3339};
+use gatewren_base::sys::{DirectoryLock, KernelEvents, hold_few_program_pages, lock, rfc3339};
 use gatewren_base::telemetry::SdNotify;
 use gatewren_gate::guard::AllowedHosts;
 use gatewren_gate::http::{
@@ -268,8 +268,4 @@ pub fn hosts(settings: &Settings) -> AllowedHosts {
         addresses,
         origins: settings.access.allowed_origins.clone(),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,13 +1,13 @@
 //! The metrics that are measured during a scrape, in addition to the counters.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use gatewren_base::sys::now_ms;
+use gatewren_base::sys::{lock, now_ms};
 use gatewren_base::telemetry::{Exposition, Metrics};
 use gatewren_gate::http::TlsServer;
 use gatewren_host::backends::Jobs;
@@ -162,8 +162,4 @@ impl MetricsScrape {
             }
         });
     }
-}
-
-fn lock(chain: &Mutex<ChainSeen>) -> MutexGuard<'_, ChainSeen> {
-    chain.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! The engine: a catalog and everything that is needed to answer calls, shared by all connections.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use super::signed_state::StateSigner;
 use super::subscriptions::interests::ResourceCursor;
 use super::tasks::store::{MemoryTasks, TaskStore};
 use super::tasks::table::{TaskLimits, Tasks};
+use gatewren_base::sys::lock;
 use gatewren_base::telemetry::Metrics;
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::Confirmations;
@@ -231,8 +232,4 @@ impl Engine {
             .with_data(json!({ "level": name }))
         })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

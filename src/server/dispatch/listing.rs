@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+use gatewren_base::sys::lock;
 use gatewren_wire::protocol::{RpcError, Version, for_stateful};
 
 /// The maximum number of cached lists, more than there are presets; beyond it, lists are serialized for each call.
@@ -70,7 +71,7 @@ impl Listings {
         seen: Vec<EntryVisibility>,
         write: impl FnOnce(&[EntryVisibility]) -> Result<Listing, RpcError>,
     ) -> Result<Arc<Listing>, RpcError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.0);
         if let Some(listing) = kept.get(&seen) {
             return Ok(listing.clone());
         }

@@ -1,9 +1,10 @@
 //! The limit of messages that an agent may send in an hour.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use gatewren_base::sys::lock;
 use tokio::time::Instant;
 
 /// The period of the limit.
@@ -20,7 +21,7 @@ pub struct MessageQuota(Mutex<HashMap<String, VecDeque<Instant>>>);
 impl MessageQuota {
     /// Takes one of an agent's messages; the error is the number of seconds until the next is allowed.
     pub fn take(&self, agent: &str, most: u32, now: Instant) -> Result<(), u64> {
-        let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = lock(&self.0);
         let recent = |at: &Instant| now.saturating_duration_since(*at) < HOUR;
         if sent.len() >= MAX_AGENTS && !sent.contains_key(agent) {
             sent.retain(|_, times| times.back().is_some_and(recent));

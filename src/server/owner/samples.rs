@@ -1,13 +1,14 @@
 //! Samples of the last hour: counters that change by themselves, kept in memory and never stored.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use gatewren_base::config::Reach;
+use gatewren_base::sys::lock;
 use gatewren_host::backends::{ContainerUsage, Host, HostMetrics, Lxc};
 
 /// The interval between two samples. It is long because sampling is most of gatewren's work on an idle host.
@@ -78,7 +79,7 @@ impl Default for Samples {
 impl Samples {
     /// Returns a copy of the last hour.
     pub fn hour(&self) -> SampleHistory {
-        self.lock().clone()
+        lock(&self.hour).clone()
     }
 
     /// Returns a receiver that is notified of each sample.
@@ -132,7 +133,7 @@ impl Samples {
             sent: rate(traffic.1, before.traffic.1),
         };
         before.traffic = traffic;
-        push(&mut self.lock().host, sample);
+        push(&mut lock(&self.hour).host, sample);
     }
 
     fn add_containers(
@@ -141,7 +142,7 @@ impl Samples {
         before: &mut Before,
         passed: f64,
     ) {
-        let mut hour = self.lock();
+        let mut hour = lock(&self.hour);
         hour.containers
             .retain(|name, _| usages.iter().any(|(known, _)| known == name));
         let mut cpu_us = BTreeMap::new();
@@ -162,10 +163,6 @@ impl Samples {
             );
         }
         before.cpu_us = cpu_us;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SampleHistory> {
-        self.hour.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,13 +1,14 @@
 //! A cache for the long text that was read last: a change notification makes several subscribers read the same
 //! text.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
+use gatewren_base::sys::lock;
 use gatewren_store::state::{DocumentIdentity, Pointer, VisibleValue};
 use gatewren_wire::protocol::QuotedJson;
 
@@ -56,7 +57,7 @@ impl CachedText {
     }
 
     fn find(&self, place: &Pointer, seen: VisibleValue<'_>) -> Option<QuotedJson> {
-        let mut slot = self.lock();
+        let mut slot = lock(&self.0);
         let kept = slot.kept.as_mut()?;
         if seen.is_of(&kept.edition) {
             if kept.place != *place {
@@ -77,7 +78,7 @@ impl CachedText {
         let (Some(edition), Ok(runtime)) = (seen.edition(), Handle::try_current()) else {
             return;
         };
-        let mut slot = self.lock();
+        let mut slot = lock(&self.0);
         let before = slot.kept.replace(Kept {
             place: place.clone(),
             edition,
@@ -91,10 +92,6 @@ impl CachedText {
         drop(slot);
         drop(before);
     }
-
-    fn lock(&self) -> MutexGuard<'_, Slot> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Drops the cached text when it is no longer requested.
@@ -104,7 +101,7 @@ async fn watch(slot: Weak<Mutex<Slot>>) {
         let Some(kept) = slot.upgrade().map(CachedText) else {
             return;
         };
-        let mut slot = kept.lock();
+        let mut slot = lock(&kept.0);
         match &mut slot.kept {
             Some(kept) if kept.asked_for => kept.asked_for = false,
             unused => {
@@ -178,7 +175,7 @@ mod tests {
             assert!(is_shared(&second, &text(&kept, &view, "/public/long")));
         }
         sleep(2 * KEPT_FOR + Duration::from_secs(1)).await;
-        assert!(kept.lock().kept.is_none() && !kept.lock().is_watched);
+        assert!(lock(&kept.0).kept.is_none() && !lock(&kept.0).is_watched);
         let third = text(&kept, &view, "/public/long");
         assert!(third == second && !is_shared(&third, &second));
     }
@@ -201,7 +198,7 @@ mod tests {
 
         let cut = QuotedJson::of(&json!({ "packageData": { "web": web } }));
         assert_eq!(text(&kept, &narrow, "/public"), cut);
-        assert!(kept.lock().kept.is_none());
+        assert!(lock(&kept.0).kept.is_none());
         assert_eq!(text(&kept, &whole, "/public"), QuotedJson::of(&public));
         assert_eq!(text(&kept, &narrow, "/public"), cut, "not that of all");
         // A value that both see completely shares one text.

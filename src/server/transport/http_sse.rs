@@ -1,7 +1,7 @@
 //! HTTP+SSE of 2024-11-05, which is deprecated: one stream for the server's messages, POSTs for the client's.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use hyper::{Response, StatusCode};
 use tokio::sync::mpsc;
@@ -11,6 +11,7 @@ use super::duplex::{ClientInput, DuplexConnection};
 use super::endpoint::{Endpoint, refuse, sender};
 use super::relay::ClientLine;
 use super::stream::AcceptedForms;
+use gatewren_base::sys::lock;
 use gatewren_gate::guard::{Admitted, Refusal};
 use gatewren_gate::http::{EventSender, ResponseBody, empty, events};
 use gatewren_wire::protocol::{RequestMeta, RpcBody as Messages, RpcError, RpcMessage, read};
@@ -153,8 +154,4 @@ fn claims_modern(messages: &Messages) -> bool {
         Messages::Single(message) => claims(message),
         Messages::Batch(batch) => batch.iter().any(claims),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,11 @@
 //! The requests of one client that are in progress, by id, so that each can be cancelled.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
+use gatewren_base::sys::lock;
 use gatewren_wire::protocol::RequestId;
 
 /// The requests in progress.
@@ -36,7 +37,7 @@ impl InFlight {
 
     /// Adds a request; `None` if its id is already in use or the table is full.
     pub fn begin(&self, id: &RequestId) -> Option<CallInFlight> {
-        let mut open = self.lock();
+        let mut open = lock(&self.open);
         if open.len() >= self.most || open.contains_key(id) {
             return None;
         }
@@ -52,25 +53,21 @@ impl InFlight {
     /// Cancels a request; an unknown or ended one is ignored. Its id is free at once: the client need not know how
     /// long the request takes to notice.
     pub fn cancel(&self, id: &RequestId) {
-        if let Some(cancelled) = self.lock().remove(id) {
+        if let Some(cancelled) = lock(&self.open).remove(id) {
             cancelled.0.send_replace(true);
         }
     }
 
     /// Cancels all requests.
     pub fn cancel_all(&self) {
-        for cancelled in self.lock().values() {
+        for cancelled in lock(&self.open).values() {
             cancelled.0.send_replace(true);
         }
     }
 
     /// Whether no request is in progress.
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, CancelFlag>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open).is_empty()
     }
 }
 
@@ -95,7 +92,7 @@ impl CallInFlight {
 
 impl Drop for CallInFlight {
     fn drop(&mut self) {
-        let mut open = self.among.lock();
+        let mut open = lock(&self.among.open);
         let same = |found: &CancelFlag| Arc::ptr_eq(&found.0, &self.cancelled.0);
         if open.get(&self.id).is_some_and(same) {
             open.remove(&self.id);

@@ -1,9 +1,10 @@
 //! A future that is polled only when it was woken itself, for tasks that are woken much more often by something
 //! else.
 
+use gatewren_base::sys::lock;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// A future with its own waker. A stream waits for about ten futures; without this, a wakeup of any of them would
@@ -62,7 +63,7 @@ impl Bed {
     }
 
     fn holder(&self) -> MutexGuard<'_, Option<Waker>> {
-        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.holder)
     }
 }
 

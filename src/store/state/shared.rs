@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::mem;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 
 use rusqlite::Connection;
 use tokio::sync::watch;
@@ -20,6 +20,7 @@ use super::patch::Patch;
 use super::pointer::Pointer;
 use super::recent::{ChangeLookup, RecentEffects};
 use super::visibility::{Visibility, VisibleExtent};
+use gatewren_base::sys::{lock, read_lock, write_lock};
 
 /// The most revisions that are read from the log on behalf of one subscriber; one that is further behind is
 /// notified without a check. After a restart, a thousand subscribers may return at once, each with many resources.
@@ -68,7 +69,7 @@ impl SharedState {
     /// The newest document.
     pub fn document(&self) -> Arc<Document> {
         // The lock is held only while a pointer is copied, here and in `publish`: no caller waits.
-        let document = self.document.read().unwrap_or_else(PoisonError::into_inner);
+        let document = read_lock(&self.document);
         Arc::clone(&document)
     }
 
@@ -227,10 +228,7 @@ impl SharedState {
     /// Publishes the newest document and wakes the receivers; returns the previous one.
     fn set(&self, document: Arc<Document>) -> Arc<Document> {
         let revision = document.revision;
-        let mut newest = self
-            .document
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut newest = write_lock(&self.document);
         let before = mem::replace(&mut *newest, document);
         drop(newest);
         self.bell.send_replace(revision);
@@ -238,11 +236,11 @@ impl SharedState {
     }
 
     fn recent(&self) -> MutexGuard<'_, RecentEffects> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.recent)
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reader)
     }
 }
 

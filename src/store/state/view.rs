@@ -1,7 +1,7 @@
 //! The state as agents see it: each has a view that reveals nothing beyond its reach.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::Value;
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ use super::store::State;
 use super::visibility::{Visibility, VisibleExtent};
 use super::visible_value::VisibleValue;
 use gatewren_base::config::Reach;
+use gatewren_base::sys::lock;
 
 /// The number of reaches for which the newest visible revision is cached; more than a host has spaces. Above it the
 /// oldest entry is dropped and later computed again from the revisions in memory.
@@ -101,7 +102,7 @@ impl StateViews {
     }
 
     fn known(&self) -> MutexGuard<'_, VecDeque<Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 

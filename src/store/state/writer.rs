@@ -1,6 +1,6 @@
 //! The only writer thread: makes revisions, follows those of other programs, compacts the log.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, warn};
 
-use gatewren_base::sys::{FileWaiter, now_ms};
+use gatewren_base::sys::{FileWaiter, lock, now_ms};
 
 use super::author::Author;
 use super::author_seal::NewRevision;
@@ -267,10 +267,7 @@ impl StateWriter {
     /// Writes a snapshot if one is due.
     fn compact(&mut self) {
         let since = self.since_snapshot;
-        let retention = *self
-            .retention
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let retention = *lock(&self.retention);
         if since.revisions < retention.snapshot_every && since.bytes < SNAPSHOT_BYTES {
             return;
         }

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use gatewren_base::sys::lock;
+
 use super::job::{WriterJob, WriterOrder};
 
 /// The maximum number of jobs in one commit. The next commit takes the rest.
@@ -72,7 +74,7 @@ pub(super) struct QueueClosed;
 impl OrderSender {
     /// Adds an order.
     pub(super) fn put(&self, order: WriterOrder) -> Result<(), QueueClosed> {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         if state.closed {
             return Err(QueueClosed);
         }
@@ -93,7 +95,7 @@ impl OrderSender {
 
     /// Closes the queue. The receiving half processes the remaining orders.
     pub(super) fn close(&self) {
-        self.0.lock().closed = true;
+        lock(&self.0.state).closed = true;
         self.0.wake.notify_one();
     }
 }
@@ -101,7 +103,7 @@ impl OrderSender {
 impl OrderReceiver {
     /// Waits at most `at_most` for the next orders.
     pub(super) fn take(&self, at_most: Duration) -> TakenOrders {
-        let state = self.0.lock();
+        let state = lock(&self.0.state);
         let is_any = |state: &State| !state.orders.is_empty();
         let state = self.sleep(state, (Sleep::UntilAny, at_most), is_any);
         if state.orders.is_empty() {
@@ -147,7 +149,7 @@ impl OrderReceiver {
 
 impl Drop for OrderReceiver {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         state.closed = true;
         // Dropping the orders notifies the waiting tasks that they will not run.
         let left = std::mem::take(&mut state.orders);
@@ -162,11 +164,7 @@ impl State {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Shared {}
 
 #[cfg(test)]
 mod tests {

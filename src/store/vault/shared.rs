@@ -1,7 +1,7 @@
 //! What all tables share: the writing thread, a connection for reads, and counters of changes.
 
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
 use tokio::sync::watch;
@@ -12,7 +12,7 @@ use super::error::VaultError;
 use super::ids::IdGenerator;
 use super::job::Durability;
 use super::writer::VaultWriter;
-use gatewren_base::sys::random_bytes;
+use gatewren_base::sys::{lock, random_bytes};
 
 /// The open vault.
 pub(super) struct SharedVault {
@@ -38,7 +38,7 @@ impl SharedVault {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
     ) -> Result<T, VaultError> {
-        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let reader = lock(&self.reader);
         work(&reader).map_err(|cause| VaultError::from_sqlite(&self.trail.path, doing, &cause))
     }
 

@@ -1,7 +1,7 @@
 //! The context of a call: progress, log messages, the client's capabilities and its answers.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -18,6 +18,7 @@ use crate::protocol::{
     ToolDefinition,
 };
 use gatewren_base::config::{Reach, Risk};
+use gatewren_base::sys::lock;
 
 /// Progress reports at a shorter interval are dropped: a tool may report as often as it likes.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(20);
@@ -333,10 +334,6 @@ impl Cx {
             let _ = notes.send(Notification::message(level, logger, data)).await;
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

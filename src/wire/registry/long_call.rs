@@ -1,7 +1,8 @@
 //! A call that may take longer than its client waits, and the job in which its work then continues.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use gatewren_base::sys::lock;
 use tokio::sync::watch;
 
 /// The state that is shared by such a call, its tool and its answer.
@@ -76,7 +77,7 @@ impl LongCall {
     /// Marks the job's id as given to the client. Returns false if the job has already ended, so that only its
     /// answer remains to be sent.
     pub fn tell(&self) -> bool {
-        let mut standing = self.lock();
+        let mut standing = lock(&self.standing);
         if *standing == Standing::Untold {
             *standing = Standing::Told;
         }
@@ -85,15 +86,11 @@ impl LongCall {
 
     /// Marks the job as ended. Returns whether the client was given its id before.
     pub fn end(&self) -> bool {
-        let mut standing = self.lock();
+        let mut standing = lock(&self.standing);
         if *standing == Standing::Untold {
             *standing = Standing::Over;
         }
         *standing == Standing::Told
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

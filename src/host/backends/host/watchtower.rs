@@ -1,7 +1,7 @@
 //! The helper's last view of what the sandbox hides from this process.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use crate::helper_client::{
     Capture, HelperClient, HostView, Operation, OperationEnd, OperationLimits,
 };
+use gatewren_base::sys::lock;
 
 use super::super::source::HostTree;
 use super::mounts::places_to_measure;
@@ -47,13 +48,13 @@ impl HostViewCache {
         let Some(helper) = &self.helper else { return };
         let looked = timeout(PATIENCE, view(helper)).await;
         if let Some(seen) = looked.ok().flatten() {
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));
+            *lock(&self.last) = Some(Arc::new(seen));
         }
     }
 
     /// Returns the helper's last view, or this process's own view if the helper never answered.
     pub fn seen(&self, tree: &HostTree) -> Arc<MountsAndClock> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = lock(&self.last);
         last.clone().unwrap_or_else(|| {
             let mountinfo = tree.text("proc/self/mountinfo");
             Arc::new(MountsAndClock::by_ourselves(&mountinfo.unwrap_or_default()))

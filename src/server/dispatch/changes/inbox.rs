@@ -1,8 +1,9 @@
 //! The inbox: the current agents and state that proposals are checked against, and its limits.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use gatewren_base::sys::lock;
 use gatewren_gate::auth::Agents;
 use gatewren_store::state::State;
 use gatewren_store::vault::OpenChangeLimits;
@@ -36,10 +37,10 @@ impl Inbox {
     }
 
     pub(in crate::dispatch) fn limits(&self) -> InboxLimits {
-        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.limits)
     }
 
     pub(in crate::dispatch) fn set_limits(&self, limits: InboxLimits) {
-        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+        *lock(&self.limits) = limits;
     }
 }

@@ -1,8 +1,9 @@
 //! Limits how many calls of each agent wait for the owner's decision.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use gatewren_base::sys::lock;
 use gatewren_gate::auth::AgentId;
 
 /// The maximum number of waiting calls of an agent; a further call is answered at once with its change. It is lower
@@ -22,7 +23,7 @@ pub(in crate::dispatch) struct OwnerWait<'w> {
 impl OwnerWaits {
     /// Reserves a slot for a call; `None` if the agent has reached its limit.
     pub(in crate::dispatch) fn begin(&self, agent: &AgentId) -> Option<OwnerWait<'_>> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.0);
         let own = waiting.entry(agent.clone()).or_default();
         if *own >= MAX_WAITING {
             return None;
@@ -33,15 +34,11 @@ impl OwnerWaits {
             agent: agent.clone(),
         })
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for OwnerWait<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.among.lock();
+        let mut waiting = lock(&self.among.0);
         if let Some(own) = waiting.get_mut(&self.agent) {
             *own -= 1;
             if *own == 0 {
@@ -67,6 +64,6 @@ mod tests {
         drop(waiting.pop());
         assert!(waits.begin(&agent).is_some());
         drop(waiting);
-        assert!(waits.lock().is_empty());
+        assert!(lock(&waits.0).is_empty());
     }
 }

@@ -1,12 +1,13 @@
 //! The resources that a listener is subscribed to, with a cursor for each instead of a queue.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use gatewren_base::sys::lock;
 use gatewren_wire::protocol::RpcError;
 use gatewren_wire::registry::{ResourceSource, Viewer};
 
@@ -107,7 +108,7 @@ impl Interests {
 
     fn insert(&self, uri: &str, from: ResourceCursor, seen: Option<u64>) -> Result<(), RpcError> {
         let since = from.number();
-        let mut cursors = self.lock();
+        let mut cursors = lock(&self.cursors);
         if cursors.iter().any(|known| known.uri == uri) {
             return Ok(());
         }
@@ -133,13 +134,13 @@ impl Interests {
 
     /// Removes a URI.
     pub fn remove(&self, uri: &str) {
-        self.lock().retain(|cursor| cursor.uri != uri);
+        lock(&self.cursors).retain(|cursor| cursor.uri != uri);
     }
 
     /// Goes back to a revision that the listener knows, for example after a reconnect. Changes from before the
     /// subscription are still not reported, and a cursor at `NOWHERE` stays there.
     pub fn rewind(&self, revision: u64) {
-        for cursor in self.lock().iter_mut() {
+        for cursor in lock(&self.cursors).iter_mut() {
             if cursor.seen != NOWHERE && !cursor.apart {
                 cursor.seen = revision.max(cursor.since);
             }
@@ -150,7 +151,7 @@ impl Interests {
     /// Discards the revisions that the listener knows, because their history no longer exists: it is notified of
     /// the current version of each resource.
     pub fn lose(&self) {
-        for cursor in self.lock().iter_mut() {
+        for cursor in lock(&self.cursors).iter_mut() {
             cursor.since = 0;
             cursor.seen = NOWHERE;
         }
@@ -160,13 +161,13 @@ impl Interests {
     /// The revision up to which every change was reported to the listener; `None` if it is subscribed to nothing
     /// that has revisions.
     pub fn heard(&self) -> Option<u64> {
-        heard(&self.lock())
+        heard(&lock(&self.cursors))
     }
 
     /// The same, as it is stored across restarts: if any cursor has lost its history, a number beyond every
     /// revision.
     pub fn heard_to_remember(&self) -> Option<u64> {
-        let cursors = self.lock();
+        let cursors = lock(&self.cursors);
         let is_lost = |cursor: &Cursor| cursor.seen == NOWHERE && !cursor.apart;
         let is_lost = cursors.iter().any(is_lost);
         if is_lost {
@@ -190,7 +191,7 @@ impl Interests {
         every: Duration,
     ) -> NextUpdate {
         let newest = source.newest(viewer);
-        let mut cursors = self.lock();
+        let mut cursors = lock(&self.cursors);
         let (mut soonest, mut heeds_bell) = (None, false);
         for _ in 0..cursors.len() {
             cursors.rotate_left(1);
@@ -220,10 +221,6 @@ impl Interests {
             Some(at) if heeds_bell => NextUpdate::At(at),
             Some(at) => NextUpdate::NotBefore(at),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Cursor>> {
-        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,12 @@
 //! A running task: its state, its open questions, and its cancellation.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, oneshot};
 
-use gatewren_base::sys::{now_ms, rfc3339};
+use gatewren_base::sys::{lock, now_ms, rfc3339};
 use gatewren_wire::protocol::{InputRequired, RpcError, Task, TaskState};
 use gatewren_wire::registry::CallQuestion;
 
@@ -63,12 +63,12 @@ impl LiveTask {
 
     /// The task in its current state.
     pub(in crate::dispatch) fn task(&self) -> Arc<Task> {
-        self.lock().task.clone()
+        lock(&self.standing).task.clone()
     }
 
     /// The version and the task, if they are newer than this version.
     pub(in crate::dispatch) fn newer_than(&self, version: u64) -> Option<(u64, Arc<Task>)> {
-        let standing = self.lock();
+        let standing = lock(&self.standing);
         (standing.version > version).then(|| (standing.version, standing.task.clone()))
     }
 
@@ -76,7 +76,7 @@ impl LiveTask {
     /// question for the whole life of the task. Returns false if there are too many questions, or the task has
     /// ended.
     pub(in crate::dispatch) fn put(&self, question: CallQuestion) -> bool {
-        let mut standing = self.lock();
+        let mut standing = lock(&self.standing);
         let many = standing.keys.len() + question.asked.requests.len() > MAX_ASKED;
         if many || standing.task.state.is_terminal() {
             return false;
@@ -97,7 +97,7 @@ impl LiveTask {
 
     /// Takes answers; answers to questions that are not open are ignored. Returns whether any answer was taken.
     pub(in crate::dispatch) fn answer(&self, responses: Map<String, Value>) -> bool {
-        let mut standing = self.lock();
+        let mut standing = lock(&self.standing);
         let mut taken = false;
         for (key, response) in responses {
             for asked in &mut standing.asked {
@@ -122,12 +122,12 @@ impl LiveTask {
 
     /// Whether the task waits for the client.
     pub(in crate::dispatch) fn waits(&self) -> bool {
-        !self.lock().asked.is_empty()
+        !lock(&self.standing).asked.is_empty()
     }
 
     /// Withdraws the open questions: later answers are ignored. Returns whether there were any.
     pub(in crate::dispatch) fn withdraw(&self) -> bool {
-        let mut standing = self.lock();
+        let mut standing = lock(&self.standing);
         let waited = !standing.asked.is_empty();
         standing.asked.clear();
         waited
@@ -135,15 +135,11 @@ impl LiveTask {
 
     /// Sets the final state. A task that has ended does not change any more.
     pub(in crate::dispatch) fn end(&self, state: TaskState, at_ms: u64) {
-        let mut standing = self.lock();
+        let mut standing = lock(&self.standing);
         if !standing.task.state.is_terminal() {
             standing.asked.clear();
             standing.become_(state, at_ms);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The store of tasks: the vault, or memory if there is no vault.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use gatewren_base::sys::now_ms;
+use gatewren_base::sys::{lock, now_ms};
 use gatewren_store::vault::{StoredTaskLimits, TASK_WORKING, TaskEnd, TaskRow, Vault, VaultError};
 use gatewren_wire::registry::BoxFuture;
 
@@ -49,7 +49,7 @@ pub(in crate::dispatch) struct MemoryTasks(Arc<Mutex<HashMap<String, TaskRow>>>)
 
 impl MemoryTasks {
     fn rows(&self) -> MutexGuard<'_, HashMap<String, TaskRow>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn add_now(&self, task: TaskRow, room: StoredTaskLimits) -> bool {

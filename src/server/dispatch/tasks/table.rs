@@ -1,7 +1,7 @@
 //! The table of tasks: the running ones in memory, and all of them in a store that may outlive the process.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::live_task::LiveTask;
 use super::store::TaskStore;
 use crate::dispatch::reference;
-use gatewren_base::sys::{now_ms, random_bytes, rfc3339};
+use gatewren_base::sys::{lock, now_ms, random_bytes, rfc3339};
 use gatewren_store::vault::{StoredTaskLimits, TASK_WORKING, TaskEnd, TaskRow, Vault, VaultError};
 use gatewren_wire::protocol::{RpcError, Task, TaskState, code};
 
@@ -82,12 +82,12 @@ impl Tasks {
 
     /// The current limits.
     pub(in crate::dispatch) fn limits(&self) -> TaskLimits {
-        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.limits)
     }
 
     /// Sets the limits; existing tasks keep their expiry.
     pub(in crate::dispatch) fn set_limits(&self, limits: TaskLimits) {
-        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+        *lock(&self.limits) = limits;
     }
 
     /// Creates a task, which can be found once this returns. Returns `None` if there is no room, or if the task
@@ -113,7 +113,7 @@ impl Tasks {
                     request,
                     "{tool} has become a task"
                 );
-                self.lock().insert(live.id.clone(), live.clone());
+                lock(&self.live).insert(live.id.clone(), live.clone());
                 Some(live)
             }
             Ok(false) => {
@@ -152,7 +152,7 @@ impl Tasks {
 
     /// An agent's running task, unless it has expired.
     pub(in crate::dispatch) fn live(&self, agent: &str, id: &str) -> Option<Arc<LiveTask>> {
-        let live = self.lock().get(id).cloned();
+        let live = lock(&self.live).get(id).cloned();
         live.filter(|live| live.agent == agent && live.expires_ms > now_ms())
     }
 
@@ -191,7 +191,7 @@ impl Tasks {
         let written = self.store.end(live.id.clone(), end).await;
         live.end(state, at_ms);
         match written {
-            Ok(()) => drop(self.lock().remove(&live.id)),
+            Ok(()) => drop(lock(&self.live).remove(&live.id)),
             // It stays in memory, where it can be found until the server ends.
             Err(cause) => tracing::error!(%cause, "cannot store the end of a task"),
         }
@@ -201,15 +201,11 @@ impl Tasks {
     /// Deletes expired tasks.
     pub(in crate::dispatch) async fn sweep(&self) {
         let now = now_ms();
-        self.lock()
+        lock(&self.live)
             .retain(|_, live| live.expires_ms > now || !live.task().state.is_terminal());
         if let Err(cause) = self.store.sweep().await {
             tracing::error!(%cause, "cannot remove expired tasks");
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveTask>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ring::hmac;
@@ -17,6 +17,7 @@ use super::session::Session;
 use super::session_table::{DormantSession, DormantSubscription, SessionLimitReached, SessionMap};
 use super::session_token::SessionClaims;
 use gatewren_base::config::LiveSettings;
+use gatewren_base::sys::lock;
 use gatewren_store::vault::{
     OWNER, SeenRevision, SessionUse, StoredSession, Subscription, Vault, VaultError,
 };
@@ -89,7 +90,7 @@ impl Sessions {
         let claims = SessionClaims::new(agent, version, declared);
         let name = claims.session.to_string();
         let session = Session::new(&claims.sign(&self.key), claims);
-        let displaced = self.lock().add(session.clone())?;
+        let displaced = lock(&self.known).add(session.clone())?;
         self.forget(displaced);
         if let Some(vault) = self.vault() {
             written(vault.sessions().add(&name, agent).await);
@@ -99,10 +100,10 @@ impl Sessions {
 
     /// Finds an agent's session; `None` for an unknown one, an expired one and another agent's.
     pub fn find(&self, id: &str, agent: &str) -> Option<Arc<Session>> {
-        let awake = self.lock().awake(id, agent);
+        let awake = lock(&self.known).awake(id, agent);
         awake.or_else(|| {
             let claims = SessionClaims::verify(id, &self.key)?;
-            self.lock().wake(id, claims, agent)
+            lock(&self.known).wake(id, claims, agent)
         })
     }
 
@@ -114,7 +115,7 @@ impl Sessions {
 
     /// Ends an agent's session of this name permanently; returns false if it has none.
     pub async fn end_named(&self, agent: &str, name: Uuid) -> bool {
-        if !self.lock().remove_of(agent, name) {
+        if !lock(&self.known).remove_of(agent, name) {
             return false;
         }
         if let Some(vault) = self.vault() {
@@ -125,7 +126,7 @@ impl Sessions {
 
     /// An agent's sessions that have not expired: name, idle time, and revision, as far as it is known.
     pub fn shown_to(&self, agent: &str) -> Vec<(Uuid, Option<Duration>, Option<String>)> {
-        self.lock().of(agent)
+        lock(&self.known).of(agent)
     }
 
     /// Stores that a session is subscribed to a resource, from a revision on.
@@ -174,7 +175,7 @@ impl Sessions {
     /// Ends the sessions that were idle for too long, and stores the use of the others.
     pub async fn note(&self) {
         let (over, uses) = {
-            let mut known = self.lock();
+            let mut known = lock(&self.known);
             (known.remove_rested(), known.uses())
         };
         self.forget(over);
@@ -182,7 +183,7 @@ impl Sessions {
         let state = store.state();
         if state.revision < self.noted.swap(state.revision, Ordering::Relaxed) {
             // The state was replaced by an older one.
-            self.lock().lose();
+            lock(&self.known).lose();
             store.vault.sessions().leave_new_history(state);
         } else if !uses.is_empty() {
             let uses = uses.into_iter().map(|(name, idle, heard)| SessionUse {
@@ -207,7 +208,7 @@ impl Sessions {
         let mut let_in: HashSet<String> = agents.map(|agent| agent.id).collect();
         // The owner may authenticate like an agent, but is not in the list of agents.
         let_in.insert(OWNER.to_owned());
-        let over = self.lock().forget_strangers(|id| let_in.contains(id));
+        let over = lock(&self.known).forget_strangers(|id| let_in.contains(id));
         self.forget(over);
     }
 
@@ -225,10 +226,6 @@ impl Sessions {
 
     fn vault(&self) -> Option<&Vault> {
         self.store.as_ref().map(|store| &store.vault)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SessionMap> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

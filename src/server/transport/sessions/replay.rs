@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::event_id::{EventId, StreamOrigin};
 use super::stream_buffer::{NextEvent, StreamBuffer};
+use gatewren_base::sys::lock;
 
 /// The maximum number of buffered events of a session; beyond it, the oldest that no reader is about to read are
 /// dropped.
@@ -59,7 +60,7 @@ impl Replay {
         revision: u64,
     ) -> (ReplayWriter, ReplayReader) {
         let stream = Uuid::new_v4().as_u64_pair().0;
-        let mut streams = self.lock();
+        let mut streams = lock(&self.streams);
         let kept = streams.open.entry(stream);
         let kept = kept.or_insert_with(|| StreamBuffer::new(origin, revision));
         let connection = kept.connect(0);
@@ -88,7 +89,7 @@ impl Replay {
         if !self.gave(last) {
             return None;
         }
-        let mut streams = self.lock();
+        let mut streams = lock(&self.streams);
         let kept = streams.open.get_mut(&last.stream)?;
         if kept.origin() != last.origin || !kept.can_follow(last.count) {
             return None;
@@ -127,7 +128,7 @@ impl Replay {
 
     /// Drops every stream, which ends its connections.
     pub fn clear(&self) {
-        let gone = std::mem::take(&mut self.lock().open);
+        let gone = std::mem::take(&mut lock(&self.streams).open);
         for kept in gone.values() {
             TOGETHER.fetch_sub(kept.bytes(), Ordering::Relaxed);
         }
@@ -136,13 +137,9 @@ impl Replay {
     /// The number of streams and of bytes.
     #[cfg(test)]
     pub fn holds(&self) -> (usize, usize) {
-        let streams = self.lock();
+        let streams = lock(&self.streams);
         let bytes = streams.open.values().map(StreamBuffer::bytes).sum();
         (streams.open.len(), bytes)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Streams> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -229,12 +226,10 @@ pub struct ReplayWriter {
 impl ReplayWriter {
     /// Adds an event; waits while the reader, if there is one, is far behind.
     pub async fn say(&mut self, message: Vec<u8>, revision: Option<u64>) {
-        self.replay
-            .lock()
-            .push(self.stream, message.into(), revision);
+        lock(&self.replay.streams).push(self.stream, message.into(), revision);
         loop {
             self.bell.borrow_and_update();
-            let behind = match self.replay.lock().open.get(&self.stream) {
+            let behind = match lock(&self.replay.streams).open.get(&self.stream) {
                 Some(kept) => kept.is_read() && kept.unread() >= MAX_UNREAD,
                 None => false,
             };
@@ -246,7 +241,7 @@ impl ReplayWriter {
 
     /// Whether a connection reads the stream.
     pub fn is_heard(&self) -> bool {
-        let streams = self.replay.lock();
+        let streams = lock(&self.replay.streams);
         streams
             .open
             .get(&self.stream)
@@ -255,14 +250,14 @@ impl ReplayWriter {
 
     /// Ends the connection after the last event so far; its client reconnects for the rest.
     pub fn hang_up(&self) {
-        if let Some(kept) = self.replay.lock().open.get_mut(&self.stream) {
+        if let Some(kept) = lock(&self.replay.streams).open.get_mut(&self.stream) {
             kept.hang_up();
         }
     }
 
     /// Adds the last event, if there is one, and ends the stream.
     pub fn end(&self, last: Option<Vec<u8>>) {
-        let mut streams = self.replay.lock();
+        let mut streams = lock(&self.replay.streams);
         if let Some(last) = last {
             streams.push(self.stream, last.into(), None);
         }
@@ -278,7 +273,7 @@ impl ReplayWriter {
     pub async fn read_to_the_end(&mut self) {
         loop {
             self.bell.borrow_and_update();
-            let done = match self.replay.lock().open.get(&self.stream) {
+            let done = match lock(&self.replay.streams).open.get(&self.stream) {
                 Some(kept) => !kept.is_read() && kept.unread() == 0,
                 None => true,
             };
@@ -295,7 +290,7 @@ impl ReplayWriter {
 
     /// Drops the stream with its buffer.
     pub fn forget(self) {
-        self.replay.lock().forget(self.stream);
+        lock(&self.replay.streams).forget(self.stream);
     }
 }
 
@@ -327,7 +322,7 @@ impl ReplayReader {
     }
 
     fn take(&self) -> NextEvent {
-        let mut streams = self.replay.lock();
+        let mut streams = lock(&self.replay.streams);
         let Some(kept) = streams.open.get_mut(&self.stream) else {
             return NextEvent::End;
         };
@@ -357,7 +352,7 @@ impl ReplayReader {
 
 impl Drop for ReplayReader {
     fn drop(&mut self) {
-        let mut streams = self.replay.lock();
+        let mut streams = lock(&self.replay.streams);
         let Some(kept) = streams.open.get_mut(&self.stream) else {
             return;
         };
@@ -478,7 +473,7 @@ mod tests {
     }
 
     fn has_all_behind(replay: &Replay, last: &EventId) -> bool {
-        let streams = replay.lock();
+        let streams = lock(&replay.streams);
         let kept = streams.open.get(&last.stream);
         kept.is_some_and(|kept| kept.is_whole(last.count))
     }

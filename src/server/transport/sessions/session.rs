@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,6 +13,7 @@ use super::replay::Replay;
 use super::session_token::SessionClaims;
 use crate::dispatch::{CallContext, Engine, Interests, Listener, ListenerEvent};
 use crate::transport::in_flight::{CallInFlight, InFlight};
+use gatewren_base::sys::lock;
 use gatewren_wire::protocol::{LogSeverity, RequestId};
 
 /// The maximum number of calls, and of questions, in progress in a session; more are refused.
@@ -244,10 +245,6 @@ impl Drop for OpenStream {
         drop(streams);
         self.session.touch();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

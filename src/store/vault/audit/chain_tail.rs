@@ -1,10 +1,11 @@
 //! A cache of the end of the audit's chain, which saves a query for each row.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rusqlite::Connection;
 
 use super::chain;
+use gatewren_base::sys::lock;
 
 /// The number for the next row, and the hash that it continues from.
 type End = (i64, [u8; 32]);
@@ -56,8 +57,4 @@ impl ChainTail {
     pub(in crate::vault) fn durable(&self) -> Option<ChainHead> {
         *lock(&self.durable)
     }
-}
-
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
