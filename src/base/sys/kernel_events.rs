@@ -111,6 +111,7 @@ impl AsRawFd for Source {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
     use std::process::Command;
     use std::time::Duration;
 
@@ -262,7 +263,9 @@ mod tests {
             (&scratch.join("none"), &["flag"]),
         ]);
         let hints = hints.unwrap();
-        fs::write(scratch.join("flag"), "").unwrap();
+        // A link is created without an open file: a process that another test forks at this moment would have it too,
+        // and closing it would be a hint of its own.
+        symlink("nowhere", scratch.join("flag")).unwrap();
         timeout(LONG, hints.next()).await.unwrap().unwrap();
         fs::remove_file(scratch.join("flag")).unwrap();
         hints.forget();
