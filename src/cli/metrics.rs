@@ -20,7 +20,7 @@ Examples:
 
 The token is valid only for /metrics. There is only one; a new one replaces it at once.
 metrics.loopback in gatewren.toml lets all users of this host read the metrics without a token. Agents
-with the policy admin and no space limit read them with their own token.";
+with the policy admin for the whole server read them with their own token.";
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]

@@ -90,7 +90,7 @@ fn a_yes_lets_a_call_run_once_in_2026() {
     assert!(ran(&failure), "{failure}");
     let failure = agreed.send().failure();
     assert!(
-        failure.contains("is open for this answer"),
+        failure.contains("belongs to no open question"),
         "it was used: {failure}"
     );
 
@@ -100,7 +100,7 @@ fn a_yes_lets_a_call_run_once_in_2026() {
         assert!(failure.contains(words), "{answer}: {failure}");
         let failure = again(&call, &asked, &yes()).send().failure();
         assert!(
-            failure.contains("is open for this answer"),
+            failure.contains("belongs to no open question"),
             "{answer}: {failure}"
         );
     }

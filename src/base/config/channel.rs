@@ -180,7 +180,7 @@ impl Shape<String> for Topic {
 /// The list of parts of the state to watch.
 pub(super) const WATCHED: List<WatchedPath> = List {
     entry: |text| text.parse().ok(),
-    like: "a path in the state, such as \"/public/packageData/*/statusInfo\", where * matches any one member",
+    like: "a path in the state, such as \"/public/packageData/*/status\", where * matches any one member",
     may_be_empty: true,
 };
 

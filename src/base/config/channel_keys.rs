@@ -47,7 +47,7 @@ agents = true
 kind = \"webhook\"
 url = \"https://hooks.lan/gatewren\"
 on = [\"error\"]
-watch = [\"/public/packageData/*/statusInfo\"]
+watch = [\"/public/packageData/*/status\"]
 agents = false";
 
 #[rustfmt::skip]

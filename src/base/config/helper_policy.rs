@@ -189,7 +189,7 @@ This file belongs to root: the front cannot change it, and the helper rejects a 
 replace. The helper reads it at its start and after `systemctl reload gatewren-helper`. A reload does not stop
 running work, and an invalid file changes nothing.
 Each operation of the helper belongs to one key. What a key disables, and a container that is not in the list, is
-rejected for every agent, and clients do not see the tools that need it. Otherwise the helper only reports that it
+rejected for everyone, and clients do not see the tools that need it. Otherwise the helper only reports that it
 runs, and which keys are on.
 Every value below is the default: uncomment a line to change it.";
 

@@ -12,7 +12,7 @@ const MAX_SEGMENTS: usize = 16;
 /// The prefix of the parts that clients can see. Other parts cannot be watched.
 const BEGINNING: &str = "/public/";
 
-/// A pointer such as `/public/packageData/*/statusInfo`.
+/// A pointer such as `/public/packageData/*/status`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedPath(String);
 

@@ -33,7 +33,7 @@ impl fmt::Display for AuthError {
             Self::Expired => "this token has expired; ask the owner of the box for a new one",
             Self::Revoked => "this token was revoked by the owner of the box",
             Self::NoSpace => {
-                "this agent has no space on this box; the owner assigns one with gatewren agent edit"
+                "this agent has no space, or its space is not in the settings; the owner sets it with gatewren agent edit with gatewren agent edit"
             }
             Self::Unreadable => {
                 "this agent's policy cannot be read; the owner sets it again with gatewren agent edit"

@@ -54,7 +54,7 @@ impl Callers {
         let token = bearer(&head.headers).map_err(|_| {
             unauthorized(
                 "send an access token; the metadata URL in this challenge describes how to get one; an agent's \
-                 own token is only for /mcp",
+                 own token is not valid here, use it at /mcp",
             )
         })?;
         let resource = format!("{}{}", own_origin(head)?, head.uri.path());

@@ -63,7 +63,7 @@ pub fn granted_words(tool: &str, target: Option<&str>, bound: &GrantBound) -> St
     let words = match bound {
         GrantBound::Arguments(sha256) => {
             let digits: String = hex(sha256).chars().take(12).collect();
-            format!("exactly one call of {tool} (arguments with SHA-256 {digits}...)")
+            format!("calls of {tool} with exactly these arguments (SHA-256 {digits}...)")
         }
         GrantBound::Prefix(prefix) if target.is_none() => {
             format!("commands of {tool} that begin with \"{prefix}\" and name no container")
@@ -191,7 +191,7 @@ mod tests {
                 "system_shell",
                 None,
                 &GrantBound::Arguments([1; 32]),
-                "exactly one call of system_shell",
+                "calls of system_shell with exactly these arguments",
             ),
         ] {
             let said = granted_words(tool, target, bound);

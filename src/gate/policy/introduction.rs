@@ -34,8 +34,8 @@ pub fn introduce(who: &Principal, name: Option<&str>) -> String {
     };
     for (mode, words) in [
         (Mode::Allow, "run at once"),
-        (Mode::Confirm, "run once the person at your client agrees"),
-        (Mode::ConfirmOwner, "run once the owner agrees"),
+        (Mode::Confirm, "run after the person at your client agrees"),
+        (Mode::ConfirmOwner, "run after the owner agrees"),
         (Mode::Propose, "wait in the owner's inbox for approval"),
         (Mode::Deny, "are not available to you"),
     ] {
@@ -45,8 +45,8 @@ pub fn introduce(who: &Principal, name: Option<&str>) -> String {
         }
     }
     if lists_briefly(policy) {
-        text +=
-            " The list contains only the most important tools; the owner can add more by toolsets.";
+        text += " The list contains only the most important tools. You can also call others that descriptions name, if the \
+             policy allows them, and the owner can have more toolsets listed.";
     }
     text
 }

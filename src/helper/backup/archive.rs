@@ -72,7 +72,7 @@ pub async fn pack(
     let count = |bytes: &[u8]| entries += lines(bytes);
     let (code, complaint) = work.run(("tar", args), count).await?;
     if code != 0 && code != CHANGED {
-        return Err(failed("the archive cannot be written", &complaint).into());
+        return Err(failed("the archive cannot be created", &complaint).into());
     }
     let changed = code == CHANGED;
     Ok(PackedArchive { entries, changed })

@@ -15,7 +15,7 @@ step=$1
 export DEBIAN_FRONTEND=noninteractive APT_LISTCHANGES_FRONTEND=none LC_ALL=C.UTF-8
 
 if ! command -v apt-get >/dev/null; then
-    echo "there is no apt here: its packages are kept by something else" >&2
+    echo "apt is not installed here: another program manages the packages" >&2
     exit 127
 fi
 

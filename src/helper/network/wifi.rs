@@ -177,7 +177,7 @@ async fn connect(helper: &HelperContext, ssid: &Ssid) -> Result<(), OperationRef
     let mut words = refusal.words().to_owned();
     if written && let Err(worse) = take_back(helper, &profile, kept.as_deref()).await {
         // Rejoining the previous network matters more.
-        words = format!("{words}; its saved profile could not be restored: {worse}");
+        words = format!("{words}; the change to its saved profile could not be undone: {worse}");
     }
     Err(OperationRefusal::failed(match former {
         None => format!("{words}; the host is not connected to a network, as before"),

@@ -64,7 +64,7 @@ fn refused(class: HelperClass) -> &'static str {
             "listing, reading and writing files in containers is refused"
         }
         HelperClass::Power => "restarting and shutting down this box is refused",
-        HelperClass::Updates => "checking for updates is refused",
+        HelperClass::Updates => "reading the state and history of updates is refused",
         HelperClass::UpdatesApply => "fetching and installing updates is refused",
         HelperClass::HostLogs => "reading the host's journal is refused",
         HelperClass::Units => "changing the host's units is refused",

@@ -250,7 +250,7 @@ impl Front {
             let who = admitted.who();
             if who.preset() != Preset::Admin || !who.reach().is_everything() {
                 let words = "/metrics needs the token that `gatewren metrics token` prints, or an agent with the \
-                             policy admin and no space";
+                             policy admin for the whole server";
                 return Err(Refusal::new(StatusCode::FORBIDDEN, "admin_required", words));
             }
         }

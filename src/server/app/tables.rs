@@ -195,6 +195,7 @@ mod tests {
                         .is_some_and(|t| (4..60).contains(&t.len())),
                 ),
                 ("a toolset", !tool.toolset().is_empty()),
+                ("a limit of 300 characters", words.chars().count() <= 300),
             ];
             let missing = parts.iter().filter(|(_, is_there)| !is_there);
             found.extend(missing.map(|(part, _)| format!("{} lacks {part}", tool.name())));

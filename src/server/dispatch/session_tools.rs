@@ -121,7 +121,7 @@ struct NoName;
 
 impl fmt::Display for NoName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("must be a session id from session_list")
+        f.write_str("must be a session's name, as session_list shows it")
     }
 }
 

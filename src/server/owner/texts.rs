@@ -38,7 +38,7 @@ pub const SIGN_OUT: &str = "Sign out";
 pub const SIGN_OUT_EVERYWHERE: &str = "Sign the owner out everywhere";
 pub const THIS_ONE: &str = "this one";
 pub const OWNER: &str = "owner";
-pub const FORMER_AGENT: &str = "an agent with a new token since";
+pub const FORMER_AGENT: &str = "an agent whose token was replaced";
 
 // The inbox.
 pub const NOTHING_WAITS: &str = "No changes are pending.";
@@ -86,7 +86,7 @@ pub const REJECT: &str = "Reject";
 pub const NOTE: &str = "Note, which the agent can read";
 pub const GRANT_FOR: &str = "For";
 pub const APPROVE_AND_GRANT: &str = "Approve, and allow the same";
-pub const GRANT_HOW: &str = "A grant lets this agent make these calls without asking, until it expires or you end it. A command prefix consists of whole words. A command with characters that a shell interprets always needs approval.";
+pub const GRANT_HOW: &str = "A grant lets this agent make these calls without asking, until it expires or you end it. A command prefix consists of whole words; with a prefix, a command with characters that a shell interprets still needs approval.";
 pub const GRANT_WHAT: &str = "Allow";
 pub const GRANT_EXACT: &str = "exactly this call";
 pub const GRANT_PREFIX: &str = "commands that begin with these words";
@@ -136,7 +136,7 @@ pub const SAID: [(&str, &str); 10] = [
     ("grant-ended", "The grant has ended."),
     (
         "revoked",
-        "The agent is revoked, and its sessions and streams are closed.",
+        "The agent is revoked. Its sessions and streams end, and its pending changes are withdrawn.",
     ),
     ("edited", "Saved. It applies from the agent's next call."),
     ("unchanged", "Nothing differs, so nothing was changed."),
@@ -209,7 +209,7 @@ pub const TOKEN_ROTATED: &str =
 pub const TOKEN: &str = "Token";
 pub const TOKEN_ONCE: &str =
     "Anyone with this token has this agent's access. Only its hash is stored here.";
-pub const TOKEN_HOW: &str = "A new token revokes the old one at once. Revoking the agent ends its access and closes its sessions and streams.";
+pub const TOKEN_HOW: &str = "A new token revokes the old one at once. Revoking the agent ends its access, its sessions and its streams, and withdraws its pending changes.";
 pub const QR: &str = "The token as a QR code";
 pub const COPY: &str = "Copy";
 pub const COPIED: &str = "Copied";
@@ -243,7 +243,7 @@ pub const EXPORT: &str = "Export all";
 pub const MORE_CALLS: &str = "These are the newest; set Before to see earlier ones.";
 pub const NO_CALLS: &str = "No calls match.";
 pub const CHAIN_INTACT: &str = "The chain is intact. Rows:";
-pub const CHAIN_TRIMMED: &str = "Trimmed before:";
+pub const CHAIN_TRIMMED: &str = "Trimmed rows before these:";
 pub const CHAIN_BROKEN: &str = "The chain is broken at row";
 pub const EXACT_SEALED: &str = "Some values are left out here. The exact arguments are encrypted with the owner's key; to read them, run on the box:";
 pub const EXACT_NONE: &str =

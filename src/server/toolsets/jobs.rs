@@ -53,9 +53,9 @@ type Wait = BoundedNumber<1, 45, 45>;
 /// The number of output bytes in one answer.
 type Most = BoundedNumber<1, 40_960, 16_384>;
 
-/// Run a command in the background, on the host or in a running container, and return a job id. It survives this
-/// call, its client and this server. When it ends, all its child processes are killed, even background ones.
-/// `job_wait` waits for it, `job_output` reads its output. Under a minute, use no job.
+/// Run a command in the background, on the host or in a running container; returns a job id. It survives this call,
+/// its client and this server. At its end all child processes are killed. `job_wait` waits, `job_output` reads. Not
+/// for short commands: use `system_shell` or `container_shell`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {

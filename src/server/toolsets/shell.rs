@@ -86,9 +86,9 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     answer(&kept, outcome, &cx)
 }
 
-/// Run a command in a running LXC container (`container_start`) with `/bin/sh -c`, a clean environment, no input
-/// and no terminal. Returns exit code or signal, stdout and stderr; long output is cut in the middle. All child
-/// processes, including background ones, are killed when the call ends.
+/// Run a command in a running LXC container with `/bin/sh -c`, a clean environment, no input and no terminal. Returns
+/// exit code or signal, stdout and stderr; long output is cut in the middle. All child processes are killed when the
+/// call ends. `container_start` starts a stopped container.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InContainer {

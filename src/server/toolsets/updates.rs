@@ -56,13 +56,13 @@ async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateChec
     checked.map_err(failed)
 }
 
-/// Upgrade apt packages of the host or a running container; refreshes the lists first. Keeps changed configuration
-/// files, does not downgrade. Services restart. Returns whether to reboot. `job_cancel` works until all packages are
-/// fetched; then it finishes: none is half installed. First `update_check`.
+/// Upgrade apt packages of the host or a running container. Keeps changed configuration files, does not downgrade.
+/// Services restart. Returns the changes, and whether to reboot (`server_restart`). `job_cancel` stops it only until
+/// all packages are fetched. Call `update_check` first.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Apply {
-    /// A running container; default: the host. Waits there up to five minutes for another apt, and names its process.
+    /// A running container; default: the host. On both, waits up to five minutes for another apt, and names its process.
     /// Without systemd in a container, the upgrade stops with gatewren, and the next run finishes it.
     container: Option<ContainerName>,
     /// Install only security updates.

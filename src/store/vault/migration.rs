@@ -144,7 +144,7 @@ const VERSION_5: &[&str] = &[
 /// Codes with which clients fetch their tokens.
 const VERSION_6: &[&str] = &[pairings::SCHEMA];
 
-/// Grants for exactly one call, or for the beginning of a command.
+/// Grants for calls with exactly the same arguments, or for the beginning of a command.
 const VERSION_7: &[&str] = &[grants::BOUND_SCHEMA];
 
 /// The exact arguments of calls, sealed to a key of the owner.

@@ -236,7 +236,7 @@ fn done(unit: &UnitName, change: UnitChange, answer: &str) -> Result<String, Bac
     let data: Value = serde_json::from_str(answer).unwrap_or_default();
     if change == UnitChange::Enable && data.pointer("/data/0") == Some(&Value::Bool(false)) {
         let words = format!(
-            "{unit} cannot be enabled: its file has no section [Install], so only other units or a timer can start it"
+            "{unit} cannot be enabled: its file has no section [Install], so it cannot start at boot. unit_start starts it now; another unit or a timer can start it later"
         );
         return Err(BackendError::new(ErrorKind::Failed, words));
     }

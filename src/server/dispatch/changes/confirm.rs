@@ -161,8 +161,8 @@ fn declined(tool: &Tool, reply: &Confirmation) -> ToolError {
 fn not_open(tool: &Tool) -> ToolError {
     let minutes = PATIENCE.as_secs() / 60;
     ToolError::new(format!(
-        "No question about {} is open for this answer: it is older than {minutes} minutes, was already answered, \
-         or the server restarted. Nothing was done.",
+        "This answer belongs to no open question about {}: the question is older than {minutes} minutes or was \
+         already answered, or the server restarted. Nothing was done.",
         tool.name()
     ))
     .hint("Call the tool again to ask again.")
