@@ -256,7 +256,8 @@ fn an_agent_in_a_space_finds_and_proposes_nothing_beyond_it() {
     assert_eq!(offers["space"], "media");
     let offers = offers["proposals"].to_string();
     assert!(
-        offers.contains("\"container_stop\"") && !offers.contains("system_shell"),
+        offers.contains("\"tool\":\"container_stop\"")
+            && !offers.contains("\"tool\":\"system_shell\""),
         "{offers}"
     );
     let shell = propose("system_shell", &json!({ "command": "true" }));

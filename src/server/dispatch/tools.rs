@@ -42,7 +42,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
         .cloned();
     let tool = tool.ok_or_else(|| {
         RpcError::invalid_params(format!(
-            "unknown tool: {name}; tools/list and whoami show what you may call"
+            "unknown tool: {name}; tools/list shows tools that you may call"
         ))
     })?;
     let alias = tool.alias(name);
