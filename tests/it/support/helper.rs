@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use serde_json::{Value, json};
@@ -117,7 +118,7 @@ impl Helper {
         hand_over(&mut command, listener.as_raw_fd());
         let guard = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         fcntl(&listener, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
-        let process = command.process_group(0).spawn().unwrap();
+        let process = spawn(command.process_group(0));
         fcntl(&listener, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
         drop(guard);
         Self {
@@ -324,4 +325,16 @@ pub fn container(name: &str, line: &str) -> Value {
         "do": "container_command", "container": name,
         "command": { "program": { "shell": line } }
     })
+}
+
+/// Starts a program. A process that another test forks may hold a copy of it open for writing for a moment.
+fn spawn(command: &mut Command) -> Child {
+    let mut tries = 0;
+    loop {
+        match command.spawn() {
+            Err(busy) if busy.kind() == ErrorKind::ExecutableFileBusy && tries < 100 => tries += 1,
+            spawned => return spawned.unwrap(),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
