@@ -11,9 +11,9 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use crate::support::apart::Apart;
 use crate::support::command::{refused, tell, tell_by, words};
 use crate::support::machine::wait_until;
+use crate::support::namespace::NetworkNamespace;
 use crate::support::server::{Directory, Server, server};
 
 /// The time limit for a new address to be in the certificate.
@@ -279,12 +279,14 @@ fn the_authority_is_written_in_each_form_and_each_system_has_its_line() {
 
 #[test]
 fn this_machine_trusts_it_and_no_more() {
-    let Some(machine) = Apart::new() else { return };
+    let Some(machine) = NetworkNamespace::new() else {
+        return;
+    };
     if !Path::new("/usr/sbin/update-ca-certificates").exists() {
         return crate::support::machine::skip("there is no update-ca-certificates");
     }
     machine.run("mkdir -p /usr/local/share/ca-certificates; mount -t tmpfs tmpfs /usr/local/share/ca-certificates");
-    let server = server().apart(&machine).start();
+    let server = server().in_namespace(&machine).start();
     let port = server.address().port();
     let asked = || {
         let mut curl = machine.inside("curl");
@@ -599,8 +601,10 @@ fn what_a_stand_in_for_tailscale_prints_is_installed() {
 /// A real address on a real interface, in a separate network namespace.
 #[test]
 fn an_address_that_comes_is_in_the_certificate_within_a_minute() {
-    let Some(machine) = Apart::new() else { return };
-    let server = server().apart(&machine).start();
+    let Some(machine) = NetworkNamespace::new() else {
+        return;
+    };
+    let server = server().in_namespace(&machine).start();
     let client = server.client();
     let mut kept = {
         let socket = machine.within(|| TcpStream::connect(client.address).unwrap());

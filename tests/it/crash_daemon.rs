@@ -14,11 +14,11 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::chance::Chance;
 use crate::support::client::{Client, runtime};
 use crate::support::cores::core;
 use crate::support::history::{History, connect, insert};
 use crate::support::machine::{IN_TIME, is_alive, wait_until};
+use crate::support::rng::Rng;
 use crate::support::server::{Directory, Server, server};
 use crate::support::state::said;
 
@@ -62,16 +62,16 @@ impl Told {
 
 /// Increments the counter as another program, with or without a daemon. Some patches do not apply, some are large,
 /// and some change values that only the observer should write.
-fn write(told: &Told, path: &Path, mut chance: Chance) {
+fn write(told: &Told, path: &Path, mut rng: Rng) {
     let connection = connect(path);
     let mut n = 0;
     while told.is_at_work() {
         n += 1;
         let mut operations = vec![json!({ "op": "add", "path": COUNTER, "value": n })];
-        match chance.below(8) {
+        match rng.below(8) {
             0 => operations.push(json!({ "op": "remove", "path": "/public/nothing" })),
             1 => {
-                let filling = "x".repeat(chance.below(40_000));
+                let filling = "x".repeat(rng.below(40_000));
                 operations.push(json!({ "op": "add", "path": "/public/filling", "value": filling }));
             }
             2 => operations.push(json!({
@@ -88,7 +88,7 @@ fn write(told: &Told, path: &Path, mut chance: Chance) {
         let mut written = told.written.lock().unwrap();
         written.insert(id.try_into().unwrap(), text);
         drop(written);
-        thread::sleep(Duration::from_millis(chance.pick(&[0, 1, 5, 10])));
+        thread::sleep(Duration::from_millis(rng.pick(&[0, 1, 5, 10])));
     }
 }
 
@@ -146,7 +146,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(chance: &mut Chance) -> Self {
+    fn new(rng: &mut Rng) -> Self {
         let (home, lxcpath) = (Directory::new(), Directory::new());
         let told = Arc::<Told>::default();
         told.at_work.store(true, Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl Scene {
         };
         // The first daemon makes the database.
         scene.kill(scene.start());
-        let (told, own) = (scene.told.clone(), Chance::new(chance.next()));
+        let (told, own) = (scene.told.clone(), Rng::new(rng.next()));
         scene
             .threads
             .push(thread::spawn(move || write(&told, &path, own)));
@@ -194,21 +194,21 @@ impl Scene {
     }
 
     /// Starts a daemon, lets it serve for a while, and kills it.
-    fn serve_and_crash(&self, chance: &mut Chance) {
+    fn serve_and_crash(&self, rng: &mut Rng) {
         let server = self.start();
         let before = self.told.reads();
         *self.told.client.lock().unwrap() = Some(server.client());
-        let wanted = before + 1 + chance.below(10);
+        let wanted = before + 1 + rng.below(10);
         wait_until("it is read", IN_TIME, || {
             assert!(!self.threads.iter().any(JoinHandle::is_finished));
             self.told.reads() >= wanted
         });
-        thread::sleep(Duration::from_millis(chance.next() % 500));
+        thread::sleep(Duration::from_millis(rng.next() % 500));
         self.kill(server);
     }
 
     /// Kills a daemon before or just after it begins to serve.
-    fn begin_and_crash(&self, chance: &mut Chance) {
+    fn begin_and_crash(&self, rng: &mut Rng) {
         let mut daemon = Command::new(env!("CARGO_BIN_EXE_gatewren"));
         daemon.args(["try", "--json", "--listen", "127.0.0.1:0", "--dir"]);
         daemon
@@ -217,7 +217,7 @@ impl Scene {
             .arg(&self.lxcpath.0);
         daemon.stdin(Stdio::null()).stdout(Stdio::null());
         let mut daemon = daemon.stderr(Stdio::null()).spawn().unwrap();
-        thread::sleep(Duration::from_millis(chance.next() % 500));
+        thread::sleep(Duration::from_millis(rng.next() % 500));
         daemon.kill().unwrap();
         daemon.wait().unwrap();
     }
@@ -309,17 +309,17 @@ fn audit(directory: &Path, words: &[&str]) -> String {
 #[ignore = "long: 20 daemons are killed"]
 fn nothing_that_was_told_is_lost_when_the_daemon_is_killed() {
     let _core = core();
-    let seed = Chance::seed("GATEWREN_SEED");
+    let seed = Rng::seed("GATEWREN_SEED");
     println!("GATEWREN_SEED={seed}");
     let crashes = std::env::var("GATEWREN_DAEMON_CRASHES");
     let crashes = crashes.map_or(CRASHES, |text| text.parse().unwrap());
-    let mut chance = Chance::new(seed);
-    let mut scene = Scene::new(&mut chance);
+    let mut rng = Rng::new(seed);
+    let mut scene = Scene::new(&mut rng);
     for _ in 0..crashes {
-        if chance.one_in(3) {
-            scene.begin_and_crash(&mut chance);
+        if rng.one_in(3) {
+            scene.begin_and_crash(&mut rng);
         } else {
-            scene.serve_and_crash(&mut chance);
+            scene.serve_and_crash(&mut rng);
         }
         scene.holds();
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::barrier::Barrier;
 use crate::support::client::Client;
 use crate::support::container::Containers;
-use crate::support::gate::Gate;
 use crate::support::machine::{
     IN_TIME, LONG_S, holds_within, marked, marker, sleeping, wait_until, with_time_enough,
 };
@@ -69,8 +69,9 @@ fn goes_on(client: &Client, place: &Place) {
 fn p4_s2_s5_a_long_call_shows_that_it_lives_to_a_client_that_takes_events() {
     let server = shared("admin");
     for client in [server.client(), server.client().http2()] {
-        let gate = Gate::new();
-        let line = json!({ "command": format!("{}; echo done", gate.line()), "timeout_s": LONG_S });
+        let barrier = Barrier::new();
+        let line =
+            json!({ "command": format!("{}; echo done", barrier.line()), "timeout_s": LONG_S });
         let call = client.call("system_shell", line);
         let mut stream = call.progress(json!("tok")).open();
         assert_eq!(stream.head.headers["content-type"], "text/event-stream");
@@ -84,7 +85,7 @@ fn p4_s2_s5_a_long_call_shows_that_it_lives_to_a_client_that_takes_events() {
             assert_eq!(message["params"]["progressToken"], "tok");
             assert!(message["params"]["progress"].is_number());
             beats += 1;
-            gate.open();
+            barrier.open();
         };
         assert!(beats > 0, "{last}");
         assert_eq!(
@@ -99,10 +100,10 @@ fn p4_s2_s5_a_long_call_shows_that_it_lives_to_a_client_that_takes_events() {
 fn p4_a_long_call_of_a_session_shows_that_it_lives() {
     let server = shared("admin");
     let session = server.client().session("2025-06-18");
-    let gate = Gate::new();
+    let barrier = Barrier::new();
     let call = session.call(
         "system_shell",
-        json!({ "command": gate.line(), "timeout_s": LONG_S }),
+        json!({ "command": barrier.line(), "timeout_s": LONG_S }),
     );
     let mut stream = call.progress(json!(7)).open();
     let mut progress = Vec::new();
@@ -114,7 +115,7 @@ fn p4_a_long_call_of_a_session_shows_that_it_lives() {
         assert_eq!(message["params"]["progressToken"], 7);
         progress.push(message["params"]["progress"].as_f64().unwrap());
         if progress.len() == 2 {
-            gate.open();
+            barrier.open();
         }
     };
     assert_eq!(answer["result"]["structuredContent"]["exit_code"], 0);

@@ -10,8 +10,8 @@ use crate::support::answer::Answer;
 use crate::support::client::Client;
 use crate::support::connector::{BACK, Connector, form, given, parameters, registration};
 use crate::support::history::connect;
+use crate::support::http_sink::{HttpSink, SinkBehavior};
 use crate::support::machine::{IN_TIME, wait_until};
-use crate::support::postbox::{Manner, PostBox};
 use crate::support::server::{Builder, Directory, Server, server, shared};
 
 const PASSWORD: &str = "four words of mine";
@@ -540,21 +540,21 @@ fn where_it_is_off_there_is_nothing_of_it() {
 fn a_program_may_be_vouched_for_by_a_document_that_only_the_owner_has_us_fetch() {
     let home = Directory::new();
     let authority = home.join("authority.pem");
-    let postbox = PostBox::secure(&authority);
+    let sink = HttpSink::secure(&authority);
     let settings = "[oauth]\nlocal_clients = true\n";
     let house = server()
         .settings(settings)
         .env("SSL_CERT_FILE", authority.to_str().unwrap());
     let (server, cookie) = settled(&home, house);
-    let id = postbox.url("/client.json");
+    let id = sink.url("/client.json");
     let document = json!({ "client_id": id, "client_name": "Chat", "redirect_uris": [BACK] });
-    postbox.behave(Manner::Gives(document.to_string()));
+    sink.behave(SinkBehavior::Gives(document.to_string()));
     let chat = Connector {
         client: server.client(),
         id: id.clone(),
     };
     assert_eq!(chat.page(&chat.question()).send().status, 303);
-    assert_eq!(postbox.letters().len(), 0, "a stranger sends us nowhere");
+    assert_eq!(sink.requests().len(), 0, "a stranger sends us nowhere");
     let page = chat.page(&chat.question()).header("cookie", &cookie).send();
     assert!(page.status == 200 && page.body.contains(&id), "{page:?}");
     let tokens = given(
@@ -564,7 +564,7 @@ fn a_program_may_be_vouched_for_by_a_document_that_only_the_owner_has_us_fetch()
     );
     assert_eq!(chat.call(&tokens.access).send().data()["name"], "chat");
     assert_eq!(
-        postbox.letters().len(),
+        sink.requests().len(),
         1,
         "what the owner was shown is what was approved"
     );
@@ -572,13 +572,13 @@ fn a_program_may_be_vouched_for_by_a_document_that_only_the_owner_has_us_fetch()
     assert!(again.body.contains("the same agent again"), "{again:?}");
 
     for (path, manner) in [
-        ("/1", Manner::Gives(document.to_string())),
-        ("/2", Manner::Says(302, format!("location: {id}\r\n"))),
-        ("/3", Manner::Gives(" ".repeat(20_000))),
-        ("/4", Manner::Babbles),
+        ("/1", SinkBehavior::Gives(document.to_string())),
+        ("/2", SinkBehavior::Says(302, format!("location: {id}\r\n"))),
+        ("/3", SinkBehavior::Gives(" ".repeat(20_000))),
+        ("/4", SinkBehavior::Babbles),
     ] {
-        postbox.behave(manner);
-        let question = chat.question_with("client_id", &postbox.url(path));
+        sink.behave(manner);
+        let question = chat.question_with("client_id", &sink.url(path));
         let answer = chat.page(&question).header("cookie", &cookie).send();
         assert_eq!(
             (answer.status, answer.header("location")),
@@ -586,10 +586,10 @@ fn a_program_may_be_vouched_for_by_a_document_that_only_the_owner_has_us_fetch()
             "{path}: {answer:?}"
         );
     }
-    let before = postbox.letters().len();
+    let before = sink.requests().len();
     server.reload_with("[oauth]\nlocal_clients = false\n");
-    let question = chat.question_with("client_id", &postbox.url("/5"));
+    let question = chat.question_with("client_id", &sink.url("/5"));
     let answer = chat.page(&question).header("cookie", &cookie).send();
     assert!(answer.body.contains("public Internet"), "{answer:?}");
-    assert_eq!(postbox.letters().len(), before);
+    assert_eq!(sink.requests().len(), before);
 }

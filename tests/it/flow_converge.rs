@@ -12,11 +12,11 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::support::chance::Chance;
 use crate::support::client::{Client, runtime};
 use crate::support::cores::core;
 use crate::support::history::{History, connect, insert};
 use crate::support::machine::IN_TIME;
+use crate::support::rng::Rng;
 use crate::support::server::{Directory, Server, server};
 use crate::support::watcher::{Era, Heard, Watcher, Weather};
 
@@ -47,14 +47,14 @@ const ERAS: [Era; 4] = [
 ];
 
 /// Returns an operation on one branch of the tree: often one without effect, occasionally one that does not apply.
-fn operation(chance: &mut Chance, branch: &str) -> Value {
-    let leaf = chance.pick(&["x", "y", "z"]);
+fn operation(rng: &mut Rng, branch: &str) -> Value {
+    let leaf = rng.pick(&["x", "y", "z"]);
     let (above, path) = (
         format!("/public/tree/{branch}"),
         format!("/public/tree/{branch}/{leaf}"),
     );
-    let value = chance.below(3);
-    match chance.below(12) {
+    let value = rng.below(3);
+    match rng.below(12) {
         0 => json!({ "op": "remove", "path": above }),
         1 => json!({ "op": "remove", "path": path }),
         2 => json!({ "op": "test", "path": path, "value": value }),
@@ -66,10 +66,10 @@ fn operation(chance: &mut Chance, branch: &str) -> Value {
 }
 
 /// Returns an operation on a list, which may move all of its elements.
-fn operation_on_list(chance: &mut Chance) -> Value {
+fn operation_on_list(rng: &mut Rng) -> Value {
     let list = "/public/tree/list";
-    let value = chance.below(2);
-    match chance.below(6) {
+    let value = rng.below(2);
+    match rng.below(6) {
         0 => json!({ "op": "add", "path": list, "value": [value, 1, 0] }),
         1 => json!({ "op": "remove", "path": format!("{list}/0") }),
         2 => json!({ "op": "add", "path": format!("{list}/-"), "value": value }),
@@ -79,17 +79,17 @@ fn operation_on_list(chance: &mut Chance) -> Value {
 }
 
 /// Returns a patch on some branches; occasionally it reverts its first operation at the end.
-fn patch(chance: &mut Chance) -> Value {
+fn patch(rng: &mut Rng) -> Value {
     let mut operations = Vec::new();
     for branch in ["a", "b", "c", "ab"] {
-        if chance.one_in(3) {
-            operations.push(operation(chance, branch));
+        if rng.one_in(3) {
+            operations.push(operation(rng, branch));
         }
     }
-    if chance.one_in(4) {
-        operations.push(operation_on_list(chance));
+    if rng.one_in(4) {
+        operations.push(operation_on_list(rng));
     }
-    if chance.one_in(5) {
+    if rng.one_in(5) {
         let there = json!({ "op": "add", "path": "/public/tree/back", "value": [1] });
         let back = json!({ "op": "remove", "path": "/public/tree/back" });
         operations.extend([there, back]);
@@ -104,17 +104,17 @@ struct Writers {
 }
 
 impl Writers {
-    fn start(directory: &Path, chance: &mut Chance) -> Self {
+    fn start(directory: &Path, rng: &mut Rng) -> Self {
         let at_work = Arc::new(AtomicBool::new(true));
-        let spawn = |work: fn(&Path, Chance, &AtomicBool), chance: &mut Chance| {
+        let spawn = |work: fn(&Path, Rng, &AtomicBool), rng: &mut Rng| {
             let (directory, at_work) = (directory.to_owned(), at_work.clone());
-            let chance = Chance::new(chance.next());
-            thread::spawn(move || work(&directory, chance, &at_work))
+            let rng = Rng::new(rng.next());
+            thread::spawn(move || work(&directory, rng, &at_work))
         };
         let threads = vec![
-            spawn(with_sqlite, chance),
-            spawn(with_sqlite, chance),
-            spawn(with_the_command, chance),
+            spawn(with_sqlite, rng),
+            spawn(with_sqlite, rng),
+            spawn(with_the_command, rng),
         ];
         Self { at_work, threads }
     }
@@ -128,17 +128,17 @@ impl Writers {
     }
 }
 
-fn with_sqlite(directory: &Path, mut chance: Chance, at_work: &AtomicBool) {
+fn with_sqlite(directory: &Path, mut rng: Rng, at_work: &AtomicBool) {
     let connection = connect(&directory.join("state.db"));
     while at_work.load(Ordering::Relaxed) {
-        insert(&connection, &patch(&mut chance));
+        insert(&connection, &patch(&mut rng));
         // Some writes come at once; sometimes the next one follows a long pause.
-        let pause = chance.pick(&[0, 0, 1, 5, 20, 20, 700]);
+        let pause = rng.pick(&[0, 0, 1, 5, 20, 20, 700]);
         thread::sleep(Duration::from_millis(pause));
     }
 }
 
-fn with_the_command(directory: &Path, mut chance: Chance, at_work: &AtomicBool) {
+fn with_the_command(directory: &Path, mut rng: Rng, at_work: &AtomicBool) {
     while at_work.load(Ordering::Relaxed) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
         command.args(["state", "patch", "--as", "test", "--dir"]);
@@ -149,7 +149,7 @@ fn with_the_command(directory: &Path, mut chance: Chance, at_work: &AtomicBool) 
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let patch = patch(&mut chance).to_string();
+        let patch = patch(&mut rng).to_string();
         // A patch that does not apply is rejected; this does not matter here.
         let _ = child.stdin.take().unwrap().write_all(patch.as_bytes());
         child.wait().unwrap();
@@ -168,7 +168,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(chance: &mut Chance) -> Self {
+    fn new(rng: &mut Rng) -> Self {
         let home = Directory::new();
         let path: PathBuf = home.join("state.db");
         let mut scene = Self {
@@ -188,19 +188,17 @@ impl Scene {
             ]),
         );
         for n in 0..CLIENTS {
-            scene.add_client(n, chance);
+            scene.add_client(n, rng);
         }
         scene
     }
 
-    fn add_client(&mut self, n: usize, chance: &mut Chance) {
-        let mut pointers: Vec<&str> = (0..=chance.below(5))
-            .map(|_| chance.pick(&POINTERS))
-            .collect();
+    fn add_client(&mut self, n: usize, rng: &mut Rng) {
+        let mut pointers: Vec<&str> = (0..=rng.below(5)).map(|_| rng.pick(&POINTERS)).collect();
         pointers.sort_unstable();
         pointers.dedup();
         let era = ERAS[n % ERAS.len()];
-        let watcher = Watcher::new(era, &pointers, Chance::new(chance.next()));
+        let watcher = Watcher::new(era, &pointers, Rng::new(rng.next()));
         let (name, heard) = (
             format!("client {n}, {era:?}, of {pointers:?}"),
             watcher.heard.clone(),
@@ -272,20 +270,20 @@ impl Scene {
 }
 
 /// Runs a round: writes, then perhaps a restart of the server, perhaps during more writes, then a calm phase.
-fn round(scene: &mut Scene, chance: &mut Chance) {
+fn round(scene: &mut Scene, rng: &mut Rng) {
     scene.rough.send_replace(true);
-    let writers = Writers::start(&scene.home.0, chance);
-    thread::sleep(Duration::from_millis(200 + chance.next() % 1200));
+    let writers = Writers::start(&scene.home.0, rng);
+    thread::sleep(Duration::from_millis(200 + rng.next() % 1200));
     // The last change before the server stops would be lost first.
-    let (go_on, wait) = (chance.one_in(3), chance.one_in(3));
+    let (go_on, wait) = (rng.one_in(3), rng.one_in(3));
     let mut writers = Some(writers);
     if !go_on {
         writers = writers.and_then(Writers::finish);
     }
     if wait {
-        thread::sleep(Duration::from_millis(chance.next() % 600));
+        thread::sleep(Duration::from_millis(rng.next() % 600));
     }
-    let signal = chance.pick(&[
+    let signal = rng.pick(&[
         Some(Signal::SIGKILL),
         Some(Signal::SIGKILL),
         Some(Signal::SIGTERM),
@@ -298,7 +296,7 @@ fn round(scene: &mut Scene, chance: &mut Chance) {
     if let Some(writers) = writers {
         writers.finish();
     }
-    thread::sleep(Duration::from_millis(chance.next() % 600));
+    thread::sleep(Duration::from_millis(rng.next() % 600));
     scene.rough.send_replace(false);
 }
 
@@ -307,15 +305,15 @@ fn round(scene: &mut Scene, chance: &mut Chance) {
 #[ignore = "long: clients are watched for a while"]
 fn every_client_hears_of_the_last_change_whatever_happens() {
     let _core = core();
-    let seed = Chance::seed("GATEWREN_SEED");
+    let seed = Rng::seed("GATEWREN_SEED");
     println!("GATEWREN_SEED={seed}");
     let rounds = std::env::var("GATEWREN_ROUNDS").map_or(8, |text| text.parse().unwrap());
-    let mut chance = Chance::new(seed);
-    let mut scene = Scene::new(&mut chance);
+    let mut rng = Rng::new(seed);
+    let mut scene = Scene::new(&mut rng);
     scene.converges();
     let mut told = 0;
     for _ in 0..rounds {
-        round(&mut scene, &mut chance);
+        round(&mut scene, &mut rng);
         scene.converges();
         told += scene.was_true();
     }

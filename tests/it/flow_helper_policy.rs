@@ -6,9 +6,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use crate::support::attacked_helper::NOTHING;
 use crate::support::client::Client;
 use crate::support::command::{add_agent, tell};
-use crate::support::fort::NOTHING;
 use crate::support::machine::{IN_TIME, is_root, wait_until};
 use crate::support::server::{Server, server};
 
@@ -95,6 +95,7 @@ fn nothing_that_the_helper_would_do_is_there_when_all_is_off() {
         "logs_",
         "kernel_logs",
         "boot_list",
+        "host_uptime_history",
     ];
     let left = |name: &&String| gone.iter().any(|gone| name.starts_with(gone));
     assert_eq!(listed.iter().find(left), None);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::apart::Apart;
 use crate::support::machine::skip;
+use crate::support::namespace::NetworkNamespace;
 use crate::support::pipe::Pipe;
 
 const HOST: &str = "gatewren:///public/serverInfo";
@@ -17,7 +17,7 @@ const SLOW_LOOK: Duration = Duration::from_secs(30);
 
 /// A client that subscribes to the host's state, on a separate machine.
 struct Watching {
-    machine: Apart,
+    machine: NetworkNamespace,
     pipe: Pipe,
     id: i64,
     /// The time until each change was seen.
@@ -26,7 +26,7 @@ struct Watching {
 
 impl Watching {
     fn new() -> Option<Self> {
-        let machine = Apart::new()?;
+        let machine = NetworkNamespace::new()?;
         let containers = machine.home.join("containers");
         let words = ["try", "--stdio", "--policy", "observe", "--lxcpath"];
         let pipe = Pipe::start_apart(

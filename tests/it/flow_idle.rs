@@ -4,7 +4,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::apart::Apart;
+use crate::support::namespace::NetworkNamespace;
 use crate::support::server::{Server, server};
 
 /// The time window; any poll more often than every few seconds shows in it.
@@ -36,10 +36,12 @@ fn sleeps(server: &Server) -> u64 {
 #[test]
 #[ignore = "long: idle windows of 12 seconds"]
 fn who_has_nothing_to_do_sleeps() {
-    let Some(machine) = Apart::new() else { return };
+    let Some(machine) = NetworkNamespace::new() else {
+        return;
+    };
     let containers = machine.home.join("containers");
     fs::create_dir(&containers).unwrap();
-    let server = server().lxcpath(&containers).apart(&machine).start();
+    let server = server().lxcpath(&containers).in_namespace(&machine).start();
     let mut counts = Vec::new();
     while counts.len() < WINDOWS {
         let before = sleeps(&server);

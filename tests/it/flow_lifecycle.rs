@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::support::machine::{IN_TIME, LONG_S, is_alive, marked, marker, sleeping, wait_until};
-use crate::support::manager::Manager;
+use crate::support::notify_socket::NotifySocket;
 use crate::support::server::{Directory, Server, server};
 
 fn admin() -> Server {
@@ -244,45 +244,45 @@ fn a_reload_keeps_streams_and_connections() {
 
 #[test]
 fn a_service_manager_hears_ready_alive_reloading_and_stopping() {
-    let manager = Manager::new();
+    let notify = NotifySocket::new();
     let mut server = server()
-        .env("NOTIFY_SOCKET", manager.path())
+        .env("NOTIFY_SOCKET", notify.path())
         .env("WATCHDOG_USEC", "900000")
         .start();
-    manager.hears("READY=1");
+    notify.expect("READY=1");
     for _ in 0..3 {
-        manager.hears("WATCHDOG=1");
+        notify.expect("WATCHDOG=1");
     }
     server.signal(Signal::SIGHUP);
-    manager.hears("RELOADING=1");
-    manager.hears("READY=1");
+    notify.expect("RELOADING=1");
+    notify.expect("READY=1");
     server.signal(Signal::SIGTERM);
-    manager.hears("STOPPING=1");
+    notify.expect("STOPPING=1");
     assert_eq!(server.ended().code(), Some(0));
 }
 
 #[test]
 fn a_server_that_stands_still_gives_no_sign_of_life() {
-    let manager = Manager::new();
+    let notify = NotifySocket::new();
     let server = server()
-        .env("NOTIFY_SOCKET", manager.path())
+        .env("NOTIFY_SOCKET", notify.path())
         .env("WATCHDOG_USEC", "600000")
         .start();
-    manager.hears("WATCHDOG=1");
+    notify.expect("WATCHDOG=1");
     server.signal(Signal::SIGSTOP);
     wait_until("it stands still", IN_TIME, || server.stands_still());
-    manager
+    notify
         .socket
         .set_read_timeout(Some(Duration::from_millis(100)))
         .unwrap();
     let mut bytes = [0; 4096];
-    while manager.socket.recv(&mut bytes).is_ok() {}
-    manager
+    while notify.socket.recv(&mut bytes).is_ok() {}
+    notify
         .socket
         .set_read_timeout(Some(Duration::from_millis(1200)))
         .unwrap();
-    assert!(manager.socket.recv(&mut bytes).is_err());
+    assert!(notify.socket.recv(&mut bytes).is_err());
     server.signal(Signal::SIGCONT);
-    manager.socket.set_read_timeout(Some(IN_TIME)).unwrap();
-    manager.hears("WATCHDOG=1");
+    notify.socket.set_read_timeout(Some(IN_TIME)).unwrap();
+    notify.expect("WATCHDOG=1");
 }

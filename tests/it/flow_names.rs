@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, TcpStream};
 
-use crate::support::apart::{Apart, connect_from};
 use crate::support::client::Client;
 use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::namespace::{NetworkNamespace, connect_from};
 use crate::support::raw::RawSocket;
 use crate::support::server::server;
 
 /// Sends a request with this host name; returns the status, or 0 if the server disconnected.
-fn asked(machine: &Apart, client: &Client, host: &str) -> u16 {
+fn asked(machine: &NetworkNamespace, client: &Client, host: &str) -> u16 {
     let socket = machine.within(|| TcpStream::connect(client.address).unwrap());
     let mut socket = client.raw_over(socket);
     socket.say(format!("GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
@@ -18,8 +18,10 @@ fn asked(machine: &Apart, client: &Client, host: &str) -> u16 {
 
 #[test]
 fn an_address_that_comes_or_goes_is_answered_to_or_no_more() {
-    let Some(machine) = Apart::new() else { return };
-    let server = server().apart(&machine).start();
+    let Some(machine) = NetworkNamespace::new() else {
+        return;
+    };
+    let server = server().in_namespace(&machine).start();
     let client = server.client();
     let seen = |host: &str, status: u16| {
         wait_until(host, IN_TIME, || asked(&machine, &client, host) == status);
@@ -37,14 +39,16 @@ fn an_address_that_comes_or_goes_is_answered_to_or_no_more() {
 
 #[test]
 fn a_stranger_of_ipv6_is_its_whole_network() {
-    let Some(machine) = Apart::new() else { return };
+    let Some(machine) = NetworkNamespace::new() else {
+        return;
+    };
     machine.run(
         "echo 0 > /proc/sys/net/ipv6/conf/lo/disable_ipv6
          for address in fd00:1::1 fd00:1::2 fd00:2::1; do ip addr add $address/64 dev lo nodad; done",
     );
     // One a second, so that the bucket is still empty at the neighbour's request.
     let limits = "[limits]\nheader_timeout = \"5m\"\naddress_rate = 1\naddress_burst = 20\n";
-    let server = server().apart(&machine).listen("[fd00:1::1]:0");
+    let server = server().in_namespace(&machine).listen("[fd00:1::1]:0");
     let server = server.settings(limits).start();
     let client = server.client();
     let from = |address: &str| {

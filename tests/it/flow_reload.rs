@@ -6,11 +6,11 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
+use crate::support::barrier::Barrier;
 use crate::support::client::Client;
 use crate::support::command::tell_by;
-use crate::support::gate::Gate;
 use crate::support::machine::{IN_TIME, wait_until};
-use crate::support::manager::Manager;
+use crate::support::notify_socket::NotifySocket;
 use crate::support::server::{Directory, Server, server};
 use crate::support::tasks;
 
@@ -144,12 +144,12 @@ fn streams_sessions_and_calls_go_on_while_the_certificate_is_another_one() {
         listen.message();
         let mut kept = client.connection();
         assert_eq!(client.modern("tools/list").send_over(&mut kept).status, 200);
-        let gate = Gate::new();
-        let command = format!("{}; echo through", gate.line());
+        let barrier = Barrier::new();
+        let command = format!("{}; echo through", barrier.line());
         let call = client
             .call("system_shell", json!({ "command": command }))
             .begin();
-        gate.until_reached();
+        barrier.until_reached();
         let shown = client.certificate();
         assert!(holds(&shown, "first.localhost") && !holds(&shown, "second.localhost"));
 
@@ -167,7 +167,7 @@ fn streams_sessions_and_calls_go_on_while_the_certificate_is_another_one() {
         );
         assert_eq!(client.modern("tools/list").send_over(&mut kept).status, 200);
         assert!(!kept.is_closed());
-        gate.open();
+        barrier.open();
         assert_eq!(call.finish().data()["stdout"], "through\n");
         assert_eq!(session.request("ping").send().status, 200);
         get.stays_quiet(Duration::from_millis(100));
@@ -186,13 +186,13 @@ fn holds(certificate: &[u8], name: &str) -> bool {
 
 #[test]
 fn settings_that_are_wrong_change_nothing_and_are_named() {
-    let manager = Manager::new();
+    let notify = NotifySocket::new();
     let server = server()
         .settings("[access]\nallowed_hosts = [\"box.example\"]\n")
-        .env("NOTIFY_SOCKET", manager.path())
+        .env("NOTIFY_SOCKET", notify.path())
         .env("WATCHDOG_USEC", "900000")
         .start();
-    manager.hears("READY=1");
+    notify.expect("READY=1");
     let by_name = server.client().modern("tools/list").host("box.example");
     assert_eq!(by_name.send().status, 200);
     let said_of = |name: &str, toml: &str, problem: &str| {
@@ -202,7 +202,7 @@ fn settings_that_are_wrong_change_nothing_and_are_named() {
         assert_eq!(wrong.len(), 1, "{name}: one line: {said}");
         assert!(wrong[0].contains("not reloaded"), "{name}: {said}");
         assert!(wrong[0].contains(problem), "{name}: {said}");
-        manager.hears_one("how it goes", |line| {
+        notify.expect_line("how it goes", |line| {
             line.starts_with("STATUS=serving") && line.contains(problem)
         });
         assert_eq!(by_name.send().status, 200, "{name}: as before");
@@ -220,39 +220,39 @@ fn settings_that_are_wrong_change_nothing_and_are_named() {
         "[tls]\nmode = \"files\"\ncert = \"/nonexistent/c.pem\"\nkey = \"/nonexistent/k.pem\"\n";
     said_of("no certificate", tls, "/nonexistent/c.pem does not exist");
     // A watchdog notification does not replace it.
-    manager.hears("WATCHDOG=1");
-    manager.hears_one("it still says so", |line| {
+    notify.expect("WATCHDOG=1");
+    notify.expect_line("it still says so", |line| {
         line.starts_with("STATUS=serving") && line.contains("/nonexistent/c.pem")
     });
     server.reload_with("");
     assert_eq!(by_name.send().status, 421);
-    manager.hears_one("all is well", |line| {
+    notify.expect_line("all is well", |line| {
         line.starts_with("STATUS=serving") && !line.contains("reloaded")
     });
 }
 
 #[test]
 fn the_service_manager_hears_when_it_begins_how_it_went_and_when_it_is_done() {
-    let manager = Manager::new();
+    let notify = NotifySocket::new();
     let server = server()
         .settings("")
-        .env("NOTIFY_SOCKET", manager.path())
+        .env("NOTIFY_SOCKET", notify.path())
         .start();
-    manager.hears("READY=1");
+    notify.expect("READY=1");
     server.signal(Signal::SIGHUP);
-    manager.hears("RELOADING=1");
-    manager.hears_one("how it went", |line| line.starts_with("STATUS=serving"));
-    manager.hears("READY=1");
+    notify.expect("RELOADING=1");
+    notify.expect_line("how it went", |line| line.starts_with("STATUS=serving"));
+    notify.expect("READY=1");
 }
 
 #[test]
 fn what_waits_for_a_restart_is_named_and_the_rest_counts() {
-    let manager = Manager::new();
+    let notify = NotifySocket::new();
     let server = server()
         .settings("")
-        .env("NOTIFY_SOCKET", manager.path())
+        .env("NOTIFY_SOCKET", notify.path())
         .start();
-    manager.hears("READY=1");
+    notify.expect("READY=1");
     let file = server.settings_file();
     fs::write(
         &file,
@@ -265,7 +265,7 @@ fn what_waits_for_a_restart_is_named_and_the_rest_counts() {
         "listen, state_dir, lxc.lxcpath: a new value takes effect after systemctl restart gatewren";
     assert!(said.contains(words), "{said}");
     assert!(said.contains("changed=\"access.allowed_hosts\""), "{said}");
-    manager.hears_one("what waits", |line| {
+    notify.expect_line("what waits", |line| {
         line.starts_with("STATUS=serving") && line.contains(words)
     });
     let by_name = server.client().modern("tools/list").host("box.example");

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::gate::Gate;
+use crate::support::barrier::Barrier;
 use crate::support::machine::LONG_S;
 use crate::support::server::{Directory, server, shared};
 
@@ -293,18 +293,18 @@ fn h9_b5_a_batch_without_requests_is_202_and_one_with_initialize_is_400() {
 fn j2_an_id_that_is_under_way_is_refused() {
     let server = shared("admin");
     let session = server.client().session("2025-06-18");
-    let gate = Gate::new();
+    let barrier = Barrier::new();
     let slow = session
         .call(
             "system_shell",
-            json!({ "command": gate.line(), "timeout_s": LONG_S }),
+            json!({ "command": barrier.line(), "timeout_s": LONG_S }),
         )
         .id(json!(7));
     let running = slow.begin();
-    gate.until_reached();
+    barrier.until_reached();
     let second = session.call("whoami", json!({})).id(json!(7)).send();
     assert_eq!(second.verdict(), (200, -32_600));
-    gate.open();
+    barrier.open();
     assert_eq!(running.finish().data()["exit_code"], 0);
     assert_eq!(
         session

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
-use crate::support::apart::{Apart, connect_from};
 use crate::support::frames;
 use crate::support::machine::{IN_TIME, skip, wait_until};
+use crate::support::namespace::{NetworkNamespace, connect_from};
 use crate::support::raw::RawSocket;
 use crate::support::server::{Server, server};
 
@@ -89,10 +89,10 @@ fn a_flood_of_silent_connections_from_its_own_address_delays_no_agent() {
 }
 
 /// Returns a machine with addresses `10.98.HIGH.LOW`, and a server on the first of them.
-fn crowded(settings: &str) -> Option<(Apart, Server)> {
-    let machine = Apart::new()?;
+fn crowded(settings: &str) -> Option<(NetworkNamespace, Server)> {
+    let machine = NetworkNamespace::new()?;
     machine.run("for low in $(seq 1 210); do ip addr add 10.98.0.$low/32 dev lo; done");
-    let server = server().policy("admin").apart(&machine);
+    let server = server().policy("admin").in_namespace(&machine);
     let server = server.listen("10.98.0.1:0").settings(settings).start();
     Some((machine, server))
 }
@@ -102,7 +102,12 @@ fn source(low: usize) -> IpAddr {
 }
 
 /// Opens silent connections from one address.
-fn silent_from(machine: &Apart, from: IpAddr, to: SocketAddr, count: usize) -> Vec<TcpStream> {
+fn silent_from(
+    machine: &NetworkNamespace,
+    from: IpAddr,
+    to: SocketAddr,
+    count: usize,
+) -> Vec<TcpStream> {
     machine.within(|| (0..count).map(|_| connect_from(from, to)).collect())
 }
 

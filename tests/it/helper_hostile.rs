@@ -13,15 +13,15 @@ use std::process::{Command, Stdio};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde_json::{Value, json};
 
-use crate::support::apart::Apart;
-use crate::support::chance::Chance;
+use crate::support::attacked_helper::{
+    AttackedHelper, FRAME_BYTES, HOST_SHELL, NOTHING, deeds, descriptors, everything, request,
+};
 use crate::support::container::Containers;
 use crate::support::cores::core;
-use crate::support::fort::{
-    FRAME_BYTES, Fort, HOST_SHELL, NOTHING, deeds, descriptors, everything, request,
-};
 use crate::support::helper::{Helper, LONG_MS, container, frame, host};
 use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
+use crate::support::namespace::NetworkNamespace;
+use crate::support::rng::Rng;
 use crate::support::server::Directory;
 
 /// The number of random frames, unless `GATEWREN_HOSTILE_FRAMES` is set; `GATEWREN_SEED` repeats them.
@@ -29,12 +29,12 @@ const FRAMES: usize = 10_000;
 
 #[test]
 fn what_is_switched_off_is_refused_to_everybody() {
-    let fort = Fort::new(&NOTHING.replace("containers = []", "containers = [\"*\"]"));
-    for operation in everything(&fort.trace()).iter().skip(1) {
-        let (code, message) = fort.helper.run(operation).refusal();
+    let attacked = AttackedHelper::new(&NOTHING.replace("containers = []", "containers = [\"*\"]"));
+    for operation in everything(&attacked.trace()).iter().skip(1) {
+        let (code, message) = attacked.helper.run(operation).refusal();
         assert_eq!(code, "forbidden", "{operation}: {message}");
     }
-    fort.stands();
+    attacked.assert_unharmed();
 }
 
 /// Returns the class of an operation in helper.toml, with the value that enables it.
@@ -58,7 +58,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
                 class => (class, "true"),
             }
         }
-        "host_log" | "host_boots" => ("host_logs", "true"),
+        "host_log" | "host_boots" | "host_uptime_history" => ("host_logs", "true"),
         "unit_change" => ("units", "\"on\""),
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
         "host_repair" => ("storage", "\"on\""),
@@ -88,7 +88,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
 fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let _core = core();
     // Without a system bus, so that no test can shut down the host.
-    let machine = Apart::new();
+    let machine = NetworkNamespace::new();
     if machine.is_none() && is_root() {
         return;
     }
@@ -101,8 +101,8 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),
             _ => format!("{line}\n"),
         });
-        let fort = Fort::on(machine.as_ref(), &lines.collect::<String>());
-        let mut bounds = fort.helper.ask(&json!({ "do": "bounds" }), LONG_MS);
+        let attacked = AttackedHelper::on(machine.as_ref(), &lines.collect::<String>());
+        let mut bounds = attacked.helper.ask(&json!({ "do": "bounds" }), LONG_MS);
         let said = String::from_utf8(bounds.output()).unwrap();
         let more = if on.contains("apply") {
             ",\"updates_apply\""
@@ -116,7 +116,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
         );
         drop(bounds);
         for operation in all.iter().skip(1) {
-            let asked = fort.helper.ask(operation, LONG_MS);
+            let asked = attacked.helper.ask(operation, LONG_MS);
             if operation["do"] == "container_events" {
                 // It would never end.
                 asked.cancel();
@@ -135,7 +135,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
                 assert!(message.contains(&file), "{message}");
             }
         }
-        assert!(fort.serves());
+        assert!(attacked.serves());
     }
 }
 
@@ -143,9 +143,9 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
 fn commands_on_the_host_are_off_unless_the_file_switches_them_on() {
     let file_is_absent = !Path::new("/etc/gatewren/helper.toml").exists();
     // The file also limits a trial.
-    let fort = Fort::new("");
-    let refused = |helper: &Helper| helper.run(&fort.trace()).refusal();
-    let (code, message) = refused(&fort.helper);
+    let attacked = AttackedHelper::new("");
+    let refused = |helper: &Helper| helper.run(&attacked.trace()).refusal();
+    let (code, message) = refused(&attacked.helper);
     assert_eq!(code, "forbidden", "{message}");
     let file = "host_shell is off in /etc/gatewren/helper.toml";
     assert!(message.contains(file), "{message}");
@@ -153,39 +153,39 @@ fn commands_on_the_host_are_off_unless_the_file_switches_them_on() {
         let lxcpath = Path::new("/nonexistent");
         let installed = Helper::start_installed(lxcpath);
         assert_eq!(refused(&installed), (code, message));
-        fort.stands();
+        attacked.assert_unharmed();
         let trial = Helper::start(lxcpath);
         assert_eq!(refused(&trial).0, "", "a trial without a file");
-        assert!(fort.canary.exists());
+        assert!(attacked.canary.exists());
     } else {
         skip("this machine has a helper.toml, which bounds everything");
-        fort.stands();
+        attacked.assert_unharmed();
     }
 }
 
 #[test]
 fn a_container_that_is_not_in_the_list_is_answered_as_one_that_does_not_exist() {
-    let fort = Fort::new(
+    let attacked = AttackedHelper::new(
         "containers = [\"web\", \"absent\"]\nlxc_manage = \"on\"\ncontainer_files = \"on\"\nupdates = \"apply\"\n",
     );
     // Without root or LXC, a listed container gets an error about what is missing.
     let able = is_root() && Path::new("/usr/bin/lxc-attach").exists();
     let absent = if able { "absent" } else { "other" };
-    for operation in everything(&fort.trace()) {
+    for operation in everything(&attacked.trace()) {
         if operation.get("container").is_none() {
             continue;
         }
         let answer = |name: &str| {
             let mut operation = operation.clone();
             operation["container"] = json!(name);
-            let (code, message) = fort.helper.run(&operation).refusal();
+            let (code, message) = attacked.helper.run(&operation).refusal();
             (code, message.replace(name, "NAME"))
         };
         let hidden = answer("vault");
         assert_eq!(hidden, answer(absent), "{operation}");
         assert_eq!(hidden.0, "no_such_container", "{operation}");
     }
-    fort.stands();
+    attacked.assert_unharmed();
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn each_word_of_the_policy_holds_for_a_container_that_runs() {
 
 #[test]
 fn no_name_leads_out_of_the_containers() {
-    let fort = Fort::new("");
+    let attacked = AttackedHelper::new("");
     let long = "x".repeat(65);
     let names = [
         "",
@@ -273,20 +273,20 @@ fn no_name_leads_out_of_the_containers() {
         "web\\..\\x",
         &long,
     ];
-    for operation in everything(&fort.trace()) {
+    for operation in everything(&attacked.trace()) {
         if operation.get("container").is_none() {
             continue;
         }
         for name in names {
             let mut operation = operation.clone();
             operation["container"] = json!(name);
-            let answer = fort.send(&frame(request(&operation).to_string()));
+            let answer = attacked.send(&frame(request(&operation).to_string()));
             assert_eq!(answer, b"", "{operation}");
         }
     }
     let very_long = json!({ "do": "container_start", "container": "x".repeat(200_000) });
-    assert_eq!(fort.send(&frame(request(&very_long).to_string())), b"");
-    fort.stands();
+    assert_eq!(attacked.send(&frame(request(&very_long).to_string())), b"");
+    attacked.assert_unharmed();
 }
 
 /// Returns bytes that are not a frame of a request, or hold no request, or more than one.
@@ -405,8 +405,8 @@ fn wrong_deeds() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn what_is_no_request_is_not_answered() {
-    let fort = Fort::new("");
-    let good = request(&fort.trace());
+    let attacked = AttackedHelper::new("");
+    let good = request(&attacked.trace());
     let mut bad = no_frames(&good.to_string());
     let wrong = wrong_parts().into_iter().chain(wrong_deeds());
     bad.extend(wrong.map(|(at, wrong)| {
@@ -416,32 +416,32 @@ fn what_is_no_request_is_not_answered() {
     }));
     for bytes in bad {
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
-        assert_eq!(fort.send(&bytes), b"", "{shown}");
+        assert_eq!(attacked.send(&bytes), b"", "{shown}");
     }
-    fort.stands();
+    attacked.assert_unharmed();
 }
 
 #[test]
 fn half_a_request_is_none_wherever_it_is_cut() {
-    let fort = Fort::new(HOST_SHELL);
-    let whole = frame(request(&fort.trace()).to_string());
+    let attacked = AttackedHelper::new(HOST_SHELL);
+    let whole = frame(request(&attacked.trace()).to_string());
     for length in 0..whole.len() {
-        assert_eq!(fort.send(&whole[..length]), b"", "{length} bytes");
+        assert_eq!(attacked.send(&whole[..length]), b"", "{length} bytes");
     }
-    fort.stands();
+    attacked.assert_unharmed();
     // The complete request creates the canary, so its absence proves something.
-    let done = fort.helper.run(&fort.trace());
+    let done = attacked.helper.run(&attacked.trace());
     assert_eq!(done.ending, json!({ "exited": { "code": 0 } }));
-    assert!(fort.canary.exists());
+    assert!(attacked.canary.exists());
 }
 
 #[test]
 fn a_command_that_cannot_be_one_is_not_begun() {
-    let fort = Fort::new(HOST_SHELL);
-    let trace = fort.trace();
+    let attacked = AttackedHelper::new(HOST_SHELL);
+    let trace = attacked.trace();
     let argv = |argv: Value| json!({ "argv": argv });
-    let touch = |name: &str| json!(["touch", fort.canary, name]);
-    let nul = format!("touch {}\0", fort.canary.display());
+    let touch = |name: &str| json!(["touch", attacked.canary, name]);
+    let nul = format!("touch {}\0", attacked.canary.display());
     for (at, value) in [
         ("program", argv(json!([]))),
         ("program", argv(json!([""]))),
@@ -475,11 +475,11 @@ fn a_command_that_cannot_be_one_is_not_begun() {
     ] {
         let mut operation = trace.clone();
         operation["command"][at] = value;
-        let (code, message) = fort.helper.run(&operation).refusal();
+        let (code, message) = attacked.helper.run(&operation).refusal();
         assert_eq!(code, "bad_command", "{operation}: {message}");
     }
     // One line per operation, whatever text it contains.
-    for line in fort.log().lines() {
+    for line in attacked.log().lines() {
         assert!(
             line.starts_with("20") && !line.contains('\u{1b}'),
             "{line:?}"
@@ -494,7 +494,7 @@ fn a_command_that_cannot_be_one_is_not_begun() {
             "{line}"
         );
     }
-    fort.stands();
+    attacked.assert_unharmed();
 }
 
 #[test]
@@ -505,9 +505,9 @@ fn a_client_of_another_user_gets_nothing() {
     if Command::new("python3").arg("--version").output().is_err() {
         return skip("there is no python3 to be the client of another user");
     }
-    let fort = Fort::new("");
+    let attacked = AttackedHelper::new("");
     // The socket's mode already keeps other users out.
-    fs::set_permissions(fort.helper.socket(), Permissions::from_mode(0o666)).unwrap();
+    fs::set_permissions(attacked.helper.socket(), Permissions::from_mode(0o666)).unwrap();
     let script = "import os, socket, sys\n\
                   s = socket.socket(socket.AF_UNIX)\n\
                   s.connect(sys.argv[1])\n\
@@ -522,7 +522,7 @@ fn a_client_of_another_user_gets_nothing() {
         let mut client = Command::new("python3");
         client
             .args(["-c", script])
-            .arg(fort.helper.socket())
+            .arg(attacked.helper.socket())
             .uid(uid)
             .gid(uid);
         client
@@ -537,28 +537,28 @@ fn a_client_of_another_user_gets_nothing() {
         String::from_utf8(output.stdout).unwrap()
     };
     for uid in [65_534, 1] {
-        for operation in [fort.trace(), json!({ "do": "ping" })] {
+        for operation in [attacked.trace(), json!({ "do": "ping" })] {
             assert_eq!(ask(uid, &operation), format!("{uid} 0\n"));
         }
     }
-    let log = fort.log();
+    let log = attacked.log();
     for uid in ["65534", "1"] {
         assert!(log.contains(&format!("uid={uid} ")), "{log}");
     }
-    fort.stands();
+    attacked.assert_unharmed();
     // The same client gets a response as the right user.
     assert_ne!(ask(0, &json!({ "do": "ping" })), "0 0\n");
 }
 
 #[test]
 fn those_who_say_nothing_or_hand_over_descriptors_hold_up_nobody_for_long() {
-    let fort = Fort::new(NOTHING);
-    let before = descriptors(fort.helper.pid());
+    let attacked = AttackedHelper::new(NOTHING);
+    let before = descriptors(attacked.helper.pid());
     let half = [&[1], &FRAME_BYTES.to_be_bytes()[..], &[b' '; 1000]].concat();
     let mut waiting = Vec::new();
     // The maximum number of connections sends nearly all of the longest frame; the others wait to be accepted.
     for number in 0..150 {
-        let mut stream = fort.helper.connect();
+        let mut stream = attacked.helper.connect();
         // The helper may already have closed this one.
         let _ = stream.write_all(&half);
         if number < 80 {
@@ -568,12 +568,12 @@ fn those_who_say_nothing_or_hand_over_descriptors_hold_up_nobody_for_long() {
         waiting.push(stream);
     }
     // They are disconnected one after the other, and then there is room.
-    assert!(fort.serves());
+    assert!(attacked.serves());
     drop(waiting);
     wait_until("what was handed over is closed", IN_TIME, || {
-        descriptors(fort.helper.pid()) <= before
+        descriptors(attacked.helper.pid()) <= before
     });
-    fort.stands();
+    attacked.assert_unharmed();
 }
 
 /// Sends some bytes with this number of open files.
@@ -594,14 +594,17 @@ fn hand_over(stream: &UnixStream, count: usize) {
 
 #[test]
 fn nobody_fills_the_log() {
-    let fort = Fort::new(NOTHING);
-    let before = fort.log().len();
+    let attacked = AttackedHelper::new(NOTHING);
+    let before = attacked.log().len();
     let unknown = json!({ "do": "x".repeat(100_000) });
     for _ in 0..200 {
-        assert_eq!(fort.send(&frame(request(&unknown).to_string())), b"");
-        assert_eq!(fort.helper.run(&fort.trace()).refusal().0, "forbidden");
+        assert_eq!(attacked.send(&frame(request(&unknown).to_string())), b"");
+        assert_eq!(
+            attacked.helper.run(&attacked.trace()).refusal().0,
+            "forbidden"
+        );
     }
-    let log = fort.log();
+    let log = attacked.log();
     // The limit for one minute, or for some minutes on a slow machine; without the limit there would be 200 of each.
     let of = |what: &str| log.lines().filter(|line| line.contains(what)).count();
     assert!(
@@ -609,50 +612,48 @@ fn nobody_fills_the_log() {
         "{log}"
     );
     assert!(log.len() - before < 60_000, "{} bytes", log.len());
-    fort.stands();
+    attacked.assert_unharmed();
 }
 
 /// Returns a random request: noise, noise with a frame's header, or a valid request with damaged parts.
-fn by_chance(chance: &mut Chance, good: &[Vec<u8>]) -> Vec<u8> {
-    let noise = |chance: &mut Chance, most: usize| -> Vec<u8> {
-        let length = chance.below(most);
-        (0..length)
-            .map(|_| chance.next().to_be_bytes()[0])
-            .collect()
+fn random_frame(rng: &mut Rng, good: &[Vec<u8>]) -> Vec<u8> {
+    let noise = |rng: &mut Rng, most: usize| -> Vec<u8> {
+        let length = rng.below(most);
+        (0..length).map(|_| rng.next().to_be_bytes()[0]).collect()
     };
-    match chance.below(8) {
-        0 => noise(chance, 64),
-        1 => frame(noise(chance, 300)),
+    match rng.below(8) {
+        0 => noise(rng, 64),
+        1 => frame(noise(rng, 300)),
         2 => {
-            let mut bytes = frame(noise(chance, 40));
-            bytes[1 + chance.below(4)] = chance.next().to_be_bytes()[0];
+            let mut bytes = frame(noise(rng, 40));
+            bytes[1 + rng.below(4)] = rng.next().to_be_bytes()[0];
             bytes
         }
         3 => {
-            let most = chance.pick(&[100, 10_000, 300_000]);
-            frame(vec![chance.pick(b"[{\"0 \\"); chance.below(most)])
+            let most = rng.pick(&[100, 10_000, 300_000]);
+            frame(vec![rng.pick(b"[{\"0 \\"); rng.below(most)])
         }
         _ => {
-            let mut payload = good[chance.below(good.len())][5..].to_vec();
-            for _ in 0..chance.below(4) {
-                damage(chance, &mut payload, good);
+            let mut payload = good[rng.below(good.len())][5..].to_vec();
+            for _ in 0..rng.below(4) {
+                damage(rng, &mut payload, good);
             }
             frame(payload)
         }
     }
 }
 
-fn damage(chance: &mut Chance, bytes: &mut Vec<u8>, good: &[Vec<u8>]) {
-    let at = chance.below(bytes.len() + 1);
-    match chance.below(6) {
+fn damage(rng: &mut Rng, bytes: &mut Vec<u8>, good: &[Vec<u8>]) {
+    let at = rng.below(bytes.len() + 1);
+    match rng.below(6) {
         0 => bytes.truncate(at),
-        1 => bytes.insert(at, chance.next().to_be_bytes()[0]),
-        2 => bytes.insert(at, chance.pick(b"{}[]\",:\\/.-\0 ")),
-        3 if at < bytes.len() => bytes[at] ^= 1 << chance.below(8),
+        1 => bytes.insert(at, rng.next().to_be_bytes()[0]),
+        2 => bytes.insert(at, rng.pick(b"{}[]\",:\\/.-\0 ")),
+        3 if at < bytes.len() => bytes[at] ^= 1 << rng.below(8),
         4 if at < bytes.len() => drop(bytes.remove(at)),
         _ => {
-            let other = &good[chance.below(good.len())][5..];
-            let from = chance.below(other.len());
+            let other = &good[rng.below(good.len())][5..];
+            let from = rng.below(other.len());
             bytes.truncate(at);
             bytes.extend(&other[from..]);
         }
@@ -680,30 +681,30 @@ fn gives_nothing(mut answer: &[u8]) -> bool {
 
 #[test]
 fn frames_of_chance_get_nothing() {
-    let seed = Chance::seed("GATEWREN_SEED");
+    let seed = Rng::seed("GATEWREN_SEED");
     println!("GATEWREN_SEED={seed}");
     let frames = std::env::var("GATEWREN_HOSTILE_FRAMES");
     let frames = frames.map_or(FRAMES, |text| text.parse().unwrap());
-    let mut chance = Chance::new(seed);
-    let fort = Fort::new(NOTHING);
-    let good: Vec<Vec<u8>> = everything(&fort.trace())
+    let mut rng = Rng::new(seed);
+    let attacked = AttackedHelper::new(NOTHING);
+    let good: Vec<Vec<u8>> = everything(&attacked.trace())
         .iter()
         .map(|operation| frame(request(operation).to_string()))
         .collect();
-    let before = descriptors(fort.helper.pid());
+    let before = descriptors(attacked.helper.pid());
     let mut open = Vec::new();
     let mut answered = 0;
     for number in 0..frames {
-        let bytes = by_chance(&mut chance, &good);
-        if chance.one_in(100) {
+        let bytes = random_frame(&mut rng, &good);
+        if rng.one_in(100) {
             // Some clients send their bytes and stay connected, a few at a time.
-            let mut stream = fort.helper.connect();
+            let mut stream = attacked.helper.connect();
             let _ = stream.write_all(&bytes);
             open.push(stream);
             open.drain(..open.len().saturating_sub(8));
             continue;
         }
-        let answer = fort.send(&bytes);
+        let answer = attacked.send(&bytes);
         answered += usize::from(!answer.is_empty());
         let sent = String::from_utf8_lossy(&bytes);
         let got = String::from_utf8_lossy(&answer);
@@ -719,9 +720,9 @@ fn frames_of_chance_get_nothing() {
         "too few come as far as the owner's file"
     );
     wait_until("what was opened is closed", IN_TIME, || {
-        descriptors(fort.helper.pid()) <= before
+        descriptors(attacked.helper.pid()) <= before
     });
-    fort.stands();
+    attacked.assert_unharmed();
 }
 
 #[test]

@@ -8,8 +8,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
+use crate::support::barrier::Barrier;
 use crate::support::container::Containers;
-use crate::support::gate::Gate;
 use crate::support::helper::{Helper, LONG_MS, host};
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::Directory;
@@ -71,14 +71,14 @@ fn another_policy_holds_for_the_next_operation_and_what_runs_goes_on() {
     let told = Told::new(None, ON);
     // It has responded, so its signal handlers are installed.
     assert!(told.is_let());
-    let gate = Gate::new();
-    let line = format!("{}; echo through", gate.line());
+    let barrier = Barrier::new();
+    let line = format!("{}; echo through", barrier.line());
     let running = told.helper.ask(&host(&line), LONG_MS);
-    gate.until_reached();
+    barrier.until_reached();
     let said = told.reload(OFF);
     assert!(said.contains("another policy is in force"), "{said}");
     assert!(!told.is_let());
-    gate.open();
+    barrier.open();
     assert_eq!(running.finish().stdout(), "through\n");
     let said = told.reload(OFF);
     assert!(said.contains("the same policy is in force"), "{said}");

@@ -6,20 +6,20 @@ use std::path::Path;
 use nix::sched::{CloneFlags, setns};
 use serde_json::{Value, json};
 
-use crate::support::apart::Apart;
 use crate::support::machine::skip;
+use crate::support::namespace::NetworkNamespace;
 use crate::support::pipe::Pipe;
 
 /// gatewren on a separate machine, and a session with it.
 struct Box {
-    machine: Apart,
+    machine: NetworkNamespace,
     pipe: Pipe,
     id: i64,
 }
 
 impl Box {
     fn new() -> Option<Self> {
-        let machine = Apart::new()?;
+        let machine = NetworkNamespace::new()?;
         let containers = machine.home.join("containers");
         let words = ["try", "--stdio", "--policy", "operate", "--lxcpath"];
         let words = [&words[..], &[containers.to_str().unwrap()]].concat();

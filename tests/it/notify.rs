@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::command::tell_by;
+use crate::support::http_sink::{HttpSink, SinkBehavior};
 use crate::support::machine::{IN_TIME, wait_until};
-use crate::support::postbox::{Manner, PostBox};
 use crate::support::server::{Directory, Server, server};
 
 /// Returns the settings of an ntfy channel, with more lines.
@@ -45,7 +45,7 @@ fn token_file(directory: &Directory, token: &str) -> String {
 fn an_agent_tells_the_owner_over_tls_and_a_channel_comes_and_goes_with_a_reload() {
     let directory = Directory::new();
     let ca = directory.join("ca.pem");
-    let phone = PostBox::secure(&ca);
+    let phone = HttpSink::secure(&ca);
     let token = token_file(&directory, "tk_w0rd");
     let server = server()
         .policy("admin")
@@ -93,15 +93,15 @@ fn an_agent_tells_the_owner_over_tls_and_a_channel_comes_and_goes_with_a_reload(
 
     server.reload_with(&ntfy("phone", &url, "agents = false"));
     assert!(!is_listed(&client), "it is not for agents any more");
-    assert_eq!(phone.letters().len(), 1);
+    assert_eq!(phone.requests().len(), 1);
 }
 
 #[test]
 fn a_server_that_nobody_vouches_for_hears_nothing() {
     let directory = Directory::new();
     let (ours, other) = (directory.join("ca.pem"), directory.join("other.pem"));
-    let phone = PostBox::secure(&ours);
-    let _ = PostBox::secure(&other);
+    let phone = HttpSink::secure(&ours);
+    let _ = HttpSink::secure(&other);
     let server = server()
         .policy("admin")
         .env("SSL_CERT_FILE", other.to_str().unwrap())
@@ -116,14 +116,14 @@ fn a_server_that_nobody_vouches_for_hears_nothing() {
         !failure.contains("localhost") && !failure.contains("ertificate"),
         "{failure}"
     );
-    assert_eq!(phone.letters().len(), 0);
+    assert_eq!(phone.requests().len(), 0);
     assert!(server.log().contains("an agent's message was not sent"));
 }
 
 #[test]
 #[ignore = "long: waits for timeouts"]
 fn servers_that_refuse_lead_elsewhere_or_take_their_time_are_told_of_and_not_followed() {
-    let (phone, elsewhere) = (PostBox::plain(), PostBox::plain());
+    let (phone, elsewhere) = (HttpSink::plain(), HttpSink::plain());
     let server = server()
         .policy("admin")
         .settings(&hook("phone", &phone.url("/a?b=s3cr3tpath"), "on = []"))
@@ -131,20 +131,20 @@ fn servers_that_refuse_lead_elsewhere_or_take_their_time_are_told_of_and_not_fol
     let client = server.client();
     let moved = format!("location: {}\r\n", elsewhere.url("/"));
     for (manner, words) in [
-        (Manner::Says(403, String::new()), "it answered 403"),
-        (Manner::Says(500, String::new()), "it answered 500"),
-        (Manner::Says(307, moved), "it answered 307"),
-        (Manner::Babbles, "it does not speak HTTP"),
-        (Manner::Silent, "it did not answer within 10 s"),
-        (Manner::Drips, "it did not answer within 10 s"),
+        (SinkBehavior::Says(403, String::new()), "it answered 403"),
+        (SinkBehavior::Says(500, String::new()), "it answered 500"),
+        (SinkBehavior::Says(307, moved), "it answered 307"),
+        (SinkBehavior::Babbles, "it does not speak HTTP"),
+        (SinkBehavior::Silent, "it did not answer within 10 s"),
+        (SinkBehavior::Drips, "it did not answer within 10 s"),
     ] {
         phone.behave(manner.clone());
         let failure = send(&client, json!({ "message": "x" })).failure();
         assert!(failure.contains(words), "{manner:?}: {failure}");
         assert!(!failure.contains("s3cr3tpath"), "{failure}");
     }
-    assert_eq!(phone.letters().len(), 6, "each was asked once");
-    assert_eq!(elsewhere.letters().len(), 0);
+    assert_eq!(phone.requests().len(), 6, "each was asked once");
+    assert_eq!(elsewhere.requests().len(), 0);
     assert!(
         !server.log().contains("s3cr3tpath"),
         "an address may be a secret"
@@ -159,7 +159,7 @@ fn servers_that_refuse_lead_elsewhere_or_take_their_time_are_told_of_and_not_fol
 
 #[test]
 fn what_agents_say_is_bounded_theirs_and_cannot_pass_for_more() {
-    let (first, second) = (PostBox::plain(), PostBox::plain());
+    let (first, second) = (HttpSink::plain(), HttpSink::plain());
     let settings = |most: u32| {
         let channels = [
             hook("aaa", &first.url("/closed"), "agents = false\non = []"),
@@ -208,7 +208,7 @@ fn what_agents_say_is_bounded_theirs_and_cannot_pass_for_more() {
     assert_eq!(to("phone").data()["delivered"], true);
     let failure = to("phone").failure();
     assert!(failure.contains("limit of 3 messages an hour"), "{failure}");
-    assert_eq!(first.letters().len() + second.letters().len(), 3);
+    assert_eq!(first.requests().len() + second.requests().len(), 3);
     server.reload_with(&settings(4));
     assert_eq!(
         to("phone").data()["delivered"],
@@ -248,7 +248,7 @@ fn another_agent_has_its_own(server: &Server) {
 #[test]
 fn a_token_that_others_could_read_is_not_sent() {
     let directory = Directory::new();
-    let phone = PostBox::plain();
+    let phone = HttpSink::plain();
     let token = token_file(&directory, "tk_open");
     fs::set_permissions(&token, Permissions::from_mode(0o644)).unwrap();
     let channel = ntfy(
@@ -292,7 +292,7 @@ pub fn notice(server: &Server, id: u64, level: &str) {
 
 #[test]
 fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
-    let (phone, hook) = (PostBox::plain(), PostBox::plain());
+    let (phone, hook) = (HttpSink::plain(), HttpSink::plain());
     let channels = [
         ntfy("phone", &phone.url(""), "on = [\"inbox\"]"),
         hook_of(&hook),
@@ -348,7 +348,7 @@ fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
     it_is_seen_once_it_is_decided_on(&server, change);
     a_job_fails(&server, &hook);
     assert_eq!(
-        (phone.letters().len(), hook.letters().len()),
+        (phone.requests().len(), hook.requests().len()),
         (1, 1),
         "each its own"
     );
@@ -369,7 +369,7 @@ fn it_is_seen_once_it_is_decided_on(server: &Server, change: &str) {
     wait_until("it is seen", IN_TIME, || first()["seen"] == true);
 }
 
-fn a_job_fails(server: &Server, hook: &PostBox) {
+fn a_job_fails(server: &Server, hook: &HttpSink) {
     let failing = json!({ "command": "exit 7" });
     let job = server.client().call("job_start", failing).send().data();
     let told = hook.after(1).remove(0).body;
@@ -383,11 +383,11 @@ fn a_job_fails(server: &Server, hook: &PostBox) {
     );
 }
 
-fn hook_of(hook: &PostBox) -> String {
+fn hook_of(hook: &HttpSink) -> String {
     hook_with(hook, "on = [\"error\"]")
 }
 
-fn hook_with(to: &PostBox, more: &str) -> String {
+fn hook_with(to: &HttpSink, more: &str) -> String {
     hook("hook", &to.url("/"), more)
 }
 
@@ -397,7 +397,7 @@ fn what_is_not_taken_is_tried_again_over_a_restart_and_given_up_where_that_is_no
     if !crate::support::server::has_sqlite3() {
         return;
     }
-    let (hook, home) = (PostBox::plain(), Directory::new());
+    let (hook, home) = (HttpSink::plain(), Directory::new());
     let state = home.join("state");
     let start = || {
         server()
@@ -407,14 +407,14 @@ fn what_is_not_taken_is_tried_again_over_a_restart_and_given_up_where_that_is_no
             .start()
     };
     let first = start();
-    hook.behave(Manner::Says(503, String::new()));
+    hook.behave(SinkBehavior::Says(503, String::new()));
     notice(&first, 1_000_003, "error");
     hook.after(1);
     let waiting = || json_of(&notify(&first, &["list", "--json"]))["waiting"].clone();
     wait_until("it waits", IN_TIME, || waiting()[0]["tries"] == 1);
     assert!(waiting()[0]["error"].as_str().unwrap().contains("503"));
     drop(first);
-    hook.behave(Manner::Says(200, String::new()));
+    hook.behave(SinkBehavior::Says(200, String::new()));
     let second = start();
     let told = hook.after(2).remove(1).body;
     assert_eq!(
@@ -424,14 +424,14 @@ fn what_is_not_taken_is_tried_again_over_a_restart_and_given_up_where_that_is_no
     let list = || json_of(&notify(&second, &["list", "--json"]));
     wait_until("nothing waits", IN_TIME, || list()["waiting"] == json!([]));
 
-    hook.behave(Manner::Says(401, String::new()));
+    hook.behave(SinkBehavior::Says(401, String::new()));
     notice(&second, 1_000_009, "warning");
     notice(&second, 1_000_010, "error");
     wait_until("it is given up", IN_TIME, || {
         list()["given_up"][0]["tries"] == 1
     });
     assert_eq!(
-        hook.letters().len(),
+        hook.requests().len(),
         3,
         "a warning is not told, and 401 is no use"
     );
@@ -444,7 +444,7 @@ fn what_is_not_taken_is_tried_again_over_a_restart_and_given_up_where_that_is_no
 
 #[test]
 fn a_change_of_a_watched_place_is_sent_and_no_other() {
-    let hook = PostBox::plain();
+    let hook = HttpSink::plain();
     let rule = "on = []\nwatch = [\"/public/watched/*/level\"]";
     let server = server().settings(&hook_with(&hook, rule)).start();
     server.put("other", &json!(1));
@@ -462,7 +462,7 @@ fn a_change_of_a_watched_place_is_sent_and_no_other() {
 
 #[test]
 fn the_owner_tries_the_channels_by_hand() {
-    let (phone, hook) = (PostBox::plain(), PostBox::plain());
+    let (phone, hook) = (HttpSink::plain(), HttpSink::plain());
     let server = server().policy("admin").settings("").start();
     assert_eq!(
         notify(&server, &["test"]).status.code(),
@@ -479,16 +479,16 @@ fn the_owner_tries_the_channels_by_hand() {
             { "channel": "phone", "delivered": true, "error": null, "local_network": true },
         ])
     );
-    assert_eq!(phone.letters()[0].body["tags"][0], "test");
-    assert_eq!(hook.letters()[0].body["kind"], "test");
-    let link = phone.letters()[0].body["click"].clone();
+    assert_eq!(phone.requests()[0].body["tags"][0], "test");
+    assert_eq!(hook.requests()[0].body["kind"], "test");
+    let link = phone.requests()[0].body["click"].clone();
     let link = link.as_str().unwrap();
     assert!(
         link.starts_with("https://") && link.ends_with("/owner"),
         "{link}"
     );
-    assert_eq!(hook.letters()[0].body["link"], link);
-    hook.behave(Manner::Says(404, String::new()));
+    assert_eq!(hook.requests()[0].body["link"], link);
+    hook.behave(SinkBehavior::Says(404, String::new()));
     let tried = notify(&server, &["test", "hook"]);
     assert_eq!(tried.status.code(), Some(4));
     let words = String::from_utf8(tried.stdout).unwrap();

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
+use crate::support::http_sink::{HttpSink, SinkBehavior};
 use crate::support::machine::{IN_TIME, wait_until};
-use crate::support::postbox::{Manner, PostBox};
 use crate::support::server::{Directory, Server, server};
 
 /// Each secret has its own name in it, which shows where a found secret was sent.
@@ -207,7 +207,7 @@ fn leaks(directory: &Path, server: &Server, secrets: &Secrets) -> Vec<String> {
 }
 
 /// Returns a channel with a secret URL and token, in files outside the state directory.
-fn channel(hook: &PostBox, elsewhere: &Directory, secrets: &mut Secrets) -> String {
+fn channel(hook: &HttpSink, elsewhere: &Directory, secrets: &mut Secrets) -> String {
     let token = elsewhere.join("token");
     fs::write(&token, secrets.make("channel_token")).unwrap();
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
@@ -220,12 +220,12 @@ fn channel(hook: &PostBox, elsewhere: &Directory, secrets: &mut Secrets) -> Stri
 
 /// Sends to a channel that accepts, one that rejects, and one that is not HTTP. The sent messages contain no secret
 /// of an agent.
-fn tell_the_owner(client: &Client, hook: &PostBox, secrets: &mut Secrets) {
+fn tell_the_owner(client: &Client, hook: &HttpSink, secrets: &mut Secrets) {
     let theirs = secrets.make("told");
     for manner in [
-        Manner::Says(200, String::new()),
-        Manner::Says(403, String::new()),
-        Manner::Babbles,
+        SinkBehavior::Says(200, String::new()),
+        SinkBehavior::Says(403, String::new()),
+        SinkBehavior::Babbles,
     ] {
         hook.behave(manner);
         let message = json!({ "message": format!("password: {theirs}") });
@@ -271,7 +271,7 @@ fn no_secret_that_was_sent_is_found_in_any_file_or_line() {
     let directory = home.join("state");
     let server = server().policy("admin").directory(&directory);
     let mut secrets = Secrets(Vec::new());
-    let (hook, elsewhere) = (PostBox::plain(), Directory::new());
+    let (hook, elsewhere) = (HttpSink::plain(), Directory::new());
     let channel = channel(&hook, &elsewhere, &mut secrets);
     let server = server
         .settings(&format!("[log]\nlevel = \"trace\"\n{channel}"))

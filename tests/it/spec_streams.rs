@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::gate::Gate;
+use crate::support::barrier::Barrier;
 use crate::support::machine::{IN_TIME, LONG_S};
 use crate::support::server::{Directory, has_sqlite3, server, shared};
 use crate::support::session::Session;
@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_millis(500);
 
 /// A call that runs until the test releases it.
 struct Held {
-    gate: Gate,
+    barrier: Barrier,
     id: i64,
     stream: Stream,
 }
@@ -26,20 +26,24 @@ struct Held {
 impl Held {
     /// Starts the call with a progress token, so that it sends events before its end.
     fn call(session: &Session, id: i64) -> Self {
-        let gate = Gate::new();
-        let command = format!("{}; echo held {id}", gate.line());
+        let barrier = Barrier::new();
+        let command = format!("{}; echo held {id}", barrier.line());
         let request = session.call(
             "system_shell",
             json!({ "command": command, "timeout_s": LONG_S }),
         );
         let stream = request.id(json!(id)).progress(json!(id)).open();
         assert_eq!(stream.status(), 200);
-        gate.until_reached();
-        Self { gate, id, stream }
+        barrier.until_reached();
+        Self {
+            barrier,
+            id,
+            stream,
+        }
     }
 
     fn let_go(&self) {
-        self.gate.open();
+        self.barrier.open();
     }
 
     /// Returns whether a message is the response to this call.
@@ -200,19 +204,19 @@ fn z8_z9_a_calls_stream_is_primed_with_a_time_to_come_back_for_clients_of_2025_1
 fn a_calls_stream_passes_proxies_and_ends_after_the_answer() {
     let server = shared("admin");
     let client = server.client();
-    let gates = [Gate::new(), Gate::new()];
-    let [modern, stateful] = gates
+    let barriers = [Barrier::new(), Barrier::new()];
+    let [modern, stateful] = barriers
         .each_ref()
-        .map(|gate| json!({ "command": gate.line(), "timeout_s": LONG_S }));
+        .map(|barrier| json!({ "command": barrier.line(), "timeout_s": LONG_S }));
     let session = client.session("2025-11-25");
     let calls = [
         ("2026-07-28", client.call("system_shell", modern)),
         ("2025-11-25", session.call("system_shell", stateful)),
     ];
-    for ((name, request), gate) in calls.into_iter().zip(&gates) {
+    for ((name, request), barrier) in calls.into_iter().zip(&barriers) {
         let mut stream = request.open();
         assert_eq!(stream.head.headers["x-accel-buffering"], "no", "{name}");
-        gate.open();
+        barrier.open();
         let messages = rest(&mut stream);
         assert_eq!(messages.len(), 1, "{name}: {messages:?}");
         assert!(messages[0].get("result").is_some(), "{name}: {messages:?}");
@@ -328,21 +332,21 @@ fn signs_of_life_can_be_turned_off_and_a_stream_opens_all_the_same() {
     let settings = "[limits]\nheartbeat = \"0s\"\n";
     let server = server().policy("admin").settings(settings).start();
     let client = server.client();
-    let gates = [Gate::new(), Gate::new()];
-    let [stateful, modern] = gates
+    let barriers = [Barrier::new(), Barrier::new()];
+    let [stateful, modern] = barriers
         .each_ref()
-        .map(|gate| json!({ "command": gate.line(), "timeout_s": LONG_S }));
+        .map(|barrier| json!({ "command": barrier.line(), "timeout_s": LONG_S }));
     let session = client.session("2025-06-18");
     let calls = [
         session.call("system_shell", stateful),
         client.call("system_shell", modern),
     ];
-    for (request, gate) in calls.into_iter().zip(&gates) {
+    for (request, barrier) in calls.into_iter().zip(&barriers) {
         let mut stream = request.progress(json!("t")).open();
         assert_eq!(stream.head.headers["content-type"], "text/event-stream");
         // As long as a keepalive would otherwise take.
         stream.stays_quiet(Duration::from_secs(2));
-        gate.open();
+        barrier.open();
         let messages = rest(&mut stream);
         assert_eq!(messages.len(), 1, "{messages:?}");
     }

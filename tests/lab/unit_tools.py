@@ -163,6 +163,9 @@ def logs(gatewren):
         expect(len(said["boots"][0]["id"]) == len(boot), said)
         wrong, page = gatewren.call("logs_query", grep="of the wren", boot=said["boots"][0]["id"])
         expect(messages(page) == ["a warning of the wren"], page)
+    with check("host_uptime_history shows this boot as running"):
+        wrong, said = gatewren.call("host_uptime_history")
+        expect(not wrong and said["boots"][0]["end"] == "running" and said["up_percent"] <= 100, said)
     with check("kernel_logs tells of the kernel alone"):
         wrong, page = gatewren.call("kernel_logs")
         expect(not wrong and {line.get("identifier") for line in page["lines"]} <= {"kernel"}, page)

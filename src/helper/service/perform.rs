@@ -79,6 +79,7 @@ pub async fn perform(
         Operation::HostLog { .. }
         | Operation::ContainerLog { .. }
         | Operation::HostBoots {}
+        | Operation::HostUptimeHistory {}
         | Operation::ContainerBoots { .. } => journal::read(helper, relay, operation).await,
         Operation::UnitChange { .. }
         | Operation::ContainerUnitList { .. }

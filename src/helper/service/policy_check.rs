@@ -167,7 +167,7 @@ mod tests {
     }
 
     /// Units, journals and processes, of the host and of a container.
-    fn of_systemd() -> [(Operation, Option<HelperClass>); 9] {
+    fn of_systemd() -> [(Operation, Option<HelperClass>); 10] {
         let container = || -> ContainerName { "web".parse().unwrap() };
         let unit = || -> UnitName { "a.service".parse().unwrap() };
         let change = UnitChange::Start;
@@ -208,6 +208,7 @@ mod tests {
             (outside, Some(HelperClass::Units)),
             (Operation::HostLog { query }, Some(HelperClass::HostLogs)),
             (Operation::HostBoots {}, Some(HelperClass::HostLogs)),
+            (Operation::HostUptimeHistory {}, Some(HelperClass::HostLogs)),
             (processes, Some(HelperClass::HostReads)),
         ]
     }

@@ -43,6 +43,7 @@ pub async fn read(
         Operation::HostLog { query } => (None, arguments(query)),
         Operation::ContainerLog { container, query } => (Some(container), arguments(query)),
         Operation::ContainerBoots { container } => (Some(container), list_of_boots()),
+        Operation::HostUptimeHistory {} => (None, shutdowns()),
         _ => (None, list_of_boots()),
     };
     let tool = tools::HostTool {
@@ -90,6 +91,22 @@ fn list_of_boots() -> Vec<String> {
     ["--no-pager", "--utc", "--quiet", "--list-boots"]
         .map(str::to_owned)
         .into()
+}
+
+/// The lines that root's programs wrote about a shutdown: systemd's `SD_MESSAGE_SHUTDOWN` and
+/// `SD_MESSAGE_JOURNAL_STOP` (sd-messages.h). Other users can write such lines, but not with `_UID=0`.
+fn shutdowns() -> Vec<String> {
+    [
+        "--no-pager",
+        "--quiet",
+        "--output=json",
+        "--output-fields=MESSAGE",
+        "MESSAGE_ID=98268866d1d54a499c4e98921d93bc40",
+        "MESSAGE_ID=d93fb3c9c24d451a97cea615ce59c00b",
+        "_UID=0",
+    ]
+    .map(str::to_owned)
+    .into()
 }
 
 /// Builds the arguments. Each value follows the `=` of its option, so that it cannot be an option itself.

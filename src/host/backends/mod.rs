@@ -48,7 +48,7 @@ pub use job_ends::JobEnd;
 pub use job_piece::JobOutput;
 pub use job_status::{JobStatus, JobStatusList};
 pub use jobs::{Jobs, JobsView};
-pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch};
+pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch, UptimeHistory};
 pub use long_work::{CallJob, JobObserver};
 pub use lxc::{
     ChangedContainers, ContainerDefinition, ContainerDetails, ContainerEvents, ContainerSnapshot,

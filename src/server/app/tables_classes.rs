@@ -30,7 +30,7 @@ const NO_CODE: &[(&str, &[&str])] = &[
     ]),
     ("starts fixed programs of the host; no tool of class read or write can replace them", &[
         "backup_list", "backup_target_list", "backup_verify", "container_info", "disk_health", "disk_usage",
-        "firewall_rules", "firmware_check", "kernel_logs", "tunnel_list", "wifi_scan", "wifi_status",
+        "firewall_rules", "firmware_check", "host_uptime_history", "kernel_logs", "tunnel_list", "wifi_scan", "wifi_status",
     ]),
     ("starts programs of the host, also for a container; they read its files in a jail", &[
         "boot_list", "container_logs", "logs_query", "logs_wait", "update_check", "update_history",

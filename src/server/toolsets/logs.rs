@@ -1,4 +1,4 @@
-//! `logs_*`, `kernel_logs` and `boot_list`: the journals.
+//! `logs_*`, `kernel_logs`, `boot_list` and `host_uptime_history`: the journals.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use gatewren_host::backends::{
     Boot, BootName, ContainerName, Journal, LogCursor, LogLine, LogMoment, LogOrder, LogPage,
-    LogPattern, LogPriority, LogQuery, LogSearch, UnitName,
+    LogPattern, LogPriority, LogQuery, LogSearch, UnitName, UptimeHistory,
 };
 use gatewren_wire::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
@@ -41,6 +41,10 @@ pub fn tools(journal: Arc<Journal>) -> Toolset<Journal> {
         .through(HelperClass::HostLogs)
         .or_through(HelperClass::LxcReads)
         .titled("List boots")
+        .tool("host_uptime_history", Risk::Read, uptime)
+        .about(Scope::Host)
+        .through(HelperClass::HostLogs)
+        .titled("When the host was up")
 }
 
 /// Maximum lines in an answer; long lines reduce it.
@@ -222,6 +226,24 @@ async fn boots(journal: Arc<Journal>, Boots { container }: Boots, cx: Cx) -> Res
         boots,
         total,
     })
+}
+
+/// Show when the host was up, how long it was down between boots, and whether each boot ended by a shutdown or without
+/// one (crash, reset, power failure). Goes back as far as the journal. For the reason of a crash, pass its `boot` to
+/// `kernel_logs` or `logs_query`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Uptime {
+    /// Maximum boots, newest first.
+    #[serde(default)]
+    limit: BoundedNumber<1, 100, 20>,
+}
+
+async fn uptime(journal: Arc<Journal>, Uptime { limit }: Uptime, cx: Cx) -> Result<UptimeHistory> {
+    let journal = journal.seen_by(&cx.caller().reach, cx.reference());
+    let limit = usize::try_from(limit.get()).unwrap_or(1);
+    let history = journal.uptime_history(limit).await.map_err(failed)?;
+    history.ok_or_else(|| ToolError::new("the host's journal has no lines").into())
 }
 
 /// Without a cursor, the newest lines are returned.

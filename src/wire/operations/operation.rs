@@ -174,6 +174,9 @@ operations! {
         } with (container) = reads("container_log", LxcReads).on(container);
         /// Print the boots in the host's journal, as `journalctl --list-boots` does.
         HostBoots {} = reads("host_boots", HostLogs);
+        /// Print the lines of the host's journal about planned shutdowns and the end of the journal's daemon, a JSON
+        /// object a line.
+        HostUptimeHistory {} = reads("host_uptime_history", HostLogs);
         /// Print the boots in a running container's own journal, read by the host's `journalctl`.
         ContainerBoots {
             /// The container.

@@ -1,26 +1,26 @@
 //! Code that tests share: the helper and the server as black boxes, a client, containers, and skipping a test.
 
 pub mod answer;
-pub mod apart;
-pub mod chance;
+pub mod attacked_helper;
+pub mod barrier;
 pub mod client;
 pub mod command;
 pub mod connector;
 pub mod consent;
 pub mod container;
 pub mod cores;
-pub mod fort;
 pub mod frames;
-pub mod gate;
 pub mod helper;
 pub mod history;
+pub mod http_sink;
 pub mod machine;
-pub mod manager;
 pub mod manual;
+pub mod namespace;
+pub mod notify_socket;
 pub mod pipe;
-pub mod postbox;
 pub mod raw;
 pub mod request;
+pub mod rng;
 pub mod server;
 pub mod session;
 pub mod source;

@@ -12,8 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use super::apart::Apart;
 use super::machine::IN_TIME;
+use super::namespace::NetworkNamespace;
 use super::server::Directory;
 
 /// gatewren on pipes; killed if a test fails before it ends.
@@ -33,7 +33,7 @@ impl Pipe {
     }
 
     /// Starts it on a separate machine.
-    pub fn start_apart(machine: &Apart, words: &[&str]) -> Self {
+    pub fn start_apart(machine: &NetworkNamespace, words: &[&str]) -> Self {
         let home = Directory::new();
         let inside = machine.inside(env!("CARGO_BIN_EXE_gatewren"));
         let process = launch(inside, &home.0, &home.join("log"), words);

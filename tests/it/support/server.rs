@@ -16,9 +16,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use super::apart::Apart;
 use super::client::Client;
 use super::machine::{IN_TIME, is_alive, skip, wait_until};
+use super::namespace::NetworkNamespace;
 
 /// Waits for the end of the tests, even by a crash, then kills the server and deletes its directory.
 const GUARDIAN: &str = r#"cat > /dev/null; kill "$1" 2> /dev/null; sleep 3; rm -rf "$2""#;
@@ -100,7 +100,7 @@ impl Builder {
     }
 
     /// Runs it on a separate machine.
-    pub fn apart(mut self, machine: &Apart) -> Self {
+    pub fn in_namespace(mut self, machine: &NetworkNamespace) -> Self {
         let inside = machine.inside(env!("CARGO_BIN_EXE_gatewren"));
         let words = std::iter::once(inside.get_program()).chain(inside.get_args());
         self.runner = Some(words.map(ToOwned::to_owned).collect());

@@ -9,8 +9,8 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::chance::Chance;
 use super::client::Client;
+use super::rng::Rng;
 use super::session::Session;
 use super::stream::{Event, Next, Stream};
 
@@ -52,19 +52,19 @@ pub struct Watcher {
     pub era: Era,
     pub http2: bool,
     pub pointers: Vec<String>,
-    pub chance: Chance,
+    pub rng: Rng,
     pub heard: Arc<Mutex<Heard>>,
     session: Option<Session>,
     last_id: Option<String>,
 }
 
 impl Watcher {
-    pub fn new(era: Era, pointers: &[&str], mut chance: Chance) -> Self {
+    pub fn new(era: Era, pointers: &[&str], mut rng: Rng) -> Self {
         Self {
             era,
-            http2: chance.one_in(2),
+            http2: rng.one_in(2),
             pointers: pointers.iter().map(|at| (*at).to_owned()).collect(),
-            chance,
+            rng,
             heard: Arc::default(),
             session: None,
             last_id: None,
@@ -105,10 +105,10 @@ impl Watcher {
             if !*rough.borrow() {
                 continue;
             }
-            if self.chance.one_in(6) {
+            if self.rng.one_in(6) {
                 return;
             }
-            if self.chance.one_in(6) {
+            if self.rng.one_in(6) {
                 self.note("asleep");
                 sleep(self.up_to(900)).await;
             }
@@ -144,7 +144,7 @@ impl Watcher {
         let request = client.modern("subscriptions/listen");
         let request = request.param("notifications", filter);
         let known = self.lock().known.values().min().copied();
-        let goes_on = known.filter(|_| self.chance.one_in(2));
+        let goes_on = known.filter(|_| self.rng.one_in(2));
         let request = match goes_on {
             Some(known) => request.meta("gatewren/since", json!(known)),
             None => request,
@@ -211,7 +211,7 @@ impl Watcher {
     }
 
     fn up_to(&mut self, milliseconds: u64) -> Duration {
-        Duration::from_millis(self.chance.next() % milliseconds)
+        Duration::from_millis(self.rng.next() % milliseconds)
     }
 
     fn note(&self, doing: &str) {

@@ -1,12 +1,14 @@
-//! The journals of the host and of containers: searches, waiting for lines, and boots.
+//! The journals of the host and of containers: searches, waiting for lines, boots, and how they ended.
 
 mod boots;
 mod line;
 mod moment;
 mod reader;
+mod uptime;
 mod view;
 
 pub use boots::Boot;
 pub use line::LogLine;
 pub use moment::LogMoment;
+pub use uptime::UptimeHistory;
 pub use view::{Journal, LogPage, LogSearch};

@@ -24,7 +24,7 @@ use super::reader::{OutputEnd, OutputLineReader};
 const SEARCH_TIME: Duration = Duration::from_secs(40);
 
 /// The timeout of a short query.
-const QUESTION_TIME: Duration = Duration::from_secs(20);
+pub(super) const QUESTION_TIME: Duration = Duration::from_secs(20);
 
 /// The maximum number of bytes read for one answer; lines found until then are returned.
 const OUTPUT_BYTES: u64 = 64 << 20;
@@ -44,9 +44,9 @@ pub struct Journal {
 /// The journals that a caller may access.
 #[derive(Debug, Clone)]
 pub struct JournalView {
-    helper: HelperClient,
-    threshold: AccessFilter,
-    reference: String,
+    pub(super) helper: HelperClient,
+    pub(super) threshold: AccessFilter,
+    pub(super) reference: String,
 }
 
 /// A search, and the maximum number of lines.

@@ -4,9 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A pseudo-random number generator (`SplitMix64`).
 #[derive(Debug, Clone)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// Starts from this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)

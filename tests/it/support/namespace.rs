@@ -27,13 +27,13 @@ echo made
 exec cat > /dev/null"#;
 
 /// The namespaces, and the process that keeps them alive.
-pub struct Apart {
+pub struct NetworkNamespace {
     keeper: Child,
     /// A directory that is deleted with the machine.
     pub home: Directory,
 }
 
-impl Apart {
+impl NetworkNamespace {
     /// Makes a machine. Skips the test and returns `None` where namespaces cannot be made.
     pub fn new() -> Option<Self> {
         if !is_root() {
@@ -103,7 +103,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for NetworkNamespace {
     fn drop(&mut self) {
         let _ = self.keeper.kill();
         let _ = self.keeper.wait();

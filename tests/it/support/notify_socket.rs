@@ -1,4 +1,4 @@
-//! A service manager that receives notifications.
+//! The socket of a service manager (`NOTIFY_SOCKET`) that receives notifications.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -7,15 +7,15 @@ use std::time::Instant;
 use super::machine::IN_TIME;
 use super::server::Directory;
 
-/// A service manager with its own socket.
-pub struct Manager {
+/// The socket of a service manager.
+pub struct NotifySocket {
     /// The socket that receives the notifications.
     pub socket: UnixDatagram,
     path: PathBuf,
     _home: Directory,
 }
 
-impl Manager {
+impl NotifySocket {
     pub fn new() -> Self {
         let home = Directory::new();
         let path = home.join("notify");
@@ -40,12 +40,12 @@ impl Manager {
     }
 
     /// Waits for a notification with this line; others may precede it.
-    pub fn hears(&self, line: &str) {
-        self.hears_one(line, |said| said == line);
+    pub fn expect(&self, line: &str) {
+        self.expect_line(line, |said| said == line);
     }
 
     /// Waits for a notification with a matching line; others may precede it.
-    pub fn hears_one(&self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
+    pub fn expect_line(&self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
             let notice = self.notice();

@@ -16,7 +16,7 @@ use crate::support::machine::{IN_TIME, wait_until};
 
 /// The way it responds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Manner {
+pub enum SinkBehavior {
     /// With this status and these headers.
     Says(u16, String),
     /// With this document.
@@ -31,7 +31,7 @@ pub enum Manner {
 
 /// A request that it received.
 #[derive(Debug, Clone)]
-pub struct Letter {
+pub struct ReceivedRequest {
     /// The request line and headers.
     pub head: String,
     /// The body.
@@ -39,14 +39,14 @@ pub struct Letter {
 }
 
 /// A server for one test.
-pub struct PostBox {
+pub struct HttpSink {
     pub address: SocketAddr,
     scheme: &'static str,
-    letters: Arc<Mutex<Vec<Letter>>>,
-    manner: Arc<Mutex<Manner>>,
+    letters: Arc<Mutex<Vec<ReceivedRequest>>>,
+    manner: Arc<Mutex<SinkBehavior>>,
 }
 
-impl PostBox {
+impl HttpSink {
     /// Starts one without TLS.
     pub fn plain() -> Self {
         Self::start("http", None)
@@ -77,8 +77,8 @@ impl PostBox {
     fn start(scheme: &'static str, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let letters: Arc<Mutex<Vec<Letter>>> = Arc::default();
-        let manner = Arc::new(Mutex::new(Manner::Says(200, String::new())));
+        let letters: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
+        let manner = Arc::new(Mutex::new(SinkBehavior::Says(200, String::new())));
         let (kept, how) = (letters.clone(), manner.clone());
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -107,14 +107,14 @@ impl PostBox {
     }
 
     /// Sets the way it responds from now on.
-    pub fn behave(&self, manner: Manner) {
+    pub fn behave(&self, manner: SinkBehavior) {
         *self.manner.lock().unwrap() = manner;
     }
 
     /// Returns the requests received until now, without the warning that a disk of this machine is full.
-    pub fn letters(&self) -> Vec<Letter> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         let letters = self.letters.lock().unwrap();
-        let is_of_the_test = |letter: &&Letter| {
+        let is_of_the_test = |letter: &&ReceivedRequest| {
             let title = letter.body["title"].as_str().unwrap_or_default();
             !title.ends_with("% full")
         };
@@ -122,13 +122,19 @@ impl PostBox {
     }
 
     /// Waits for `count` requests, and returns them.
-    pub fn after(&self, count: usize) -> Vec<Letter> {
-        wait_until("so many came in", IN_TIME, || self.letters().len() >= count);
-        self.letters()
+    pub fn after(&self, count: usize) -> Vec<ReceivedRequest> {
+        wait_until("so many came in", IN_TIME, || {
+            self.requests().len() >= count
+        });
+        self.requests()
     }
 }
 
-fn serve(mut stream: impl Read + Write, letters: &Mutex<Vec<Letter>>, manner: &Mutex<Manner>) {
+fn serve(
+    mut stream: impl Read + Write,
+    letters: &Mutex<Vec<ReceivedRequest>>,
+    manner: &Mutex<SinkBehavior>,
+) {
     let mut read = Vec::new();
     let mut byte = [0];
     // If the client breaks off the handshake, this ends here.
@@ -147,24 +153,24 @@ fn serve(mut stream: impl Read + Write, letters: &Mutex<Vec<Letter>>, manner: &M
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).unwrap();
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    letters.lock().unwrap().push(Letter { head, body });
+    letters.lock().unwrap().push(ReceivedRequest { head, body });
     let manner = manner.lock().unwrap().clone();
     match manner {
-        Manner::Says(status, headers) => {
+        SinkBehavior::Says(status, headers) => {
             let answer =
                 format!("HTTP/1.1 {status} Said\r\n{headers}content-length: 2\r\n\r\n{{}}");
             let _ = stream.write_all(answer.as_bytes());
         }
-        Manner::Gives(document) => {
+        SinkBehavior::Gives(document) => {
             let length = document.len();
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
             let _ = stream.write_all((head + &document).as_bytes());
         }
-        Manner::Babbles => {
+        SinkBehavior::Babbles => {
             let _ = stream.write_all(b"220 mail.example ESMTP\r\n");
         }
-        Manner::Silent => thread::sleep(Duration::from_mins(2)),
-        Manner::Drips => {
+        SinkBehavior::Silent => thread::sleep(Duration::from_mins(2)),
+        SinkBehavior::Drips => {
             for byte in "HTTP/1.1 200 OK\r\nx: "
                 .bytes()
                 .chain(std::iter::repeat(b'a'))

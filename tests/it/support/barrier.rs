@@ -4,9 +4,9 @@ use super::machine::{IN_TIME, wait_until};
 use super::server::Directory;
 
 /// A closed barrier.
-pub struct Gate(Directory);
+pub struct Barrier(Directory);
 
-impl Gate {
+impl Barrier {
     pub fn new() -> Self {
         Self(Directory::new())
     }

@@ -9,9 +9,9 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::apart::Apart;
 use super::helper::{Helper, LONG_MS, host};
 use super::machine::{IN_TIME, call_cgroups, is_alive, wait_until};
+use super::namespace::NetworkNamespace;
 use super::server::Directory;
 
 /// The most memory that the helper ever needs, in kB: the maximum number of connections, each with a frame of the
@@ -34,20 +34,20 @@ pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncont
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
 
 /// The helper and its surroundings.
-pub struct Fort {
+pub struct AttackedHelper {
     pub helper: Helper,
     log: PathBuf,
     pub canary: PathBuf,
     _home: Directory,
 }
 
-impl Fort {
+impl AttackedHelper {
     pub fn new(policy: &str) -> Self {
         Self::on(None, policy)
     }
 
     /// Starts on a separate machine, if given: operations then reach only the helper's own processes.
-    pub fn on(machine: Option<&Apart>, policy: &str) -> Self {
+    pub fn on(machine: Option<&NetworkNamespace>, policy: &str) -> Self {
         let home = Directory::new();
         fs::set_permissions(&home.0, Permissions::from_mode(0o755)).unwrap();
         let (file, log, lxcpath) = (home.join("helper.toml"), home.join("log"), home.join("lxc"));
@@ -68,14 +68,14 @@ impl Fort {
             command.stderr(File::create(&log).unwrap());
         });
         let canary = home.join("canary");
-        let fort = Self {
+        let attacked = Self {
             helper,
             log,
             canary,
             _home: home,
         };
-        assert!(fort.serves());
-        fort
+        assert!(attacked.serves());
+        attacked
     }
 
     /// Returns a command that would create the canary file.
@@ -105,7 +105,7 @@ impl Fort {
     }
 
     /// Asserts that it still serves, has run only pings, and holds no resources.
-    pub fn stands(&self) {
+    pub fn assert_unharmed(&self) {
         assert!(self.serves());
         assert!(!self.canary.exists(), "something was run");
         for line in self
@@ -289,13 +289,14 @@ pub fn deeds() -> Vec<(&'static str, Value)> {
 }
 
 /// Returns operations on units, journals and processes, of the host and of a container.
-fn of_systemd() -> [Value; 9] {
+fn of_systemd() -> [Value; 10] {
     let query = json!({ "order": "older" });
     // A unit that no machine has.
     let unit = "gatewren-tests-none.timer";
     [
         json!({ "do": "host_log", "query": query }),
         json!({ "do": "host_boots" }),
+        json!({ "do": "host_uptime_history" }),
         json!({ "do": "host_processes", "order": "cpu", "most": 1 }),
         json!({ "do": "unit_change", "unit": unit, "change": "stop" }),
         json!({ "do": "container_log", "container": "web", "query": query }),
