@@ -89,7 +89,8 @@ impl InsideRoot {
     /// `InvalidInput` when the name belongs to something other than a regular file, such as a link.
     pub fn write(
         &self,
-        (directory, name): (&str, &str),
+        directory: &str,
+        name: &str,
         bytes: &[u8],
         mode: Option<u32>,
     ) -> io::Result<bool> {
@@ -339,8 +340,8 @@ mod tests {
     #[test]
     fn what_is_written_is_inside_and_no_link_is_written_through() {
         let (scratch, root, inside) = lab();
-        assert!(inside.write(("etc", "new"), b"n", Some(0o600)).unwrap());
-        assert!(!inside.write(("etc", "hosts"), b"h", None).unwrap());
+        assert!(inside.write("etc", "new", b"n", Some(0o600)).unwrap());
+        assert!(!inside.write("etc", "hosts", b"h", None).unwrap());
         let facts = fs::metadata(root.join("etc/new")).unwrap();
         assert_eq!(facts.mode() & 0o7777, 0o600);
         assert_eq!(fs::read(root.join("etc/hosts")).unwrap(), b"h");
@@ -354,7 +355,7 @@ mod tests {
             (".", "out"),
         ] {
             assert!(
-                inside.write((directory, name), b"x", None).is_err(),
+                inside.write(directory, name, b"x", None).is_err(),
                 "{directory} {name}"
             );
         }
@@ -390,8 +391,8 @@ mod tests {
                 if let Ok((bytes, _)) = inside.read("work/secret", 0, 64) {
                     assert_eq!(bytes, b"inside");
                 }
-                let _ = inside.write(("work", "secret"), b"inside", None);
-                let _ = inside.write(("work", "new"), b"inside", None);
+                let _ = inside.write("work", "secret", b"inside", None);
+                let _ = inside.write("work", "new", b"inside", None);
             }
             stop.store(true, Ordering::Relaxed);
         });

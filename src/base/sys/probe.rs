@@ -164,26 +164,22 @@ pub fn ask_name_server(server: SocketAddr, message: &[u8], wait: Duration) -> io
 /// Queries by TCP, where a length precedes each message (RFC 1035, 4.2.2). The timeout covers the whole exchange: a
 /// server that sends its answer slowly gains no time.
 fn ask_by_tcp(server: SocketAddr, message: &[u8], wait: Duration) -> io::Result<Vec<u8>> {
-    let begun = Instant::now();
+    let deadline = Instant::now() + wait;
     let mut stream = TcpStream::connect_timeout(&server, wait)?;
     stream.set_write_timeout(Some(wait))?;
     let length = u16::try_from(message.len()).map_err(io::Error::other)?;
     stream.write_all(&[&length.to_be_bytes()[..], message].concat())?;
     let mut length = [0; 2];
-    read_in_time(&mut stream, &mut length, (begun, wait))?;
+    read_before(&mut stream, &mut length, deadline)?;
     let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-    read_in_time(&mut stream, &mut answer, (begun, wait))?;
+    read_before(&mut stream, &mut answer, deadline)?;
     Ok(answer)
 }
 
-/// Fills the buffer before the timeout expires.
-fn read_in_time(
-    stream: &mut TcpStream,
-    mut buffer: &mut [u8],
-    (begun, wait): (Instant, Duration),
-) -> io::Result<()> {
+/// Fills the buffer before the deadline.
+fn read_before(stream: &mut TcpStream, mut buffer: &mut [u8], deadline: Instant) -> io::Result<()> {
     while !buffer.is_empty() {
-        let left = wait.saturating_sub(begun.elapsed());
+        let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }

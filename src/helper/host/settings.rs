@@ -348,7 +348,7 @@ fn rewrite(name: &str, change: impl FnOnce(&str) -> String) -> Result<(), Operat
         return Ok(());
     }
     let (directory, file) = name.rsplit_once('/').unwrap_or((".", name));
-    let written = etc.write((directory, file), changed.as_bytes(), None);
+    let written = etc.write(directory, file, changed.as_bytes(), None);
     written.map(drop).map_err(failed)
 }
 

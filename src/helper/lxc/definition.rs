@@ -80,7 +80,7 @@ pub fn read(file: &Path) -> Result<String, OperationRefusal> {
 pub fn replace(file: &Path, text: &str) -> Result<(), OperationRefusal> {
     let keep = || {
         let (old, mode) = (fs::read(file)?, fs::metadata(file)?.mode());
-        directory(file)?.write((".", OLD), &old, Some(mode))
+        directory(file)?.write(".", OLD, &old, Some(mode))
     };
     keep().map_err(|e| unwritten(&e))?;
     write(file, text)
@@ -88,7 +88,7 @@ pub fn replace(file: &Path, text: &str) -> Result<(), OperationRefusal> {
 
 /// Replaces a definition.
 pub fn write(file: &Path, text: &str) -> Result<(), OperationRefusal> {
-    let write = || directory(file)?.write((".", CONFIG), text.as_bytes(), None);
+    let write = || directory(file)?.write(".", CONFIG, text.as_bytes(), None);
     write().map(drop).map_err(|e| unwritten(&e))
 }
 

@@ -89,10 +89,10 @@ pub async fn write(
     let root = inside(helper, container).await?;
     let path = path.clone();
     to_its_end(move || {
-        let place = path.split();
-        let place = place
+        let (directory, name) = path
+            .split()
             .ok_or_else(|| OperationRefusal::bad_command(format!("{path} does not name a file")))?;
-        root.write(place, &content, mode)
+        root.write(directory, name, &content, mode)
             .map_err(|e| obstacle(&path, &e))
     })
     .await?;

@@ -110,7 +110,7 @@ impl ResolverManager {
         let done = match bytes {
             Some(bytes) => open_to_all(&etc.join(folder))
                 .and_then(|()| InsideRoot::open(etc))
-                .and_then(|etc| etc.write((folder, name), bytes, None).map(drop)),
+                .and_then(|etc| etc.write(folder, name, bytes, None).map(drop)),
             None => match fs::remove_file(etc.join(folder).join(name)) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
                 done => done,

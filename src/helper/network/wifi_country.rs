@@ -64,10 +64,10 @@ fn keep(country: &str) -> Result<(), OperationRefusal> {
         "# Written by gatewren's wifi_country: the country whose rules apply to the radio.\noptions cfg80211 \
          ieee80211_regdom={country}\n"
     );
+    let (folder, file) = KEPT;
     let etc = InsideRoot::open(std::path::Path::new("/etc"));
-    let kept = etc.and_then(|etc| etc.write(KEPT, text.as_bytes(), None));
-    kept.map(drop).map_err(|e| {
-        let (folder, file) = KEPT;
+    let written = etc.and_then(|etc| etc.write(folder, file, text.as_bytes(), None));
+    written.map(drop).map_err(|e| {
         OperationRefusal::failed(format!(
             "it is set until the next boot only; /etc/{folder}/{file} cannot be written: {e}"
         ))

@@ -67,7 +67,7 @@ impl AccessFilter {
 
 /// Restores the requested name in an error of a query under another name; the only fact learnt is
 /// that it does not exist.
-pub fn told<T>(
+pub fn unmask_error<T>(
     name: &ContainerName,
     asked: &ContainerName,
     answer: Result<T, BackendError>,

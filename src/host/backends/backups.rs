@@ -10,9 +10,9 @@ use crate::helper_client::{
 use gatewren_base::config::Reach;
 use gatewren_base::sys::neutralise;
 
-use super::access_filter::{AccessFilter, told};
+use super::access_filter::{AccessFilter, unmask_error};
 use super::error::{BackendError, ErrorKind};
-use super::long_work::{CallJob, ask_kept};
+use super::long_work::{CallJob, LongOperation, ask_long};
 use super::request::{ask, ask_json};
 
 /// The timeout of short operations: a disk may have to spin up, a network share to respond.
@@ -137,8 +137,9 @@ impl BackupsView {
     pub async fn create(
         &self,
         target: TargetName,
-        (subject, freeze): (BackupSubject, bool),
-        keep: Option<CallJob>,
+        subject: BackupSubject,
+        freeze: bool,
+        job: Option<CallJob>,
     ) -> Result<Backup, BackendError> {
         let asked = match &subject {
             BackupSubject::Container(name) => BackupSubject::Container(self.threshold.name(name)),
@@ -152,14 +153,14 @@ impl BackupsView {
             subject: asked.clone(),
             freeze,
         };
-        let made = self.kept(deed, keep).await;
-        let made = match (&subject, &asked) {
+        let answer = self.run(deed, job).await;
+        let answer = match (&subject, &asked) {
             (BackupSubject::Container(name), BackupSubject::Container(asked)) => {
-                told(name, asked, made)
+                unmask_error(name, asked, answer)
             }
-            _ => made,
+            _ => answer,
         }?;
-        let mut backup = read(&made)?;
+        let mut backup = read(&answer)?;
         shown(&mut backup);
         Ok(backup)
     }
@@ -169,11 +170,11 @@ impl BackupsView {
         &self,
         target: TargetName,
         backup: BackupId,
-        keep: Option<CallJob>,
+        job: Option<CallJob>,
     ) -> Result<VerifiedBackup, BackendError> {
         let deed = |backup| BackupAction::Verify { target, backup };
-        let said = self.about(backup, deed, keep).await?;
-        let mut verified: VerifiedBackup = read(&said)?;
+        let answer = self.run_on(backup, deed, job).await?;
+        let mut verified: VerifiedBackup = read(&answer)?;
         verified.problem = verified.problem.as_deref().map(clean);
         Ok(verified)
     }
@@ -182,8 +183,9 @@ impl BackupsView {
     pub async fn restore(
         &self,
         target: TargetName,
-        (backup, subject): (BackupId, BackupSubject),
-        keep: Option<CallJob>,
+        backup: BackupId,
+        subject: BackupSubject,
+        job: Option<CallJob>,
     ) -> Result<(), BackendError> {
         match &subject {
             BackupSubject::Container(to) if !self.threshold.shows(to) => {
@@ -198,35 +200,30 @@ impl BackupsView {
             backup,
             subject,
         };
-        self.about(backup, deed, keep).await.map(drop)
+        self.run_on(backup, deed, job).await.map(drop)
     }
 
     /// Runs an operation on one backup. An inaccessible backup gives the same error as a missing
     /// one.
-    async fn about(
+    async fn run_on(
         &self,
         backup: BackupId,
         deed: impl FnOnce(BackupId) -> BackupAction,
-        keep: Option<CallJob>,
+        job: Option<CallJob>,
     ) -> Result<String, BackendError> {
         let Some(name) = backup.container().cloned() else {
             self.threshold.host()?;
-            return self.kept(deed(backup), keep).await;
+            return self.run(deed(backup), job).await;
         };
         let asked = self.threshold.name(&name);
-        let said = self.kept(deed(backup.of(asked.clone())), keep).await;
-        told(&name, &asked, said)
+        let answer = self.run(deed(backup.of(asked.clone())), job).await;
+        unmask_error(&name, &asked, answer)
     }
 
-    async fn kept(
-        &self,
-        deed: BackupAction,
-        keep: Option<CallJob>,
-    ) -> Result<String, BackendError> {
-        let operation = Operation::Backup { deed };
-        let as_what = (keep, self.reference.as_str());
-        let said = ask_kept(&self.helper, operation, LONG, as_what).await;
-        said.map_err(neutral)
+    async fn run(&self, deed: BackupAction, job: Option<CallJob>) -> Result<String, BackendError> {
+        let long = LongOperation::new(Operation::Backup { deed }, LONG);
+        let answer = ask_long(&self.helper, long, job, &self.reference).await;
+        answer.map_err(neutral)
     }
 
     async fn change(&self, deed: BackupAction) -> Result<(), BackendError> {

@@ -41,21 +41,16 @@ impl HostFiles {
         Self { helper }
     }
 
-    /// Returns the entries of a directory, or the readable directories if `path` is `None`.
+    /// Returns the entries of a directory, or the readable directories if no path is given.
     ///
     /// # Errors
     /// When the owner's file does not allow reading it, and when it is not a directory.
     pub async fn list(
         &self,
-        path: Option<String>,
-        (offset, limit): (u32, u32),
+        request: HostFileList,
         reference: &str,
     ) -> Result<FileList, BackendError> {
-        let operation = Operation::HostFileList(HostFileList {
-            path,
-            offset,
-            limit,
-        });
+        let operation = Operation::HostFileList(request);
         let mut list: FileList = ask_json(&self.helper, operation, PATIENCE, reference).await?;
         list.path = list.path.as_deref().map(shown);
         for entry in &mut list.entries {
@@ -70,10 +65,10 @@ impl HostFiles {
     /// As `list`.
     pub async fn search(
         &self,
-        asked: HostFileSearch,
+        request: HostFileSearch,
         reference: &str,
     ) -> Result<FileMatches, BackendError> {
-        let operation = Operation::HostFileSearch(asked);
+        let operation = Operation::HostFileSearch(request);
         let mut found: FileMatches =
             ask_json(&self.helper, operation, SEARCH_PATIENCE, reference).await?;
         for one in &mut found.matches {
@@ -89,16 +84,10 @@ impl HostFiles {
     /// As `list`, and when it is not a regular file.
     pub async fn read(
         &self,
-        path: String,
-        (offset, limit): (u64, u32),
+        request: HostFileRead,
         reference: &str,
     ) -> Result<FilePart, BackendError> {
-        let asked = HostFileRead {
-            path,
-            offset,
-            limit,
-        };
-        let operation = Operation::HostFileRead(asked);
+        let operation = Operation::HostFileRead(request);
         let mut bytes = ask_bytes(&self.helper, operation, PATIENCE, reference).await?;
         let line = bytes.iter().position(|byte| *byte == b'\n');
         let facts = line.and_then(|end| {
@@ -121,7 +110,8 @@ impl HostFiles {
     pub async fn write(
         &self,
         path: String,
-        (bytes, new): (&[u8], bool),
+        bytes: &[u8],
+        new: bool,
         reference: &str,
     ) -> Result<FileWritten, BackendError> {
         let operation = Operation::HostFileWrite(HostFileWrite {

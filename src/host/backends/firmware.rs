@@ -12,8 +12,8 @@ use crate::helper_client::{
 };
 
 use super::error::{BackendError, ErrorKind};
-use super::long_work::{CallJob, finish_kept};
-use super::request::{CAPTURE, limits, obstacle};
+use super::long_work::{CallJob, LongOperation, run_long};
+use super::request::obstacle;
 use super::source::HostTree;
 use super::update_applied::{sentence, word};
 
@@ -153,18 +153,19 @@ impl Firmware {
     pub async fn check(
         &self,
         refresh: bool,
-        (keep, reference): (Option<CallJob>, &str),
+        job: Option<CallJob>,
+        reference: &str,
     ) -> Result<FirmwareCheck, BackendError> {
         let mut refresh_problem = None;
         if refresh {
-            let deed = FirmwareAction::Refresh {};
-            let fetched = self.ask(deed, FETCHING, (keep, reference)).await?;
-            if let OperationEnd::Refused { .. } | OperationEnd::Killed { .. } = fetched.ending {
-                document(&fetched)?;
+            let action = FirmwareAction::Refresh {};
+            let refresh = self.run(action, FETCHING, job, reference).await?;
+            if let OperationEnd::Refused { .. } | OperationEnd::Killed { .. } = refresh.ending {
+                document(&refresh)?;
             }
-            refresh_problem = document(&fetched).err().map(|error| error.message);
+            refresh_problem = document(&refresh).err().map(|error| error.message);
         }
-        let read = async |deed| document(&self.ask(deed, QUESTION, (None, reference)).await?);
+        let read = async |action| document(&self.run(action, QUESTION, None, reference).await?);
         let devices = read(FirmwareAction::Devices {}).await?;
         let updates = read(FirmwareAction::Updates {}).await?;
         Ok(FirmwareCheck {
@@ -182,9 +183,10 @@ impl Firmware {
     pub async fn update(
         &self,
         device: Option<FirmwareId>,
-        (keep, reference): (Option<CallJob>, &str),
+        job: Option<CallJob>,
+        reference: &str,
     ) -> Result<FirmwareUpdateResult, BackendError> {
-        let look = self.ask(FirmwareAction::Updates {}, QUESTION, (None, reference));
+        let look = self.run(FirmwareAction::Updates {}, QUESTION, None, reference);
         let before = document(&look.await?)?;
         let wanted: Vec<&Value> = devices(&before)
             .filter(|one| {
@@ -203,19 +205,20 @@ impl Firmware {
                 ..FirmwareUpdateResult::default()
             });
         }
-        let deed = FirmwareAction::Apply { device };
-        let done = self.ask(deed, APPLYING, (keep, reference)).await?;
+        let action = FirmwareAction::Apply { device };
+        let done = self.run(action, APPLYING, job, reference).await?;
         updated(&wanted, &done)
     }
 
-    async fn ask(
+    async fn run(
         &self,
         deed: FirmwareAction,
         time: Duration,
-        as_what: (Option<CallJob>, &str),
+        job: Option<CallJob>,
+        reference: &str,
     ) -> Result<FinishedOperation, BackendError> {
-        let operation = Operation::Firmware { deed };
-        finish_kept(&self.helper, operation, (limits(time), CAPTURE), as_what).await
+        let long = LongOperation::new(Operation::Firmware { deed }, time);
+        run_long(&self.helper, long, job, reference).await
     }
 }
 

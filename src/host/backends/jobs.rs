@@ -10,7 +10,7 @@ use crate::helper_client::{
 };
 use gatewren_base::config::Reach;
 
-use super::access_filter::{AccessFilter, told};
+use super::access_filter::{AccessFilter, unmask_error};
 use super::error::{BackendError, ErrorKind};
 use super::job_ends::JobEnds;
 use super::job_piece::{JobOutput, MOST_BYTES, PIECE, piece};
@@ -104,7 +104,7 @@ impl JobsView<'_> {
             container: asked.clone(),
             command,
         };
-        told(name, &asked, self.begin(tool, operation, limits).await)
+        unmask_error(name, &asked, self.begin(tool, operation, limits).await)
     }
 
     async fn begin(

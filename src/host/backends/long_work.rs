@@ -18,32 +18,32 @@ const FORGET_TIME: Duration = Duration::from_secs(10);
 /// The job that a call's work runs as.
 pub struct CallJob {
     /// The new job's id.
-    pub job: JobId,
+    pub id: JobId,
     /// The agent that owns it.
     pub owner: String,
     /// The tool that starts it.
     pub tool: String,
     /// The observer of its progress.
-    pub ear: Box<dyn JobObserver>,
+    pub observer: Box<dyn JobObserver>,
 }
 
 /// Observes the job of a call.
 pub trait JobObserver: Send + Sync {
     /// Called when the job has started.
-    fn begun(&self);
+    fn on_start(&self);
 
     /// Completes when the job should be cancelled.
-    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    fn wait_for_cancel(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     /// Called when the job has ended. Returns whether a client knows the job, so that it must be
     /// kept.
-    fn ended(&self) -> bool;
+    fn on_end(&self) -> bool;
 }
 
 impl fmt::Debug for CallJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keep")
-            .field("job", &self.job)
+        f.debug_struct("CallJob")
+            .field("id", &self.id)
             .finish_non_exhaustive()
     }
 }
@@ -71,55 +71,78 @@ pub async fn begin(
     }
 }
 
-/// Runs a long operation, as a job if `keep` is set, and returns its output.
+/// A long operation and its limits.
+#[derive(Debug)]
+pub struct LongOperation {
+    /// The operation.
+    pub operation: Operation,
+    /// Its limits in the helper.
+    pub limits: OperationLimits,
+    /// How much of its output is captured.
+    pub capture: Capture,
+}
+
+impl LongOperation {
+    /// Returns an operation with this timeout and the usual limits.
+    pub fn new(operation: Operation, time: Duration) -> Self {
+        Self {
+            operation,
+            limits: limits(time),
+            capture: CAPTURE,
+        }
+    }
+}
+
+/// Runs a long operation, as a job if there is one, and returns its output.
 ///
 /// # Errors
 /// As for a direct operation.
-pub async fn ask_kept(
+pub async fn ask_long(
     helper: &HelperClient,
-    operation: Operation,
-    time: Duration,
-    (keep, reference): (Option<CallJob>, &str),
+    long: LongOperation,
+    job: Option<CallJob>,
+    reference: &str,
 ) -> Result<String, BackendError> {
-    let bounds = (limits(time), CAPTURE);
-    answer(&finish_kept(helper, operation, bounds, (keep, reference)).await?)
+    answer(&run_long(helper, long, job, reference).await?)
 }
 
-/// Like `ask_kept`, but returns the captured output and how it ended.
+/// Like `ask_long`, but returns the captured output and how it ended.
 ///
 /// # Errors
 /// When the helper does not start it, or disconnects.
-pub async fn finish_kept(
+pub async fn run_long(
     helper: &HelperClient,
-    operation: Operation,
-    (limits, capture): (OperationLimits, Capture),
-    (keep, reference): (Option<CallJob>, &str),
+    long: LongOperation,
+    job: Option<CallJob>,
+    reference: &str,
 ) -> Result<FinishedOperation, BackendError> {
-    let Some(keep) = keep else {
-        return Ok(helper.run(operation, limits, reference, capture).await?);
+    let (limits, capture) = (long.limits, long.capture);
+    let Some(call) = job else {
+        let run = helper.run(long.operation, limits, reference, capture);
+        return Ok(run.await?);
     };
-    let (job, owner) = (keep.job, keep.owner);
+    let (job, owner) = (call.id, call.owner);
     let start = Operation::JobStart {
         job: job.clone(),
         owner: owner.clone(),
-        tool: keep.tool,
+        tool: call.tool,
         detached: false,
-        operation: Box::new(operation),
+        operation: Box::new(long.operation),
     };
     let running = begin(helper, start, limits, reference).await?;
-    keep.ear.begun();
+    call.observer.on_start();
     let mut finished = pin!(finish(running, limits, capture, std::future::pending()));
     let finished = tokio::select! {
         biased;
         finished = &mut finished => finished,
-        () = keep.ear.cancelled() => {
+        () = call.observer.wait_for_cancel() => {
             let (owner, job) = (Some(owner.clone()), job.clone());
             // A job that can no longer be cancelled runs to its end.
             let _ = ask(helper, Operation::JobCancel { owner, job }, FORGET_TIME, reference).await;
             finished.await
         }
     };
-    if !keep.ear.ended() {
+    if !call.observer.on_end() {
         let owner = Some(owner);
         let forget = Operation::JobForget { owner, job };
         // Best effort: a job that remains is only one more entry in a list.

@@ -78,12 +78,12 @@ pub use updates::{UpdateCheck, Updates, UpgradeRequest};
 pub use crate::helper_client::{
     Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, ContainerListener,
     ContainerName, ContainerUsage, CountryCode, DefinitionChanges, FileEntry, FileFacts, FileMatch,
-    FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileSearch, HostName, HostRepair,
-    HostSetting, InsidePath, JobId, Keyboard, LogCursor, LogFile, LogOrder, LogPattern,
-    LogPriority, LogQuery, MailMessage, NameServers, PackageName, ProcessOrder, Program, PublicKey,
-    RepairResult, SettingWord, SnapshotName, SshAccount, SshKeyChange, Ssid, TargetName, Transport,
-    Tunnel, TunnelName, UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup,
-    Vitals, WifiAction, WifiNetwork, WifiStatus,
+    FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead,
+    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, LogCursor,
+    LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MailMessage, NameServers, PackageName,
+    ProcessOrder, Program, PublicKey, RepairResult, SettingWord, SnapshotName, SshAccount,
+    SshKeyChange, Ssid, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
+    UnreadableTarget, UpdateScope, VerifiedBackup, Vitals, WifiAction, WifiNetwork, WifiStatus,
 };
 pub use gatewren_base::config::{Glob, InvalidGlob};
 pub use gatewren_base::sys::neutralise;

@@ -10,7 +10,7 @@ use crate::helper_client::{
 };
 use gatewren_base::config::Reach;
 
-use super::access_filter::{AccessFilter, told};
+use super::access_filter::{AccessFilter, unmask_error};
 use super::error::BackendError;
 use super::outcome::ShellOutcome;
 use super::stored_outputs::{KEPT, StoredOutputs};
@@ -109,7 +109,7 @@ impl ShellView<'_> {
             command,
         };
         let outcome = self.run(operation, limits).await;
-        told(container, &asked, outcome)
+        unmask_error(container, &asked, outcome)
     }
 
     async fn run(

@@ -99,18 +99,18 @@ fn read(said: &str) -> UpdateApplied {
     let mut applied = UpdateApplied::default();
     for line in said.lines().filter_map(|line| line.strip_prefix(MARK)) {
         let words: Vec<&str> = line.split(' ').collect();
-        match words.as_slice() {
+        match *words.as_slice() {
             ["upgraded", name, architecture, from, to] => {
-                let changed = changed((name, architecture), (Some(from), Some(to)));
-                applied.upgraded.push(changed);
+                let package = changed_package(name, architecture, Some(from), Some(to));
+                applied.upgraded.push(package);
             }
             ["installed", name, architecture, to] => {
-                let changed = changed((name, architecture), (None, Some(to)));
-                applied.installed.push(changed);
+                let package = changed_package(name, architecture, None, Some(to));
+                applied.installed.push(package);
             }
             ["removed", name, architecture, from] => {
-                let changed = changed((name, architecture), (Some(from), None));
-                applied.removed.push(changed);
+                let package = changed_package(name, architecture, Some(from), None);
+                applied.removed.push(package);
             }
             ["unfinished", name, _] if applied.unfinished.len() < MAX_LISTED => {
                 applied.unfinished.push(word(name));
@@ -133,15 +133,17 @@ fn read(said: &str) -> UpdateApplied {
     applied
 }
 
-fn changed(
-    (name, architecture): (&str, &str),
-    (from, to): (Option<&&str>, Option<&&str>),
+fn changed_package(
+    name: &str,
+    architecture: &str,
+    from: Option<&str>,
+    to: Option<&str>,
 ) -> ChangedPackage {
     ChangedPackage {
         name: word(name),
         architecture: word(architecture),
-        from: from.map(|version| word(version)),
-        to: to.map(|version| word(version)),
+        from: from.map(word),
+        to: to.map(word),
     }
 }
 

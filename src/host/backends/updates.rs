@@ -18,7 +18,7 @@ use gatewren_base::sys::rfc3339;
 use super::access_filter::AccessFilter;
 use super::error::{BackendError, ErrorKind};
 use super::host::reboot_packages;
-use super::long_work::{CallJob, finish_kept};
+use super::long_work::{CallJob, LongOperation, run_long};
 use super::request::{answer, limits, obstacle};
 use super::source::HostTree;
 use super::update_applied::{UpdateApplied, reboot_wanted, sentence, word};
@@ -149,10 +149,11 @@ impl Updates {
     }
 
     /// Returns access for a caller; `reference` identifies the call in the helper's log.
-    pub fn seen_by<'u>(
+    pub fn view_for<'u>(
         &'u self,
         reach: &Reach,
-        (agent, reference): (&'u str, &'u str),
+        agent: &'u str,
+        reference: &'u str,
     ) -> UpdatesView<'u> {
         UpdatesView {
             updates: self,
@@ -172,24 +173,23 @@ impl UpdatesView<'_> {
         &self,
         container: Option<&ContainerName>,
         refresh: bool,
-        keep: Option<CallJob>,
+        job: Option<CallJob>,
     ) -> Result<UpdateCheck, BackendError> {
         let (check, fetch) = (
             |container| Operation::UpdateCheck { container },
             |container| Operation::UpdateRefresh { container },
         );
         if !refresh {
-            let said = self.ask(container, check, (QUESTION, keep)).await?;
-            let said = answer(&said)?;
-            return self.read(said, container.is_some()).await;
+            let output = self.run(container, check, QUESTION, job).await?;
+            return self.read(answer(&output)?, container.is_some()).await;
         }
-        let fetched = self.ask(container, fetch, (FETCHING, keep)).await?;
-        let problems = problems(&fetched)?;
-        let said = self.ask(container, check, (QUESTION, None)).await?;
-        let checked = self.read(answer(&said)?, container.is_some()).await?;
+        let refresh = self.run(container, fetch, FETCHING, job).await?;
+        let problems = problems(&refresh)?;
+        let output = self.run(container, check, QUESTION, None).await?;
+        let check = self.read(answer(&output)?, container.is_some()).await?;
         Ok(UpdateCheck {
             refresh_problems: problems,
-            ..checked
+            ..check
         })
     }
 
@@ -200,7 +200,7 @@ impl UpdatesView<'_> {
     pub async fn apply(
         &self,
         wanted: UpgradeRequest,
-        keep: Option<CallJob>,
+        job: Option<CallJob>,
     ) -> Result<UpdateApplied, BackendError> {
         let order = |container| {
             Operation::UpdateApply(UpdateOrder {
@@ -210,8 +210,8 @@ impl UpdatesView<'_> {
                 agent: self.agent.to_owned(),
             })
         };
-        let done = self.ask(wanted.container.as_ref(), order, (APPLYING, keep));
-        UpdateApplied::of(&done.await?)
+        let run = self.run(wanted.container.as_ref(), order, APPLYING, job);
+        UpdateApplied::of(&run.await?)
     }
 
     /// Returns apt's runs, newest first: up to `limit` after the first `offset`.
@@ -221,22 +221,23 @@ impl UpdatesView<'_> {
     pub async fn history(
         &self,
         container: Option<&ContainerName>,
-        (offset, limit): (usize, usize),
+        offset: usize,
+        limit: usize,
     ) -> Result<UpdateHistory, BackendError> {
         let mut runs = Vec::new();
         // One more than requested shows whether there are more.
         let enough = offset.saturating_add(limit).saturating_add(1);
         for file in 0..=OLDEST_FILE {
             let print = |container| Operation::UpdateHistory { container, file };
-            let said = self.ask(container, print, (QUESTION, None)).await?;
-            if said.ending == NO_SUCH_FILE {
+            let output = self.run(container, print, QUESTION, None).await?;
+            if output.ending == NO_SUCH_FILE {
                 // After a rotation the current file does not exist until the next run of apt.
                 if file > 0 {
                     break;
                 }
                 continue;
             }
-            runs.extend(update_runs(&answer(&said)?));
+            runs.extend(update_runs(&answer(&output)?));
             if runs.len() >= enough {
                 break;
             }
@@ -252,27 +253,32 @@ impl UpdatesView<'_> {
         })
     }
 
-    async fn ask(
+    /// Runs an operation on the host, or on a container; an inaccessible one is queried under a
+    /// name that no container has.
+    async fn run(
         &self,
         container: Option<&ContainerName>,
         operation: impl FnOnce(Option<ContainerName>) -> Operation,
-        (time, keep): (Duration, Option<CallJob>),
+        time: Duration,
+        job: Option<CallJob>,
     ) -> Result<FinishedOperation, BackendError> {
-        let bounds = OperationLimits {
-            output_bytes: OUTPUT_BYTES,
-            ..limits(time)
-        };
-        let helper = &self.updates.helper;
-        let as_what = (keep, self.reference);
-        let Some(name) = container else {
+        if container.is_none() {
             self.threshold.host()?;
-            return finish_kept(helper, operation(None), (bounds, CAPTURE), as_what).await;
+        }
+        let query_name = container.map(|name| self.threshold.name(name));
+        let long = LongOperation {
+            operation: operation(query_name.clone()),
+            limits: OperationLimits {
+                output_bytes: OUTPUT_BYTES,
+                ..limits(time)
+            },
+            capture: CAPTURE,
         };
-        let asked = self.threshold.name(name);
-        let operation = operation(Some(asked.clone()));
-        let mut done = finish_kept(helper, operation, (bounds, CAPTURE), as_what).await?;
-        if let OperationEnd::Refused { message, .. } = &mut done.ending {
-            *message = message.replace(asked.as_str(), name.as_str());
+        let mut done = run_long(&self.updates.helper, long, job, self.reference).await?;
+        if let OperationEnd::Refused { message, .. } = &mut done.ending
+            && let (Some(name), Some(query_name)) = (container, &query_name)
+        {
+            *message = message.replace(query_name.as_str(), name.as_str());
         }
         Ok(done)
     }

@@ -36,7 +36,7 @@ impl NotificationWatch {
         while bell.changed().await.is_ok() {
             let now = self.state.document();
             for name in stopped(&before, &now) {
-                self.note(&name, (before.revision, now.revision)).await;
+                self.add_stopped(&name, &before, &now).await;
             }
             for (path, level) in filled(&before, &now) {
                 self.add(full(&path, level)).await;
@@ -45,8 +45,8 @@ impl NotificationWatch {
         }
     }
 
-    async fn note(&self, name: &str, between: (u64, u64)) {
-        if self.by_a_call(name, between).await {
+    async fn add_stopped(&self, name: &str, before: &Document, now: &Document) {
+        if self.has_call_as_cause(name, before, now).await {
             return;
         }
         let notice = Notice {
@@ -68,8 +68,9 @@ impl NotificationWatch {
     }
 
     /// Whether a call caused the change, according to the log.
-    async fn by_a_call(&self, name: &str, between: (u64, u64)) -> bool {
+    async fn has_call_as_cause(&self, name: &str, before: &Document, now: &Document) -> bool {
         let (view, place) = (self.view.clone(), place().child(name).child("status"));
+        let between = (before.revision, now.revision);
         // Reads the log from the disk.
         let found = tokio::task::spawn_blocking(move || view.changes(between, &place, 100)).await;
         match found {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::bounded_number::BoundedNumber;
 use super::failure::failed;
-use super::long_call::keep;
+use super::long_call::call_job;
 use gatewren_host::backends::{
     Backup, BackupId, BackupSubject, BackupTarget, Backups, BackupsView, ContainerName, TargetName,
     UnreadableTarget, VerifiedBackup,
@@ -131,8 +131,8 @@ fn yes() -> bool {
 async fn create(backups: Arc<Backups>, asked: Create, cx: Cx) -> Result<Backup> {
     let subject = subject(asked.container, asked.path)?;
     let view = view(&backups, &cx);
-    let made = view.create(asked.target, (subject, asked.freeze), keep(&cx));
-    made.await.map_err(failed)
+    let backup = view.create(asked.target, subject, asked.freeze, call_job(&cx));
+    backup.await.map_err(failed)
 }
 
 /// Restore a backup: replace its stopped container (`container_stop`), which loses later changes, or create a new
@@ -178,8 +178,8 @@ async fn restore(backups: Arc<Backups>, asked: Restore, cx: Cx) -> Result<Restor
             return Err(ToolError::new(words).hint(hint).into());
         }
     };
-    let done = view.restore(asked.target, (backup.clone(), subject), keep(&cx));
-    done.await.map_err(failed)?;
+    let restore = view.restore(asked.target, backup.clone(), subject, call_job(&cx));
+    restore.await.map_err(failed)?;
     Ok(Restored {
         backup,
         container,
@@ -287,8 +287,8 @@ struct Verify {
 
 async fn verify(backups: Arc<Backups>, asked: Verify, cx: Cx) -> Result<VerifiedBackup> {
     let view = view(&backups, &cx);
-    let verified = view.verify(asked.target, asked.backup, keep(&cx));
-    verified.await.map_err(failed)
+    let check = view.verify(asked.target, asked.backup, call_job(&cx));
+    check.await.map_err(failed)
 }
 
 /// List the backup targets with their free space, and for each that cannot be used, the reason. `backup_target_mount`

@@ -1,4 +1,4 @@
-//! Marks a call's work as a job for its backend, if it takes long.
+//! The job that the backend runs a long call's work as.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,30 +6,30 @@ use std::sync::Arc;
 use gatewren_host::backends::{CallJob, JobObserver};
 use gatewren_wire::registry::{Cx, LongCall};
 
-/// Returns the job to keep this call's work as; `None` if its tool is not marked as long.
-pub fn keep(cx: &Cx) -> Option<CallJob> {
+/// Returns the job to run this call's work as; `None` if its tool is not marked as long.
+pub fn call_job(cx: &Cx) -> Option<CallJob> {
     let long = cx.long_call()?;
     Some(CallJob {
-        job: long.job().parse().ok()?,
+        id: long.job().parse().ok()?,
         owner: cx.caller().agent.to_string(),
         tool: long.tool().to_owned(),
-        ear: Box::new(Hearing(long.clone())),
+        observer: Box::new(CallObserver(long.clone())),
     })
 }
 
 /// Reports a job's events to its call.
-struct Hearing(Arc<LongCall>);
+struct CallObserver(Arc<LongCall>);
 
-impl JobObserver for Hearing {
-    fn begun(&self) {
+impl JobObserver for CallObserver {
+    fn on_start(&self) {
         self.0.begin();
     }
 
-    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+    fn wait_for_cancel(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(self.0.cancelled())
     }
 
-    fn ended(&self) -> bool {
+    fn on_end(&self) -> bool {
         self.0.end()
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::bounded_number::BoundedNumber;
 use super::failure::failed;
-use super::long_call::keep;
+use super::long_call::call_job;
 use gatewren_host::backends::{
     BackendError, ContainerName, ErrorKind, PackageName, UpdateApplied, UpdateCheck, UpdateHistory,
     UpdateScope, Updates, UpgradeRequest,
@@ -50,10 +50,10 @@ struct Check {
 
 async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateCheck> {
     let caller = cx.caller();
-    let view = updates.seen_by(&caller.reach, (&caller.agent, cx.reference()));
+    let view = updates.view_for(&caller.reach, &caller.agent, cx.reference());
     let container = asked.container.as_ref();
-    let checked = view.check(container, asked.refresh, keep(&cx)).await;
-    checked.map_err(failed)
+    let check = view.check(container, asked.refresh, call_job(&cx));
+    check.await.map_err(failed)
 }
 
 /// Upgrade apt packages of the host or a running container. Keeps changed configuration files, does not downgrade.
@@ -92,8 +92,8 @@ async fn apply(updates: Arc<Updates>, asked: Apply, cx: Cx) -> Result<UpdateAppl
         removals: asked.allow_removal,
     };
     let caller = cx.caller();
-    let view = updates.seen_by(&caller.reach, (&caller.agent, cx.reference()));
-    view.apply(wanted, keep(&cx)).await.map_err(failed)
+    let view = updates.view_for(&caller.reach, &caller.agent, cx.reference());
+    view.apply(wanted, call_job(&cx)).await.map_err(failed)
 }
 
 /// List past apt runs on the host or in a running container, newest first: packages installed, upgraded and removed,
@@ -114,11 +114,9 @@ struct History {
 
 async fn history(updates: Arc<Updates>, asked: History, cx: Cx) -> Result<UpdateHistory> {
     let caller = cx.caller();
-    let view = updates.seen_by(&caller.reach, (&caller.agent, cx.reference()));
+    let view = updates.view_for(&caller.reach, &caller.agent, cx.reference());
     let [offset, limit] =
         [asked.offset.get(), asked.limit.get()].map(|n| usize::try_from(n).unwrap_or_default());
-    let page = view
-        .history(asked.container.as_ref(), (offset, limit))
-        .await;
-    page.map_err(failed)
+    let page = view.history(asked.container.as_ref(), offset, limit);
+    page.await.map_err(failed)
 }

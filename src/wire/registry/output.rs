@@ -47,11 +47,11 @@ pub struct Excerpt {
 impl Excerpt {
     /// The text of an error, or its beginning and its end: about a page is enough to show what is wrong.
     pub fn of_error(words: &str) -> Self {
-        Self::within(words.as_bytes(), (ERROR_HEAD, ERROR_TAIL))
+        Self::within(words.as_bytes(), ERROR_HEAD, ERROR_TAIL)
     }
 
     /// The whole, or this much of its beginning and of its end.
-    fn within(whole: &[u8], (head, tail): (usize, usize)) -> Self {
+    fn within(whole: &[u8], head: usize, tail: usize) -> Self {
         let total_bytes = whole.len() as u64;
         if let Some(text) = shown(whole, head + tail) {
             return Self {
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn the_middle_of_what_is_long_goes_and_is_counted() {
         let whole = "ä".repeat(40_000);
-        let excerpt = Excerpt::within(whole.as_bytes(), (HEAD, TAIL));
+        let excerpt = Excerpt::within(whole.as_bytes(), HEAD, TAIL);
         assert!(excerpt.truncated && !excerpt.text.contains('\u{fffd}'));
         assert_eq!(excerpt.next_offset, Some(24 << 10));
         assert!(excerpt.text.len() <= HEAD + TAIL + 40);
@@ -248,12 +248,12 @@ mod tests {
     fn control_characters_do_not_make_it_longer_than_it_may_be() {
         for byte in [0u8, 0x1b, 0x9b, 0xff] {
             let whole = vec![byte; 1 << 20];
-            let excerpt = Excerpt::within(&whole, (HEAD, TAIL));
+            let excerpt = Excerpt::within(&whole, HEAD, TAIL);
             assert!(excerpt.text.len() <= HEAD + TAIL + 40, "{byte}");
             assert!(excerpt.truncated && !excerpt.text.contains(['\0', '\u{1b}', '\u{9b}']));
         }
         let few = vec![0u8; 30 << 10];
-        assert!(Excerpt::within(&few, (HEAD, TAIL)).truncated);
+        assert!(Excerpt::within(&few, HEAD, TAIL).truncated);
     }
 
     #[test]

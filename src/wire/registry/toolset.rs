@@ -233,7 +233,8 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         F: Fn(Arc<B>, A, Cx) -> Fut + Copy + Send + Sync + 'static,
         Fut: Future<Output = Result<Answer>> + Send + 'static,
     {
-        let definition = definition(name, risk, schema::of_arguments::<A>());
+        let (input_schema, description) = schema::of_arguments::<A>();
+        let definition = definition(name, risk, input_schema, description);
         let backend = self.backend.clone();
         let run = move |arguments: Map<String, Value>, cx: Cx| {
             let backend = backend.clone();
@@ -253,7 +254,8 @@ impl<B: Send + Sync + 'static> Toolset<B> {
 fn definition(
     name: &str,
     risk: Risk,
-    (input_schema, description): (Value, Option<String>),
+    input_schema: Value,
+    description: Option<String>,
 ) -> protocol::ToolDefinition {
     protocol::ToolDefinition {
         name: name.to_owned(),

@@ -13,7 +13,7 @@ use crate::helper_client::{
 };
 use gatewren_base::config::Reach;
 
-use super::super::access_filter::{AccessFilter, told};
+use super::super::access_filter::{AccessFilter, unmask_error};
 use super::super::error::{BackendError, ErrorKind};
 use super::super::request::ask;
 use super::boots::{Boot, boots};
@@ -281,7 +281,7 @@ fn said_of<T>(
     answer: Result<T, BackendError>,
 ) -> Result<T, BackendError> {
     match (name, asked) {
-        (Some(name), Some(asked)) => told(name, asked, answer),
+        (Some(name), Some(asked)) => unmask_error(name, asked, answer),
         _ => answer,
     }
 }

@@ -10,9 +10,9 @@ use crate::helper_client::{
 };
 use gatewren_base::config::Reach;
 
-use super::super::access_filter::{AccessFilter, told};
+use super::super::access_filter::{AccessFilter, unmask_error};
 use super::super::error::{BackendError, ErrorKind};
-use super::super::long_work::{CallJob, ask_kept};
+use super::super::long_work::{CallJob, LongOperation, ask_long};
 use super::super::os_release::OsRelease;
 use super::super::request::{ask, limits};
 use super::config::ContainerConfig;
@@ -224,15 +224,15 @@ impl LxcView {
 
     /// Asks a container to stop and forces it after `grace`; a stopped one is unchanged.
     pub async fn stop(&self, name: &ContainerName, grace: Duration) -> Result<(), BackendError> {
-        self.stop_kept(name, grace, None).await
+        self.stop_as_job(name, grace, None).await
     }
 
     /// Like `stop`, run as a job during the grace period.
-    pub async fn stop_kept(
+    pub async fn stop_as_job(
         &self,
         name: &ContainerName,
         grace: Duration,
-        keep: Option<CallJob>,
+        job: Option<CallJob>,
     ) -> Result<(), BackendError> {
         if self.status(name).await?.state == ContainerState::Stopped {
             return Ok(());
@@ -241,10 +241,9 @@ impl LxcView {
         let container = self.threshold.name(name);
         let asked = container.clone();
         let operation = Operation::ContainerStop { container, grace_s };
-        let time = grace.saturating_add(CHANGE_TIME);
-        let as_what = (keep, self.reference.as_ref());
-        let stopped = ask_kept(&self.helper, operation, time, as_what).await;
-        told(name, &asked, stopped.map(drop))
+        let long = LongOperation::new(operation, grace.saturating_add(CHANGE_TIME));
+        let stopped = ask_long(&self.helper, long, job, &self.reference).await;
+        unmask_error(name, &asked, stopped.map(drop))
     }
 
     /// Stops a container and starts it again; a stopped one is started.
@@ -297,7 +296,7 @@ impl LxcView {
     ) -> Result<String, BackendError> {
         let asked = self.threshold.name(name);
         let answer = self.ask(operation(asked.clone()), time).await;
-        told(name, &asked, answer)
+        unmask_error(name, &asked, answer)
     }
 
     /// Runs an operation and returns its output.

@@ -13,7 +13,7 @@ use crate::helper_client::{
 };
 use gatewren_base::sys::neutralise;
 
-use super::super::access_filter::told;
+use super::super::access_filter::unmask_error;
 use super::super::error::{BackendError, ErrorKind};
 use super::super::request::{limits, obstacle};
 use super::containers::LxcView;
@@ -101,15 +101,16 @@ impl LxcView {
         &self,
         name: &ContainerName,
         log: LogFile,
-        (lines, offset): (u32, Option<u64>),
+        lines: u32,
+        offset: Option<u64>,
     ) -> Result<LogPart, BackendError> {
         let deed = ContainerAction::Log {
             log,
             offset,
             bytes: PART_BYTES,
         };
-        let (said, _) = self.bytes(name, deed, CAPTURE).await?;
-        let (from, bytes) = split(&said)?;
+        let (answer, _) = self.bytes(name, deed, CAPTURE).await?;
+        let (from, bytes) = split(&answer)?;
         let (bytes, skipped) = match offset {
             Some(_) => (bytes, 0),
             None => last_lines(bytes, lines, from.offset > 0),
@@ -134,7 +135,8 @@ impl LxcView {
         &self,
         name: &ContainerName,
         path: InsidePath,
-        (after, limit): (Option<String>, u32),
+        after: Option<String>,
+        limit: u32,
     ) -> Result<DirectoryPage, BackendError> {
         after.as_deref().map_or(Ok(()), short)?;
         // One more than requested shows whether there are more.
@@ -143,8 +145,10 @@ impl LxcView {
             after,
             limit: limit + 1,
         };
-        let (said, _) = self.bytes(name, deed, CAPTURE).await?;
-        let lines = said.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+        let (answer, _) = self.bytes(name, deed, CAPTURE).await?;
+        let lines = answer
+            .split(|b| *b == b'\n')
+            .filter(|line| !line.is_empty());
         let entries: Result<Vec<InsideEntry>, _> = lines.map(serde_json::from_slice).collect();
         let mut entries = entries.map_err(|cause| senseless(&cause))?;
         let limit = usize::try_from(limit).unwrap_or_default();
@@ -158,15 +162,16 @@ impl LxcView {
         &self,
         name: &ContainerName,
         path: InsidePath,
-        (offset, bytes): (u64, u32),
+        offset: u64,
+        bytes: u32,
     ) -> Result<InsidePart, BackendError> {
         let deed = ContainerAction::ReadFile {
             path,
             offset,
             bytes: bytes.min(PART_BYTES),
         };
-        let (said, _) = self.bytes(name, deed, CAPTURE).await?;
-        let (from, bytes) = split(&said)?;
+        let (answer, _) = self.bytes(name, deed, CAPTURE).await?;
+        let (from, bytes) = split(&answer)?;
         let bytes = whole_characters(bytes, offset + (bytes.len() as u64) < from.size_bytes);
         let next = offset + bytes.len() as u64;
         let truncated = next < from.size_bytes && !bytes.is_empty();
@@ -187,7 +192,8 @@ impl LxcView {
         &self,
         name: &ContainerName,
         path: InsidePath,
-        (content, mode): (&[u8], Option<u32>),
+        content: &[u8],
+        mode: Option<u32>,
     ) -> Result<(), BackendError> {
         let content = STANDARD.encode(content);
         let deed = ContainerAction::WriteFile {
@@ -211,7 +217,7 @@ impl LxcView {
         let finished = self.run(operation, limits(TIME), capture).await?;
         let heard = finished.stderr.text_lossy();
         let answer = obstacle(&finished.ending, &neutralise(&heard)).map_or(Ok(()), Err);
-        told(name, &asked, answer)?;
+        unmask_error(name, &asked, answer)?;
         let truncated = finished.stdout.truncated();
         Ok((
             [finished.stdout.head, finished.stdout.tail].concat(),

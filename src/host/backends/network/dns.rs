@@ -75,7 +75,8 @@ impl Network {
     /// When it does not answer, and when the answer cannot be parsed.
     pub async fn query(
         &self,
-        (name, kind): (&str, &str),
+        name: &str,
+        kind: &str,
         server: Option<IpAddr>,
         reference: &str,
     ) -> Result<DnsAnswer, BackendError> {
@@ -86,8 +87,8 @@ impl Network {
         let id = u16::from_ne_bytes(random_bytes().map_err(failed)?);
         let question = question(id, name, kind)?;
         let probe = Probe::Name(STANDARD.encode(&question));
-        let probed = self.probe((server, probe, ANSWER_TIME), reference).await?;
-        let words = match probed.answer {
+        let result = self.probe(server, probe, ANSWER_TIME, reference).await?;
+        let words = match result.answer {
             ProbeAnswer::Yes => None,
             ProbeAnswer::Refused => Some("refuses: nothing listens on its port 53"),
             ProbeAnswer::Silent => Some("did not answer in time"),
@@ -97,9 +98,9 @@ impl Network {
             let words = format!("the name server {server} {words}");
             return Err(BackendError::new(ErrorKind::Failed, words));
         }
-        let said = STANDARD.decode(&probed.message).map_err(failed)?;
-        let time_ms = probed.times_us.first().copied().flatten().map_or(0.0, ms);
-        read(&said, (server, time_ms))
+        let message = STANDARD.decode(&result.message).map_err(failed)?;
+        let time_ms = result.times_us.first().copied().flatten().map_or(0.0, ms);
+        parse_answer(&message, server, time_ms)
     }
 
     /// Returns the host's first name server.
@@ -170,8 +171,8 @@ fn reverse(address: IpAddr) -> String {
     }
 }
 
-fn read(said: &[u8], (server, time_ms): (IpAddr, f64)) -> Result<DnsAnswer, BackendError> {
-    let packet = Packet::parse(said).map_err(failed)?;
+fn parse_answer(message: &[u8], server: IpAddr, time_ms: f64) -> Result<DnsAnswer, BackendError> {
+    let packet = Packet::parse(message).map_err(failed)?;
     let records = |all: &[ResourceRecord<'_>]| -> Vec<DnsRecord> {
         all.iter().take(RECORDS).map(record).collect()
     };
@@ -267,7 +268,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_read() {
-        let answer = read(ANSWER, (SERVER, 1.5)).unwrap();
+        let answer = parse_answer(ANSWER, SERVER, 1.5).unwrap();
         assert_eq!(answer.status, "NOERROR");
         assert!(answer.authoritative && answer.authenticated && !answer.truncated);
         let [record] = answer.answers.as_slice() else {
@@ -284,14 +285,14 @@ mod tests {
     fn what_is_cut_or_turns_in_a_circle_is_an_error_and_no_more() {
         for length in 0..ANSWER.len() {
             assert!(
-                read(&ANSWER[..length], (SERVER, 0.0)).is_err() || length < 13,
+                parse_answer(&ANSWER[..length], SERVER, 0.0).is_err() || length < 13,
                 "{length}"
             );
         }
         let mut circle = ANSWER.to_vec();
         let at = circle.len() - 1;
         circle[at] = u8::try_from(at - 1).unwrap();
-        let _ = read(&circle, (SERVER, 0.0));
+        let _ = parse_answer(&circle, SERVER, 0.0);
     }
 
     #[test]

@@ -90,21 +90,21 @@ impl Network {
     ) -> Result<PingAnswer, BackendError> {
         let addresses = self.addresses(host).await?;
         let address = addresses.first().copied().unwrap_or([0; 4].into());
-        let asked = (address, Probe::Echo(count), ECHO_TIME);
-        let probed = self.probe(asked, reference).await?;
-        let times: Vec<f64> = probed.times_us.iter().flatten().copied().map(ms).collect();
+        let probe = Probe::Echo(count);
+        let result = self.probe(address, probe, ECHO_TIME, reference).await?;
+        let times: Vec<f64> = result.times_us.iter().flatten().copied().map(ms).collect();
         let sum: f64 = times.iter().sum();
         let received = times.len();
         let mean = sum / f64::from(u32::try_from(received).unwrap_or(u32::MAX));
         Ok(PingAnswer {
             address,
             answers: received > 0,
-            sent: probed.times_us.len(),
+            sent: result.times_us.len(),
             received,
             min_ms: times.iter().copied().reduce(f64::min),
             mean_ms: (received > 0).then(|| rounded(mean)),
             max_ms: times.iter().copied().reduce(f64::max),
-            obstacle: match probed.answer {
+            obstacle: match result.answer {
                 ProbeAnswer::Refused => Some("refused"),
                 ProbeAnswer::Unreachable => Some("unreachable"),
                 ProbeAnswer::Yes | ProbeAnswer::Silent => None,
@@ -118,15 +118,16 @@ impl Network {
     /// As for [`Self::ping`].
     pub async fn check_port(
         &self,
-        (host, port): (&str, u16),
+        host: &str,
+        port: u16,
         wait: Duration,
         reference: &str,
     ) -> Result<PortAnswer, BackendError> {
         let mut tried = Vec::new();
         for address in self.addresses(host).await?.into_iter().take(ADDRESSES) {
-            let asked = (address, Probe::Port(port), wait);
-            let probed = self.probe(asked, reference).await?;
-            let state = match probed.answer {
+            let probe = Probe::Port(port);
+            let result = self.probe(address, probe, wait, reference).await?;
+            let state = match result.answer {
                 ProbeAnswer::Yes => PortState::Open,
                 ProbeAnswer::Refused => PortState::Refused,
                 ProbeAnswer::Silent => PortState::NoAnswer,
@@ -135,7 +136,7 @@ impl Network {
             tried.push(TriedAddress {
                 address,
                 state,
-                time_ms: probed.times_us.first().copied().flatten().map(ms),
+                time_ms: result.times_us.first().copied().flatten().map(ms),
             });
             if state == PortState::Open {
                 break;

@@ -46,30 +46,31 @@ impl Network {
     /// machines elsewhere.
     pub(super) async fn probe(
         &self,
-        (address, probe, wait): (IpAddr, Probe, Duration),
+        address: IpAddr,
+        probe: Probe,
+        wait: Duration,
         reference: &str,
     ) -> Result<ProbeResult, BackendError> {
         let times = match &probe {
             Probe::Echo(count) => *count,
             _ => 1,
         };
-        let asked = HostProbe {
+        let request = HostProbe {
             address,
             probe,
             wait_ms: u32::try_from(wait.as_millis()).unwrap_or(u32::MAX),
         };
         if is_near(address) {
-            let own = asked.clone();
-            let probed = spawn_blocking(move || own.run(false)).await;
+            let own = request.clone();
             // If this process is denied or blocked, the helper may still succeed.
-            if let Ok(Ok(probed)) = probed {
-                return Ok(probed);
+            if let Ok(Ok(result)) = spawn_blocking(move || own.run(false)).await {
+                return Ok(result);
             }
         }
         let patience = wait * times + GRACE;
         ask_json(
             &self.helper,
-            Operation::HostProbe(asked),
+            Operation::HostProbe(request),
             patience,
             reference,
         )

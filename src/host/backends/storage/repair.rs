@@ -6,7 +6,7 @@ use crate::helper_client::{HostRepair, Operation, RepairResult};
 use gatewren_base::sys::neutralise;
 
 use super::super::error::{BackendError, ErrorKind};
-use super::super::long_work::{CallJob, ask_kept};
+use super::super::long_work::{CallJob, LongOperation, ask_long};
 use super::disks::Storage;
 use super::health::is_here;
 
@@ -29,21 +29,22 @@ impl Storage {
     pub async fn repair(
         &self,
         what: HostRepair,
-        as_what: (Option<CallJob>, &str),
+        job: Option<CallJob>,
+        reference: &str,
     ) -> Result<RepairResult, BackendError> {
-        let operation = Operation::HostRepair(what);
-        let said = ask_kept(&self.helper, operation, PATIENCE, as_what).await;
-        let said = said.map_err(|error| BackendError {
+        let long = LongOperation::new(Operation::HostRepair(what), PATIENCE);
+        let answer = ask_long(&self.helper, long, job, reference).await;
+        let answer = answer.map_err(|error| BackendError {
             message: neutralise(&error.message).into_owned(),
             ..error
         })?;
-        let told: RepairResult = serde_json::from_str(&said).map_err(|cause| {
+        let result: RepairResult = serde_json::from_str(&answer).map_err(|cause| {
             let message = format!("the helper's answer is invalid: {cause}");
             BackendError::new(ErrorKind::Failed, message)
         })?;
         Ok(RepairResult {
-            report: neutralise(&told.report).into_owned(),
-            ..told
+            report: neutralise(&result.report).into_owned(),
+            ..result
         })
     }
 }

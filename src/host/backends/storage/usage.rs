@@ -51,11 +51,12 @@ impl Storage {
     /// When it does not exist, and when counting takes too long.
     pub async fn usage(
         &self,
-        asked: HostDiskUsage,
-        (most, reach): (usize, &Reach),
+        request: HostDiskUsage,
+        most: usize,
+        reach: &Reach,
         reference: &str,
     ) -> Result<DiskUsage, BackendError> {
-        let operation = Operation::HostDiskUsage(asked);
+        let operation = Operation::HostDiskUsage(request);
         let limits = limits(PATIENCE);
         let finished = self.helper.run(operation, limits, reference, CAPTURE);
         let finished = finished.await?;

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::helper_client::{ContainerName, HelperClient, Operation, UnitChange, UnitName};
 use gatewren_base::config::Reach;
 
-use super::super::access_filter::{AccessFilter, told};
+use super::super::access_filter::{AccessFilter, unmask_error};
 use super::super::error::{BackendError, ErrorKind};
 use super::super::request::ask;
 use super::inside::{lines, status};
@@ -149,18 +149,19 @@ impl SystemdUnitsView {
             change,
         };
         let answer = ask(&self.helper, operation, ANSWER_TIME, &self.reference).await;
-        let answer = answer.map_err(|error| refused(error, (unit, &asked)))?;
+        let answer = answer.map_err(|error| restore_unit_name(error, unit, &asked))?;
         let Some(jobs) = jobs else {
             return done(unit, change, &answer);
         };
-        self.job(jobs, &answer, (unit, change)).await
+        self.wait_for_job(jobs, &answer, unit, change).await
     }
 
-    async fn job(
+    async fn wait_for_job(
         &self,
         mut jobs: SystemdJobs,
         answer: &str,
-        (unit, change): (&UnitName, UnitChange),
+        unit: &UnitName,
+        change: UnitChange,
     ) -> Result<String, BackendError> {
         let data: Value = serde_json::from_str(answer).unwrap_or_default();
         let job = data.pointer("/data/0").and_then(Value::as_str);
@@ -204,12 +205,12 @@ impl SystemdUnitsView {
             time,
             &self.reference,
         );
-        told(name, &asked, answer.await).map_err(|error| without_systemd(name, error))
+        unmask_error(name, &asked, answer.await).map_err(|error| without_systemd(name, error))
     }
 }
 
 /// Restores the requested unit's name in an error of systemd or the helper.
-fn refused(error: BackendError, (unit, asked): (&UnitName, &UnitName)) -> BackendError {
+fn restore_unit_name(error: BackendError, unit: &UnitName, asked: &UnitName) -> BackendError {
     let message = error.message.replace(asked.as_str(), unit.as_str());
     absent(BackendError {
         message: message.trim_start_matches("Call failed: ").to_owned(),
@@ -266,9 +267,9 @@ mod tests {
             ErrorKind::Failed,
             "Call failed: Unit lxc@0.service not found.",
         );
-        let told = refused(error, (&unit, &asked));
-        assert_eq!(told.kind, ErrorKind::NotFound);
-        assert_eq!(told.message, "Unit lxc@vault.service not found.");
+        let error = restore_unit_name(error, &unit, &asked);
+        assert_eq!(error.kind, ErrorKind::NotFound);
+        assert_eq!(error.message, "Unit lxc@vault.service not found.");
     }
 
     #[test]

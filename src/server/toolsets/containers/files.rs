@@ -52,9 +52,9 @@ struct List {
 
 async fn list(lxc: Arc<Lxc>, asked: List, cx: Cx) -> Result<DirectoryPage> {
     let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
-    let page = (asked.after, asked.limit.get());
-    let listed = lxc.list_files(&asked.container, asked.path, page).await;
-    listed.map_err(failed)
+    let limit = asked.limit.get();
+    let page = lxc.list_files(&asked.container, asked.path, asked.after, limit);
+    page.await.map_err(failed)
 }
 
 /// Read a file in the root file system of a running or stopped container: text as it is, other content as base64. A
@@ -77,9 +77,9 @@ struct Read {
 
 async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
     let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
-    let part = (asked.offset, asked.bytes.get());
-    let read = lxc.read_file(&asked.container, asked.path, part).await;
-    read.map_err(failed)
+    let bytes = asked.bytes.get();
+    let part = lxc.read_file(&asked.container, asked.path, asked.offset, bytes);
+    part.await.map_err(failed)
 }
 
 /// Write a file in the root file system of a running or stopped container, completely or not at all, and return its
@@ -118,8 +118,8 @@ async fn write(lxc: Arc<Lxc>, asked: Write, cx: Cx) -> Result<Written> {
     }
     let mode = asked.mode.map(|mode| mode.0);
     let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
-    let written = lxc.write_file(&asked.container, asked.path, (&content, mode));
-    written.await.map_err(failed)?;
+    let write = lxc.write_file(&asked.container, asked.path, &content, mode);
+    write.await.map_err(failed)?;
     Ok(Written {
         size_bytes: content.len(),
     })

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
-use crate::toolsets::long_call::keep;
+use crate::toolsets::long_call::call_job;
 use gatewren_host::backends::{
     ContainerDetails, ContainerListener, ContainerName, ContainerUsage, Lxc,
 };
@@ -225,7 +225,7 @@ async fn stop(
     cx: Cx,
 ) -> Result<ContainerDetails> {
     let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
-    lxc.stop_kept(&container, grace_s.seconds(), keep(&cx))
+    lxc.stop_as_job(&container, grace_s.seconds(), call_job(&cx))
         .await
         .map_err(failed)?;
     lxc.info(&container).await.map_err(failed)

@@ -92,8 +92,8 @@ async fn log(
         LogSource::Lxc => LogFile::Lxc,
     };
     let lxc = on.lxc.seen_by(&cx.caller().reach, cx.reference());
-    let part = (asked.lines.get(), asked.offset);
-    lxc.log_file(&asked.container, log, part).await
+    lxc.log_file(&asked.container, log, asked.lines.get(), asked.offset)
+        .await
 }
 
 /// Reads the last lines of a journal, or the first ones after a cursor.

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
-    FileEntry, FileFacts, FileMatch, FilePart, FileWritten, HostFileSearch, HostFiles, neutralise,
+    FileEntry, FileFacts, FileMatch, FilePart, FileWritten, HostFileList, HostFileRead,
+    HostFileSearch, HostFiles, neutralise,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
@@ -73,10 +74,13 @@ struct Listed {
 }
 
 async fn list(files: Arc<HostFiles>, asked: List, cx: Cx) -> Result<Listed> {
-    let span = (asked.offset, asked.limit.get());
-    let list = files.list(asked.path, span, cx.reference()).await;
-    let list = list.map_err(failed)?;
-    let next = asked.offset.saturating_add(asked.limit.get());
+    let request = HostFileList {
+        path: asked.path,
+        offset: asked.offset,
+        limit: asked.limit.get(),
+    };
+    let next = request.offset.saturating_add(request.limit);
+    let list = files.list(request, cx.reference()).await.map_err(failed)?;
     let is_more = list.path.is_some() && (next as usize) < list.total;
     Ok(Listed {
         path: list.path,
@@ -162,8 +166,12 @@ struct Part {
 }
 
 async fn read(files: Arc<HostFiles>, asked: Read, cx: Cx) -> Result<Part> {
-    let span = (asked.offset, asked.limit.get());
-    let part = files.read(asked.path, span, cx.reference()).await;
+    let request = HostFileRead {
+        path: asked.path,
+        offset: asked.offset,
+        limit: asked.limit.get(),
+    };
+    let part = files.read(request, cx.reference()).await;
     Ok(as_text(part.map_err(failed)?, asked.offset))
 }
 
@@ -225,8 +233,8 @@ async fn write(files: Arc<HostFiles>, asked: Write, cx: Cx) -> Result<FileWritte
         let most = format!("a file may have {WRITE_BYTES} bytes at most");
         return Err(ToolError::new(most).hint("Nothing was done.").into());
     }
-    let written = files.write(asked.path, (&bytes, asked.only_new), cx.reference());
-    written.await.map_err(failed)
+    let write = files.write(asked.path, &bytes, asked.only_new, cx.reference());
+    write.await.map_err(failed)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::toolsets::failure::failed;
-use crate::toolsets::long_call::keep;
+use crate::toolsets::long_call::call_job;
 use gatewren_host::backends::{Firmware, FirmwareCheck, FirmwareId, FirmwareUpdateResult};
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -38,8 +38,8 @@ struct Check {
 }
 
 async fn check(firmware: Arc<Firmware>, asked: Check, cx: Cx) -> Result<FirmwareCheck> {
-    let checked = firmware.check(asked.refresh, (keep(&cx), cx.reference()));
-    checked.await.map_err(failed)
+    let check = firmware.check(asked.refresh, call_job(&cx), cx.reference());
+    check.await.map_err(failed)
 }
 
 /// Install newer firmware on one device of the host, or on all that have it, and return the changes. It cannot be
@@ -53,6 +53,6 @@ struct Update {
 }
 
 async fn update(firmware: Arc<Firmware>, asked: Update, cx: Cx) -> Result<FirmwareUpdateResult> {
-    let updated = firmware.update(asked.device, (keep(&cx), cx.reference()));
-    updated.await.map_err(failed)
+    let update = firmware.update(asked.device, call_job(&cx), cx.reference());
+    update.await.map_err(failed)
 }

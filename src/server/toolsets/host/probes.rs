@@ -85,7 +85,7 @@ struct CheckPort {
 
 async fn check_port(network: Arc<Network>, asked: CheckPort, cx: Cx) -> Result<PortAnswer> {
     let wait = asked.timeout_s.seconds();
-    let answer = network.check_port((&asked.host, asked.port.get()), wait, cx.reference());
+    let answer = network.check_port(&asked.host, asked.port.get(), wait, cx.reference());
     answer.await.map_err(failed)
 }
 
@@ -139,8 +139,8 @@ async fn query(network: Arc<Network>, asked: Query, cx: Cx) -> Result<DnsAnswer>
             );
         }
     };
-    let question = (asked.name.as_str(), asked.kind.word());
-    let answer = network.query((question.0, &question.1), server, cx.reference());
+    let kind = asked.kind.word();
+    let answer = network.query(&asked.name, &kind, server, cx.reference());
     answer.await.map_err(failed)
 }
 

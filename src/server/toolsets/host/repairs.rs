@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::toolsets::failure::failed;
-use crate::toolsets::long_call::keep;
+use crate::toolsets::long_call::call_job;
 use gatewren_host::backends::{HostRepair, RepairResult, Storage};
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
@@ -49,8 +49,8 @@ async fn repair(storage: Arc<Storage>, asked: Repair, cx: Cx) -> Result<RepairRe
             ToolError::new("nothing is mounted there; disk_list shows the mount points").into(),
         );
     }
-    let repaired = storage.repair(what, (keep(&cx), cx.reference())).await;
-    repaired.map_err(failed)
+    let result = storage.repair(what, call_job(&cx), cx.reference()).await;
+    result.map_err(failed)
 }
 
 /// Returns the single target that was named.

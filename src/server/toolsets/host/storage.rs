@@ -45,13 +45,13 @@ struct Usage {
 }
 
 async fn usage(storage: Arc<Storage>, asked: Usage, cx: Cx) -> Result<DiskUsage> {
-    let question = HostDiskUsage {
+    let request = HostDiskUsage {
         path: asked.path,
         depth: u8::try_from(asked.depth.get()).unwrap_or(1),
     };
     let most = asked.limit.get() as usize;
-    let told = storage.usage(question, (most, &cx.caller().reach), cx.reference());
-    told.await.map_err(failed)
+    let usage = storage.usage(request, most, &cx.caller().reach, cx.reference());
+    usage.await.map_err(failed)
 }
 
 /// Show the health of the host's disks: SMART data (through smartctl; sleeping disks are not woken), and md, ZFS and
