@@ -16,7 +16,7 @@ pub async fn look(helper: &HelperClient) -> Finding {
         let seen = "no program to create backups is installed: rsync with zstd and tar, or restic";
         return Finding::skipped(CHECK, seen).with("apt install rsync zstd, or restic");
     }
-    let view = Backups::new(helper.clone()).seen_by(&Reach::everything(), "gatewren doctor");
+    let view = Backups::new(helper.clone()).view_for(&Reach::everything(), "gatewren doctor");
     let list = match view.list(None).await {
         Ok(list) => list,
         Err(cause) => return Finding::skipped(CHECK, cause.message),

@@ -25,7 +25,7 @@ const STARTED: usize = 3;
 
 /// Checks through this helper.
 pub async fn look(helper: &HelperClient) -> Vec<Finding> {
-    let lxc = Lxc::new(helper.clone()).seen_by(&Reach::everything(), REFERENCE);
+    let lxc = Lxc::new(helper.clone()).view_for(&Reach::everything(), REFERENCE);
     let containers = match lxc.all_vitals().await {
         Ok(containers) => containers,
         Err(cause) => return vec![refused("helper", &cause)],
@@ -60,7 +60,7 @@ async fn kill_test(helper: &HelperClient, container: &ContainerName) -> Finding 
     let (_stop, stopped) = tokio::sync::watch::channel(false);
     let shell = Shell::new(helper.clone(), stopped);
     let reach = Reach::everything();
-    let view = shell.seen_by(&reach, REFERENCE);
+    let view = shell.view_for(&reach, REFERENCE);
     let running = view.container(container, command(&seconds));
     let started = tokio::select! {
         ended = running => {

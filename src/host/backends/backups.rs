@@ -62,7 +62,7 @@ impl Backups {
 
     /// Returns the backups that a caller may access; `reference` identifies its calls in the
     /// helper's log.
-    pub fn seen_by(&self, reach: &Reach, reference: &str) -> BackupsView {
+    pub fn view_for(&self, reach: &Reach, reference: &str) -> BackupsView {
         BackupsView {
             helper: self.helper.clone(),
             threshold: AccessFilter::of(reach),

@@ -90,7 +90,7 @@ impl Processes {
 
     /// Returns the processes that a caller may see; `reference` identifies its calls in the
     /// helper's log.
-    pub fn seen_by(&self, reach: &Reach, reference: &str) -> ProcessesView {
+    pub fn view_for(&self, reach: &Reach, reference: &str) -> ProcessesView {
         ProcessesView {
             helper: self.helper.clone(),
             threshold: AccessFilter::of(reach),
@@ -195,7 +195,7 @@ mod tests {
             host: true,
         };
         let processes = Processes::new(HelperClient::connect_to("/nonexistent".into()));
-        let view = processes.seen_by(&Reach::of(&space), "r");
+        let view = processes.view_for(&Reach::of(&space), "r");
         for (name, cgroup, is_shown) in [
             ("sshd", "/system.slice/ssh.service", true),
             ("nginx", "/lxc.payload.web/init.scope", true),

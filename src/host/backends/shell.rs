@@ -73,7 +73,7 @@ impl Shell {
     }
 
     /// Returns access for a caller; `reference` identifies the call in the helper's log.
-    pub fn seen_by<'s>(&'s self, reach: &Reach, reference: &'s str) -> ShellView<'s> {
+    pub fn view_for<'s>(&'s self, reach: &Reach, reference: &'s str) -> ShellView<'s> {
         ShellView {
             shell: self,
             threshold: AccessFilter::of(reach),

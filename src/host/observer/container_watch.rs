@@ -75,7 +75,7 @@ enum Occasion {
 impl ContainerWatch {
     /// Creates a watcher that has seen nothing yet.
     pub fn new(lxc: &Lxc, writer: WatcherOutput, requests: LookRequests) -> Self {
-        let lxc = lxc.seen_by(&Reach::everything(), "observer");
+        let lxc = lxc.view_for(&Reach::everything(), "observer");
         Self {
             containers: ObservedContainers::new(lxc.clone()),
             events: None,

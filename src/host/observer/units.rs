@@ -75,7 +75,7 @@ impl ObservedUnits {
     /// Creates an empty set; units whose names match a pattern of the settings are always relevant.
     pub fn new(systemd: &Systemd, live: LiveSettings) -> Self {
         Self {
-            systemd: systemd.seen_by(&Reach::everything()),
+            systemd: systemd.view_for(&Reach::everything()),
             live,
             files: BTreeMap::new(),
             known: BTreeMap::new(),

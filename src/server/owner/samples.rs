@@ -95,7 +95,7 @@ impl Samples {
         loop {
             ticks.tick().await;
             let metrics = host.metrics().await;
-            let view = lxc.seen_by(&Reach::everything(), "the owner's page");
+            let view = lxc.view_for(&Reach::everything(), "the owner's page");
             let containers = view.usages(MAX_CONTAINERS).await;
             let now = Instant::now();
             let passed = before.at.map_or(0.0, |at| (now - at).as_secs_f64());

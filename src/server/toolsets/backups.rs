@@ -87,7 +87,7 @@ fn with_places(copies: Toolset<Backups>) -> Toolset<Backups> {
 }
 
 fn view(backups: &Backups, cx: &Cx) -> BackupsView {
-    backups.seen_by(&cx.caller().reach, cx.reference())
+    backups.view_for(&cx.caller().reach, cx.reference())
 }
 
 /// Back up a container (files and settings) or a host directory that the owner allows. A running container is frozen

@@ -144,7 +144,7 @@ async fn wait(journal: Arc<Journal>, asked: Wait, cx: Cx) -> Result<Waited> {
             ..LogQuery::default()
         },
     };
-    let journal = journal.seen_by(&cx.caller().reach, cx.reference());
+    let journal = journal.view_for(&cx.caller().reach, cx.reference());
     let line = journal.wait(search, asked.timeout_s.seconds()).await;
     let line = line.map_err(failed)?;
     let cursor = line.as_ref().map(|line| line.cursor.clone());
@@ -217,7 +217,7 @@ struct KnownBoots {
 }
 
 async fn boots(journal: Arc<Journal>, Boots { container }: Boots, cx: Cx) -> Result<KnownBoots> {
-    let journal = journal.seen_by(&cx.caller().reach, cx.reference());
+    let journal = journal.view_for(&cx.caller().reach, cx.reference());
     let mut boots = journal.boots(container.as_ref()).await.map_err(failed)?;
     let total = boots.len();
     boots.truncate(MAX_BOOTS);
@@ -256,7 +256,7 @@ fn order(cursor: Option<&LogCursor>, before: bool) -> LogOrder {
 }
 
 async fn search_for(journal: &Journal, search: &LogSearch, cx: &Cx) -> Result<Answer> {
-    let journal = journal.seen_by(&cx.caller().reach, cx.reference());
+    let journal = journal.view_for(&cx.caller().reach, cx.reference());
     let page = journal.search(search).await.map_err(failed)?;
     answer(&page)
 }

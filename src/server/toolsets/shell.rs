@@ -81,7 +81,7 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
         env: asked.env,
     };
     let kept = shell.outputs().clone();
-    let shell = shell.seen_by(&cx.caller().reach, cx.reference());
+    let shell = shell.view_for(&cx.caller().reach, cx.reference());
     let outcome = shell.host(call).await.map_err(failed)?;
     answer(&kept, outcome, &cx)
 }
@@ -119,7 +119,7 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
         env: asked.env,
     };
     let kept = shell.outputs().clone();
-    let shell = shell.seen_by(&cx.caller().reach, cx.reference());
+    let shell = shell.view_for(&cx.caller().reach, cx.reference());
     let outcome = shell.container(&asked.container, call).await;
     answer(&kept, outcome.map_err(failed)?, &cx)
 }

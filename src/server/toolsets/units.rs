@@ -111,7 +111,7 @@ async fn list(units: Arc<SystemdUnits>, asked: List, cx: Cx) -> Result<Listed> {
         state,
         offset,
     } = asked;
-    let units = units.seen_by(&cx.caller().reach, cx.reference());
+    let units = units.view_for(&cx.caller().reach, cx.reference());
     let mut units = units.list(container.as_ref()).await.map_err(failed)?;
     units.retain(|unit| {
         let fits = name
@@ -146,7 +146,7 @@ async fn status(
     Status { unit, container }: Status,
     cx: Cx,
 ) -> Result<UnitStatus> {
-    let units = units.seen_by(&cx.caller().reach, cx.reference());
+    let units = units.view_for(&cx.caller().reach, cx.reference());
     let status = units.status(container.as_ref(), &unit).await;
     status.map_err(failed_unit)
 }
@@ -167,7 +167,7 @@ async fn change(
     change: UnitChange,
     cx: &Cx,
 ) -> Result<Changed> {
-    let units = units.seen_by(&cx.caller().reach, cx.reference());
+    let units = units.view_for(&cx.caller().reach, cx.reference());
     let container = container.as_ref();
     let outcome = units.change(container, &unit, change).await;
     let outcome = outcome.map_err(failed_unit)?;

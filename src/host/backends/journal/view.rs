@@ -88,7 +88,7 @@ impl Journal {
 
     /// Returns the journals that a caller may access; `reference` identifies its calls in the
     /// helper's log.
-    pub fn seen_by(&self, reach: &Reach, reference: &str) -> JournalView {
+    pub fn view_for(&self, reach: &Reach, reference: &str) -> JournalView {
         JournalView {
             helper: self.helper.clone(),
             threshold: AccessFilter::of(reach),
@@ -314,8 +314,8 @@ mod tests {
             containers: vec!["web".parse().unwrap()],
             host: true,
         };
-        let view = journal.seen_by(&Reach::of(&space), "r");
-        let everything = journal.seen_by(&Reach::everything(), "r");
+        let view = journal.view_for(&Reach::of(&space), "r");
+        let everything = journal.view_for(&Reach::everything(), "r");
         for (unit, message, is_shown) in [
             ("ssh.service", "a login", true),
             ("lxc@web.service", "started", true),

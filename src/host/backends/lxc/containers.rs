@@ -57,7 +57,7 @@ impl Lxc {
 
     /// Returns those that a caller may access; `reference` identifies its calls in the helper's
     /// log.
-    pub fn seen_by(&self, reach: &Reach, reference: &str) -> LxcView {
+    pub fn view_for(&self, reach: &Reach, reference: &str) -> LxcView {
         LxcView {
             helper: self.helper.clone(),
             threshold: AccessFilter::of(reach),
@@ -362,7 +362,7 @@ mod tests {
         };
         let (child, helper) = lab.helper();
         let container = lab.create("states", "lxc.start.auto = 1\n");
-        let lxc = Lxc::new(helper).seen_by(&Reach::everything(), "test");
+        let lxc = Lxc::new(helper).view_for(&Reach::everything(), "test");
         let name = container.name.parse().unwrap();
         assert!(lxc.list().await.unwrap().contains(&name));
         let details = lxc.info(&name).await.unwrap();
@@ -411,7 +411,7 @@ mod tests {
             return;
         };
         let (child, helper) = lab.helper();
-        let lxc = Lxc::new(helper).seen_by(&Reach::everything(), "test");
+        let lxc = Lxc::new(helper).view_for(&Reach::everything(), "test");
         let name = "nobody".parse().unwrap();
         for error in [
             lxc.info(&name).await.unwrap_err(),
@@ -432,12 +432,12 @@ mod tests {
         let (child, helper) = lab.helper();
         let (near, far) = (lab.create("near", ""), lab.create("far", ""));
         let lxc = Lxc::new(helper);
-        let whole = lxc.seen_by(&Reach::everything(), "test");
+        let whole = lxc.view_for(&Reach::everything(), "test");
         let space = Space {
             containers: vec![near.name.parse().unwrap()],
             host: true,
         };
-        let within = lxc.seen_by(&Reach::of(&space), "test");
+        let within = lxc.view_for(&Reach::of(&space), "test");
         let name = |container: &str| -> ContainerName { container.parse().unwrap() };
         assert_eq!(within.list().await.unwrap(), [name(&near.name)]);
         assert!(whole.list().await.unwrap().contains(&name(&far.name)));

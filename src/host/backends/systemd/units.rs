@@ -47,7 +47,7 @@ impl SystemdUnits {
 
     /// Returns the units that a caller may access; `reference` identifies its calls in the helper's
     /// log.
-    pub fn seen_by(&self, reach: &Reach, reference: &str) -> SystemdUnitsView {
+    pub fn view_for(&self, reach: &Reach, reference: &str) -> SystemdUnitsView {
         SystemdUnitsView {
             systemd: self.systemd.clone(),
             helper: self.helper.clone(),
@@ -69,7 +69,7 @@ impl SystemdUnitsView {
         container: Option<&ContainerName>,
     ) -> Result<Vec<UnitLine>, BackendError> {
         let Some(name) = container else {
-            return self.systemd.seen_by(&self.reach).list().await;
+            return self.systemd.view_for(&self.reach).list().await;
         };
         let list = |container| Operation::ContainerUnitList { container };
         Ok(lines(&self.inside(name, list, ANSWER_TIME).await?))
@@ -85,7 +85,7 @@ impl SystemdUnitsView {
         unit: &UnitName,
     ) -> Result<UnitStatus, BackendError> {
         let Some(name) = container else {
-            return self.systemd.seen_by(&self.reach).status(unit).await;
+            return self.systemd.view_for(&self.reach).status(unit).await;
         };
         let show = |container| Operation::ContainerUnit {
             container,

@@ -20,7 +20,7 @@ pub struct SystemdView {
 
 impl Systemd {
     /// Returns the units that a caller may access.
-    pub fn seen_by(&self, reach: &Reach) -> SystemdView {
+    pub fn view_for(&self, reach: &Reach) -> SystemdView {
         SystemdView {
             systemd: self.clone(),
             threshold: AccessFilter::of(reach),

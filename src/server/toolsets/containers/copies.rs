@@ -78,7 +78,7 @@ struct Snapshots {
 }
 
 async fn list(lxc: Arc<Lxc>, List { container }: List, cx: Cx) -> Result<Snapshots> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let snapshots = lxc.snapshots(&container).await.map_err(failed)?;
     Ok(Snapshots { snapshots })
 }
@@ -103,7 +103,7 @@ struct Kept {
 }
 
 async fn keep(lxc: Arc<Lxc>, Keep { container, comment }: Keep, cx: Cx) -> Result<Kept> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let snapshot = lxc.snapshot(&container, comment).await.map_err(failed)?;
     Ok(Kept {
         container,
@@ -130,7 +130,7 @@ async fn restore(
     }: Restore,
     cx: Cx,
 ) -> Result<ContainerDetails> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.restore(&container, snapshot).await.map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
@@ -154,7 +154,7 @@ async fn forget(
     }: Forget,
     cx: Cx,
 ) -> Result<Snapshots> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.forget(&container, snapshot).await.map_err(failed)?;
     let snapshots = lxc.snapshots(&container).await.map_err(failed)?;
     Ok(Snapshots { snapshots })
@@ -187,7 +187,7 @@ struct Rebuilt {
 }
 
 async fn rebuild(lxc: Arc<Lxc>, asked: Rebuild, cx: Cx) -> Result<Rebuilt> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let (container, grace) = (asked.container, asked.grace_s.seconds());
     let snapshot = lxc.rebuild(&container, asked.snapshot, grace).await;
     Ok(Rebuilt {
@@ -215,7 +215,7 @@ async fn clone(
     }: Clone,
     cx: Cx,
 ) -> Result<ContainerDetails> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.clone_to(&container, &new_name).await.map_err(failed)?;
     lxc.info(&new_name).await.map_err(failed)
 }
@@ -274,7 +274,7 @@ async fn create(
     }: Create,
     cx: Cx,
 ) -> Result<ContainerDetails> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.create(&container, template.0).await.map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
@@ -307,7 +307,7 @@ struct Destroyed {
 }
 
 async fn destroy(lxc: Arc<Lxc>, asked: Destroy, cx: Cx) -> Result<Destroyed> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let container = asked.container;
     if asked.soft {
         let grace = if asked.force {

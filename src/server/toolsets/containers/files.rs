@@ -51,7 +51,7 @@ struct List {
 }
 
 async fn list(lxc: Arc<Lxc>, asked: List, cx: Cx) -> Result<DirectoryPage> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let limit = asked.limit.get();
     let page = lxc.list_files(&asked.container, asked.path, asked.after, limit);
     page.await.map_err(failed)
@@ -76,7 +76,7 @@ struct Read {
 }
 
 async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let bytes = asked.bytes.get();
     let part = lxc.read_file(&asked.container, asked.path, asked.offset, bytes);
     part.await.map_err(failed)
@@ -117,7 +117,7 @@ async fn write(lxc: Arc<Lxc>, asked: Write, cx: Cx) -> Result<Written> {
         return Err(ToolError::new(words).into());
     }
     let mode = asked.mode.map(|mode| mode.0);
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let write = lxc.write_file(&asked.container, asked.path, &content, mode);
     write.await.map_err(failed)?;
     Ok(Written {

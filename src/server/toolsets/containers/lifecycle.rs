@@ -75,7 +75,7 @@ struct Containers {
 }
 
 async fn list(lxc: Arc<Lxc>, List {}: List, cx: Cx) -> Result<Containers> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     Ok(Containers {
         containers: lxc.all().await.map_err(failed)?,
     })
@@ -92,7 +92,7 @@ struct Info {
 }
 
 async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<ContainerDetails> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let details = lxc.info(&container).await.map_err(failed)?;
     Ok(ContainerDetails {
         disk_bytes: lxc.disk_bytes(&container).await,
@@ -131,7 +131,7 @@ struct Use {
 }
 
 async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Measured> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let begun = Instant::now();
     let before = lxc.vitals_of(container.as_ref()).await.map_err(failed)?;
     sleep(SAMPLE).await;
@@ -179,7 +179,7 @@ struct OpenPorts {
 }
 
 async fn ports(lxc: Arc<Lxc>, Ports { container }: Ports, cx: Cx) -> Result<OpenPorts> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let vitals = lxc.vitals(&container).await.map_err(failed)?;
     Ok(OpenPorts {
         addresses: vitals.addresses,
@@ -198,7 +198,7 @@ struct Start {
 }
 
 async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<ContainerDetails> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.start(&container).await.map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
@@ -224,7 +224,7 @@ async fn stop(
     Stop { container, grace_s }: Stop,
     cx: Cx,
 ) -> Result<ContainerDetails> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.stop_as_job(&container, grace_s.seconds(), call_job(&cx))
         .await
         .map_err(failed)?;
@@ -248,7 +248,7 @@ async fn restart(
     Restart { container, grace_s }: Restart,
     cx: Cx,
 ) -> Result<ContainerDetails> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.restart(&container, grace_s.seconds())
         .await
         .map_err(failed)?;

@@ -91,7 +91,7 @@ async fn log(
         LogSource::Console => LogFile::Console,
         LogSource::Lxc => LogFile::Lxc,
     };
-    let lxc = on.lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = on.lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.log_file(&asked.container, log, asked.lines.get(), asked.offset)
         .await
 }
@@ -117,7 +117,7 @@ async fn journal(
             ..LogQuery::default()
         },
     };
-    let journal = journal.seen_by(&cx.caller().reach, cx.reference());
+    let journal = journal.view_for(&cx.caller().reach, cx.reference());
     let page = journal.search(&search).await?;
     let mut text = String::new();
     for line in &page.lines {

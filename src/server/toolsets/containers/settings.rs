@@ -51,7 +51,7 @@ struct Freeze {
 }
 
 async fn freeze(lxc: Arc<Lxc>, Freeze { container }: Freeze, cx: Cx) -> Result<ContainerDetails> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.set_frozen(&container, true).await.map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
@@ -70,7 +70,7 @@ async fn unfreeze(
     Unfreeze { container }: Unfreeze,
     cx: Cx,
 ) -> Result<ContainerDetails> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.set_frozen(&container, false).await.map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
@@ -91,7 +91,7 @@ async fn autostart(
     Autostart { container, on }: Autostart,
     cx: Cx,
 ) -> Result<ContainerDetails> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.set_autostart(&container, on).await.map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
@@ -110,7 +110,7 @@ async fn config_get(
     ConfigGet { container }: ConfigGet,
     cx: Cx,
 ) -> Result<ContainerDefinition> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.definition(&container).await.map_err(failed)
 }
 
@@ -136,7 +136,7 @@ struct ConfigSet {
 }
 
 async fn config_set(lxc: Arc<Lxc>, asked: ConfigSet, cx: Cx) -> Result<ContainerDefinition> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let container = asked.container;
     let changes = DefinitionChanges {
         hostname: asked.hostname,

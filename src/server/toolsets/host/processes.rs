@@ -35,7 +35,7 @@ struct Top {
 }
 
 async fn top(processes: Arc<Processes>, Top { order, limit }: Top, cx: Cx) -> Result<TopProcesses> {
-    let processes = processes.seen_by(&cx.caller().reach, cx.reference());
+    let processes = processes.view_for(&cx.caller().reach, cx.reference());
     let most = usize::try_from(limit.get()).unwrap_or(1);
     processes.top(order, most).await.map_err(failed)
 }
