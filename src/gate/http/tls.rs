@@ -622,7 +622,7 @@ socket.on('error', (error) => console.log(error.message));
     }
 
     /// The number of names and addresses that a client which trusts only the own authority sees.
-    async fn seen_by_rustls(tls: &TlsServer, address: SocketAddr) -> usize {
+    async fn connections_seen_by_rustls(tls: &TlsServer, address: SocketAddr) -> usize {
         let ca = std::fs::read(tls.ca().unwrap()).unwrap();
         let mut roots = rustls::RootCertStore::empty();
         roots
@@ -647,17 +647,17 @@ socket.on('error', (error) => console.log(error.message));
         let scratch = Scratch::new();
         let tls = TlsServer::load(own(&scratch, &[])).unwrap();
         let address = serve(&tls).await;
-        assert_eq!(seen_by_rustls(&tls, address).await, 2);
+        assert_eq!(connections_seen_by_rustls(&tls, address).await, 2);
         tls.reload_from(own(&scratch, &["10.0.0.5", "box.local"]))
             .unwrap();
-        assert_eq!(seen_by_rustls(&tls, address).await, 3, "by a name");
+        assert_eq!(connections_seen_by_rustls(&tls, address).await, 3, "by a name");
         assert!(tls.subjects().contains(&"10.0.0.5".parse().unwrap()));
 
         let (cert, key) = pair(&scratch, "other");
         std::fs::write(&cert, "damaged").unwrap();
         assert!(tls.reload_from(TlsSource::Files { cert, key }).is_err());
         assert_eq!(
-            seen_by_rustls(&tls, address).await,
+            connections_seen_by_rustls(&tls, address).await,
             3,
             "the old one still serves"
         );

@@ -22,7 +22,7 @@ impl NotificationWatch {
     /// Creates a follower of this state.
     pub fn new(state: State) -> Self {
         Self {
-            view: StateViews::new(state.clone()).seen_by("", &Reach::everything()),
+            view: StateViews::new(state.clone()).view_for("", &Reach::everything()),
             notifications: Notifications::new(state.clone()),
             state,
         }

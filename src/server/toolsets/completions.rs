@@ -7,7 +7,7 @@ use gatewren_wire::registry::{Completion, Viewer};
 
 /// Returns sorted values for an argument of a prompt or a variable of a template that begin with the typed text.
 pub fn complete(views: &StateViews, viewer: &Viewer, asked: &Completion) -> Vec<String> {
-    let view = views.seen_by(&viewer.agent, &viewer.reach);
+    let view = views.view_for(&viewer.agent, &viewer.reach);
     let typed = asked.typed.as_str();
     let found = match asked.argument.as_str() {
         "container" => names(&view, "packageData"),

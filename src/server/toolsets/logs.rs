@@ -240,7 +240,7 @@ struct Uptime {
 }
 
 async fn uptime(journal: Arc<Journal>, Uptime { limit }: Uptime, cx: Cx) -> Result<UptimeHistory> {
-    let journal = journal.seen_by(&cx.caller().reach, cx.reference());
+    let journal = journal.view_for(&cx.caller().reach, cx.reference());
     let limit = usize::try_from(limit.get()).unwrap_or(1);
     let history = journal.uptime_history(limit).await.map_err(failed)?;
     history.ok_or_else(|| ToolError::new("the host's journal has no lines").into())

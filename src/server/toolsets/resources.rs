@@ -56,7 +56,7 @@ impl StateResources {
     }
 
     fn view(&self, viewer: &Viewer) -> StateView {
-        self.views.seen_by(&viewer.agent, &viewer.reach)
+        self.views.view_for(&viewer.agent, &viewer.reach)
     }
 }
 

@@ -100,7 +100,7 @@ struct Part {
 }
 
 async fn get(views: Arc<StateViews>, Get { pointer }: Get, cx: Cx) -> Result<Part> {
-    let view = seen_by(&views, &cx);
+    let view = view_for(&views, &cx);
     let part = view.at(&pointer.0, |value, revision| Part {
         revision,
         database: view.database_id().to_owned(),
@@ -111,9 +111,9 @@ async fn get(views: Arc<StateViews>, Get { pointer }: Get, cx: Cx) -> Result<Par
 }
 
 /// Returns the caller's view of the state.
-fn seen_by(views: &StateViews, cx: &Cx) -> StateView {
+fn view_for(views: &StateViews, cx: &Cx) -> StateView {
     let caller = cx.caller();
-    views.seen_by(&caller.agent, &caller.reach)
+    views.view_for(&caller.agent, &caller.reach)
 }
 
 /// List changes after a revision: who, when, why, and the patch (RFC 6902). To poll instead of subscribing, save the
@@ -159,7 +159,7 @@ struct History {
 }
 
 async fn changes(views: Arc<StateViews>, since: Since, cx: Cx) -> Result<History> {
-    let view = seen_by(&views, &cx);
+    let view = view_for(&views, &cx);
     // Reads the log from the disk.
     let found = spawn_blocking(move || changes_in(&view, &since)).await;
     found.map_err(|error| ToolError::new(error.to_string()))?
@@ -240,7 +240,7 @@ struct Authors {
 }
 
 async fn blame(views: Arc<StateViews>, Blamed { pointer }: Blamed, cx: Cx) -> Result<Authors> {
-    let (view, place) = (seen_by(&views, &cx), pointer.0.clone());
+    let (view, place) = (view_for(&views, &cx), pointer.0.clone());
     // Reads the log from the disk.
     let look = move || {
         let found = view.blame(&place, MOST_VALUES);

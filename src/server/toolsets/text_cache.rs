@@ -150,8 +150,8 @@ mod tests {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
         let views = StateViews::new(state.clone());
-        let view = views.seen_by("a", &Reach::everything());
-        let other = views.seen_by("b", &Reach::everything());
+        let view = views.view_for("a", &Reach::everything());
+        let other = views.view_for("b", &Reach::everything());
         let long = |n: u64| json!({ "n": n, "x": "x".repeat(100_000) });
         put(&state, "/public", json!({ "long": long(1), "short": 1 })).await;
 
@@ -192,8 +192,8 @@ mod tests {
             containers: vec!["web".parse().unwrap()],
             host: false,
         };
-        let narrow = views.seen_by("a", &Reach::of(&space));
-        let whole = views.seen_by("b", &Reach::everything());
+        let narrow = views.view_for("a", &Reach::of(&space));
+        let whole = views.view_for("b", &Reach::everything());
         let kept = CachedText::default();
 
         let cut = QuotedJson::of(&json!({ "packageData": { "web": web } }));

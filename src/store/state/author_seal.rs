@@ -152,7 +152,7 @@ mod tests {
     /// Returns the last author at a place. The view of an agent that sees everything and the command line must
     /// agree.
     fn blamed(state: &State, place: &str) -> String {
-        let view = StateViews::new(state.clone()).seen_by("a", &Reach::everything());
+        let view = StateViews::new(state.clone()).view_for("a", &Reach::everything());
         let told = view.blame(&at(place), 9).unwrap().unwrap().last.unwrap();
         let history = History::open(state.path()).unwrap().proving(&KEY);
         let shown = history.blame(&at(place), 9).unwrap().unwrap().last.unwrap();

@@ -109,7 +109,7 @@ impl Notifications {
 
     /// Returns the notifications that an agent sees, newest first.
     pub fn list(&self, agent: &str, reach: &Reach) -> Vec<KeptNotification> {
-        let view = self.views.seen_by(agent, reach);
+        let view = self.views.view_for(agent, reach);
         let place = Self::place();
         let mut all = view.at(&place, |value, _| kept(value)).unwrap_or_default();
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
@@ -133,7 +133,7 @@ impl Notifications {
             .collect();
         let count = operations.len();
         if count == 0 {
-            return Ok((0, self.views.seen_by(agent, reach).revision()));
+            return Ok((0, self.views.view_for(agent, reach).revision()));
         }
         let revision = self.state.apply(author, Patch::new(operations)).await?;
         Ok((count, revision))
@@ -237,7 +237,7 @@ mod tests {
             [],
             "not even that there are others"
         );
-        let view = notifications.views.seen_by("a", &web);
+        let view = notifications.views.view_for("a", &web);
         assert!(view.at(&Notifications::place(), |_, _| ()).is_none());
         let own = notifications
             .add(&author, notice(Some("web")))

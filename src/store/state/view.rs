@@ -60,7 +60,7 @@ impl StateViews {
     }
 
     /// Returns the view of this agent with this reach.
-    pub fn seen_by(&self, agent: &str, reach: &Reach) -> StateView {
+    pub fn view_for(&self, agent: &str, reach: &Reach) -> StateView {
         StateView {
             views: self.clone(),
             sight: Visibility::of(agent, reach),
@@ -269,8 +269,8 @@ mod tests {
         let state = State::open(&scratch.join("state.db")).unwrap();
         let views = StateViews::new(state.clone());
         let (web, db) = (
-            views.seen_by("a", &space("web")),
-            views.seen_by("b", &space("db")),
+            views.view_for("a", &space("web")),
+            views.view_for("b", &space("db")),
         );
         let observer = Author::observer;
         put(
@@ -332,7 +332,7 @@ mod tests {
             .await
             .unwrap();
 
-        let web = views.seen_by("a", &space("web"));
+        let web = views.view_for("a", &space("web"));
         let told = web.blame(&at("/public"), 9).unwrap().unwrap();
         let written = told.leaves[0].written.clone().unwrap();
         assert_eq!((told.leaves.len(), told.left_out, told.revision), (1, 0, 2));
@@ -340,13 +340,13 @@ mod tests {
         assert_eq!((written.cause.clone(), told.last), (None, Some(written)));
         assert!(web.blame(&at(&format!("{ALL}/db")), 9).unwrap().is_none());
         // For an object that looks empty, the agent must not learn who emptied it.
-        let none = views.seen_by("c", &space("none")).blame(&at(ALL), 9);
+        let none = views.view_for("c", &space("none")).blame(&at(ALL), 9);
         let none = none.unwrap().unwrap();
         assert!(none.last.is_none() && none.leaves[0].written.is_none());
-        let own = views.seen_by("b", &space("web")).blame(&at(ALL), 9);
+        let own = views.view_for("b", &space("web")).blame(&at(ALL), 9);
         let own = own.unwrap().unwrap().last.unwrap();
         assert_eq!(own.actor, "agent:b");
-        let whole = views.seen_by("a", &Reach::everything());
+        let whole = views.view_for("a", &Reach::everything());
         let whole = whole.blame(&at(ALL), 9).unwrap().unwrap().last.unwrap();
         assert_eq!((whole.actor.as_str(), whole.revision), ("agent:b", 4));
     }
@@ -356,7 +356,7 @@ mod tests {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
         let views = StateViews::new(state.clone());
-        let view = |n: usize| views.seen_by("a", &space(&format!("c{n}")));
+        let view = |n: usize| views.view_for("a", &space(&format!("c{n}")));
         for n in 0..=MAX_KNOWN {
             put(&state, Author::observer(), &format!("{ALL}/c{n}"), json!(n)).await;
         }
