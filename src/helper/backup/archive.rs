@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
-use crate::processes::step_error::{StepContext, StepError};
+use crate::processes::step_error::StepError;
 
 /// Options that packing and unpacking share.
 const KEPT: [&str; 5] = [
@@ -44,7 +45,7 @@ pub struct PackedArchive {
 
 /// Creates an archive. Files on other file systems are not included.
 pub async fn pack(
-    work: &mut StepContext<'_>,
+    context: &mut OperationContext<'_>,
     contents: &ArchiveContents,
     archive: &Path,
 ) -> Result<PackedArchive, StepError> {
@@ -70,7 +71,7 @@ pub async fn pack(
     args.extend(["--".to_owned(), contents.name.clone()]);
     let mut entries = 0;
     let count = |bytes: &[u8]| entries += lines(bytes);
-    let (code, complaint) = work.run(("tar", args), count).await?;
+    let (code, complaint) = context.run_program("tar", args, count).await?;
     if code != 0 && code != CHANGED {
         return Err(failed("the archive cannot be created", &complaint).into());
     }
@@ -82,7 +83,7 @@ pub async fn pack(
 ///
 /// # Errors
 /// Also fails if an entry would be unpacked outside the target directory.
-pub async fn count(work: &mut StepContext<'_>, archive: &Path) -> Result<u64, StepError> {
+pub async fn count(context: &mut OperationContext<'_>, archive: &Path) -> Result<u64, StepError> {
     let args = [
         "--list".to_owned(),
         "--quoting-style=escape".to_owned(),
@@ -91,8 +92,8 @@ pub async fn count(work: &mut StepContext<'_>, archive: &Path) -> Result<u64, St
         format!("--file={}", archive.display()),
     ];
     let mut names = Names::default();
-    let (code, complaint) = work
-        .run(("tar", args.into()), |bytes| names.read(bytes))
+    let (code, complaint) = context
+        .run_program("tar", args.into(), |bytes| names.read(bytes))
         .await?;
     if code != 0 {
         return Err(failed("the archive cannot be read", &complaint).into());
@@ -107,7 +108,7 @@ pub async fn count(work: &mut StepContext<'_>, archive: &Path) -> Result<u64, St
 /// Unpacks an archive into a new directory. tar itself creates links after all files, so that no file can be written
 /// elsewhere through one. It writes no file above the directory.
 pub async fn unpack(
-    work: &mut StepContext<'_>,
+    context: &mut OperationContext<'_>,
     archive: &Path,
     into: &str,
 ) -> Result<(), StepError> {
@@ -119,7 +120,7 @@ pub async fn unpack(
         format!("--directory={into}"),
     ];
     args.extend(KEPT.map(str::to_owned));
-    let (code, complaint) = work.run(("tar", args), |_| {}).await?;
+    let (code, complaint) = context.run_program("tar", args, |_| {}).await?;
     if code != 0 {
         return Err(failed("the archive cannot be unpacked", &complaint).into());
     }
@@ -127,13 +128,13 @@ pub async fn unpack(
 }
 
 /// Returns the SHA-256 of a file in hexadecimal digits.
-pub async fn digest(work: &mut StepContext<'_>, file: &Path) -> Result<String, StepError> {
+pub async fn digest(context: &mut OperationContext<'_>, file: &Path) -> Result<String, StepError> {
     let args = vec!["--".to_owned(), file.display().to_string()];
-    let mut said = Vec::new();
-    let hear = |bytes: &[u8]| said.extend(bytes.iter().take(DIGEST_CHARS));
-    let (code, complaint) = work.run(("sha256sum", args), hear).await?;
-    said.truncate(DIGEST_CHARS);
-    let digest = String::from_utf8_lossy(&said).into_owned();
+    let mut digest = Vec::new();
+    let on_stdout = |bytes: &[u8]| digest.extend(bytes.iter().take(DIGEST_CHARS));
+    let (code, complaint) = context.run_program("sha256sum", args, on_stdout).await?;
+    digest.truncate(DIGEST_CHARS);
+    let digest = String::from_utf8_lossy(&digest).into_owned();
     let whole = digest.len() == DIGEST_CHARS && digest.bytes().all(|b| b.is_ascii_hexdigit());
     if code != 0 || !whole {
         return Err(failed("the file cannot be read", &complaint).into());

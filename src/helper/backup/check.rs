@@ -8,8 +8,9 @@ use gatewren_wire::operations::{Backup, BackupId};
 
 use super::archive;
 use super::targets::HelperBackupTarget;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
-use crate::processes::step_error::{StepContext, StepError};
+use crate::processes::step_error::StepError;
 
 /// The archive of a backup, in its directory.
 pub const ARCHIVE: &str = "archive.tar.zst";
@@ -57,13 +58,13 @@ pub struct CheckedBackup {
 /// # Errors
 /// Fails if the backup does not exist or the call has to end, but not if the backup is damaged.
 pub async fn check(
-    work: &mut StepContext<'_>,
+    context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
     id: &BackupId,
 ) -> Result<CheckedBackup, StepError> {
     let (place, wanted) = (target.clone(), id.clone());
-    let (path, manifest) = work
-        .aside(move || {
+    let (path, manifest) = context
+        .run_blocking(move || {
             let path = place.directory()?.join(wanted.to_string());
             if !path.is_dir() {
                 return Err(place.lacks(&wanted));
@@ -85,7 +86,7 @@ pub async fn check(
             return Ok(checked);
         }
     };
-    match read_through(work, &checked.path, &backup).await {
+    match read_through(context, &checked.path, &backup).await {
         Ok(entries) => checked.entries = entries,
         Err(StepError::Refused(problem)) => checked.problem = Some(problem.to_string()),
         Err(halt) => return Err(halt),
@@ -96,7 +97,7 @@ pub async fn check(
 
 /// Compares every byte with the manifest and counts the entries.
 async fn read_through(
-    work: &mut StepContext<'_>,
+    context: &mut OperationContext<'_>,
     path: &Path,
     backup: &Backup,
 ) -> Result<u64, StepError> {
@@ -108,19 +109,19 @@ async fn read_through(
     if bytes.ok() != backup.archive_bytes {
         return Err(damaged("its archive is missing or its size has changed"));
     }
-    if archive::digest(work, &file).await? != format.sha256 {
+    if archive::digest(context, &file).await? != format.sha256 {
         return Err(damaged(
             "its archive is damaged: the checksum does not match",
         ));
     }
     if let Some(sha256) = &format.config_sha256
-        && archive::digest(work, &path.join(CONFIG)).await? != *sha256
+        && archive::digest(context, &path.join(CONFIG)).await? != *sha256
     {
         return Err(damaged(
             "its container definition is damaged: the checksum does not match",
         ));
     }
-    let entries = archive::count(work, &file).await?;
+    let entries = archive::count(context, &file).await?;
     if Some(entries) != backup.entries {
         return Err(damaged(
             "its archive does not have as many files as its manifest lists",

@@ -20,14 +20,14 @@ use super::check::{ARCHIVE, CONFIG, FORMAT, MANIFEST};
 use super::targets::HelperBackupTarget;
 use crate::context::container_locks::ContainerLock;
 use crate::context::containers::RunningContainer;
-use crate::context::helper_context::HelperContext;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::host::allowed_paths::{AllowedDirectories, AllowedPath};
 use crate::lxc::paths::plain;
 use crate::lxc::{config_files, definition};
 use crate::processes::freeze_guard::{FreezeGuard, still};
 use crate::processes::staging_dir::StagingDir;
-use crate::processes::step_error::{StepContext, StepError};
+use crate::processes::step_error::StepError;
 
 /// How long freezing a container may take. After that its processes continue and the backup fails.
 const FREEZE_TIME: Duration = Duration::from_secs(10);
@@ -50,26 +50,31 @@ pub struct ClaimedDefinition<'a> {
     directory: PathBuf,
     mode: Option<u32>,
     running: Option<RunningContainer>,
+    /// Whether to freeze it during the backup.
+    freeze: bool,
 }
 
 /// Creates a backup and returns its manifest.
 pub async fn create(
-    work: &mut StepContext<'_>,
+    context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
-    (subject, freeze): (&BackupSubject, bool),
+    subject: &BackupSubject,
+    freeze: bool,
 ) -> Result<Backup, StepError> {
     let place = target.clone();
-    let (path, _lock) = work.aside(move || place.locked()).await?;
-    let mut source = sought(work, subject).await?;
-    leave_out(&mut source.contents, &path)?;
-    let mut backup = begun(subject);
+    let (path, _lock) = context.run_blocking(move || place.locked()).await?;
+    let mut source = find_source(context, subject, freeze).await?;
+    exclude_target(&mut source.contents, &path)?;
+    let mut backup = new_manifest(subject);
     let name = backup.backup.to_string();
     let stage = StagingDir::private(&path, &name).await?;
-    let filled = fill(work, stage.path(), (&source, freeze, &mut backup)).await;
+    let filled = fill(context, stage.path(), &source, &mut backup).await;
     let done = match filled {
         Ok(()) => {
             let (from, to) = (stage.path().to_owned(), path.join(name));
-            work.aside(move || settle(&from, &to, backup)).await
+            context
+                .run_blocking(move || put_in_place(&from, &to, backup))
+                .await
         }
         Err(halt) => Err(halt),
     };
@@ -82,18 +87,22 @@ pub async fn create(
 }
 
 /// Resolves the source of a backup.
-pub async fn sought<'a>(
-    work: &mut StepContext<'a>,
+pub async fn find_source<'a>(
+    context: &mut OperationContext<'a>,
     subject: &BackupSubject,
+    freeze: bool,
 ) -> Result<BackupSource<'a>, StepError> {
     match subject {
-        BackupSubject::Container(name) => of_container(work, name).await,
-        BackupSubject::Path(path) => of_host(work, path).await,
+        BackupSubject::Container(name) => container_source(context, name, freeze).await,
+        BackupSubject::Path(path) => host_source(context, path).await,
     }
 }
 
 /// Excludes a target below the source: the backup would contain itself.
-pub fn leave_out(contents: &mut ArchiveContents, target: &Path) -> Result<(), OperationRefusal> {
+pub fn exclude_target(
+    contents: &mut ArchiveContents,
+    target: &Path,
+) -> Result<(), OperationRefusal> {
     let whole = Path::new(&contents.directory).canonicalize();
     let (Ok(whole), Ok(target)) = (whole, target.canonicalize()) else {
         return Ok(());
@@ -109,7 +118,7 @@ pub fn leave_out(contents: &mut ArchiveContents, target: &Path) -> Result<(), Op
 }
 
 /// Returns a manifest with what is known before anything is written.
-pub fn begun(subject: &BackupSubject) -> Backup {
+pub fn new_manifest(subject: &BackupSubject) -> Backup {
     let (container, path) = match subject {
         BackupSubject::Container(name) => (Some(name.clone()), None),
         BackupSubject::Path(path) => (None, Some(path.clone())),
@@ -132,18 +141,18 @@ pub fn begun(subject: &BackupSubject) -> Backup {
 }
 
 /// Freezes a container; `None` if it is frozen already or has no freezer.
-async fn frozen(
-    work: &mut StepContext<'_>,
+async fn freeze_container(
+    context: &mut OperationContext<'_>,
     running: &RunningContainer,
 ) -> Result<Option<FreezeGuard>, StepError> {
-    let begun = FreezeGuard::begin(work.helper, running);
-    let begun = begun.map_err(|cause| {
+    let frost = FreezeGuard::begin(context.helper, running).map_err(|cause| {
         OperationRefusal::failed(format!("the container cannot be frozen: {cause}"))
     })?;
-    let Some(frost) = begun else {
+    let Some(frost) = frost else {
         return Ok(None);
     };
-    match work.relay.wait(timeout(FREEZE_TIME, still(running))).await {
+    let freezing = timeout(FREEZE_TIME, still(running));
+    match context.relay.wait(freezing).await {
         Ok(Ok(())) => Ok(Some(frost)),
         Ok(Err(_)) => {
             let message = "the container could not be frozen in 10 s; back it up while it runs (freeze: false)";
@@ -153,16 +162,17 @@ async fn frozen(
     }
 }
 
-/// Freezes the container if it runs and `freeze` is set, and records its state in the manifest.
-pub async fn stilled(
-    work: &mut StepContext<'_>,
-    (source, freeze, backup): (&BackupSource<'_>, bool, &mut Backup),
+/// Freezes the container if it runs and the caller asked for it, and records its state in the manifest.
+pub async fn freeze_source(
+    context: &mut OperationContext<'_>,
+    source: &BackupSource<'_>,
+    backup: &mut Backup,
 ) -> Result<Option<FreezeGuard>, StepError> {
-    let running = source.container.as_ref();
-    let running = running.and_then(|own| own.running.as_ref());
-    let frost = match running {
-        Some(running) if freeze => frozen(work, running).await?,
-        _ => None,
+    let own = source.container.as_ref();
+    let running = own.and_then(|own| own.running.as_ref());
+    let frost = match running.filter(|_| own.is_some_and(|own| own.freeze)) {
+        Some(running) => freeze_container(context, running).await?,
+        None => None,
     };
     backup.was_running = running.is_some();
     backup.was_frozen = running.is_some_and(RunningContainer::is_frozen);
@@ -182,14 +192,15 @@ pub fn format(version: u32, own: Option<&ClaimedDefinition<'_>>) -> ArchiveForma
 
 /// Writes everything but the manifest into a directory, and completes the manifest's fields.
 async fn fill(
-    work: &mut StepContext<'_>,
+    context: &mut OperationContext<'_>,
     stage: &Path,
-    (source, freeze, backup): (&BackupSource<'_>, bool, &mut Backup),
+    source: &BackupSource<'_>,
+    backup: &mut Backup,
 ) -> Result<(), StepError> {
     let own = source.container.as_ref();
-    let frost = stilled(work, (source, freeze, &mut *backup)).await?;
+    let frost = freeze_source(context, source, backup).await?;
     let archive = stage.join(ARCHIVE);
-    let packed = archive::pack(work, &source.contents, &archive).await;
+    let packed = archive::pack(context, &source.contents, &archive).await;
     drop(frost);
     let packed = packed?;
     (backup.entries, backup.changed_meanwhile) = (Some(packed.entries), packed.changed);
@@ -197,12 +208,12 @@ async fn fill(
     if let Some(own) = own {
         let config = stage.join(CONFIG);
         write(&config, own.text.as_bytes()).map_err(|e| unwritten(&e))?;
-        config_sha256 = Some(archive::digest(work, &config).await?);
+        config_sha256 = Some(archive::digest(context, &config).await?);
     }
     let facts = fs::metadata(&archive).map_err(|e| unwritten(&e))?;
     backup.archive_bytes = Some(facts.len());
     backup.format = Some(ArchiveFormat {
-        sha256: archive::digest(work, &archive).await?,
+        sha256: archive::digest(context, &archive).await?,
         config_sha256,
         ..format(FORMAT, own)
     });
@@ -210,7 +221,7 @@ async fn fill(
 }
 
 /// Writes the manifest, then renames the finished backup to its final name in one step.
-fn settle(from: &Path, to: &Path, backup: Backup) -> Result<Backup, OperationRefusal> {
+fn put_in_place(from: &Path, to: &Path, backup: Backup) -> Result<Backup, OperationRefusal> {
     let kept = || {
         let archive = from.join(ARCHIVE);
         File::open(&archive)
@@ -243,11 +254,12 @@ pub fn unwritten(cause: &dyn std::fmt::Display) -> OperationRefusal {
     OperationRefusal::failed(format!("the backup cannot be written: {cause}"))
 }
 
-async fn of_container<'a>(
-    work: &mut StepContext<'a>,
+async fn container_source<'a>(
+    context: &mut OperationContext<'a>,
     name: &ContainerName,
+    freeze: bool,
 ) -> Result<BackupSource<'a>, StepError> {
-    let helper: &'a HelperContext = work.helper;
+    let helper = context.helper;
     let config = plain(helper, name)?;
     let claim = helper.locks.take(name)?;
     if !config_files::is_directory(&config) {
@@ -256,7 +268,7 @@ async fn of_container<'a>(
         );
         return Err(OperationRefusal::failed(message).into());
     }
-    let standing = work.relay.wait(helper.containers.ask(name)).await;
+    let standing = context.relay.wait(helper.containers.ask(name)).await;
     let running = standing.map_err(StepError::Killed)??.running;
     let directory = helper.containers.definitions().directory(name);
     let mode = fs::metadata(&directory).map(|facts| facts.mode() & 0o7777);
@@ -272,20 +284,22 @@ async fn of_container<'a>(
             mode: mode.ok(),
             directory,
             running,
+            freeze,
         }),
         _place: None,
     })
 }
 
-async fn of_host<'a>(
-    work: &mut StepContext<'a>,
+async fn host_source<'a>(
+    context: &mut OperationContext<'a>,
     path: &str,
 ) -> Result<BackupSource<'a>, StepError> {
-    let policy = work.helper.policy.now();
-    let ground = AllowedDirectories::new(work.helper, "backup_paths", policy.backup_paths.clone());
+    let policy = context.helper.policy.now();
+    let ground =
+        AllowedDirectories::new(context.helper, "backup_paths", policy.backup_paths.clone());
     let path = path.to_owned();
-    let (place, contents) = work
-        .aside(move || {
+    let (place, contents) = context
+        .run_blocking(move || {
             let place = ground.find(&path)?;
             if place.facts.is_dir() {
                 let without = ground.kept_below(&place.path);

@@ -7,11 +7,9 @@ use gatewren_base::sys::files::private_dir;
 use gatewren_wire::operations::{KillReason, OperationEnd, TargetName};
 
 use super::targets::{HelperBackupTarget, is_mounted, named, no_state, private, silent};
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::context::refusal::OperationRefusal;
-use crate::context::tools;
 use crate::context::tools::HostTool;
 use crate::processes::answers::to_its_end;
 
@@ -20,11 +18,10 @@ const HARMLESS: &str = "nosuid,nodev,noexec";
 
 /// Mounts the disk or share of a target. Does nothing if it is already mounted.
 pub async fn mount(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     name: &TargetName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let target = named(helper, name)?;
+    let target = named(context.helper, name)?;
     let place = to_be_mounted(&target)?.to_owned();
     if is_mounted(&place) {
         return Ok(OperationEnd::Exited { code: 0 });
@@ -55,16 +52,15 @@ pub async fn mount(
         name: program,
         args,
     };
-    carried(helper, relay, (name, &tool)).await
+    run_mount_tool(context, name, &tool).await
 }
 
 /// Unmounts a target. Does nothing if it is not mounted.
 pub async fn unmount(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     name: &TargetName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let target = named(helper, name)?;
+    let target = named(context.helper, name)?;
     let place = to_be_mounted(&target)?;
     if !is_mounted(place) {
         return Ok(OperationEnd::Exited { code: 0 });
@@ -73,16 +69,16 @@ pub async fn unmount(
         name: "umount",
         args: vec!["--".to_owned(), place.display().to_string()],
     };
-    carried(helper, relay, (name, &tool)).await
+    run_mount_tool(context, name, &tool).await
 }
 
 /// Runs the tool. A timeout is reported as a server or disk that does not respond, not as a fault of the program.
-async fn carried(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (name, tool): (&TargetName, &HostTool),
+async fn run_mount_tool(
+    context: &mut OperationContext<'_>,
+    name: &TargetName,
+    tool: &HostTool,
 ) -> Result<OperationEnd, OperationRefusal> {
-    match tools::carry(tool, relay, &helper.orphans).await? {
+    match context.run_tool(tool).await? {
         OperationEnd::Killed {
             why: KillReason::Timeout,
         } => Err(silent(name)),

@@ -8,8 +8,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use gatewren_wire::operations::{
-    Backup, BackupAction, BackupId, BackupList, BackupSubject, Frame, OperationEnd, Stream,
-    TargetName, UnreadableTarget, VerifiedBackup,
+    Backup, BackupAction, BackupId, BackupList, BackupSubject, OperationEnd, TargetName,
+    UnreadableTarget, VerifiedBackup,
 };
 
 use super::check::{FORMAT, check, manifest};
@@ -17,12 +17,11 @@ use super::restic::Restic;
 use super::restic_store::snapshots;
 use super::targets::HelperBackupTarget;
 use super::{added_targets, create, mounts, restic_create, restic_store, restore, targets};
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
-use crate::processes::step_error::{StepContext, StepError, ending};
+use crate::processes::step_error::{StepError, ending};
 
 /// The most backups in a list.
 const MOST: usize = 1000;
@@ -33,38 +32,32 @@ const LIST_TIME: Duration = Duration::from_secs(35);
 
 /// Performs one operation on backups.
 pub async fn perform(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    deed: &BackupAction,
-    processes: u32,
+    context: &mut OperationContext<'_>,
+    action: &BackupAction,
 ) -> Result<OperationEnd, OperationRefusal> {
-    match deed {
-        BackupAction::Targets {} => targets::list(helper, relay).await,
+    let helper = context.helper;
+    match action {
+        BackupAction::Targets {} => targets::list(context).await,
         BackupAction::AddTarget { target, root } => {
             added_targets::add(helper, target, root.as_deref()).await
         }
         BackupAction::RemoveTarget { target } => added_targets::forget(helper, target).await,
-        BackupAction::Mount { target } => mounts::mount(helper, relay, target).await,
-        BackupAction::Unmount { target } => mounts::unmount(helper, relay, target).await,
-        BackupAction::List { target } => {
-            let mut work = work(helper, relay, processes);
-            list(&mut work, target.as_ref()).await
-        }
+        BackupAction::Mount { target } => mounts::mount(context, target).await,
+        BackupAction::Unmount { target } => mounts::unmount(context, target).await,
+        BackupAction::List { target } => list(context, target.as_ref()).await,
         BackupAction::Create {
             target,
             subject,
             freeze,
         } => {
             let target = targets::named(helper, target)?;
-            let mut work = work(helper, relay, processes);
-            let made = create(&mut work, &target, (subject, *freeze)).await;
-            told(&mut work, made).await
+            let made = create(context, &target, subject, *freeze).await;
+            print_result(context, made).await
         }
         BackupAction::Verify { target, backup } => {
             let target = targets::named(helper, target)?;
-            let mut work = work(helper, relay, processes);
-            let verified = verify(&mut work, &target, backup).await;
-            told(&mut work, verified).await
+            let verified = verify(context, &target, backup).await;
+            print_result(context, verified).await
         }
         BackupAction::Restore {
             target,
@@ -72,74 +65,61 @@ pub async fn perform(
             subject,
         } => {
             let target = targets::named(helper, target)?;
-            let mut work = work(helper, relay, processes);
-            restore::restore(&mut work, &target, (backup, subject)).await
+            restore::restore(context, &target, backup, subject).await
         }
     }
 }
 
-fn work<'a>(
-    helper: &'a HelperContext,
-    relay: &'a mut OutputRelay,
-    processes: u32,
-) -> StepContext<'a> {
-    StepContext {
-        helper,
-        relay,
-        processes,
-    }
-}
-
 /// Prints the result.
-async fn told(
-    work: &mut StepContext<'_>,
-    told: Result<impl Serialize, StepError>,
+async fn print_result(
+    context: &mut OperationContext<'_>,
+    result: Result<impl Serialize, StepError>,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let told = match told {
-        Ok(told) => told,
+    let result = match result {
+        Ok(result) => result,
         Err(halt) => return ending(Err(halt)),
     };
     // Plain numbers and strings always serialize.
-    let bytes = serde_json::to_vec(&told).unwrap_or_default();
-    let frame = Frame::Output(Stream::Stdout, bytes);
-    work.relay.say(&frame).await;
+    let bytes = serde_json::to_vec(&result).unwrap_or_default();
+    context.relay.write_stdout(bytes).await;
     Ok(OperationEnd::Exited { code: 0 })
 }
 
 async fn create(
-    work: &mut StepContext<'_>,
+    context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
-    what: (&BackupSubject, bool),
+    subject: &BackupSubject,
+    freeze: bool,
 ) -> Result<Backup, StepError> {
-    match Restic::of(work, target).await? {
-        Some(restic) => restic_create::create(work, (&restic, target), what).await,
-        None => create::create(work, target, what).await,
+    match Restic::of(context, target).await? {
+        Some(restic) => restic_create::create(context, &restic, target, subject, freeze).await,
+        None => create::create(context, target, subject, freeze).await,
     }
 }
 
 /// Prints the backups that the policy allows to be seen, newest first.
 async fn list(
-    work: &mut StepContext<'_>,
+    context: &mut OperationContext<'_>,
     target: Option<&TargetName>,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let targets = match target {
-        Some(name) => vec![targets::named(work.helper, name)?],
-        None => targets::all(work.helper),
+        Some(name) => vec![targets::named(context.helper, name)?],
+        None => targets::all(context.helper),
     };
-    let policy = work.helper.policy.now();
+    let policy = context.helper.policy.now();
     let mut list = BackupList::default();
     let until = Instant::now() + LIST_TIME;
     for target in targets {
-        let looked = if Instant::now() < until {
-            kept(work, &target).await
+        let listed = if Instant::now() < until {
+            list_target(context, &target).await
         } else {
             Err(OperationRefusal::failed(
                 "other targets took too long to respond; ask for this target only",
             )
             .into())
         };
-        match looked {
+        match listed {
             Ok(backups) => list.backups.extend(backups.into_iter().filter(|backup| {
                 let container = backup.container.as_ref();
                 container.is_none_or(|name| policy.allows_container(name.as_str()))
@@ -151,7 +131,7 @@ async fn list(
             Err(halt) => return ending(Err(halt)),
         }
     }
-    print(work.relay, move || {
+    print(context.relay, move || {
         let newest = |backup: &Backup| (backup.backup.stamp().to_owned(), backup.backup.clone());
         list.backups
             .sort_by_cached_key(|backup| std::cmp::Reverse(newest(backup)));
@@ -164,25 +144,25 @@ async fn list(
 }
 
 /// Returns the backups on a target.
-async fn kept(
-    work: &mut StepContext<'_>,
+async fn list_target(
+    context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
 ) -> Result<Vec<Backup>, StepError> {
-    if let Some(restic) = Restic::of(work, target).await? {
-        let snapshots = snapshots(&restic, work, None).await?;
-        let told = snapshots
-            .iter()
-            .filter_map(|snapshot| snapshot.told(target));
-        return Ok(told.collect());
+    if let Some(restic) = Restic::of(context, target).await? {
+        let snapshots = snapshots(context, &restic, None).await?;
+        let backups = snapshots.iter().filter_map(|s| s.describe(target));
+        return Ok(backups.collect());
     }
     let (at, target) = (target.clone(), target.clone());
-    let looked = targets::in_time(&target.name, move || at.directory());
-    let path = work.relay.wait(looked).await.map_err(StepError::Killed)??;
-    work.aside(move || Ok(seen(&target, found(&path)?))).await
+    let listed = targets::in_time(&target.name, move || at.directory());
+    let path = context.relay.wait(listed).await;
+    let path = path.map_err(StepError::Killed)??;
+    let read = move || Ok(read_manifests(&target, find_backups(&path)?));
+    context.run_blocking(read).await
 }
 
 /// Returns the ids of the backups in a target's directory.
-fn found(path: &Path) -> Result<Vec<(BackupId, PathBuf)>, OperationRefusal> {
+fn find_backups(path: &Path) -> Result<Vec<(BackupId, PathBuf)>, OperationRefusal> {
     let entries = fs::read_dir(path)
         .map_err(|e| OperationRefusal::failed(format!("{} cannot be read: {e}", path.display())))?;
     let ids = entries.flatten().filter_map(|entry| {
@@ -192,26 +172,26 @@ fn found(path: &Path) -> Result<Vec<(BackupId, PathBuf)>, OperationRefusal> {
     Ok(ids.collect())
 }
 
-fn seen(target: &HelperBackupTarget, found: Vec<(BackupId, PathBuf)>) -> Vec<Backup> {
+fn read_manifests(target: &HelperBackupTarget, found: Vec<(BackupId, PathBuf)>) -> Vec<Backup> {
     let manifests = found.into_iter();
     let manifests = manifests.filter_map(|(id, path)| manifest(&path, &id, FORMAT).ok());
-    let told = manifests.map(|backup| Backup {
+    let backups = manifests.map(|backup| Backup {
         target: Some(target.name.clone()),
         format: None,
         ..backup
     });
-    told.collect()
+    backups.collect()
 }
 
 async fn verify(
-    work: &mut StepContext<'_>,
+    context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
     id: &BackupId,
 ) -> Result<VerifiedBackup, StepError> {
-    if let Some(restic) = Restic::of(work, target).await? {
-        return restic_store::verify(&restic, work, (target, id)).await;
+    if let Some(restic) = Restic::of(context, target).await? {
+        return restic_store::verify(context, &restic, target, id).await;
     }
-    let checked = check(work, target, id).await?;
+    let checked = check(context, target, id).await?;
     let bytes = checked.manifest.and_then(|backup| backup.archive_bytes);
     Ok(VerifiedBackup {
         backup: id.clone(),

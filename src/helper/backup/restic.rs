@@ -12,9 +12,10 @@ use gatewren_base::sys::files::read_bounded;
 use gatewren_wire::operations::Stream;
 
 use super::targets::HelperBackupTarget;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::commands::OutputCallback;
-use crate::processes::step_error::{ProgramStep, StepContext, StepError};
+use crate::processes::step_error::{ProgramStep, StepError};
 
 /// The directory of restic's cache for remote repositories, in the helper's state directory.
 const CACHE: &str = "restic-cache";
@@ -73,37 +74,37 @@ pub fn order(args: &[&str]) -> ResticCommand {
 impl Restic {
     /// Opens the repository of a target; `None` if the target is not restic's.
     pub async fn of(
-        work: &mut StepContext<'_>,
+        context: &mut OperationContext<'_>,
         target: &HelperBackupTarget,
     ) -> Result<Option<Self>, StepError> {
-        let (target, state) = (target.clone(), work.helper.state.clone());
-        let opened = work.aside(move || match target.repository() {
+        let (target, state) = (target.clone(), context.helper.state.clone());
+        let opened = context.run_blocking(move || match target.repository() {
             None => Ok(None),
             Some(path) => open(&target.store, path?, state.as_deref()),
         });
         opened.await
     }
 
-    /// Runs restic; `hear` gets its stdout and stderr. Returns its exit code and the reason for a failure.
+    /// Runs restic; `on_output` gets its stdout and stderr. Returns its exit code and the reason for a failure.
     pub async fn run(
         &self,
-        work: &mut StepContext<'_>,
+        context: &mut OperationContext<'_>,
         order: ResticCommand,
-        hear: OutputCallback<'_>,
+        on_output: OutputCallback<'_>,
     ) -> Result<(i32, String), StepError> {
         let mut complaint = Vec::new();
-        let mut heard = |which: Stream, bytes: &[u8]| {
+        let mut on_step_output = |which: Stream, bytes: &[u8]| {
             if which == Stream::Stderr {
                 let room = COMPLAINT_BYTES.saturating_sub(complaint.len());
                 complaint.extend(bytes.iter().take(room));
             }
-            hear(which, bytes)
+            on_output(which, bytes)
         };
         let step = self.step(order);
-        match work.step(step, &mut heard).await {
+        match context.run_step(step, &mut on_step_output).await {
             Ok(code) => Ok((code, self.reason(&complaint))),
             Err(StepError::Killed(why)) => {
-                self.unlock(work).await;
+                self.unlock(context).await;
                 Err(StepError::Killed(why))
             }
             Err(refused) => Err(refused),
@@ -111,15 +112,15 @@ impl Restic {
     }
 
     /// Removes the locks of killed processes on this host, not those of other hosts.
-    pub async fn unlock(&self, work: &mut StepContext<'_>) {
+    pub async fn unlock(&self, context: &mut OperationContext<'_>) {
         let time = UNLOCK_TIME;
         let step = self.step(ResticCommand {
             time,
             ..order(&["unlock"])
         });
-        work.relay.set_steadfast(true);
-        let done = work.step(step, &mut |_, _| None).await;
-        work.relay.set_steadfast(false);
+        context.relay.set_steadfast(true);
+        let done = context.run_step(step, &mut |_, _| None).await;
+        context.relay.set_steadfast(false);
         if !matches!(done, Ok(0)) {
             tracing::warn!("a restic lock may remain; the next backup tries again to remove it");
         }
@@ -171,11 +172,13 @@ fn open(
         // Its threads are limited because its processes are.
         ("GOMAXPROCS".to_owned(), "4".to_owned()),
     ]);
-    let given = credentials.as_deref().map(given).transpose()?;
-    let given = given.unwrap_or_default();
-    let secrets = given.values().filter(|value| value.len() >= SECRET_CHARS);
+    let credentials = credentials.as_deref().map(read_credentials).transpose()?;
+    let credentials = credentials.unwrap_or_default();
+    let secrets = credentials
+        .values()
+        .filter(|value| value.len() >= SECRET_CHARS);
     let secrets = secrets.cloned().collect();
-    variables.extend(given);
+    variables.extend(credentials);
     let cache = match (&path, state) {
         (None, Some(state)) => {
             let place = state.join(CACHE).display().to_string();
@@ -192,7 +195,7 @@ fn open(
 }
 
 /// Reads the variables of a credentials file, one `NAME=VALUE` a line.
-fn given(file: &str) -> Result<BTreeMap<String, String>, OperationRefusal> {
+fn read_credentials(file: &str) -> Result<BTreeMap<String, String>, OperationRefusal> {
     let bytes = read_bounded(Path::new(file), CREDENTIALS_BYTES);
     let bytes = bytes.map_err(|e| OperationRefusal::failed(e.to_string()))?;
     let text = String::from_utf8_lossy(&bytes);
@@ -215,13 +218,13 @@ fn given(file: &str) -> Result<BTreeMap<String, String>, OperationRefusal> {
 pub struct LineSplitter(Vec<u8>);
 
 impl LineSplitter {
-    /// Calls `hear` with each line as soon as it is complete.
-    pub fn read(&mut self, bytes: &[u8], hear: &mut dyn FnMut(&[u8])) {
+    /// Calls `on_line` with each line as soon as it is complete.
+    pub fn read(&mut self, bytes: &[u8], on_line: &mut dyn FnMut(&[u8])) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = LINE_BYTES.saturating_sub(self.0.len());
             self.0.extend(part.iter().take(room));
             if part.ends_with(b"\n") {
-                hear(&std::mem::take(&mut self.0));
+                on_line(&std::mem::take(&mut self.0));
             }
         }
     }

@@ -10,14 +10,16 @@ use gatewren_wire::operations::{Backup, BackupSubject, Stream};
 use super::archive::ArchiveContents;
 use super::check::CONFIG;
 use super::create::{
-    BackupSource, begun, format, leave_out, sought, stilled, unwritten, write, write_manifest,
+    BackupSource, exclude_target, find_source, format, freeze_source, new_manifest, unwritten,
+    write, write_manifest,
 };
 use super::restic::{LineSplitter, Restic, ResticCommand, order};
 use super::restic_store::{FORMAT, FROZEN, OURS, RUNNING};
 use super::targets::{HelperBackupTarget, no_state};
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::staging_dir::StagingDir;
-use crate::processes::step_error::{StepContext, StepError};
+use crate::processes::step_error::StepError;
 
 /// The directory where the definitions are assembled, in the helper's state directory, with one directory for each
 /// target.
@@ -31,7 +33,7 @@ const GONE: &[u8] = b"\"Err\":2}";
 
 /// A line of restic's output.
 #[derive(Deserialize)]
-struct Said {
+struct ResticMessage {
     message_type: String,
     percent_done: Option<f64>,
     total_bytes: Option<u64>,
@@ -41,22 +43,24 @@ struct Said {
 
 /// The result of a backup, from restic's output.
 #[derive(Default)]
-struct Heard {
+struct ResticResult {
     percent: u8,
-    summary: Option<Said>,
+    summary: Option<ResticMessage>,
     gone: bool,
     unread: Option<String>,
 }
 
 /// Creates a backup and returns its manifest.
 pub async fn create(
-    work: &mut StepContext<'_>,
-    (restic, target): (&Restic, &HelperBackupTarget),
-    (subject, freeze): (&BackupSubject, bool),
+    context: &mut OperationContext<'_>,
+    restic: &Restic,
+    target: &HelperBackupTarget,
+    subject: &BackupSubject,
+    freeze: bool,
 ) -> Result<Backup, StepError> {
-    let (own, home) = (target.clone(), work.helper.state.clone());
-    let (directory, _lock) = work
-        .aside(move || {
+    let (own, home) = (target.clone(), context.helper.state.clone());
+    let (directory, _lock) = context
+        .run_blocking(move || {
             let place = home
                 .ok_or_else(no_state)?
                 .join(PLACE)
@@ -66,19 +70,19 @@ pub async fn create(
             Ok((place, lock))
         })
         .await?;
-    let mut source = sought(work, subject).await?;
+    let mut source = find_source(context, subject, freeze).await?;
     if let Some(path) = &restic.path {
-        leave_out(&mut source.contents, path)?;
+        exclude_target(&mut source.contents, path)?;
     }
-    restic.unlock(work).await;
-    let mut backup = begun(subject);
+    restic.unlock(context).await;
+    let mut backup = new_manifest(subject);
     // The same name each time: restic compares with the last snapshot of the same paths.
     let name = backup
         .container
         .as_ref()
         .map_or("host", |name| name.as_str());
     let stage = StagingDir::private(&directory, name).await?;
-    let made = fill(work, (restic, stage.path()), (&source, freeze, &mut backup)).await;
+    let made = fill(context, restic, stage.path(), &source, &mut backup).await;
     stage.clear().await;
     made.map(|()| Backup {
         target: Some(target.name.clone()),
@@ -88,11 +92,13 @@ pub async fn create(
 }
 
 async fn fill(
-    work: &mut StepContext<'_>,
-    (restic, stage): (&Restic, &Path),
-    (source, freeze, backup): (&BackupSource<'_>, bool, &mut Backup),
+    context: &mut OperationContext<'_>,
+    restic: &Restic,
+    stage: &Path,
+    source: &BackupSource<'_>,
+    backup: &mut Backup,
 ) -> Result<(), StepError> {
-    let frost = stilled(work, (source, freeze, &mut *backup)).await?;
+    let frost = freeze_source(context, source, backup).await?;
     if let Some(own) = &source.container {
         backup.format = Some(format(FORMAT, Some(own)));
         let written = write(&stage.join(CONFIG), own.text.as_bytes());
@@ -101,24 +107,24 @@ async fn fill(
             .map_err(|e| unwritten(&e))?;
     }
     let definition = source.container.as_ref().map(|_| stage);
-    let asked = asked(&source.contents, definition, backup)?;
-    let mut heard = Heard::default();
-    let (mut said, mut complained) = (LineSplitter::default(), LineSplitter::default());
-    let mut hear = |which: Stream, bytes: &[u8]| {
+    let command = backup_command(&source.contents, definition, backup)?;
+    let mut result = ResticResult::default();
+    let (mut stdout, mut stderr) = (LineSplitter::default(), LineSplitter::default());
+    let mut on_output = |which: Stream, bytes: &[u8]| {
         let mut news = None;
         match which {
-            Stream::Stdout => said.read(bytes, &mut |line| news = heard.line(line).or(news.take())),
-            Stream::Stderr => complained.read(bytes, &mut |line| heard.complaint(line)),
+            Stream::Stdout => {
+                stdout.read(bytes, &mut |line| news = result.line(line).or(news.take()));
+            }
+            Stream::Stderr => stderr.read(bytes, &mut |line| result.complaint(line)),
         }
         news.map(String::into_bytes)
     };
-    let (code, reason) = restic.run(work, asked, &mut hear).await?;
+    let (code, reason) = restic.run(context, command, &mut on_output).await?;
     drop(frost);
-    let snapshot = heard
-        .summary
-        .as_ref()
-        .and_then(|said| said.snapshot_id.clone());
-    let problem = match (code, &snapshot, heard.unread.take()) {
+    let summary = result.summary.as_ref();
+    let snapshot = summary.and_then(|summary| summary.snapshot_id.clone());
+    let problem = match (code, &snapshot, result.unread.take()) {
         (0 | INCOMPLETE, Some(_), None) => None,
         (0 | INCOMPLETE, Some(_), Some(unread)) => {
             Some(format!("some files cannot be read: {unread}"))
@@ -126,26 +132,26 @@ async fn fill(
         _ => Some(reason),
     };
     if let Some(problem) = problem {
-        let left = forget(restic, work, snapshot.as_deref()).await?;
+        let left = forget(context, restic, snapshot.as_deref()).await?;
         return Err(unwritten(&format!("{problem}{left}")).into());
     }
     let may_change = backup.was_running && !backup.was_frozen;
-    backup.changed_meanwhile = heard.gone || may_change;
-    backup.archive_bytes = heard.summary.and_then(|said| said.data_added);
+    backup.changed_meanwhile = result.gone || may_change;
+    backup.archive_bytes = result.summary.and_then(|summary| summary.data_added);
     Ok(())
 }
 
 /// Removes an incomplete snapshot; returns a message if it could not be removed.
 async fn forget(
+    context: &mut OperationContext<'_>,
     restic: &Restic,
-    work: &mut StepContext<'_>,
     snapshot: Option<&str>,
 ) -> Result<String, StepError> {
     let Some(id) = snapshot.filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) else {
         return Ok(String::new());
     };
     let (code, _) = restic
-        .run(work, order(&["forget", id]), &mut |_, _| None)
+        .run(context, order(&["forget", id]), &mut |_, _| None)
         .await?;
     Ok(if code == 0 {
         String::new()
@@ -156,7 +162,7 @@ async fn forget(
 
 /// Builds the command. The files are named relative to their directory. Excluded files are named by their whole path,
 /// as restic compares that.
-fn asked(
+fn backup_command(
     contents: &ArchiveContents,
     definition: Option<&Path>,
     backup: &Backup,
@@ -219,12 +225,12 @@ fn literal(path: &str) -> String {
     pattern
 }
 
-impl Heard {
+impl ResticResult {
     /// Parses a line of progress; returns the message for the caller.
     fn line(&mut self, line: &[u8]) -> Option<String> {
-        let said: Said = serde_json::from_slice(line).ok()?;
-        if said.message_type == "summary" {
-            self.summary = Some(said);
+        let message: ResticMessage = serde_json::from_slice(line).ok()?;
+        if message.message_type == "summary" {
+            self.summary = Some(message);
             return None;
         }
         #[expect(
@@ -232,12 +238,12 @@ impl Heard {
             clippy::cast_sign_loss,
             reason = "from 0 to 100"
         )]
-        let percent = (said.percent_done? * 100.0).clamp(0.0, 100.0) as u8;
+        let percent = (message.percent_done? * 100.0).clamp(0.0, 100.0) as u8;
         if percent <= self.percent {
             return None;
         }
         self.percent = percent;
-        let bytes = said.total_bytes.unwrap_or_default();
+        let bytes = message.total_bytes.unwrap_or_default();
         Some(format!("{percent} % of {bytes} bytes\n"))
     }
 
@@ -248,12 +254,12 @@ impl Heard {
         if is_gone && !skipped {
             self.gone = true;
         } else if line.starts_with(b"{") || skipped {
-            let told = String::from_utf8_lossy(line)
+            let complaint = String::from_utf8_lossy(line)
                 .trim()
                 .chars()
                 .take(300)
                 .collect();
-            self.unread.get_or_insert(told);
+            self.unread.get_or_insert(complaint);
         }
     }
 }
@@ -265,8 +271,8 @@ mod tests {
     /// Recorded from restic 0.14.0 of Debian 12.
     #[test]
     fn what_restic_says_is_understood() {
-        let mut heard = Heard::default();
-        let mut line = |text: &str| heard.line(text.as_bytes());
+        let mut result = ResticResult::default();
+        let mut line = |text: &str| result.line(text.as_bytes());
         let begins =
             r#"{"message_type":"status","percent_done":0,"total_files":1,"total_bytes":2}"#;
         assert_eq!(line(begins), None);
@@ -276,16 +282,16 @@ mod tests {
         assert_eq!(line("not JSON"), None);
         let summary = r#"{"message_type":"summary","files_new":2,"files_changed":0,"files_unmodified":0,"dirs_new":2,"dirs_changed":0,"dirs_unmodified":0,"data_blobs":1,"tree_blobs":3,"data_added":1949,"total_files_processed":2,"total_bytes_processed":4,"total_duration":0.256609017,"snapshot_id":"ff77f589"}"#;
         assert_eq!(line(summary), None);
-        let said = heard.summary.as_ref().unwrap();
+        let summary = result.summary.as_ref().unwrap();
         assert_eq!(
-            (said.data_added, said.snapshot_id.as_deref()),
+            (summary.data_added, summary.snapshot_id.as_deref()),
             (Some(1949), Some("ff77f589"))
         );
-        heard.complaint(br#"{"message_type":"error","error":{"Op":"lstat","Path":"/srv/many/02944","Err":2},"during":"scan","item":"/srv/many/02944"}"#);
-        assert!(heard.gone && heard.unread.is_none());
-        heard.complaint(br#"{"message_type":"error","error":{"Op":"open","Path":"/srv/a","Err":5},"during":"archival","item":"/srv/a"}"#);
-        assert!(heard.unread.is_some());
-        let mut other = Heard::default();
+        result.complaint(br#"{"message_type":"error","error":{"Op":"lstat","Path":"/srv/many/02944","Err":2},"during":"scan","item":"/srv/many/02944"}"#);
+        assert!(result.gone && result.unread.is_none());
+        result.complaint(br#"{"message_type":"error","error":{"Op":"open","Path":"/srv/a","Err":5},"during":"archival","item":"/srv/a"}"#);
+        assert!(result.unread.is_some());
+        let mut other = ResticResult::default();
         other.complaint(b"/srv/gone does not exist, skipping\n");
         assert!(other.unread.is_some() && !other.gone);
     }

@@ -12,9 +12,10 @@ use super::archive;
 use super::check::manifest;
 use super::restic::{Restic, ResticCommand, order};
 use super::targets::HelperBackupTarget;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::staging_dir::PREFIX;
-use crate::processes::step_error::{StepContext, StepError};
+use crate::processes::step_error::StepError;
 
 /// The tag of gatewren's snapshots; another tag is the backup's id.
 pub const OURS: &str = "gatewren";
@@ -60,7 +61,7 @@ impl ResticSnapshot {
     }
 
     /// Returns what is known of the backup without reading it.
-    pub fn told(&self, target: &HelperBackupTarget) -> Option<Backup> {
+    pub fn describe(&self, target: &HelperBackupTarget) -> Option<Backup> {
         let has = |tag: &str| self.tags.iter().any(|own| own == tag);
         let backup = self.backup()?;
         let container = backup.container().cloned();
@@ -102,8 +103,8 @@ fn is_definition(path: &Path) -> bool {
 
 /// Returns the snapshots that are backups, oldest first; with an id, only those of this backup.
 pub async fn snapshots(
+    context: &mut OperationContext<'_>,
     restic: &Restic,
-    work: &mut StepContext<'_>,
     id: Option<&BackupId>,
 ) -> Result<Vec<ResticSnapshot>, StepError> {
     let tags = match id {
@@ -111,16 +112,16 @@ pub async fn snapshots(
         None => format!("--tag={OURS}"),
     };
     let time = LIST_TIME;
-    let asked = order(&["snapshots", "--json", "--no-lock", &tags]);
-    let asked = ResticCommand { time, ..asked };
+    let command = order(&["snapshots", "--json", "--no-lock", &tags]);
+    let command = ResticCommand { time, ..command };
     let mut list = Vec::new();
-    let mut hear = |which: Stream, bytes: &[u8]| {
+    let mut on_output = |which: Stream, bytes: &[u8]| {
         if which == Stream::Stdout && list.len() <= LIST_BYTES {
             list.extend(bytes);
         }
         None
     };
-    let (code, reason) = restic.run(work, asked, &mut hear).await?;
+    let (code, reason) = restic.run(context, command, &mut on_output).await?;
     let failed = |cause: &dyn std::fmt::Display| {
         OperationRefusal::failed(format!("the repository cannot be read: {cause}")).into()
     };
@@ -140,11 +141,12 @@ pub async fn snapshots(
 /// # Errors
 /// Also fails if there is none.
 pub async fn find(
+    context: &mut OperationContext<'_>,
     restic: &Restic,
-    work: &mut StepContext<'_>,
-    (target, id): (&HelperBackupTarget, &BackupId),
+    target: &HelperBackupTarget,
+    id: &BackupId,
 ) -> Result<ResticSnapshot, StepError> {
-    let found = snapshots(restic, work, Some(id)).await?;
+    let found = snapshots(context, restic, Some(id)).await?;
     let found = found
         .into_iter()
         .find(|found| found.backup().as_ref() == Some(id));
@@ -155,29 +157,30 @@ pub async fn find(
 
 /// Reads a backup from beginning to end: restic compares each piece with its SHA-256.
 pub async fn verify(
+    context: &mut OperationContext<'_>,
     restic: &Restic,
-    work: &mut StepContext<'_>,
-    (target, id): (&HelperBackupTarget, &BackupId),
+    target: &HelperBackupTarget,
+    id: &BackupId,
 ) -> Result<VerifiedBackup, StepError> {
-    let ResticSnapshot { id: snapshot, .. } = find(restic, work, (target, id)).await?;
+    let ResticSnapshot { id: snapshot, .. } = find(context, restic, target, id).await?;
     let (mut lines, mut bytes) = (0, 0);
-    let mut count = |which: Stream, heard: &[u8]| {
+    let mut count = |which: Stream, piece: &[u8]| {
         if which == Stream::Stdout {
-            lines += archive::lines(heard);
+            lines += archive::lines(piece);
         }
         None
     };
-    let asked = order(&["ls", "--json", &snapshot]);
-    let (mut code, mut reason) = restic.run(work, asked, &mut count).await?;
+    let command = order(&["ls", "--json", &snapshot]);
+    let (mut code, mut reason) = restic.run(context, command, &mut count).await?;
     if code == 0 {
-        let mut count = |which: Stream, heard: &[u8]| {
+        let mut count = |which: Stream, piece: &[u8]| {
             if which == Stream::Stdout {
-                bytes += heard.len() as u64;
+                bytes += piece.len() as u64;
             }
             None
         };
-        let asked = order(&["dump", &snapshot, "/"]);
-        (code, reason) = restic.run(work, asked, &mut count).await?;
+        let command = order(&["dump", &snapshot, "/"]);
+        (code, reason) = restic.run(context, command, &mut count).await?;
     }
     Ok(VerifiedBackup {
         backup: id.clone(),
@@ -192,11 +195,13 @@ pub async fn verify(
 
 /// Restores a backup below a new directory that belongs to root, and compares all files written with the repository.
 pub async fn unpack(
+    context: &mut OperationContext<'_>,
     restic: &Restic,
-    work: &mut StepContext<'_>,
-    (snapshot, id, into): (&ResticSnapshot, &BackupId, &Path),
+    snapshot: &ResticSnapshot,
+    id: &BackupId,
+    into: &Path,
 ) -> Result<UnpackedBackup, StepError> {
-    let asked = ResticCommand {
+    let command = ResticCommand {
         args: vec![
             "restore".to_owned(),
             "--verify".to_owned(),
@@ -205,7 +210,7 @@ pub async fn unpack(
         ],
         ..order(&[])
     };
-    let (code, reason) = restic.run(work, asked, &mut |_, _| None).await?;
+    let (code, reason) = restic.run(context, command, &mut |_, _| None).await?;
     if code != 0 {
         let message = format!("nothing was changed: the backup cannot be restored: {reason}");
         return Err(OperationRefusal::failed(message).into());
@@ -216,8 +221,8 @@ pub async fn unpack(
         definition: match snapshot.paths.iter().find(|path| is_definition(path)) {
             Some(path) => {
                 let place = into.join(path.strip_prefix("/").unwrap_or(path));
-                let said = manifest(&place, id, FORMAT).map_err(OperationRefusal::failed)?;
-                Some((place, said))
+                let found = manifest(&place, id, FORMAT).map_err(OperationRefusal::failed)?;
+                Some((place, found))
             }
             None => None,
         },

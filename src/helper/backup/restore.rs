@@ -13,6 +13,7 @@ use super::restic::Restic;
 use super::restic_store::{ResticSnapshot, find, unpack};
 use super::targets::HelperBackupTarget;
 use crate::context::definitions;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::host::allowed_paths::AllowedDirectories;
 use crate::lxc::copies::{check_new, settle};
@@ -22,7 +23,7 @@ use crate::lxc::{config_files, definition};
 use crate::processes::answers::to_its_end;
 use crate::processes::lxc_command::went_well;
 use crate::processes::staging_dir::StagingDir;
-use crate::processes::step_error::{StepContext, StepError, ending};
+use crate::processes::step_error::{StepError, ending};
 
 /// The mode of a container's directory as LXC creates it.
 const MODE: u32 = 0o770;
@@ -31,7 +32,7 @@ const MODE: u32 = 0o770;
 const UNPACKED: &str = ".gatewren-unpacked";
 
 /// A backup that can be restored.
-enum Kept {
+enum RestorableBackup {
     /// A verified archive.
     Archive(CheckedBackup, Box<Backup>),
     /// A snapshot of restic, which is verified as it is restored.
@@ -40,13 +41,14 @@ enum Kept {
 
 /// Restores a backup after checking that it is undamaged.
 pub async fn restore(
-    work: &mut StepContext<'_>,
+    context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
-    (id, subject): (&BackupId, &BackupSubject),
+    id: &BackupId,
+    subject: &BackupSubject,
 ) -> Result<OperationEnd, OperationRefusal> {
     match (id.container(), subject) {
-        (Some(_), BackupSubject::Container(to)) => container(work, target, (id, to)).await,
-        (None, BackupSubject::Path(path)) => directory(work, target, (id, path)).await,
+        (Some(_), BackupSubject::Container(to)) => restore_container(context, target, id, to).await,
+        (None, BackupSubject::Path(path)) => restore_directory(context, target, id, path).await,
         (Some(_), BackupSubject::Path(_)) => Err(OperationRefusal::bad_command(
             "this backup is of a container; name the container to restore it to",
         )),
@@ -57,12 +59,13 @@ pub async fn restore(
 }
 
 /// Restores as a container. An existing container is not touched before the restored one is complete.
-async fn container(
-    work: &mut StepContext<'_>,
+async fn restore_container(
+    context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
-    (id, to): (&BackupId, &ContainerName),
+    id: &BackupId,
+    to: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let helper = work.helper;
+    let helper = context.helper;
     let _claim = helper.locks.take(to)?;
     let definitions = helper.containers.definitions();
     let directory = definitions.directory(to);
@@ -78,17 +81,17 @@ async fn container(
     } else {
         check_new(helper, to)?;
     }
-    let kept = match whole(work, target, id).await {
-        Ok(kept) => kept,
+    let backup = match open_backup(context, target, id).await {
+        Ok(backup) => backup,
         Err(halt) => return ending(Err(halt)),
     };
     if !is_there {
         let stage = StagingDir::below(helper.containers.lxcpath(), to.as_str()).await?;
-        let filled = fill(work, stage.path(), (&kept, id, to)).await;
+        let filled = stage_container(context, stage.path(), &backup, id, to).await;
         return settle(helper, stage, to, ending(filled)).await;
     }
     let stage = StagingDir::below(&directory, "restore").await?;
-    let mut done = ending(fill(work, stage.path(), (&kept, id, to)).await);
+    let mut done = ending(stage_container(context, stage.path(), &backup, id, to).await);
     if done.as_ref().is_ok_and(went_well) {
         let (from, rest) = (stage.path().join(to.as_str()), stage.path().join("old"));
         let exchanged = to_its_end(move || exchange(&from, &directory, &rest)).await;
@@ -99,19 +102,19 @@ async fn container(
 }
 
 /// Finds a backup; verifies it if it is an archive.
-async fn whole(
-    work: &mut StepContext<'_>,
+async fn open_backup(
+    context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
     id: &BackupId,
-) -> Result<Kept, StepError> {
-    if let Some(restic) = Restic::of(work, target).await? {
-        let snapshot = find(&restic, work, (target, id)).await?;
-        return Ok(Kept::Snapshot(restic, snapshot));
+) -> Result<RestorableBackup, StepError> {
+    if let Some(restic) = Restic::of(context, target).await? {
+        let snapshot = find(context, &restic, target, id).await?;
+        return Ok(RestorableBackup::Snapshot(restic, snapshot));
     }
-    let mut checked = check(work, target, id).await?;
+    let mut checked = check(context, target, id).await?;
     let manifest = checked.manifest.take();
     match (&checked.problem, manifest) {
-        (None, Some(manifest)) => Ok(Kept::Archive(checked, Box::new(manifest))),
+        (None, Some(manifest)) => Ok(RestorableBackup::Archive(checked, Box::new(manifest))),
         (problem, _) => {
             let problem = problem.as_deref().unwrap_or("its manifest is missing");
             let message = format!("nothing was changed: the backup cannot be used: {problem}");
@@ -121,31 +124,34 @@ async fn whole(
 }
 
 /// Creates the container, with its definition, in a stage.
-async fn fill(
-    work: &mut StepContext<'_>,
+async fn stage_container(
+    context: &mut OperationContext<'_>,
     stage: &Path,
-    (kept, id, to): (&Kept, &BackupId, &ContainerName),
+    backup: &RestorableBackup,
+    id: &BackupId,
+    to: &ContainerName,
 ) -> Result<(), StepError> {
     let from = stage.join(to.as_str());
-    let (definition, manifest) = match kept {
-        Kept::Archive(checked, manifest) => {
-            begin(work, &from, (manifest.as_ref(), true)).await?;
+    let (definition, manifest) = match backup {
+        RestorableBackup::Archive(checked, manifest) => {
+            create_container_dir(context, &from, manifest.as_ref(), true).await?;
             let rootfs = from.join(ROOTFS).display().to_string();
-            archive::unpack(work, &checked.path.join(ARCHIVE), &rootfs).await?;
+            archive::unpack(context, &checked.path.join(ARCHIVE), &rootfs).await?;
             (checked.path.clone(), manifest.as_ref().clone())
         }
-        Kept::Snapshot(restic, snapshot) => {
+        RestorableBackup::Snapshot(restic, snapshot) => {
             let unpacked = stage.join(UNPACKED);
             create_private_dir(&unpacked)?;
-            let unpacked = unpack(restic, work, (snapshot, id, &unpacked)).await?;
+            let unpacked = unpack(context, restic, snapshot, id, &unpacked).await?;
             let (definition, manifest) = unpacked.definition.ok_or_else(|| {
                 OperationRefusal::failed(
                     "nothing was changed: the backup has no container definition",
                 )
             })?;
-            begin(work, &from, (&manifest, false)).await?;
+            create_container_dir(context, &from, &manifest, false).await?;
             let rootfs = from.join(ROOTFS);
-            work.aside(move || fs::rename(unpacked.files, rootfs).map_err(|e| no_place(&e)))
+            context
+                .run_blocking(move || fs::rename(unpacked.files, rootfs).map_err(|e| no_place(&e)))
                 .await?;
             (definition, manifest)
         }
@@ -153,33 +159,35 @@ async fn fill(
     let text = definition::read(&definition.join(CONFIG))?;
     let directory = manifest.format.and_then(|format| format.directory);
     let is_new = manifest.container.as_ref() != Some(to);
-    let text = moved(&text, (directory.as_deref(), &from), is_new.then_some(to))?;
+    let text = move_definition(&text, directory.as_deref(), &from, is_new.then_some(to))?;
     definition::write(&from.join(definitions::CONFIG), &text)?;
     Ok(())
 }
 
 /// Creates the container's directory, with or without one for its files.
-async fn begin(
-    work: &mut StepContext<'_>,
+async fn create_container_dir(
+    context: &mut OperationContext<'_>,
     place: &Path,
-    (manifest, with_files): (&Backup, bool),
+    manifest: &Backup,
+    with_files: bool,
 ) -> Result<(), StepError> {
     let format = manifest.format.as_ref();
     let mode = format
         .and_then(|format| format.directory_mode)
         .unwrap_or(MODE);
     let place = place.to_owned();
-    work.aside(move || {
-        let there = if with_files {
-            fs::create_dir_all(place.join(ROOTFS))
-        } else {
-            fs::create_dir_all(&place)
-        };
-        there
-            .and_then(|()| fs::set_permissions(&place, Permissions::from_mode(mode)))
-            .map_err(|e| no_place(&e))
-    })
-    .await
+    context
+        .run_blocking(move || {
+            let there = if with_files {
+                fs::create_dir_all(place.join(ROOTFS))
+            } else {
+                fs::create_dir_all(&place)
+            };
+            there
+                .and_then(|()| fs::set_permissions(&place, Permissions::from_mode(mode)))
+                .map_err(|e| no_place(&e))
+        })
+        .await
 }
 
 fn no_place(cause: &std::io::Error) -> OperationRefusal {
@@ -199,9 +207,10 @@ fn create_private_dir(path: &Path) -> Result<(), OperationRefusal> {
 
 /// Adapts a definition to its new directory. Under a new name the container also gets its own host name and hardware
 /// addresses.
-fn moved(
+fn move_definition(
     text: &str,
-    (from, to): (Option<&str>, &Path),
+    from: Option<&str>,
+    to: &Path,
     name: Option<&ContainerName>,
 ) -> Result<String, OperationRefusal> {
     let to = to.display();
@@ -236,16 +245,16 @@ fn hardware_address() -> Result<String, OperationRefusal> {
 }
 
 /// Restores into a new directory of the host.
-async fn directory(
-    work: &mut StepContext<'_>,
+async fn restore_directory(
+    context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
-    (id, path): (&BackupId, &str),
+    id: &BackupId,
+    path: &str,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let policy = work.helper.policy.now();
-    let key = "host_file_writes";
-    let ground = AllowedDirectories::new(work.helper, key, policy.host_file_writes.clone());
+    let roots = context.helper.policy.now().host_file_writes.clone();
+    let ground = AllowedDirectories::new(context.helper, "host_file_writes", roots);
     let asked = path.to_owned();
-    let found = work.aside(move || {
+    let found = context.run_blocking(move || {
         let path = Path::new(&asked);
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(OperationRefusal::bad_command(
@@ -272,13 +281,13 @@ async fn directory(
         Ok(found) => found,
         Err(halt) => return ending(Err(halt)),
     };
-    let kept = match whole(work, target, id).await {
-        Ok(kept) => kept,
+    let backup = match open_backup(context, target, id).await {
+        Ok(backup) => backup,
         Err(halt) => return ending(Err(halt)),
     };
     let stage = StagingDir::private(&parent.handle(), "restore").await?;
     let from = stage.path().join("new");
-    let (from, unpacked) = match files(work, (&kept, id), &from).await {
+    let (from, unpacked) = match restore_files(context, &backup, id, &from).await {
         Ok(from) => (from, Ok(())),
         Err(halt) => (from, Err(halt)),
     };
@@ -298,20 +307,21 @@ async fn directory(
 }
 
 /// Restores the files into a new directory and returns the directory that holds them.
-async fn files(
-    work: &mut StepContext<'_>,
-    (kept, id): (&Kept, &BackupId),
+async fn restore_files(
+    context: &mut OperationContext<'_>,
+    backup: &RestorableBackup,
+    id: &BackupId,
     to: &Path,
 ) -> Result<PathBuf, StepError> {
     create_private_dir(to)?;
-    match kept {
-        Kept::Archive(checked, _) => {
+    match backup {
+        RestorableBackup::Archive(checked, _) => {
             let into = to.display().to_string();
-            archive::unpack(work, &checked.path.join(ARCHIVE), &into).await?;
+            archive::unpack(context, &checked.path.join(ARCHIVE), &into).await?;
             Ok(to.to_owned())
         }
-        Kept::Snapshot(restic, snapshot) => {
-            let unpacked = unpack(restic, work, (snapshot, id, to)).await?.files;
+        RestorableBackup::Snapshot(restic, snapshot) => {
+            let unpacked = unpack(context, restic, snapshot, id, to).await?.files;
             // A backup of a single file also becomes a directory.
             let is_directory = fs::symlink_metadata(&unpacked).is_ok_and(|facts| facts.is_dir());
             Ok(if is_directory {
@@ -331,13 +341,14 @@ mod tests {
     fn under_another_name_it_is_somebody_else() {
         let text = "lxc.uts.name = web\nlxc.rootfs.path = dir:/old/web/rootfs\nlxc.net.0.hwaddr = 00:16:3e:00:00:01\n\
                     lxc.mount.entry = /old/web/data srv none bind\n";
-        let same = moved(text, (Some("/old/web"), Path::new("/new/web")), None).unwrap();
+        let same = move_definition(text, Some("/old/web"), Path::new("/new/web"), None).unwrap();
         let expected = text.replace("/old/", "/new/");
         assert_eq!(same, expected);
         let robin = "robin".parse().unwrap();
-        let other = moved(
+        let other = move_definition(
             text,
-            (Some("/old/web"), Path::new("/new/robin")),
+            Some("/old/web"),
+            Path::new("/new/robin"),
             Some(&robin),
         )
         .unwrap();
@@ -349,7 +360,7 @@ mod tests {
         assert!(other.contains("lxc.net.0.hwaddr = 00:16:3e:"), "{other}");
         assert!(!other.contains("00:16:3e:00:00:01") && other.contains("/new/robin/data"));
         let elsewhere = "lxc.rootfs.path = overlay:/a:/b\n";
-        let moved = moved(elsewhere, (None, Path::new("/n")), None).unwrap();
-        assert_eq!(moved, "lxc.rootfs.path = dir:/n/rootfs\n");
+        let text = move_definition(elsewhere, None, Path::new("/n"), None).unwrap();
+        assert_eq!(text, "lxc.rootfs.path = dir:/n/rootfs\n");
     }
 }

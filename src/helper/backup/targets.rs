@@ -17,7 +17,7 @@ use gatewren_wire::operations::{
 };
 
 use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::to_its_end;
@@ -64,13 +64,13 @@ pub fn all(helper: &HelperContext) -> Vec<HelperBackupTarget> {
     for (name, root) in added(helper) {
         if policy.backup_roots.contains(&root) {
             let store = BackupStore::Directory(format!("{root}/{name}"));
-            found.insert(name.clone(), target(helper, name, (store, false)));
+            found.insert(name.clone(), target(helper, name, store, false));
         }
     }
     for place in &policy.backup_targets {
         // The policy file uses the same rule for names.
         if let Ok(name) = place.name.parse::<TargetName>() {
-            let target = target(helper, name.clone(), (place.store.clone(), true));
+            let target = target(helper, name.clone(), place.store.clone(), true);
             found.insert(name, target);
         }
     }
@@ -101,7 +101,8 @@ pub fn named(
 fn target(
     helper: &HelperContext,
     name: TargetName,
-    (store, of_the_owner): (BackupStore, bool),
+    store: BackupStore,
+    of_the_owner: bool,
 ) -> HelperBackupTarget {
     let mount = match store {
         BackupStore::Disk(_) | BackupStore::Share { .. } => {
@@ -166,7 +167,7 @@ impl HelperBackupTarget {
         else {
             return None;
         };
-        let look = || {
+        let check = || {
             find("restic")?;
             private(password)?;
             credentials.as_deref().map_or(Ok(()), private)?;
@@ -184,7 +185,7 @@ impl HelperBackupTarget {
             );
             Err(OperationRefusal::failed(message))
         };
-        Some(look())
+        Some(check())
     }
 
     /// Like [`Self::directory`], with an exclusive lock for writing. Removes what an interrupted backup left.
@@ -227,7 +228,7 @@ impl HelperBackupTarget {
     }
 
     /// Describes the target, whether it responds or not.
-    async fn told(self) -> BackupTarget {
+    async fn describe(self) -> BackupTarget {
         let name = self.name.clone();
         let (kind, place) = match &self.store {
             BackupStore::Directory(path) => (TargetKind::Directory, path),
@@ -258,12 +259,12 @@ impl HelperBackupTarget {
     }
 }
 
-/// Runs `look` with a time limit. A share whose server is gone blocks its thread for minutes.
+/// Runs `check` with a time limit. A share whose server is gone blocks its thread for minutes.
 pub async fn in_time<T: Send + 'static>(
     name: &TargetName,
-    look: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
+    check: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
 ) -> Result<T, OperationRefusal> {
-    let looked = timeout(ANSWER_TIME, to_its_end(look)).await;
+    let looked = timeout(ANSWER_TIME, to_its_end(check)).await;
     looked.unwrap_or_else(|_| Err(silent(name)))
 }
 
@@ -317,26 +318,23 @@ pub fn no_state() -> OperationRefusal {
 }
 
 /// Prints all targets.
-pub async fn list(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-) -> Result<OperationEnd, OperationRefusal> {
+pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let looks = all(helper)
+    let tasks = all(context.helper)
         .into_iter()
-        .map(|target| tokio::spawn(target.told()));
+        .map(|target| tokio::spawn(target.describe()));
     // Starts all of them before waiting for the first.
-    let looks: Vec<_> = looks.collect();
-    let mut told: Vec<BackupTarget> = Vec::new();
-    for look in looks {
-        match relay.wait(look).await {
-            Ok(one) => told.extend(one),
+    let tasks: Vec<_> = tasks.collect();
+    let mut targets: Vec<BackupTarget> = Vec::new();
+    for check in tasks {
+        match context.relay.wait(check).await {
+            Ok(target) => targets.extend(target),
             Err(why) => return Ok(OperationEnd::Killed { why }),
         }
     }
     // Plain numbers and strings always serialize.
-    print(relay, move || {
-        Ok(serde_json::to_vec(&told).unwrap_or_default())
+    print(context.relay, move || {
+        Ok(serde_json::to_vec(&targets).unwrap_or_default())
     })
     .await
 }

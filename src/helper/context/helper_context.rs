@@ -203,7 +203,7 @@ fn abandoned() -> (Vec<Cgroup>, Vec<Cgroup>) {
     let (mut held, mut of_calls) = (Vec::new(), Vec::new());
     for path in stale_cgroups(&[HELD, PREFIX]) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_left = |prefix| is_stale((&name, prefix), &own_namespace, alive);
+        let is_left = |prefix| is_stale(&name, prefix, &own_namespace, alive);
         let left = match (is_left(HELD), is_left(PREFIX)) {
             (true, _) => &mut held,
             (_, true) => &mut of_calls,
@@ -235,7 +235,8 @@ fn namespace() -> Option<String> {
 }
 
 fn is_stale(
-    (name, prefix): (&str, &str),
+    name: &str,
+    prefix: &str,
     own_namespace: &str,
     started: impl Fn(i32) -> Option<u64>,
 ) -> bool {
@@ -258,19 +259,19 @@ mod tests {
     #[test]
     fn only_a_dead_owner_of_our_own_namespace_makes_a_cgroup_stale() {
         let alive = |pid| (pid == 7).then_some(100);
-        assert!(is_stale(("gatewren-exec-40-8-100-1", PREFIX), "40", alive));
-        assert!(is_stale(("gatewren-exec-40-7-99-1", PREFIX), "40", alive));
-        assert!(!is_stale(("gatewren-exec-40-7-100-1", PREFIX), "40", alive));
-        assert!(!is_stale(("gatewren-exec-41-8-100-1", PREFIX), "40", alive));
-        assert!(!is_stale(("gatewren-exec-40-x-100-1", PREFIX), "40", alive));
-        assert!(!is_stale(("gatewren-exec-", PREFIX), "40", alive));
-        assert!(!is_stale(("other", PREFIX), "40", alive));
+        assert!(is_stale("gatewren-exec-40-8-100-1", PREFIX, "40", alive));
+        assert!(is_stale("gatewren-exec-40-7-99-1", PREFIX, "40", alive));
+        assert!(!is_stale("gatewren-exec-40-7-100-1", PREFIX, "40", alive));
+        assert!(!is_stale("gatewren-exec-41-8-100-1", PREFIX, "40", alive));
+        assert!(!is_stale("gatewren-exec-40-x-100-1", PREFIX, "40", alive));
+        assert!(!is_stale("gatewren-exec-", PREFIX, "40", alive));
+        assert!(!is_stale("other", PREFIX, "40", alive));
     }
 
     #[test]
     fn a_helper_knows_its_own_cgroups_as_alive() {
         let name = format!("{PREFIX}{}-0", owner(own_pid()).unwrap());
         let started = |pid| process(pid).map(|p| p.started);
-        assert!(!is_stale((&name, PREFIX), &namespace().unwrap(), started));
+        assert!(!is_stale(&name, PREFIX, &namespace().unwrap(), started));
     }
 }

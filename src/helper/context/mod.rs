@@ -11,6 +11,7 @@ pub mod limits;
 pub mod line_filter;
 pub mod log_limiter;
 pub mod lxc_tools;
+pub mod operation_context;
 pub mod operation_slots;
 pub mod orphans;
 pub mod output_relay;

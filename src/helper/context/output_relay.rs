@@ -67,7 +67,7 @@ impl OutputRelay {
     }
 
     /// Relays a job's output, at most `output_bytes`.
-    pub fn keeping(sink: JobOutputSink, output_bytes: u64, stop: StopConditions) -> Self {
+    pub fn for_job(sink: JobOutputSink, output_bytes: u64, stop: StopConditions) -> Self {
         Self {
             way: Way::Kept(sink),
             output_left: output_bytes,
@@ -85,7 +85,7 @@ impl OutputRelay {
 
     /// Sets the operation.
     #[must_use]
-    pub fn of(self, operation: &Operation) -> Self {
+    pub fn with_operation(self, operation: &Operation) -> Self {
         Self {
             operation: operation.name(),
             is_clients_command: matches!(
@@ -133,13 +133,13 @@ impl OutputRelay {
 
     /// Relays output until `ended`, or until there is a reason to kill. Output that is then still in the pipes is
     /// left to [`Self::drain`], as a background child may hold the pipes open forever.
-    pub async fn carry(
+    pub async fn relay_until(
         &mut self,
         outputs: &mut CommandOutputs,
         ended: impl Future<Output = OperationEnd>,
     ) -> OperationEnd {
         if self.steadfast {
-            return self.see_through(outputs, ended).await;
+            return self.relay_steadfast(outputs, ended).await;
         }
         let Self {
             way,
@@ -148,12 +148,12 @@ impl OutputRelay {
             ..
         } = self;
         match way {
-            Way::Caller(caller) => caller.carry(outputs, ended, (stop, output_left)).await,
-            Way::Kept(sink) => keep(sink, outputs, ended, (stop, output_left)).await,
+            Way::Caller(caller) => caller.relay_until(outputs, ended, stop, output_left).await,
+            Way::Kept(sink) => relay_job_output(sink, outputs, ended, stop, output_left).await,
         }
     }
 
-    async fn see_through(
+    async fn relay_steadfast(
         &mut self,
         outputs: &mut CommandOutputs,
         ended: impl Future<Output = OperationEnd>,
@@ -207,6 +207,11 @@ impl OutputRelay {
         }
     }
 
+    /// Sends bytes as standard output.
+    pub async fn write_stdout(&mut self, bytes: Vec<u8>) {
+        self.say(&Frame::Output(Stream::Stdout, bytes)).await;
+    }
+
     /// Sends a frame. Does nothing once the caller has disconnected.
     pub async fn say(&mut self, frame: &Frame) {
         match &mut self.way {
@@ -224,11 +229,12 @@ impl OutputRelay {
 }
 
 impl Caller {
-    async fn carry(
+    async fn relay_until(
         &mut self,
         outputs: &mut CommandOutputs,
         ended: impl Future<Output = OperationEnd>,
-        (stop, output_left): (&mut StopConditions, &mut u64),
+        stop: &mut StopConditions,
+        output_left: &mut u64,
     ) -> OperationEnd {
         let mut ended = pin!(ended);
         let stream = &self.stream;
@@ -266,11 +272,12 @@ impl Caller {
 }
 
 /// Relays the output of a job.
-async fn keep(
+async fn relay_job_output(
     sink: &mut JobOutputSink,
     outputs: &mut CommandOutputs,
     ended: impl Future<Output = OperationEnd>,
-    (stop, output_left): (&mut StopConditions, &mut u64),
+    stop: &mut StopConditions,
+    output_left: &mut u64,
 ) -> OperationEnd {
     let mut ended = pin!(ended);
     let mut ordered = pin!(stop.ordered(sink.cancelled()));

@@ -11,11 +11,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use gatewren_base::sys::{Exit, OnParentExit, Spawn};
-use gatewren_wire::operations::{OperationEnd, Stream};
+use gatewren_wire::operations::Stream;
 
-use super::line_filter::LineFilter;
 use super::orphans::{Orphans, TrackedChild};
-use super::output_relay::OutputRelay;
 use super::outputs::CommandOutputs;
 use super::programs::{find, path_variable};
 use super::refusal::OperationRefusal;
@@ -33,48 +31,6 @@ pub struct HostTool {
     pub name: &'static str,
     /// Its arguments.
     pub args: Vec<String>,
-}
-
-/// Runs a tool and relays its output to the caller. Kills it if the call has to end.
-pub async fn carry(
-    tool: &HostTool,
-    relay: &mut OutputRelay,
-    orphans: &Arc<Orphans>,
-) -> Result<OperationEnd, OperationRefusal> {
-    let started = start(tool, orphans)?;
-    Ok(carried(started, relay).await)
-}
-
-/// The same, but only with the lines that pass a filter.
-pub async fn carry_sifted(
-    tool: &HostTool,
-    relay: &mut OutputRelay,
-    orphans: &Arc<Orphans>,
-    filter: LineFilter,
-) -> Result<OperationEnd, OperationRefusal> {
-    let (child, mut outputs) = start(tool, orphans)?;
-    outputs.sift(filter);
-    Ok(carried((child, outputs), relay).await)
-}
-
-/// Relays the output of a started program to the caller. Kills it if the call has to end.
-pub async fn carried(
-    (child, mut outputs): (TrackedChild, CommandOutputs),
-    relay: &mut OutputRelay,
-) -> OperationEnd {
-    let ended = async {
-        child
-            .wait()
-            .await
-            .map_or(OperationEnd::Exited { code: 1 }, ending)
-    };
-    let ending = relay.carry(&mut outputs, ended).await;
-    if matches!(ending, OperationEnd::Killed { .. }) {
-        child.kill();
-        let _ = child.wait().await;
-    }
-    relay.drain(&mut outputs).await;
-    ending
 }
 
 /// Returns the output of a tool, for questions of the helper's own.
@@ -114,27 +70,27 @@ pub async fn whole(
     orphans: Arc<Orphans>,
 ) -> Result<(Exit, String), OperationRefusal> {
     let (child, mut outputs) = start(&tool, &orphans)?;
-    let (mut said, mut complained) = (Vec::new(), Vec::new());
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let exit = loop {
         tokio::select! {
             exit = child.wait() => break exit,
             (which, bytes) = outputs.next() => match which {
-                Stream::Stdout => put(&mut said, &bytes),
-                Stream::Stderr => put(&mut complained, &bytes),
+                Stream::Stdout => put(&mut stdout, &bytes),
+                Stream::Stderr => put(&mut stderr, &bytes),
             },
         }
     };
     for bytes in outputs.rest(Stream::Stdout) {
-        put(&mut said, &bytes);
+        put(&mut stdout, &bytes);
     }
     for bytes in outputs.rest(Stream::Stderr) {
-        put(&mut complained, &bytes);
+        put(&mut stderr, &bytes);
     }
     let name = tool.name;
     let exit =
         exit.map_err(|e| OperationRefusal::failed(format!("cannot wait for {name}: {e}")))?;
-    said.extend(complained);
-    Ok((exit, String::from_utf8_lossy(&said).into_owned()))
+    stdout.extend(stderr);
+    Ok((exit, String::from_utf8_lossy(&stdout).into_owned()))
 }
 
 fn put(kept: &mut Vec<u8>, bytes: &[u8]) {
@@ -193,11 +149,4 @@ pub fn start_with_outputs(
 /// The refusal for a program that cannot be run.
 pub fn not_run(name: &str, cause: &dyn std::fmt::Display) -> OperationRefusal {
     OperationRefusal::failed(format!("{name} cannot be run: {cause}"))
-}
-
-fn ending(exit: Exit) -> OperationEnd {
-    match exit {
-        Exit::Code(code) => OperationEnd::Exited { code },
-        Exit::Signal(signal) => OperationEnd::Signalled { signal },
-    }
 }

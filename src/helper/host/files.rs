@@ -5,7 +5,6 @@ use std::fs::{self, DirEntry, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,8 +18,7 @@ use gatewren_wire::operations::{
 
 use super::allowed_paths::{AllowedDirectories, AllowedPath, wrong};
 use super::search::search;
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::printing::print;
 
@@ -44,29 +42,29 @@ const OLD: &str = "~";
 
 /// Performs one of the operations on the host's files.
 pub async fn perform(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let policy = helper.policy.now();
-    let ground = |key, roots: &[String]| AllowedDirectories::new(helper, key, roots.to_vec());
+    let policy = context.helper.policy.now();
+    let ground =
+        |key, roots: &[String]| AllowedDirectories::new(context.helper, key, roots.to_vec());
     let reads = || ground("host_file_reads", &policy.host_file_reads);
     match operation.clone() {
         Operation::HostFileList(asked) => {
             let ground = reads();
-            print(relay, move || Ok(json(&list(&ground, &asked)?))).await
+            print(context.relay, move || Ok(json(&list(&ground, &asked)?))).await
         }
         Operation::HostFileSearch(asked) => {
             let ground = reads();
-            print(relay, move || Ok(json(&search(&ground, &asked)?))).await
+            print(context.relay, move || Ok(json(&search(&ground, &asked)?))).await
         }
         Operation::HostFileRead(asked) => {
             let ground = reads();
-            print(relay, move || read(&ground, &asked)).await
+            print(context.relay, move || read(&ground, &asked)).await
         }
         Operation::HostFileWrite(asked) => {
             let ground = ground("host_file_writes", &policy.host_file_writes);
-            print(relay, move || Ok(json(&write(&ground, &asked)?))).await
+            print(context.relay, move || Ok(json(&write(&ground, &asked)?))).await
         }
         _ => Err(OperationRefusal::failed("unsupported file operation")),
     }
@@ -86,15 +84,15 @@ fn list(ground: &AllowedDirectories, asked: &HostFileList) -> Result<FileList, O
     let mut names = place.entries()?;
     names.sort_by_key(DirEntry::file_name);
     // An entry that no longer exists is left out. A link is listed as a link, not as its target.
-    let told = names.iter().skip(asked.offset as usize);
-    let told = told.take(asked.limit.min(ANSWER_ENTRIES) as usize);
-    let told = told.filter_map(|one| {
-        let name = one.file_name().to_string_lossy().into_owned();
-        Some(entry(name, &one.metadata().ok()?))
+    let listed = names.iter().skip(asked.offset as usize);
+    let listed = listed.take(asked.limit.min(ANSWER_ENTRIES) as usize);
+    let listed = listed.filter_map(|found| {
+        let name = found.file_name().to_string_lossy().into_owned();
+        Some(entry(name, &found.metadata().ok()?))
     });
     Ok(FileList {
         path: Some(place.path.to_string_lossy().into_owned()),
-        entries: told.collect(),
+        entries: listed.collect(),
         total: names.len(),
     })
 }
@@ -143,12 +141,13 @@ fn write(
     }
     let old = old_version(ground, &directory, name, asked.new)?;
     let at = directory.path.join(name);
-    let written = replace(&directory, name, (&bytes, old.as_ref()));
-    let kept = written.map_err(|e| wrong(&at.to_string_lossy(), &e))?;
+    let written = replace(&directory, name, &bytes, old.as_ref());
+    let old_name = written.map_err(|e| wrong(&at.to_string_lossy(), &e))?;
     Ok(FileWritten {
         path: at.to_string_lossy().into_owned(),
         size_bytes: bytes.len() as u64,
-        old_version: kept.map(|kept| directory.path.join(kept).to_string_lossy().into_owned()),
+        old_version: old_name
+            .map(|old_name| directory.path.join(old_name).to_string_lossy().into_owned()),
     })
 }
 
@@ -184,36 +183,37 @@ fn old_version(
 fn replace(
     directory: &AllowedPath,
     name: &OsStr,
-    (bytes, old): (&[u8], Option<&Metadata>),
+    bytes: &[u8],
+    old: Option<&Metadata>,
 ) -> io::Result<Option<PathBuf>> {
     let folder = directory.handle();
     let random = random_bytes::<8>().map_err(io::Error::other)?;
     let passing = folder.join(format!(".gatewren-{:016x}", u64::from_ne_bytes(random)));
-    let kept = old.map(|_| {
-        let mut kept = name.to_owned();
-        kept.push(OLD);
-        PathBuf::from(kept)
+    let old_name = old.map(|_| {
+        let mut old_name = name.to_owned();
+        old_name.push(OLD);
+        PathBuf::from(old_name)
     });
-    let done = create(&passing, bytes, old).and_then(|()| match &kept {
-        Some(kept) => {
+    let done = create(&passing, bytes, old).and_then(|()| match &old_name {
+        Some(old_name) => {
             // Only the name is removed: the version kept before.
-            match fs::remove_file(folder.join(kept)) {
+            match fs::remove_file(folder.join(old_name)) {
                 Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
                 _ => {}
             }
-            fs::hard_link(folder.join(name), folder.join(kept))?;
+            fs::hard_link(folder.join(name), folder.join(old_name))?;
             fs::rename(&passing, folder.join(name))
         }
         // Fails if another process has taken the name, instead of replacing its file.
         None => fs::hard_link(&passing, folder.join(name)),
     });
-    if done.is_err() || kept.is_none() {
+    if done.is_err() || old_name.is_none() {
         // Best effort: the first error is the one that matters.
         let _ = fs::remove_file(&passing);
     }
     done?;
     File::open(&folder)?.sync_all()?;
-    Ok(kept)
+    Ok(old_name)
 }
 
 /// Creates a file with the owner and permissions of the old one.
@@ -234,15 +234,15 @@ fn create(path: &Path, bytes: &[u8], old: Option<&Metadata>) -> io::Result<()> {
 }
 
 fn facts(place: &AllowedPath) -> FileFacts {
-    let one = entry(String::new(), &place.facts);
+    let entry = entry(String::new(), &place.facts);
     FileFacts {
         path: place.path.to_string_lossy().into_owned(),
-        kind: one.kind,
+        kind: entry.kind,
         size_bytes: place.facts.len(),
-        mode: one.mode,
-        uid: one.uid,
-        gid: one.gid,
-        modified: one.modified,
+        mode: entry.mode,
+        uid: entry.uid,
+        gid: entry.gid,
+        modified: entry.modified,
     }
 }
 
@@ -261,6 +261,6 @@ fn entry(name: String, facts: &Metadata) -> FileEntry {
 }
 
 /// Plain numbers and strings always serialize.
-fn json(told: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(told).unwrap_or_default()
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
 }

@@ -1,26 +1,22 @@
 //! Inspects and updates the firmware of the host's devices through fwupd.
 
-use gatewren_wire::operations::{
-    FIRMWARE_MARK, FirmwareAction, FirmwareId, Frame, OperationEnd, Stream,
-};
+use gatewren_wire::operations::{FIRMWARE_MARK, FirmwareAction, FirmwareId, OperationEnd};
 
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 
 /// Performs one of the operations on firmware.
 pub async fn perform(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    deed: &FirmwareAction,
+    context: &mut OperationContext<'_>,
+    action: &FirmwareAction,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    match deed {
-        FirmwareAction::Devices {} => fwupdmgr(helper, relay, &["get-devices"]).await,
-        FirmwareAction::Updates {} => fwupdmgr(helper, relay, &["get-updates"]).await,
-        FirmwareAction::Refresh {} => fwupdmgr(helper, relay, &["refresh"]).await,
+    match action {
+        FirmwareAction::Devices {} => fwupdmgr(context, &["get-devices"]).await,
+        FirmwareAction::Updates {} => fwupdmgr(context, &["get-updates"]).await,
+        FirmwareAction::Refresh {} => fwupdmgr(context, &["refresh"]).await,
         FirmwareAction::Apply { device } => {
             // No questions, no reports to others, no reboot.
             let mut words = vec![
@@ -32,13 +28,13 @@ pub async fn perform(
             ];
             words.extend(device.iter().map(FirmwareId::as_str));
             // A device with partly written firmware may never start again.
-            relay.set_steadfast(true);
-            let updated = fwupdmgr(helper, relay, &words).await;
-            relay.set_steadfast(false);
+            context.relay.set_steadfast(true);
+            let updated = fwupdmgr(context, &words).await;
+            context.relay.set_steadfast(false);
             let updated = updated?;
             let mark = format!("\n{FIRMWARE_MARK}\n").into_bytes();
-            relay.say(&Frame::Output(Stream::Stdout, mark)).await;
-            fwupdmgr(helper, relay, &["get-devices"]).await?;
+            context.relay.write_stdout(mark).await;
+            fwupdmgr(context, &["get-devices"]).await?;
             Ok(updated)
         }
     }
@@ -46,8 +42,7 @@ pub async fn perform(
 
 /// Runs fwupdmgr with JSON output, which also suppresses its questions.
 async fn fwupdmgr(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     words: &[&str],
 ) -> Result<OperationEnd, OperationRefusal> {
     let words = words.iter().chain(&["--json"]);
@@ -55,5 +50,5 @@ async fn fwupdmgr(
         name: "fwupdmgr",
         args: words.map(|word| (*word).to_owned()).collect(),
     };
-    tools::carry(&tool, relay, &helper.orphans).await
+    context.run_tool(&tool).await
 }

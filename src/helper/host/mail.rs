@@ -14,11 +14,10 @@ use gatewren_wire::operations::{
     LETTER_SUBJECT_BYTES, LETTER_TEXT_BYTES, MailMessage, OperationEnd, Stream,
 };
 
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::context::refusal::OperationRefusal;
-use crate::processes::step_error::{ProgramStep, StepContext, StepError, ending};
+use crate::processes::step_error::{ProgramStep, StepError, ending};
 
 /// How long sendmail may take. After that it is killed with all that it started.
 const TIME: Duration = Duration::from_mins(1);
@@ -43,10 +42,8 @@ const COMPLAINT_BYTES: usize = 512;
 
 /// Sends a message.
 pub async fn send(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     letter: &MailMessage,
-    processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     let is_long =
         letter.subject.len() > LETTER_SUBJECT_BYTES || letter.text.len() > LETTER_TEXT_BYTES;
@@ -58,7 +55,7 @@ pub async fn send(
     {
         return Err(OperationRefusal::bad_command("the mail is too long"));
     }
-    let to = helper.policy.now().mail_to.clone();
+    let to = context.helper.policy.now().mail_to.clone();
     let program = find("sendmail")?.to_string_lossy().into_owned();
     let mut args: Vec<String> = ["-c", GIVE, "sh", &program].map(str::to_owned).into();
     args.extend(OPTIONS.map(str::to_owned));
@@ -71,23 +68,18 @@ pub async fn send(
         time: TIME,
     };
     let mut complaint = Vec::new();
-    let mut hear = |which: Stream, bytes: &[u8]| {
+    let mut on_output = |which: Stream, bytes: &[u8]| {
         let room = COMPLAINT_BYTES.saturating_sub(complaint.len());
         if which == Stream::Stderr {
             complaint.extend(bytes.iter().take(room));
         }
         None
     };
-    let mut work = StepContext {
-        helper,
-        relay,
-        processes,
-    };
-    match work.step(step, &mut hear).await {
+    match context.run_step(step, &mut on_output).await {
         Ok(0) => Ok(OperationEnd::Exited { code: 0 }),
         Ok(code) => {
-            let said = String::from_utf8_lossy(&complaint);
-            let why = said.lines().next().unwrap_or("no reason given").trim();
+            let complaint = String::from_utf8_lossy(&complaint);
+            let why = complaint.lines().next().unwrap_or("no reason given").trim();
             let message = format!("sendmail rejected the mail (exit code {code}): {why}");
             Err(OperationRefusal::failed(message))
         }

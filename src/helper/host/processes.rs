@@ -25,11 +25,11 @@ const COMMAND_CHARS: usize = 200;
 const TICKS: f64 = 100.0;
 
 /// Returns the processes that use the most, as JSON, without those of containers that the policy file hides.
-pub fn seen(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
+pub fn list(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
     let proc = Path::new("/proc");
-    let (before, begun) = (times(proc), Instant::now());
+    let (before, start) = (times(proc), Instant::now());
     thread::sleep(SAMPLE);
-    let (after, time) = (times(proc), begun.elapsed());
+    let (after, time) = (times(proc), start.elapsed());
     let uptime_s = uptime_s(proc);
     let used = |(pid, now): (&i32, &Times)| {
         // A process whose id was reused, or that just started, counts as having used nothing.
@@ -37,28 +37,30 @@ pub fn seen(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
         let ticks = now
             .used
             .saturating_sub(then.map_or(now.used, |then| then.used));
-        (*pid, percent(ticks, time))
+        ProcessLoad {
+            pid: *pid,
+            cpu_percent: percent(ticks, time),
+            memory_bytes: memory(&proc.join(pid.to_string())),
+        }
     };
-    let mut all: Vec<(i32, f64, u64)> = after
+    let mut all: Vec<ProcessLoad> = after
         .iter()
         .filter(|(pid, _)| is_shown(&proc.join(pid.to_string()), policy))
         .map(used)
-        .map(|(pid, cpu)| (pid, cpu, memory(&proc.join(pid.to_string()))))
         .collect();
     let total = u32::try_from(all.len()).unwrap_or(u32::MAX);
-    all.sort_by(|a, b| by(order, a, b));
+    all.sort_by(|a, b| compare(order, a, b));
     all.truncate(usize::try_from(most.min(MOST)).unwrap_or_default());
-    let told = all.into_iter().filter_map(|(pid, cpu_percent, _)| {
-        let begun = after.get(&pid)?.started / 100;
-        let age_s = uptime_s.saturating_sub(begun);
-        describe(&proc.join(pid.to_string()), (pid, cpu_percent, age_s))
+    let processes = all.into_iter().filter_map(|load| {
+        let started_s = after.get(&load.pid)?.started / 100;
+        describe(&load, uptime_s.saturating_sub(started_s))
     });
-    let told = ProcessUsageList {
-        processes: told.collect(),
+    let list = ProcessUsageList {
+        processes: processes.collect(),
         total,
     };
     // Plain numbers and strings always serialize.
-    serde_json::to_vec(&told).unwrap_or_default()
+    serde_json::to_vec(&list).unwrap_or_default()
 }
 
 /// Returns whether a process may be shown. If it belongs to a container, runs one or is about one, its cgroups, its
@@ -69,6 +71,13 @@ fn is_shown(process: &Path, policy: &HelperPolicy) -> bool {
             let text = text(process.join(file)).unwrap_or_default();
             ContainerMentions::show(&text, |name| policy.shows_container(name))
         })
+}
+
+/// How much a process uses.
+struct ProcessLoad {
+    pid: i32,
+    cpu_percent: f64,
+    memory_bytes: u64,
 }
 
 /// The time a process has used, and when it started, in ticks since boot.
@@ -106,14 +115,14 @@ fn percent(ticks: u64, time: Duration) -> f64 {
     (share * 1000.0).round() / 10.0
 }
 
-fn by(order: ProcessOrder, a: &(i32, f64, u64), b: &(i32, f64, u64)) -> Ordering {
-    let cpu = b.1.total_cmp(&a.1);
-    let memory = b.2.cmp(&a.2);
+fn compare(order: ProcessOrder, a: &ProcessLoad, b: &ProcessLoad) -> Ordering {
+    let cpu = b.cpu_percent.total_cmp(&a.cpu_percent);
+    let memory = b.memory_bytes.cmp(&a.memory_bytes);
     let first = match order {
         ProcessOrder::Cpu => cpu.then(memory),
         ProcessOrder::Memory => memory.then(cpu),
     };
-    first.then(a.0.cmp(&b.0))
+    first.then(a.pid.cmp(&b.pid))
 }
 
 /// Returns 0 for a kernel thread.
@@ -129,18 +138,19 @@ fn kilobytes(status: &str) -> u64 {
 }
 
 /// Describes a process; `None` if it has already exited.
-fn describe(process: &Path, (pid, cpu_percent, age_s): (i32, f64, u64)) -> Option<ProcessUsage> {
+fn describe(load: &ProcessLoad, age_s: u64) -> Option<ProcessUsage> {
+    let process = &Path::new("/proc").join(load.pid.to_string());
     let status = text(process.join("status"))?;
     let first = |name: &str| field(&status, name, ':')?.split_whitespace().next();
     let name = field(&status, "Name", ':')?.to_owned();
     Some(ProcessUsage {
-        pid,
+        pid: load.pid,
         parent: first("PPid")?.parse().ok()?,
         uid: first("Uid")?.parse().ok()?,
         state: first("State")?.chars().next()?,
         command: command(process),
         name,
-        cpu_percent,
+        cpu_percent: load.cpu_percent,
         memory_bytes: kilobytes(&status),
         threads: first("Threads")?.parse().ok()?,
         age_s,
@@ -175,8 +185,6 @@ fn uptime_s(proc: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::processes::*;
-    use std::path::PathBuf;
-
     use gatewren_base::sys::{own_pid, own_uid};
 
     #[test]
@@ -191,7 +199,7 @@ mod tests {
     fn those_that_use_most_come_first() {
         for order in [ProcessOrder::Cpu, ProcessOrder::Memory] {
             let told: ProcessUsageList =
-                serde_json::from_slice(&seen(order, 5, &HelperPolicy::default())).unwrap();
+                serde_json::from_slice(&list(order, 5, &HelperPolicy::default())).unwrap();
             assert!((1..=5).contains(&told.processes.len()), "{told:?}");
             let keys = told.processes.iter().map(|one| match order {
                 ProcessOrder::Cpu => -one.cpu_percent,
@@ -204,13 +212,17 @@ mod tests {
                 "{told:?}"
             );
         }
-        assert!(seen(ProcessOrder::Cpu, 0, &HelperPolicy::default()).ends_with(b"}"));
+        assert!(list(ProcessOrder::Cpu, 0, &HelperPolicy::default()).ends_with(b"}"));
     }
 
     #[test]
     fn a_process_is_told_with_what_it_is() {
-        let me = format!("/proc/{}", own_pid());
-        let told = describe(&PathBuf::from(me), (own_pid(), 0.0, 1)).unwrap();
+        let load = ProcessLoad {
+            pid: own_pid(),
+            cpu_percent: 0.0,
+            memory_bytes: 0,
+        };
+        let told = describe(&load, 1).unwrap();
         assert!(told.memory_bytes > 0 && told.threads > 0 && !told.command.is_empty());
         assert_eq!(told.uid, own_uid());
     }

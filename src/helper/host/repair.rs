@@ -7,17 +7,15 @@ use std::sync::Arc;
 
 use gatewren_base::sys::source::{field, text, word};
 use gatewren_base::sys::{Exit, is_free, unescape_mount};
-use gatewren_wire::operations::{
-    DiskName, HostRepair, KillReason, OperationEnd, RepairOutcome, RepairResult,
-};
+use gatewren_wire::operations::{DiskName, HostRepair, OperationEnd, RepairOutcome, RepairResult};
 
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools::{HostTool, output, whole};
 use crate::processes::answers::line;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
+use crate::processes::step_error::{StepError, ending};
 
 /// The most bytes of a program's output in the report.
 const REPORT_BYTES: usize = 4096;
@@ -25,49 +23,34 @@ const REPORT_BYTES: usize = 4096;
 /// The mount count to set if no maximum is configured: the highest that tune2fs accepts.
 const MOST_MOUNTS: u32 = 16_000;
 
-/// Why a repair did not complete.
-enum Stopped {
-    Killed(KillReason),
-    Refused(OperationRefusal),
-}
-
-impl From<OperationRefusal> for Stopped {
-    fn from(refusal: OperationRefusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
 /// Performs a check or repair and prints the result. A program that changes a file system is never killed: if the
 /// caller disconnects, it still runs to its end.
 pub async fn perform(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     what: &HostRepair,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let done = match what {
-        HostRepair::Mounted(place) => mounted(helper, relay, place).await,
-        HostRepair::Disk(disk) => unmounted(helper, relay, disk).await,
-        HostRepair::Array(array) => check_array(array).map_err(Stopped::from),
+        HostRepair::Mounted(place) => check_mounted(context, place).await,
+        HostRepair::Disk(disk) => check_unmounted(context, disk).await,
+        HostRepair::Array(array) => check_array(array).map_err(StepError::from),
         HostRepair::Pool(pool) => {
             let scrub = tool("zpool", &["scrub", "--", pool.as_str()]);
-            let ended = run(helper, relay, scrub).await;
-            ended.and_then(|ended| begun(ended).map_err(Stopped::from))
+            let ended = run(context, scrub).await;
+            ended.and_then(|(code, report)| Ok(start_result(code, &report)?))
         }
     };
     match done {
-        Ok(repaired) => print(relay, move || Ok(line(&repaired))).await,
-        Err(Stopped::Killed(why)) => Ok(OperationEnd::Killed { why }),
-        Err(Stopped::Refused(refusal)) => Err(refusal),
+        Ok(repaired) => print(context.relay, move || Ok(line(&repaired))).await,
+        Err(error) => ending(Err(error)),
     }
 }
 
 /// Checks a mounted file system.
-async fn mounted(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+async fn check_mounted(
+    context: &mut OperationContext<'_>,
     place: &str,
-) -> Result<RepairResult, Stopped> {
+) -> Result<RepairResult, StepError> {
     let table = text("/proc/self/mountinfo").unwrap_or_default();
     let Some(mount) = mount_at(&table, place) else {
         return Err(refused(
@@ -75,10 +58,10 @@ async fn mounted(
         ));
     };
     match mount.kind.as_str() {
-        "btrfs" => scrub(helper, relay, place).await,
+        "btrfs" => scrub(context, place).await,
         "ext2" | "ext3" | "ext4" => {
             let device = device_of(&mount).ok_or_else(|| refused("its device is unknown"))?;
-            plan(helper, relay, (place, &device)).await
+            plan_check(context, place, &device).await
         }
         "xfs" => Err(refused(
             "an xfs file system cannot be checked while it is mounted, nor at boot: unmount it and name its disk",
@@ -89,24 +72,20 @@ async fn mounted(
 }
 
 /// btrfs reads all its data and repairs what it has a good copy of. The call lasts as long.
-async fn scrub(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    place: &str,
-) -> Result<RepairResult, Stopped> {
+async fn scrub(context: &mut OperationContext<'_>, place: &str) -> Result<RepairResult, StepError> {
     let start = tool("btrfs", &["scrub", "start", "-B", "-R", "--", place]);
-    let ended = run(helper, relay, start).await;
-    if matches!(ended, Err(Stopped::Killed(_))) {
+    let ended = run(context, start).await;
+    if matches!(ended, Err(StepError::Killed(_))) {
         // The kernel does the work, not the program.
         let cancel = tool("btrfs", &["scrub", "cancel", "--", place]);
-        output(&cancel, &helper.orphans).await?;
+        output(&cancel, &context.helper.orphans).await?;
     }
-    let (code, said) = ended?;
-    Ok(of_scrub(code, &said)?)
+    let (code, report) = ended?;
+    Ok(of_scrub(code, &report)?)
 }
 
-fn of_scrub(code: i32, said: &str) -> Result<RepairResult, OperationRefusal> {
-    let count = |name| field(said, name, ':').and_then(|n| n.trim().parse::<u64>().ok());
+fn of_scrub(code: i32, report: &str) -> Result<RepairResult, OperationRefusal> {
+    let count = |name| field(report, name, ':').and_then(|n| n.trim().parse::<u64>().ok());
     let outcome = match (
         code,
         count("uncorrectable_errors"),
@@ -116,29 +95,29 @@ fn of_scrub(code: i32, said: &str) -> Result<RepairResult, OperationRefusal> {
         (0, Some(0), Some(_)) => RepairOutcome::Repaired,
         // btrfs exits with 3 if uncorrectable errors remain.
         (3, ..) | (0, Some(_), _) => RepairOutcome::Damaged,
-        _ => return Err(OperationRefusal::failed(end_of(said))),
+        _ => return Err(OperationRefusal::failed(end_of(report))),
     };
-    Ok(repaired(outcome, said))
+    Ok(repaired(outcome, report))
 }
 
 /// Plans a check at boot: raises the mount count of a mounted ext file system to its maximum. Setting the error flag
 /// instead would be lost when it is unmounted.
-async fn plan(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (place, device): (&str, &Path),
-) -> Result<RepairResult, Stopped> {
+async fn plan_check(
+    context: &mut OperationContext<'_>,
+    place: &str,
+    device: &Path,
+) -> Result<RepairResult, StepError> {
     let device = device.to_string_lossy();
     let facts = tool("dumpe2fs", &["-h", "--", &device]);
-    let (_, facts) = run(helper, relay, facts).await?;
+    let (_, facts) = run(context, facts).await?;
     let most = field(&facts, "Maximum mount count", ':');
     let most = most.and_then(|most| most.trim().parse().ok());
     let most = most.filter(|most| *most > 0).unwrap_or(MOST_MOUNTS);
     let most = most.to_string();
     let set = tool("tune2fs", &["-c", &most, "-C", &most, "--", &device]);
-    let (code, said) = run(helper, relay, set).await?;
+    let (code, report) = run(context, set).await?;
     if code != 0 {
-        return Err(refused(end_of(&said)));
+        return Err(refused(end_of(&report)));
     }
     let table = text("/etc/fstab").unwrap_or_default();
     let report = if is_checked_at_boot(&table, place) {
@@ -151,11 +130,10 @@ async fn plan(
 }
 
 /// Checks a file system that is not in use, and repairs what can be repaired without questions.
-async fn unmounted(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+async fn check_unmounted(
+    context: &mut OperationContext<'_>,
     disk: &DiskName,
-) -> Result<RepairResult, Stopped> {
+) -> Result<RepairResult, StepError> {
     let device = format!("/dev/{}", disk.as_str());
     is_free(Path::new(&device)).map_err(|e| {
         refused(format!(
@@ -163,24 +141,24 @@ async fn unmounted(
         ))
     })?;
     let probe = tool("blkid", &["-p", "-o", "value", "-s", "TYPE", "--", &device]);
-    let (_, kind) = run(helper, relay, probe).await?;
+    let (_, kind) = run(context, probe).await?;
     match kind.trim() {
         "ext2" | "ext3" | "ext4" => {
             let check = tool("e2fsck", &["-f", "-p", "--", &device]);
-            let (code, said) = run(helper, relay, check).await?;
-            Ok(of_fsck(code, &said)?)
+            let (code, report) = run(context, check).await?;
+            Ok(of_fsck(code, &report)?)
         }
-        "xfs" => xfs(helper, relay, &device).await,
+        "xfs" => check_xfs(context, &device).await,
         "btrfs" => {
             // Only experts should use btrfs's own repair. A scrub of the mounted file system repairs what can be
             // repaired.
             let check = tool("btrfs", &["check", "--readonly", "--", &device]);
-            let (code, said) = run(helper, relay, check).await?;
+            let (code, report) = run(context, check).await?;
             let outcome = match code {
                 0 => RepairOutcome::Sound,
                 _ => RepairOutcome::Damaged,
             };
-            Ok(repaired(outcome, &said))
+            Ok(repaired(outcome, &report))
         }
         "" => Err(refused(format!("{device} has no known file system"))),
         kind => Err(refused(format!("{kind} cannot be checked here"))),
@@ -188,35 +166,34 @@ async fn unmounted(
 }
 
 /// Decodes the exit status of a check, a bit for each condition (fsck(8)).
-fn of_fsck(code: i32, said: &str) -> Result<RepairResult, OperationRefusal> {
+fn of_fsck(code: i32, report: &str) -> Result<RepairResult, OperationRefusal> {
     let outcome = match code {
         0 => RepairOutcome::Sound,
         1..=3 => RepairOutcome::Repaired,
         4..=7 => RepairOutcome::Damaged,
-        _ => return Err(OperationRefusal::failed(end_of(said))),
+        _ => return Err(OperationRefusal::failed(end_of(report))),
     };
-    Ok(repaired(outcome, said))
+    Ok(repaired(outcome, report))
 }
 
 /// A first read-only run: only it tells whether there is something to repair (`xfs_repair(8)`).
-async fn xfs(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+async fn check_xfs(
+    context: &mut OperationContext<'_>,
     device: &str,
-) -> Result<RepairResult, Stopped> {
+) -> Result<RepairResult, StepError> {
     let look = tool("xfs_repair", &["-n", "--", device]);
-    let (code, said) = run(helper, relay, look).await?;
+    let (code, report) = run(context, look).await?;
     if code == 0 {
-        return Ok(repaired(RepairOutcome::Sound, &said));
+        return Ok(repaired(RepairOutcome::Sound, &report));
     }
     let repair = tool("xfs_repair", &["--", device]);
-    match run(helper, relay, repair).await? {
-        (0, said) => Ok(repaired(RepairOutcome::Repaired, &said)),
-        (2, said) => Err(refused(format!(
+    match run(context, repair).await? {
+        (0, report) => Ok(repaired(RepairOutcome::Repaired, &report)),
+        (2, report) => Err(refused(format!(
             "mount and unmount it first: {}",
-            end_of(&said)
+            end_of(&report)
         ))),
-        (_, said) => Ok(repaired(RepairOutcome::Damaged, &said)),
+        (_, report) => Ok(repaired(RepairOutcome::Damaged, &report)),
     }
 }
 
@@ -239,24 +216,24 @@ fn check_array(array: &DiskName) -> Result<RepairResult, OperationRefusal> {
     Ok(repaired(RepairOutcome::Begun, ""))
 }
 
-fn begun((code, said): (i32, String)) -> Result<RepairResult, OperationRefusal> {
+fn start_result(code: i32, report: &str) -> Result<RepairResult, OperationRefusal> {
     match code {
-        0 => Ok(repaired(RepairOutcome::Begun, &said)),
-        _ => Err(OperationRefusal::failed(end_of(&said))),
+        0 => Ok(repaired(RepairOutcome::Begun, report)),
+        _ => Err(OperationRefusal::failed(end_of(report))),
     }
 }
 
 /// Runs a program and waits for it as long as the call lasts. The program is never killed.
 async fn run(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     tool: HostTool,
-) -> Result<(i32, String), Stopped> {
-    let work = tokio::spawn(whole(tool, Arc::clone(&helper.orphans)));
-    let ended = relay.wait(work).await.map_err(Stopped::Killed)?;
-    let (exit, said) = ended.map_err(|e| refused(format!("the operation was aborted: {e}")))??;
+) -> Result<(i32, String), StepError> {
+    let work = tokio::spawn(whole(tool, Arc::clone(&context.helper.orphans)));
+    let ended = context.relay.wait(work).await.map_err(StepError::Killed)?;
+    let (exit, report) =
+        ended.map_err(|e| refused(format!("the operation was aborted: {e}")))??;
     match exit {
-        Exit::Code(code) => Ok((code, said)),
+        Exit::Code(code) => Ok((code, report)),
         Exit::Signal(signal) => Err(refused(format!("it was killed by signal {signal}"))),
     }
 }
@@ -268,22 +245,23 @@ fn tool(name: &'static str, args: &[&str]) -> HostTool {
     }
 }
 
-fn refused(words: impl Into<String>) -> Stopped {
-    Stopped::Refused(OperationRefusal::failed(words))
+fn refused(words: impl Into<String>) -> StepError {
+    StepError::Refused(OperationRefusal::failed(words))
 }
 
-fn repaired(outcome: RepairOutcome, said: &str) -> RepairResult {
+fn repaired(outcome: RepairOutcome, report: &str) -> RepairResult {
     RepairResult {
         outcome,
-        report: end_of(said),
+        report: end_of(report),
     }
 }
 
-fn end_of(said: &str) -> String {
-    let said = said.trim();
-    let cut = said.len().saturating_sub(REPORT_BYTES);
-    let start = (cut..said.len()).find(|at| said.is_char_boundary(*at));
-    said.get(start.unwrap_or(said.len())..)
+fn end_of(report: &str) -> String {
+    let report = report.trim();
+    let cut = report.len().saturating_sub(REPORT_BYTES);
+    let start = (cut..report.len()).find(|at| report.is_char_boundary(*at));
+    report
+        .get(start.unwrap_or(report.len())..)
         .unwrap_or_default()
         .to_owned()
 }
@@ -382,10 +360,10 @@ mod tests {
         assert_eq!((fsck(4), fsck(5)), (Some(RepairOutcome::Damaged), fsck(4)));
         assert_eq!((fsck(8), fsck(12), fsck(32)), (None, None, None));
         let scrub = |code, uncorrectable, corrected| {
-            let said = format!(
+            let report = format!(
                 "Status: finished\n\tuncorrectable_errors: {uncorrectable}\n\tcorrected_errors: {corrected}\n"
             );
-            of_scrub(code, &said).map(|done| done.outcome).ok()
+            of_scrub(code, &report).map(|done| done.outcome).ok()
         };
         assert_eq!(scrub(0, 0, 0), Some(RepairOutcome::Sound));
         assert_eq!(scrub(0, 0, 7), Some(RepairOutcome::Repaired));

@@ -102,10 +102,8 @@ impl Walk<'_> {
             if facts.is_dir() {
                 deeper.push(directory.join(entry.file_name()));
             }
-            self.consider(
-                place,
-                (&entry.file_name().to_string_lossy(), FileKind::of(&facts)),
-            );
+            let name = entry.file_name();
+            self.check_entry(place, &name.to_string_lossy(), FileKind::of(&facts));
         }
         // Depth first, so that the matches of a directory are adjacent.
         for directory in deeper.into_iter().rev() {
@@ -120,7 +118,7 @@ impl Walk<'_> {
             || Instant::now() >= self.until
     }
 
-    fn consider(&mut self, directory: &AllowedPath, (name, kind): (&str, FileKind)) {
+    fn check_entry(&mut self, directory: &AllowedPath, name: &str, kind: FileKind) {
         let pattern = self.asked.name.as_deref();
         if !pattern.is_none_or(|pattern| fits(pattern, name)) {
             return;

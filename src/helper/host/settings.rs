@@ -10,7 +10,7 @@ use gatewren_wire::operations::{HostName, HostSetting, Keyboard, OperationEnd, S
 use super::hosts_file::renamed;
 use super::zram;
 use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::answers::to_its_end;
@@ -46,36 +46,29 @@ const fn of(service: &'static str, object: &'static str) -> [&'static str; 3] {
 
 /// Applies a setting.
 pub async fn perform(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     setting: &HostSetting,
 ) -> Result<OperationEnd, OperationRefusal> {
     match setting {
         HostSetting::Hostname { hostname, pretty } => {
             let pretty = pretty.as_deref().map(checked).transpose()?;
             require_root()?;
-            name(helper, relay, (hostname.as_ref(), pretty)).await
+            set_names(context, hostname.as_ref(), pretty).await
         }
         HostSetting::Timezone { zone } => {
             let zone = zone.as_str();
             known_zone(Path::new(ZONES), zone)?;
             require_root()?;
-            call(
-                helper,
-                relay,
-                &TIMEDATED,
-                &["SetTimezone", "sb", zone, "false"],
-            )
-            .await
+            call(context, &TIMEDATED, &["SetTimezone", "sb", zone, "false"]).await
         }
-        HostSetting::Language { locale } => language(helper, relay, locale).await,
-        HostSetting::Keyboard(keyboard) => set_keyboard(helper, relay, keyboard).await,
+        HostSetting::Language { locale } => set_language(context, locale).await,
+        HostSetting::Keyboard(keyboard) => set_keyboard(context, keyboard).await,
         HostSetting::Governor { governor } => {
             let governor = governor.as_str().to_owned();
             to_its_end(move || govern(Path::new(PROCESSORS), &governor)).await?;
             Ok(DONE)
         }
-        HostSetting::Zram { on } => zram::switch(helper, relay, *on).await,
+        HostSetting::Zram { on } => zram::switch(context, *on).await,
     }
 }
 
@@ -91,14 +84,14 @@ fn checked(pretty: &str) -> Result<&str, OperationRefusal> {
 }
 
 /// Sets the host name and its entry in `/etc/hosts`, and the pretty name.
-async fn name(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (hostname, pretty): (Option<&HostName>, Option<&str>),
+async fn set_names(
+    context: &mut OperationContext<'_>,
+    hostname: Option<&HostName>,
+    pretty: Option<&str>,
 ) -> Result<OperationEnd, OperationRefusal> {
     if let Some(pretty) = pretty {
         let set = ["SetPrettyHostname", "sb", pretty, "false"];
-        let ending = call(helper, relay, &HOSTNAMED, &set).await?;
+        let ending = call(context, &HOSTNAMED, &set).await?;
         if ending != DONE {
             return Ok(ending);
         }
@@ -108,7 +101,7 @@ async fn name(
     };
     let old = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let set = ["SetStaticHostname", "sb", hostname.as_str(), "false"];
-    let ending = call(helper, relay, &HOSTNAMED, &set).await?;
+    let ending = call(context, &HOSTNAMED, &set).await?;
     if ending == DONE {
         let new = hostname.clone();
         to_its_end(move || rewrite("hosts", |hosts| renamed(hosts, old.trim(), &new))).await?;
@@ -127,14 +120,13 @@ fn known_zone(zones: &Path, zone: &str) -> Result<(), OperationRefusal> {
 }
 
 /// Sets the language; generates a locale that does not exist yet.
-async fn language(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+async fn set_language(
+    context: &mut OperationContext<'_>,
     locale: &SettingWord,
 ) -> Result<OperationEnd, OperationRefusal> {
     let locale = locale.as_str();
     require_root()?;
-    if !["C.UTF-8", "C", "POSIX"].contains(&locale) && !is_made(helper, locale).await? {
+    if !["C.UTF-8", "C", "POSIX"].contains(&locale) && !is_made(context.helper, locale).await? {
         let supported = fs::read_to_string(LOCALES).map_err(|_| {
             OperationRefusal::failed(format!(
                 "locale '{locale}' does not exist and cannot be generated; install the generator: apt install locales"
@@ -146,14 +138,14 @@ async fn language(
             name: "locale-gen",
             args: Vec::new(),
         };
-        let ending = tools::carry(&make, relay, &helper.orphans).await?;
+        let ending = context.run_tool(&make).await?;
         if ending != DONE {
             return Ok(ending);
         }
     }
     let variable = format!("LANG={locale}");
     let set = ["SetLocale", "asb", "1", &variable, "false"];
-    call(helper, relay, &LOCALED, &set).await
+    call(context, &LOCALED, &set).await
 }
 
 /// Returns whether the locale exists, in either spelling of its encoding.
@@ -195,8 +187,7 @@ fn enabled(text: &str, line: &str) -> String {
 
 /// Sets the keyboard in Debian's own file, which console and desktop read when they start (keyboard(5)).
 async fn set_keyboard(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     keyboard: &Keyboard,
 ) -> Result<OperationEnd, OperationRefusal> {
     let list = fs::read_to_string(KEYBOARDS).map_err(|_| {
@@ -212,7 +203,7 @@ async fn set_keyboard(
         return Ok(DONE);
     }
     // Without a console there is nothing to set now: saves the layout for the next boot.
-    let keep = tools::HostTool {
+    let save = tools::HostTool {
         name: "setupcon",
         args: vec![
             "--save".to_owned(),
@@ -220,7 +211,7 @@ async fn set_keyboard(
             "--keyboard-only".to_owned(),
         ],
     };
-    tools::carry(&keep, relay, &helper.orphans).await?;
+    context.run_tool(&save).await?;
     Ok(DONE)
 }
 
@@ -354,8 +345,7 @@ fn rewrite(name: &str, change: impl FnOnce(&str) -> String) -> Result<(), Operat
 
 /// Calls a method of one of systemd's services without interactive authorization.
 async fn call(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     object: &[&str; 3],
     words: &[&str],
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -370,7 +360,7 @@ async fn call(
             .map(str::to_owned)
             .collect(),
     };
-    tools::carry(&tool, relay, &helper.orphans).await
+    context.run_tool(&tool).await
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Lists all SSH keys, and adds and removes those in gatewren's own block.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 
 use gatewren_base::config::HELPER_POLICY_FILE;
@@ -10,8 +8,7 @@ use gatewren_wire::operations::{
 };
 
 use super::authorized_keys::{KeyFile, in_turn};
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
@@ -30,17 +27,16 @@ const MOST_TOLD: usize = 256;
 
 /// Performs one of the operations on keys.
 pub async fn perform(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
-    deed: &SshKeyAction,
+    context: &mut OperationContext<'_>,
+    action: &SshKeyAction,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let entries = helper.policy.now().ssh_keys.clone();
-    match deed.clone() {
-        SshKeyAction::List {} => print(relay, move || Ok(json(&list(&entries)))).await,
+    let entries = context.helper.policy.now().ssh_keys.clone();
+    match action.clone() {
+        SshKeyAction::List {} => print(context.relay, move || Ok(json(&list(&entries)))).await,
         SshKeyAction::Add { account, key } => {
             let entry = meant(&entries, account.as_deref())?;
-            print(relay, move || {
+            print(context.relay, move || {
                 in_turn(|| add(&entry, &key)).map(|done| json(&done))
             })
             .await
@@ -50,7 +46,7 @@ pub async fn perform(
             fingerprint,
         } => {
             let entry = meant(&entries, account.as_deref())?;
-            print(relay, move || {
+            print(context.relay, move || {
                 in_turn(|| remove(&entry, &fingerprint)).map(|done| json(&done))
             })
             .await

@@ -1,11 +1,8 @@
 //! Disk information that only root can get: the usage of each directory, and the health of disks and pools.
 
-use std::sync::Arc;
-
 use gatewren_wire::operations::{HostDiskUsage, Operation, OperationEnd};
 
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
@@ -18,8 +15,7 @@ const PATH_BYTES: usize = 4095;
 
 /// Performs one of the operations on disks.
 pub async fn perform(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     let tool = match operation {
@@ -41,7 +37,7 @@ pub async fn perform(
         _ => return Err(OperationRefusal::failed("unsupported disk operation")),
     };
     require_root()?;
-    tools::carry(&tool, relay, &helper.orphans).await
+    context.run_tool(&tool).await
 }
 
 fn tool<'a>(name: &'static str, args: impl IntoIterator<Item = &'a str>) -> tools::HostTool {

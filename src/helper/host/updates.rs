@@ -9,11 +9,11 @@ use gatewren_wire::operations::{
 };
 
 use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::lxc::jailed::{ContainerView, JailedTool};
-use crate::processes::commands::{in_container, on_host, require_root};
+use crate::processes::commands::{require_root, run_in_container, run_on_host};
 
 /// The script of the steps.
 const STEPS: &str = include_str!("updates.sh");
@@ -55,31 +55,31 @@ const NO_APT: &str = "has no apt: another program manages its packages";
 
 /// Performs one of the operations on updates.
 pub async fn perform(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let (seen, words) = match operation {
-        Operation::UpdateCheck { container: None } => return check(helper, relay).await,
+    context.processes = PROCESSES;
+    match operation {
+        Operation::UpdateCheck { container: None } => check(context).await,
         Operation::UpdateCheck {
             container: Some(name),
-        } => (Some((name, &PACKAGES)), vec!["check".to_owned()]),
-        Operation::UpdateRefresh { container: None } => (None, vec!["refresh".to_owned()]),
+        } => run_on_files(context, name, &PACKAGES, vec!["check".to_owned()]).await,
+        Operation::UpdateRefresh { container: None } => {
+            run_step(context, None, vec!["refresh".to_owned()]).await
+        }
         Operation::UpdateRefresh {
             container: Some(name),
-        } => return Err(no_refresh(helper, name)),
+        } => Err(no_refresh(context.helper, name)),
         Operation::UpdateHistory { container, file } => {
             let which = (*file > 0).then(|| file.to_string());
-            let which = which.unwrap_or_default();
-            let seen = container.as_ref().map(|name| (name, &HISTORY));
-            (seen, vec!["history".to_owned(), which])
+            let words = vec!["history".to_owned(), which.unwrap_or_default()];
+            match container {
+                Some(name) => run_on_files(context, name, &HISTORY, words).await,
+                None => run_step(context, None, words).await,
+            }
         }
-        Operation::UpdateApply(order) => return apply(helper, relay, order).await,
-        _ => return Err(OperationRefusal::failed("unsupported update operation")),
-    };
-    match seen {
-        Some(seen) => from_outside(helper, relay, seen, words).await,
-        None => step(helper, relay, None, words).await,
+        Operation::UpdateApply(order) => apply(context, order).await,
+        _ => Err(OperationRefusal::failed("unsupported update operation")),
     }
 }
 
@@ -98,10 +98,10 @@ fn no_refresh(helper: &HelperContext, name: &ContainerName) -> OperationRefusal 
 }
 
 /// Runs a step with the host's programs on files of a container.
-async fn from_outside(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (name, view): (&ContainerName, &ContainerView),
+async fn run_on_files(
+    context: &mut OperationContext<'_>,
+    name: &ContainerName,
+    view: &ContainerView,
     words: Vec<String>,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
@@ -110,7 +110,11 @@ async fn from_outside(
         name: "sh",
         args: shell.into_iter().chain(words).collect(),
     };
-    let running = match relay.wait(helper.containers.alive(name)).await {
+    let running = match context
+        .relay
+        .wait(context.helper.containers.alive(name))
+        .await
+    {
         Ok(running) => running?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
@@ -120,15 +124,12 @@ async fn from_outside(
         container: name,
         running: &running,
     };
-    jailed.carry(relay, &helper.orphans).await
+    jailed.run(context).await
 }
 
 /// Prints a simulated upgrade. The options override apt settings of the owner, such as a quieter output or other
 /// upgrade rules.
-async fn check(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-) -> Result<OperationEnd, OperationRefusal> {
+async fn check(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
     let tool = tools::HostTool {
         name: "apt-get",
         args: [
@@ -141,36 +142,35 @@ async fn check(
         .map(str::to_owned)
         .into(),
     };
-    tools::carry(&tool, relay, &helper.orphans).await
+    context.run_tool(&tool).await
 }
 
 /// Installs updates. The caller can cancel until everything is downloaded. After that the installation runs to its
 /// end: a half-installed package is worse than an unwanted one.
 async fn apply(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     order: &UpdateOrder,
 ) -> Result<OperationEnd, OperationRefusal> {
     let words = words(order)?;
     let container = order.container.as_ref();
     let with = |first: &str| [vec![first.to_owned()], words.clone()].concat();
     // If a repository does not respond, updates from the others are installed; apt's output names it.
-    let refreshed = step(helper, relay, container, vec!["refresh".to_owned()]).await?;
+    let refreshed = run_step(context, container, vec!["refresh".to_owned()]).await?;
     if matches!(refreshed, OperationEnd::Killed { .. }) {
         return Ok(refreshed);
     }
     // In a container without systemd, an installation ends with the helper.
-    relay.set_steadfast(true);
-    let mended = step(helper, relay, container, vec!["mend".to_owned()]).await;
-    relay.set_steadfast(false);
+    context.relay.set_steadfast(true);
+    let mended = run_step(context, container, vec!["mend".to_owned()]).await;
+    context.relay.set_steadfast(false);
     mended?;
-    let fetched = step(helper, relay, container, with("download")).await?;
+    let fetched = run_step(context, container, with("download")).await?;
     if fetched != (OperationEnd::Exited { code: 0 }) {
         return Ok(fetched);
     }
-    relay.set_steadfast(true);
-    let installed = step(helper, relay, container, with("install")).await;
-    relay.set_steadfast(false);
+    context.relay.set_steadfast(true);
+    let installed = run_step(context, container, with("install")).await;
+    context.relay.set_steadfast(false);
     installed
 }
 
@@ -196,9 +196,8 @@ fn words(order: &UpdateOrder) -> Result<Vec<String>, OperationRefusal> {
 }
 
 /// Runs a step of the script. It ends, with all processes it started, when the caller cancels.
-async fn step(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+async fn run_step(
+    context: &mut OperationContext<'_>,
     container: Option<&ContainerName>,
     words: Vec<String>,
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -211,8 +210,8 @@ async fn step(
         env: BTreeMap::new(),
     };
     match container {
-        Some(container) => in_container(helper, relay, (container, &command), PROCESSES).await,
-        None => on_host(helper, relay, &command, PROCESSES).await,
+        Some(container) => run_in_container(context, container, &command).await,
+        None => run_on_host(context, &command).await,
     }
 }
 

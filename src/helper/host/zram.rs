@@ -11,8 +11,7 @@ use tokio::sync::Mutex;
 use gatewren_base::sys::source::{field, names, text, word};
 use gatewren_wire::operations::OperationEnd;
 
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::answers::to_its_end;
@@ -53,36 +52,34 @@ struct Device {
 
 /// Switches compressed swap on or off. Does nothing if it is in that state already.
 pub async fn switch(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     on: bool,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let _turn = match relay.wait(TURN.lock()).await {
+    let _turn = match context.relay.wait(TURN.lock()).await {
         Ok(turn) => turn,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     if on && !Path::new(CONTROL).exists() {
-        let loaded = run(helper, relay, "modprobe", &["zram", "num_devices=0"]).await?;
+        let loaded = run(context, "modprobe", &["zram", "num_devices=0"]).await?;
         if loaded != DONE {
             return Ok(loaded);
         }
     }
     let devices = to_its_end(|| Ok(devices())).await?;
     // A half-created device could not be recognized later.
-    relay.set_steadfast(true);
+    context.relay.set_steadfast(true);
     let switched = if on {
-        begin(helper, relay, &devices).await
+        begin(context, &devices).await
     } else {
-        end(helper, relay, &devices).await
+        end(context, &devices).await
     };
-    relay.set_steadfast(false);
+    context.relay.set_steadfast(false);
     switched
 }
 
 async fn begin(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     devices: &[Device],
 ) -> Result<OperationEnd, OperationRefusal> {
     let mut active = devices.iter().filter(|device| device.used_kib.is_some());
@@ -98,9 +95,9 @@ async fn begin(
     }
     let name = to_its_end(make).await?;
     let node = format!("/dev/{name}");
-    let mut ending = run(helper, relay, "mkswap", &["--label", LABEL, &node]).await;
+    let mut ending = run(context, "mkswap", &["--label", LABEL, &node]).await;
     if matches!(ending, Ok(DONE)) {
-        ending = run(helper, relay, "swapon", &["--priority", PRIORITY, &node]).await;
+        ending = run(context, "swapon", &["--priority", PRIORITY, &node]).await;
     }
     if !matches!(ending, Ok(DONE)) {
         to_its_end(move || take_away(&name)).await?;
@@ -109,8 +106,7 @@ async fn begin(
 }
 
 async fn end(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     devices: &[Device],
 ) -> Result<OperationEnd, OperationRefusal> {
     let (ours, others): (Vec<&Device>, Vec<_>) = devices.iter().partition(|device| device.ours);
@@ -121,13 +117,7 @@ async fn end(
     for device in ours {
         if let Some(used) = device.used_kib {
             has_room(used, &text("/proc/meminfo").unwrap_or_default())?;
-            let off = run(
-                helper,
-                relay,
-                "swapoff",
-                &[&format!("/dev/{}", device.name)],
-            )
-            .await?;
+            let off = run(context, "swapoff", &[&format!("/dev/{}", device.name)]).await?;
             if off != DONE {
                 return Ok(off);
             }
@@ -245,13 +235,12 @@ fn persist(file: &str, word: &str) -> std::io::Result<()> {
 }
 
 async fn run(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     name: &'static str,
     args: &[&str],
 ) -> Result<OperationEnd, OperationRefusal> {
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    tools::carry(&tools::HostTool { name, args }, relay, &helper.orphans).await
+    context.run_tool(&tools::HostTool { name, args }).await
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::paths::{plain, stopped};
 use super::{config_files, definition};
 use crate::context::definitions::CONFIG;
 use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
@@ -19,11 +19,11 @@ use crate::processes::staging_dir::StagingDir;
 
 /// Copies a stopped container to a new name, with its own hardware addresses.
 pub async fn clone(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (container, to): (&ContainerName, &ContainerName),
-    processes: u32,
+    context: &mut OperationContext<'_>,
+    container: &ContainerName,
+    to: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     let config = plain(helper, container)?;
     let _claims = (helper.locks.take(container)?, helper.locks.take(to)?);
     check_new(helper, to)?;
@@ -32,22 +32,22 @@ pub async fn clone(
     let args = ["-n", container.as_str(), "-N", to.as_str()];
     if !config_files::is_directory(&config) {
         // Its storage creates such a copy in one step.
-        return run(helper, relay, ("lxc-copy", lxcpath, &args), processes).await;
+        return run(context, "lxc-copy", lxcpath, &args).await;
     }
     let stage = StagingDir::below(lxcpath, to.as_str()).await?;
     let place = stage.path().to_string_lossy().into_owned();
     let args = [&args[..], &["-p", &place]].concat();
-    let ending = run(helper, relay, ("lxc-copy", lxcpath, &args), processes).await;
+    let ending = run(context, "lxc-copy", lxcpath, &args).await;
     settle(helper, stage, to, ending).await
 }
 
 /// Creates a container from a template of the owner's policy file.
 pub async fn create(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (name, template): (&ContainerName, &str),
-    processes: u32,
+    context: &mut OperationContext<'_>,
+    name: &ContainerName,
+    template: &str,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     require_root()?;
     let policy = helper.policy.now();
     let found = policy.templates.iter().find(|t| t.name() == template);
@@ -60,23 +60,18 @@ pub async fn create(
         args.push("--");
         args.extend(template.options().iter().map(String::as_str));
     }
-    let ending = run(
-        helper,
-        relay,
-        ("lxc-create", stage.path(), &args),
-        processes,
-    )
-    .await;
+    let ending = run(context, "lxc-create", stage.path(), &args).await;
     settle(helper, stage, name, ending).await
 }
 
 /// Destroys a container and its contents.
 pub async fn destroy(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (container, force, snapshots): (&ContainerName, bool, bool),
-    processes: u32,
+    context: &mut OperationContext<'_>,
+    container: &ContainerName,
+    force: bool,
+    snapshots: bool,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     plain(helper, container)?;
     let _claim = helper.locks.take(container)?;
     if !force {
@@ -86,7 +81,7 @@ pub async fn destroy(
     args.extend(force.then_some("-f"));
     args.extend(snapshots.then_some("-s"));
     let lxcpath = helper.containers.lxcpath();
-    run(helper, relay, ("lxc-destroy", lxcpath, &args), processes).await
+    run(context, "lxc-destroy", lxcpath, &args).await
 }
 
 /// Rejects a name that the owner's policy file does not allow or that is taken.

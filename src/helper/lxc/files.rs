@@ -14,7 +14,7 @@ use gatewren_wire::operations::{
 
 use super::paths::inside;
 use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::{line, to_its_end};
 use crate::processes::printing::print;
@@ -30,15 +30,16 @@ const NAMES: usize = 100_000;
 
 /// Prints the entries of a directory, sorted by name.
 pub async fn list(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (container, path): (&ContainerName, &InsidePath),
-    (after, limit): (Option<String>, u32),
+    context: &mut OperationContext<'_>,
+    container: &ContainerName,
+    path: &InsidePath,
+    after: Option<String>,
+    limit: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let root = inside(helper, container).await?;
+    let root = inside(context.helper, container).await?;
     let path = path.clone();
     let limit = usize::try_from(limit.min(ENTRIES)).unwrap_or_default();
-    print(relay, move || {
+    print(context.relay, move || {
         let wanted = |mut names: Vec<OsString>| {
             let behind = |name: &OsString| after.as_ref().is_none_or(|a| *name > **a);
             names.retain(behind);
@@ -58,14 +59,15 @@ pub async fn list(
 
 /// Prints a part of a file.
 pub async fn read(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (container, path): (&ContainerName, &InsidePath),
-    (offset, bytes): (u64, u32),
+    context: &mut OperationContext<'_>,
+    container: &ContainerName,
+    path: &InsidePath,
+    offset: u64,
+    bytes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let root = inside(helper, container).await?;
+    let root = inside(context.helper, container).await?;
     let path = path.clone();
-    print(relay, move || {
+    print(context.relay, move || {
         let read = root.read(path.relative(), offset, bytes.min(READ_BYTES).into());
         let (bytes, facts) = read.map_err(|e| obstacle(&path, &e))?;
         let size_bytes = facts.len();
@@ -79,7 +81,8 @@ pub async fn read(
 /// Writes a file.
 pub async fn write(
     helper: &HelperContext,
-    (container, path): (&ContainerName, &InsidePath),
+    container: &ContainerName,
+    path: &InsidePath,
     content: &str,
     mode: Option<u32>,
 ) -> Result<OperationEnd, OperationRefusal> {

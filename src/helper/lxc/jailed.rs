@@ -13,8 +13,8 @@ use gatewren_base::sys::{Jail, JailCommand, Spawn, run_in_jail};
 use gatewren_wire::operations::{ContainerName, OperationEnd};
 
 use crate::context::containers::RunningContainer;
+use crate::context::operation_context::OperationContext;
 use crate::context::orphans::{Orphans, TrackedChild};
-use crate::context::output_relay::OutputRelay;
 use crate::context::outputs::CommandOutputs;
 use crate::context::programs::{find, path_variable};
 use crate::context::refusal::OperationRefusal;
@@ -70,13 +70,12 @@ impl JailedTool<'_> {
     ///
     /// # Errors
     /// Fails if the program is not installed on the host, or if the container has nothing to read.
-    pub async fn carry(
+    pub async fn run(
         &self,
-        relay: &mut OutputRelay,
-        orphans: &Arc<Orphans>,
+        context: &mut OperationContext<'_>,
     ) -> Result<OperationEnd, OperationRefusal> {
-        let started = self.start(orphans)?;
-        let ending = tools::carried(started, relay).await;
+        let (child, outputs) = self.start(&context.helper.orphans)?;
+        let ending = context.relay_output(child, outputs).await;
         let nothing = OperationEnd::Exited {
             code: NOTHING_TO_READ.into(),
         };

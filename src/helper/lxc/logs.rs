@@ -8,8 +8,7 @@ use gatewren_wire::operations::{ContainerName, FileExcerpt, LogFile, OperationEn
 
 use super::config_files;
 use super::paths::existing;
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::line;
 use crate::processes::printing::print;
@@ -22,14 +21,16 @@ const USUAL: (&str, &str) = ("/var/lib/lxc", "/var/log/lxc");
 
 /// Prints a part of a log.
 pub async fn log(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     container: &ContainerName,
-    (log, offset, bytes): (LogFile, Option<u64>, u32),
+    log: LogFile,
+    offset: Option<u64>,
+    bytes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     let config = existing(helper, container)?;
     let (lxcpath, name) = (helper.containers.lxcpath().to_owned(), container.clone());
-    print(relay, move || {
+    print(context.relay, move || {
         let path = match log {
             LogFile::Console => {
                 config_files::value(&config, "lxc.console.logfile").map(PathBuf::from)

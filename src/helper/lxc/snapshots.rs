@@ -9,16 +9,14 @@ use gatewren_base::sys::{
     files::{read_bounded, write_private},
     swap,
 };
-use gatewren_wire::operations::{
-    ContainerName, Frame, OperationEnd, SnapshotFacts, SnapshotName, Stream,
-};
+use gatewren_wire::operations::{ContainerName, OperationEnd, SnapshotFacts, SnapshotName};
 
 use super::copies::moved_text;
 use super::paths::{existing, plain, stopped};
 use super::{config_files, definition};
 use crate::context::definitions::CONFIG;
 use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::{line, to_its_end};
 use crate::processes::lxc_command::{run, went_well};
@@ -42,12 +40,11 @@ const MOST: usize = 1000;
 
 /// Prints the snapshots, one a line.
 pub async fn list(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     container: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let folder = folder(helper, container);
-    print(relay, move || {
+    let folder = folder(context.helper, container);
+    print(context.relay, move || {
         let names = names(&folder)?.into_iter().take(MOST);
         let facts = names.map(|name| {
             let read = |file: &str| {
@@ -69,11 +66,11 @@ pub async fn list(
 
 /// Takes a snapshot of a stopped container and prints its name.
 pub async fn make(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (container, comment): (&ContainerName, Option<&str>),
-    processes: u32,
+    context: &mut OperationContext<'_>,
+    container: &ContainerName,
+    comment: Option<&str>,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     plain(helper, container)?;
     if comment.is_some_and(|c| c.len() > COMMENT_BYTES || c.contains(char::is_control)) {
         let words = format!("a comment must be one line of at most {COMMENT_BYTES} bytes");
@@ -85,7 +82,7 @@ pub async fn make(
     let before = names(&folder)?;
     let lxcpath = helper.containers.lxcpath();
     let args = ["-n", container.as_str()];
-    let ending = run(helper, relay, ("lxc-snapshot", lxcpath, &args), processes).await;
+    let ending = run(context, "lxc-snapshot", lxcpath, &args).await;
     let mut after = names(&folder)?;
     after.retain(|name| !before.contains(name));
     let new: Vec<PathBuf> = after
@@ -108,19 +105,21 @@ pub async fn make(
         })?;
     }
     for name in after {
-        let name = name.to_string().into_bytes();
-        relay.say(&Frame::Output(Stream::Stdout, name)).await;
+        context
+            .relay
+            .write_stdout(name.to_string().into_bytes())
+            .await;
     }
     ending
 }
 
 /// Restores a stopped container from a snapshot: its files and its definition.
 pub async fn restore(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (container, snapshot): (&ContainerName, &SnapshotName),
-    processes: u32,
+    context: &mut OperationContext<'_>,
+    container: &ContainerName,
+    snapshot: &SnapshotName,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     let config = plain(helper, container)?;
     let _claim = helper.locks.take(container)?;
     let folder = whole(helper, container, snapshot)?;
@@ -131,7 +130,7 @@ pub async fn restore(
         // Its storage restores in one step.
         let lxcpath = helper.containers.lxcpath();
         let args = ["-n", container.as_str(), "-r", &name];
-        return run(helper, relay, ("lxc-snapshot", lxcpath, &args), processes).await;
+        return run(context, "lxc-snapshot", lxcpath, &args).await;
     }
     // lxc-snapshot would first remove the container and then copy. An interruption in between would lose it.
     let stage = StagingDir::below(&directory, "restore").await?;
@@ -146,7 +145,7 @@ pub async fn restore(
         "-K",
         "-M",
     ];
-    let mut ending = run(helper, relay, ("lxc-copy", &folder, &args), processes).await;
+    let mut ending = run(context, "lxc-copy", &folder, &args).await;
     if ending.as_ref().is_ok_and(went_well) {
         let (from, rest) = (
             stage.path().join(container.as_str()),
@@ -161,17 +160,17 @@ pub async fn restore(
 
 /// Deletes a snapshot, complete or not.
 pub async fn forget(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (container, snapshot): (&ContainerName, &SnapshotName),
-    processes: u32,
+    context: &mut OperationContext<'_>,
+    container: &ContainerName,
+    snapshot: &SnapshotName,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     plain(helper, container)?;
     let _claim = helper.locks.take(container)?;
     let Err(obstacle) = whole(helper, container, snapshot) else {
         let (lxcpath, name) = (helper.containers.lxcpath(), snapshot.to_string());
         let args = ["-n", container.as_str(), "-d", &name];
-        return run(helper, relay, ("lxc-snapshot", lxcpath, &args), processes).await;
+        return run(context, "lxc-snapshot", lxcpath, &args).await;
     };
     let place = folder(helper, container).join(snapshot.to_string());
     if !place.is_dir() {

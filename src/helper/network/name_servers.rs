@@ -20,7 +20,7 @@ use gatewren_wire::operations::{
 
 use super::resolver_files::{ResolverManager, addresses, owner, search};
 use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools::{HostTool, whole};
 use crate::processes::commands::require_root;
@@ -51,10 +51,10 @@ static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Sets the name servers, or uses those that the network announces.
 pub async fn set(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     servers: &NameServers,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     require_root()?;
     let owner = owner(Path::new("/"))?;
     let turn = TURN.try_lock().map_err(|_| {
@@ -67,7 +67,7 @@ pub async fn set(
         let _turn = turn;
         change(&helper, owner, servers).await
     });
-    match relay.wait(done).await {
+    match context.relay.wait(done).await {
         Ok(Ok(changed)) => changed.map(|()| OperationEnd::Exited { code: 0 }),
         Ok(Err(cause)) => Err(OperationRefusal::failed(format!(
             "the operation was aborted: {cause}"

@@ -162,7 +162,7 @@ fn ssids(shown: &str) -> Vec<(String, Option<String>)> {
 }
 
 /// Returns the access points in range. With `scan` the radio scans first, unless it did so recently.
-pub async fn heard(
+pub async fn find_points(
     helper: &HelperContext,
     scan: bool,
 ) -> Result<Vec<AccessPoint>, OperationRefusal> {
@@ -205,8 +205,8 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
 }
 
 /// Groups access points into networks, the strongest first. Hidden networks are left out.
-pub fn networks(heard: &[AccessPoint], saved: &[SavedNetwork]) -> Vec<WifiNetwork> {
-    let mut sorted: Vec<&AccessPoint> = heard
+pub fn networks(points: &[AccessPoint], saved: &[SavedNetwork]) -> Vec<WifiNetwork> {
+    let mut sorted: Vec<&AccessPoint> = points
         .iter()
         .filter(|point| !point.ssid.is_empty())
         .collect();
@@ -265,14 +265,14 @@ mod tests {
 
     #[test]
     fn networks_are_told_whatever_they_are_called() {
-        let heard: Vec<AccessPoint> = LIST.lines().filter_map(point).collect();
-        assert_eq!(heard.len(), LIST.lines().count());
+        let points: Vec<AccessPoint> = LIST.lines().filter_map(point).collect();
+        assert_eq!(points.len(), LIST.lines().count());
         let saved = [SavedNetwork {
             uuid: String::new(),
             ssid: Some("Home:Net\\5".to_owned()),
             active: true,
         }];
-        let told = networks(&heard, &saved);
+        let told = networks(&points, &saved);
         let names: Vec<&str> = told.iter().map(|network| network.ssid.as_str()).collect();
         assert_eq!(
             names,

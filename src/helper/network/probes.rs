@@ -2,11 +2,9 @@
 //!
 //! These are probes of other hosts, which the front may not contact, and the firewall's rules.
 
-use std::sync::Arc;
-
 use gatewren_wire::operations::{HostProbe, OperationEnd};
 
-use crate::context::helper_context::HelperContext;
+use crate::context::operation_context::OperationContext;
 use crate::context::output_relay::OutputRelay;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
@@ -31,13 +29,12 @@ pub async fn probe(
 
 /// Prints the firewall's rules as JSON from `nft`.
 pub async fn firewall(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let tool = tools::HostTool {
         name: "nft",
         args: ["--json", "list", "ruleset"].map(str::to_owned).into(),
     };
-    tools::carry(&tool, relay, &helper.orphans).await
+    context.run_tool(&tool).await
 }

@@ -4,13 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::Arc;
 
 use gatewren_base::sys::rfc3339;
 use gatewren_wire::operations::{OperationEnd, Tunnel, TunnelName, TunnelPeer};
 
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
@@ -28,19 +26,16 @@ const SUFFIX: &str = ".conf";
 const MOST: usize = 256;
 
 /// Prints the tunnels as JSON, sorted by name.
-pub async fn list(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
-) -> Result<OperationEnd, OperationRefusal> {
+pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     find("wg")?;
     let show = HostTool {
         name: "wg",
         args: ["show", "all", "dump"].map(str::to_owned).into(),
     };
-    let dump = tools::output(&show, &helper.orphans).await?;
-    print(relay, move || {
-        let tunnels = told(&dump, &profiles());
+    let dump = tools::output(&show, &context.helper.orphans).await?;
+    print(context.relay, move || {
+        let tunnels = parse_dump(&dump, &profiles());
         // Plain numbers and strings always serialize.
         Ok(serde_json::to_vec(&tunnels).unwrap_or_default())
     })
@@ -49,9 +44,9 @@ pub async fn list(
 
 /// Brings a tunnel up or down.
 pub async fn switch(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
-    (tunnel, word): (&TunnelName, &str),
+    context: &mut OperationContext<'_>,
+    tunnel: &TunnelName,
+    word: &str,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     if !profiles().contains(tunnel) {
@@ -65,7 +60,7 @@ pub async fn switch(
         // The name begins with a letter or a digit, so it is neither an option nor a path.
         args: vec![word.to_owned(), tunnel.as_str().to_owned()],
     };
-    tools::carry(&tool, relay, &helper.orphans).await
+    context.run_tool(&tool).await
 }
 
 fn profiles() -> Vec<TunnelName> {
@@ -79,7 +74,7 @@ fn profiles() -> Vec<TunnelName> {
 
 /// Joins the profiles with the output of `wg show all dump`: a line of five words for each interface and of nine for
 /// each peer. The keys in it are dropped here.
-fn told(dump: &str, profiles: &[TunnelName]) -> Vec<Tunnel> {
+fn parse_dump(dump: &str, profiles: &[TunnelName]) -> Vec<Tunnel> {
     let mut tunnels = BTreeMap::new();
     for profile in profiles {
         let name = profile.as_str().to_owned();
@@ -109,8 +104,8 @@ fn told(dump: &str, profiles: &[TunnelName]) -> Vec<Tunnel> {
                 _,
             ] => {
                 if let Some(tunnel) = tunnels.get_mut(*name) {
-                    let seen = (*endpoint, *allowed, *handshake);
-                    tunnel.peers.push(peer(seen, (received, sent)));
+                    let peer = peer(endpoint, allowed, handshake, received, sent);
+                    tunnel.peers.push(peer);
                 }
             }
             _ => {}
@@ -129,7 +124,7 @@ fn named(name: &str) -> Tunnel {
     }
 }
 
-fn peer((endpoint, allowed, handshake): (&str, &str, &str), bytes: (&str, &str)) -> TunnelPeer {
+fn peer(endpoint: &str, allowed: &str, handshake: &str, received: &str, sent: &str) -> TunnelPeer {
     let known = |text: &str| text != "(none)";
     let networks = allowed.split(',').filter(|network| known(network));
     let seconds: u64 = handshake.parse().unwrap_or(0);
@@ -137,8 +132,8 @@ fn peer((endpoint, allowed, handshake): (&str, &str, &str), bytes: (&str, &str))
         endpoint: Some(endpoint.to_owned()).filter(|text| known(text)),
         allowed_ips: networks.map(str::to_owned).collect(),
         last_handshake: (seconds > 0).then(|| rfc3339(seconds.saturating_mul(1000))),
-        received_bytes: bytes.0.parse().unwrap_or(0),
-        sent_bytes: bytes.1.parse().unwrap_or(0),
+        received_bytes: received.parse().unwrap_or(0),
+        sent_bytes: sent.parse().unwrap_or(0),
     }
 }
 
@@ -156,7 +151,7 @@ mod tests {
         let profiles: Vec<TunnelName> = ["home", "wg0"]
             .map(|name| name.to_owned().try_into().unwrap())
             .into();
-        let tunnels = told(DUMP, &profiles);
+        let tunnels = parse_dump(DUMP, &profiles);
         let said = serde_json::to_string(&tunnels).unwrap();
         for key in ["cHJpdmF0ZQ", "cHVibGlj", "cGVlcjE", "c2hhcmVk", "cGVlcjI"] {
             assert!(!said.contains(key), "{said}");
@@ -185,7 +180,7 @@ mod tests {
     #[test]
     fn odd_lines_are_passed_over() {
         for odd in ["", "x", "a\tb\tc", "wg1\tk\ts\te\ta\th\tr\ts\t0\n"] {
-            assert_eq!(told(odd, &[]), [], "{odd}");
+            assert_eq!(parse_dump(odd, &[]), [], "{odd}");
         }
     }
 }

@@ -11,11 +11,11 @@ use gatewren_wire::operations::{
     OperationEnd, RefusalCode, Ssid, WifiAction, WifiInterface, WifiStatus,
 };
 
-use super::nmcli::{NmcliTimeout, SavedNetwork, heard, networks, parts, run, saved};
+use super::nmcli::{NmcliTimeout, SavedNetwork, find_points, networks, parts, run, saved};
 use super::wifi_country;
 use super::wifi_profile::{WifiProfile, password, proof};
 use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::line;
@@ -39,21 +39,21 @@ static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Performs one of the operations on wireless networks.
 pub async fn perform(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
-    deed: &WifiAction,
+    context: &mut OperationContext<'_>,
+    action: &WifiAction,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     require_root()?;
     find("nmcli")?;
-    if deed.facts().is_read_only {
-        let looked = match deed {
-            WifiAction::Scan {} => relay.wait(scan(helper)).await,
-            _ => relay.wait(status(helper)).await,
+    if action.facts().is_read_only {
+        let looked = match action {
+            WifiAction::Scan {} => context.relay.wait(scan(helper)).await,
+            _ => context.relay.wait(status(helper)).await,
         };
         return match looked {
-            Ok(told) => {
-                let told = told?;
-                print(relay, move || Ok(told)).await
+            Ok(result) => {
+                let bytes = result?;
+                print(context.relay, move || Ok(bytes)).await
             }
             Err(why) => Ok(OperationEnd::Killed { why }),
         };
@@ -62,13 +62,13 @@ pub async fn perform(
         let message = "another call is changing the wireless network; try again later";
         OperationRefusal::new(RefusalCode::Busy, message)
     })?;
-    let (helper, deed) = (Arc::clone(helper), deed.clone());
+    let (helper, action) = (Arc::clone(helper), action.clone());
     // In its own task: the change is expected to cut off the caller, and must still complete.
     let done = tokio::spawn(async move {
         let _turn = turn;
-        change(&helper, &deed).await
+        change(&helper, &action).await
     });
-    match relay.wait(done).await {
+    match context.relay.wait(done).await {
         Ok(Ok(changed)) => changed.map(|()| OperationEnd::Exited { code: 0 }),
         Ok(Err(cause)) => Err(OperationRefusal::failed(format!(
             "the operation was aborted: {cause}"
@@ -77,8 +77,8 @@ pub async fn perform(
     }
 }
 
-async fn change(helper: &HelperContext, deed: &WifiAction) -> Result<(), OperationRefusal> {
-    match deed {
+async fn change(helper: &HelperContext, action: &WifiAction) -> Result<(), OperationRefusal> {
+    match action {
         WifiAction::Status {} | WifiAction::Scan {} => Ok(()),
         WifiAction::Connect { ssid } => connect(helper, ssid).await,
         WifiAction::Forget { ssid } => forget(helper, ssid).await,
@@ -95,18 +95,18 @@ async fn change(helper: &HelperContext, deed: &WifiAction) -> Result<(), Operati
 
 async fn scan(helper: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
     let saved = saved(helper).await?;
-    Ok(line(&networks(&heard(helper, true).await?, &saved)))
+    Ok(line(&networks(&find_points(helper, true).await?, &saved)))
 }
 
 async fn status(helper: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
     let radio = run(helper, SOON, &["--fields", "WIFI-HW,WIFI", "radio"]).await?;
     let radio = parts(radio.trim());
     let listed = run(helper, SOON, &["--fields", "DEVICE,TYPE,STATE", "device"]).await?;
-    let (saved, heard) = (saved(helper).await?, heard(helper, false).await?);
+    let (saved, points) = (saved(helper).await?, find_points(helper, false).await?);
     let mut interfaces: Vec<WifiInterface> = listed.lines().filter_map(interface).collect();
     for interface in &mut interfaces {
         let own = |point: &&super::nmcli::AccessPoint| point.interface == interface.interface;
-        let own: Vec<_> = heard.iter().filter(own).cloned().collect();
+        let own: Vec<_> = points.iter().filter(own).cloned().collect();
         interface.network = networks(&own, &saved)
             .into_iter()
             .find(|network| network.joined);
@@ -205,7 +205,7 @@ async fn prepare(
     if word.is_none() && is_there {
         return Ok(false);
     }
-    let points = heard(helper, true).await?;
+    let points = find_points(helper, true).await?;
     // If an open network has the same name, the one with a password is meant.
     let mut points: Vec<_> = points
         .into_iter()

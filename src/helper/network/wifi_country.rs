@@ -44,7 +44,7 @@ pub async fn set(helper: &HelperContext, wanted: &CountryCode) -> Result<(), Ope
     iw(helper, &["reg", "set", wanted]).await?;
     for _ in 0..LOOKS {
         if now(helper).await.as_deref() == Some(wanted) {
-            return keep(wanted);
+            return store_country(wanted);
         }
         // The kernel looks it up asynchronously.
         sleep(PAUSE).await;
@@ -59,7 +59,7 @@ pub async fn set(helper: &HelperContext, wanted: &CountryCode) -> Result<(), Ope
     )))
 }
 
-fn keep(country: &str) -> Result<(), OperationRefusal> {
+fn store_country(country: &str) -> Result<(), OperationRefusal> {
     let text = format!(
         "# Written by gatewren's wifi_country: the country whose rules apply to the radio.\noptions cfg80211 \
          ieee80211_regdom={country}\n"

@@ -2,11 +2,11 @@
 
 use crate::context::refusal::OperationRefusal;
 
-/// Runs `deed` to completion on a blocking thread, even if the caller stops waiting.
+/// Runs `work` to completion on a blocking thread, even if the caller stops waiting.
 pub async fn to_its_end<T: Send + 'static>(
-    deed: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
+    work: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
 ) -> Result<T, OperationRefusal> {
-    let done = tokio::task::spawn_blocking(deed).await;
+    let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|cause| {
         Err(OperationRefusal::failed(format!(
             "the operation was aborted: {cause}"

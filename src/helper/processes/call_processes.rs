@@ -175,7 +175,7 @@ impl CallProcesses {
         let (mut table, mut shown, mut killed) = (Vec::new(), Vec::new(), Vec::new());
         for process in all_processes() {
             table.push(process);
-            if !self.is_shown(&process, (&keepers, &remembered)) {
+            if !self.is_shown(&process, &keepers, &remembered) {
                 continue;
             }
             shown.push(process);
@@ -216,7 +216,8 @@ impl CallProcesses {
     fn is_shown(
         &self,
         process: &ProcessStat,
-        (keepers, remembered): (&[ProcessStat], &BTreeMap<i32, u64>),
+        keepers: &[ProcessStat],
+        remembered: &BTreeMap<i32, u64>,
     ) -> bool {
         self.could_be(process)
             && (self.is_in_session(process)
@@ -246,7 +247,7 @@ impl CallProcesses {
     fn remember(&self) {
         let table: Vec<ProcessStat> = all_processes().collect();
         let (keepers, remembered) = self.known();
-        let is_shown = |process: &&ProcessStat| self.is_shown(process, (&keepers, &remembered));
+        let is_shown = |process: &&ProcessStat| self.is_shown(process, &keepers, &remembered);
         let shown: Vec<ProcessStat> = table.iter().filter(is_shown).copied().collect();
         let below = self.below(&table, &shown);
         let members = [shown, below].concat();

@@ -19,8 +19,9 @@ use gatewren_wire::operations::{
 };
 
 use super::process_scope::{ProcessScope, SpawnSpec, TeardownResult};
-use crate::context::helper_context::{HelperContext, REAPER_PATH, reaper_argv};
+use crate::context::helper_context::{REAPER_PATH, reaper_argv};
 use crate::context::limits::{CallLimits, check};
+use crate::context::operation_context::OperationContext;
 use crate::context::output_relay::OutputRelay;
 use crate::context::outputs::CommandOutputs;
 use crate::context::programs::find;
@@ -35,33 +36,38 @@ pub type OutputCallback<'a> = &'a mut (dyn FnMut(Stream, &[u8]) -> Option<Vec<u8
 /// The ending of a command when the helper's own time limit for it is over: as if killed by SIGALRM.
 pub const OUT_OF_TIME: OperationEnd = OperationEnd::Signalled { signal: 14 };
 
+/// A reader of a command's output in the helper, and how long the command may take.
+struct CommandReader<'a> {
+    on_output: OutputCallback<'a>,
+    time: Duration,
+}
+
 /// Runs a command on the host.
-pub async fn on_host(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+pub async fn run_on_host(
+    context: &mut OperationContext<'_>,
     command: &Command,
-    processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    host(helper, relay, (command, None), processes).await
+    spawn_on_host(context, command, None).await
 }
 
-/// Like `on_host`, for a command of the helper's own. The helper reads its output, and may give it less time than the
-/// caller has.
-pub async fn heard_on_host(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (command, hear): (&Command, (OutputCallback<'_>, Duration)),
-    processes: u32,
+/// Like `run_on_host`, for a command of the helper's own. The helper reads its output, and may give it less time than
+/// the caller has.
+pub async fn read_on_host(
+    context: &mut OperationContext<'_>,
+    command: &Command,
+    on_output: OutputCallback<'_>,
+    time: Duration,
 ) -> Result<OperationEnd, OperationRefusal> {
-    host(helper, relay, (command, Some(hear)), processes).await
+    let reader = CommandReader { on_output, time };
+    spawn_on_host(context, command, Some(reader)).await
 }
 
-async fn host(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (command, hear): (&Command, Option<(OutputCallback<'_>, Duration)>),
-    processes: u32,
+async fn spawn_on_host(
+    context: &mut OperationContext<'_>,
+    command: &Command,
+    reader: Option<CommandReader<'_>>,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     check(command)?;
     let own = File::open("/proc/self/exe").map_err(|e| {
         OperationRefusal::failed(format!("cannot open gatewren's own program: {e}"))
@@ -71,7 +77,7 @@ async fn host(
         program: REAPER_PATH.to_owned(),
         argv: reaper_argv().into(),
         reaper: own.as_fd(),
-        cgroup: cgroup.and_then(|parent| helper.cgroup(parent, limits(relay, processes))),
+        cgroup: cgroup.and_then(|parent| helper.cgroup(parent, limits(context))),
         memberships: Vec::new(),
         container: None,
     };
@@ -80,27 +86,30 @@ async fn host(
     } else {
         "/bin/sh"
     };
-    run(helper, relay, spec, (&launch(command, shell), hear)).await
+    run(context, spec, &launch(command, shell), reader).await
 }
 
 /// Runs a command in a running container.
-pub async fn in_container(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (container, command): (&ContainerName, &Command),
-    processes: u32,
+pub async fn run_in_container(
+    context: &mut OperationContext<'_>,
+    container: &ContainerName,
+    command: &Command,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     check(command)?;
     require_root()?;
     let attach = find("lxc-attach")?;
-    let running = relay.wait(helper.containers.running(container)).await;
+    let running = context
+        .relay
+        .wait(helper.containers.running(container))
+        .await;
     let running = match running {
         Ok(running) => running?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     let reaper = helper.reaper().map_err(|e| no_reaper(&e))?;
     let payload = running.payload.as_deref();
-    let cgroup = payload.and_then(|parent| helper.cgroup(parent, limits(relay, processes)));
+    let cgroup = payload.and_then(|parent| helper.cgroup(parent, limits(context)));
     // With `-eCGROUP`, LXC enters none of the container's cgroups.
     let memberships = if cgroup.is_some() {
         memberships(&running.limiting)?
@@ -115,11 +124,12 @@ pub async fn in_container(
         memberships,
         container: Some(running),
     };
-    run(helper, relay, spec, (&launch(command, "/bin/sh"), None)).await
+    run(context, spec, &launch(command, "/bin/sh"), None).await
 }
 
-fn limits(relay: &OutputRelay, processes: u32) -> CallLimits {
-    CallLimits::of(processes, relay.is_clients_command(), memory_total())
+fn limits(context: &OperationContext<'_>) -> CallLimits {
+    let is_clients_command = context.relay.is_clients_command();
+    CallLimits::of(context.processes, is_clients_command, memory_total())
 }
 
 /// The host's memory in bytes.
@@ -145,38 +155,44 @@ pub fn require_root() -> Result<(), OperationRefusal> {
 }
 
 async fn run(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     spec: SpawnSpec<'_>,
-    (launch, mut hear): (&ReaperLaunch, Option<(OutputCallback<'_>, Duration)>),
+    launch: &ReaperLaunch,
+    mut reader: Option<CommandReader<'_>>,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     adopt_orphans().map_err(|e| no_orphans(&e))?;
     let spawned = ProcessScope::spawn(spec, &helper.orphans);
     let (mut scope, mut outputs) =
         spawned.map_err(|e| OperationRefusal::failed(format!("cannot start a process: {e}")))?;
-    let outcome = match relay.wait(timeout(ENTRY_TIME, scope.ready())).await {
-        Ok(Ok(true)) => Ok(match &mut hear {
-            None => relay.carry(&mut outputs, scope.run(launch)).await,
-            Some((hear, time)) => {
-                let run = timeout(*time, scope.run(launch));
+    let outcome = match context.relay.wait(timeout(ENTRY_TIME, scope.ready())).await {
+        Ok(Ok(true)) => Ok(match &mut reader {
+            None => {
+                context
+                    .relay
+                    .relay_until(&mut outputs, scope.run(launch))
+                    .await
+            }
+            Some(reader) => {
+                let run = timeout(reader.time, scope.run(launch));
                 let run = async { run.await.unwrap_or(OUT_OF_TIME) };
-                hearing(relay, &mut outputs, (run, *hear)).await
+                stream_output(context.relay, &mut outputs, run, reader.on_output).await
             }
         }),
         Ok(_) => Err(()),
         Err(why) => Ok(OperationEnd::Killed { why }),
     };
     let torn_down = scope.tear_down(helper).await;
-    warn_of(&torn_down, relay.operation());
+    warn_of(&torn_down, context.relay.operation());
     let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
     let ending = with_loss(ending, &torn_down);
-    match hear {
-        None => relay.drain(&mut outputs).await,
-        Some((hear, _)) => {
+    match reader {
+        None => context.relay.drain(&mut outputs).await,
+        Some(reader) => {
             for which in [Stream::Stdout, Stream::Stderr] {
                 outputs
                     .rest(which)
-                    .for_each(|bytes| drop(hear(which, &bytes)));
+                    .for_each(|bytes| drop((reader.on_output)(which, &bytes)));
             }
         }
     }
@@ -236,11 +252,12 @@ fn with_loss(ending: OperationEnd, torn_down: &TeardownResult) -> OperationEnd {
     }
 }
 
-/// Passes the output to `hear` until the command has ended or there is a reason to kill it.
-async fn hearing(
+/// Passes the output to `on_output` until the command has ended or there is a reason to kill it.
+async fn stream_output(
     relay: &mut OutputRelay,
     outputs: &mut CommandOutputs,
-    (ended, hear): (impl Future<Output = OperationEnd>, OutputCallback<'_>),
+    ended: impl Future<Output = OperationEnd>,
+    on_output: OutputCallback<'_>,
 ) -> OperationEnd {
     let mut ended = pin!(ended);
     loop {
@@ -249,7 +266,7 @@ async fn hearing(
                 tokio::select! {
                     biased;
                     ending = &mut ended => return Err(ending),
-                    (which, bytes) = outputs.next() => if let Some(news) = hear(which, &bytes) {
+                    (which, bytes) = outputs.next() => if let Some(news) = on_output(which, &bytes) {
                         return Ok(news);
                     }
                 }
@@ -273,9 +290,9 @@ fn no_orphans(cause: &io::Error) -> OperationRefusal {
 
 /// The refusal with lxc-attach's own message, when it did not start the reaper.
 fn not_entered(outputs: &mut CommandOutputs) -> OperationRefusal {
-    let said = outputs.rest(Stream::Stderr).next().unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let cause = said.lines().next().unwrap_or("no reason given").trim();
+    let stderr = outputs.rest(Stream::Stderr).next().unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&stderr);
+    let cause = stderr.lines().next().unwrap_or("no reason given").trim();
     OperationRefusal::failed(format!(
         "the command's process could not be started: {cause}"
     ))

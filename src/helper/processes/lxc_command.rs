@@ -5,19 +5,18 @@ use std::path::Path;
 
 use gatewren_wire::operations::{Command, OperationEnd, Program};
 
-use super::commands::on_host;
-use crate::context::helper_context::HelperContext;
+use super::commands::run_on_host;
 use crate::context::lxc_tools::with_path;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::context::refusal::OperationRefusal;
 
 /// Runs an LXC tool on the containers in `lxcpath`, with these arguments.
 pub async fn run(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (name, lxcpath, args): (&'static str, &Path, &[&str]),
-    processes: u32,
+    context: &mut OperationContext<'_>,
+    name: &'static str,
+    lxcpath: &Path,
+    args: &[&str],
 ) -> Result<OperationEnd, OperationRefusal> {
     let program = find(name)?.to_string_lossy().into_owned();
     let tool = with_path(name, lxcpath, args);
@@ -27,7 +26,7 @@ pub async fn run(
         cwd: Some("/".to_owned()),
         env: BTreeMap::new(),
     };
-    on_host(helper, relay, &command, processes).await
+    run_on_host(context, &command).await
 }
 
 /// Returns whether the tool succeeded.

@@ -1,6 +1,6 @@
 //! Reads on a blocking thread and prints the result.
 
-use gatewren_wire::operations::{Frame, OperationEnd, Stream};
+use gatewren_wire::operations::OperationEnd;
 
 use crate::context::output_relay::OutputRelay;
 use crate::context::outputs::CHUNK_BYTES;
@@ -18,9 +18,7 @@ pub async fn print(
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     for chunk in bytes.chunks(CHUNK_BYTES) {
-        relay
-            .say(&Frame::Output(Stream::Stdout, chunk.to_vec()))
-            .await;
+        relay.write_stdout(chunk.to_vec()).await;
     }
     Ok(OperationEnd::Exited { code: 0 })
 }

@@ -225,7 +225,7 @@ impl ProcessScope {
         let told_twice = told && reports.told_again();
         let lost = lost_reaper(slow, finished || has_ended(container.as_ref()), told_twice);
         let empty_rounds = match lost {
-            Some(_) => kill_lost(helper, (cgroup.as_ref(), container.as_ref()), &processes).await,
+            Some(_) => kill_lost(helper, cgroup.as_ref(), container.as_ref(), &processes).await,
             None if processes.session().is_none() => ROUNDS_WITHOUT,
             None => ROUNDS_OF_SESSION,
         };
@@ -308,7 +308,8 @@ async fn end_slow_reaper(
 /// Kills what a lost reaper left. Returns how many empty rounds are then needed.
 async fn kill_lost(
     helper: &HelperContext,
-    (cgroup, container): (Option<&Cgroup>, Option<&RunningContainer>),
+    cgroup: Option<&Cgroup>,
+    container: Option<&RunningContainer>,
     processes: &Arc<CallProcesses>,
 ) -> u32 {
     kill_group(cgroup);

@@ -6,9 +6,8 @@ use std::time::Duration;
 use gatewren_wire::operations::{Command, KillReason, OperationEnd, Program, Stream};
 
 use super::answers::to_its_end;
-use super::commands::{OUT_OF_TIME, OutputCallback, heard_on_host};
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use super::commands::{OUT_OF_TIME, OutputCallback, read_on_host};
+use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::context::refusal::OperationRefusal;
 
@@ -39,19 +38,9 @@ pub fn ending(done: Result<(), StepError>) -> Result<OperationEnd, OperationRefu
     }
 }
 
-/// The context for the steps of one operation.
-pub struct StepContext<'a> {
-    /// The helper's shared context.
-    pub helper: &'a HelperContext,
-    /// Signals that the operation has to end.
-    pub relay: &'a mut OutputRelay,
-    /// The most processes of each program.
-    pub processes: u32,
-}
-
-impl StepContext<'_> {
+impl OperationContext<'_> {
     /// Runs a step that may wait for a disk on a blocking thread.
-    pub async fn aside<T: Send + 'static>(
+    pub async fn run_blocking<T: Send + 'static>(
         &mut self,
         step: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
     ) -> Result<T, StepError> {
@@ -59,17 +48,18 @@ impl StepContext<'_> {
         done.map_err(StepError::Killed)?.map_err(StepError::Refused)
     }
 
-    /// Runs a program and passes its stdout to `hear`. All processes it starts end with the operation. Returns its
-    /// exit code and its stderr.
-    pub async fn run(
+    /// Runs a program and passes its stdout to `on_stdout`. All processes it starts end with the operation. Returns
+    /// its exit code and its stderr.
+    pub async fn run_program(
         &mut self,
-        (name, args): (&'static str, Vec<String>),
-        mut hear: impl FnMut(&[u8]) + Send,
+        name: &'static str,
+        args: Vec<String>,
+        mut on_stdout: impl FnMut(&[u8]) + Send,
     ) -> Result<(i32, String), StepError> {
         let mut complaint = Vec::new();
-        let mut heard = |which: Stream, bytes: &[u8]| {
+        let mut on_output = |which: Stream, bytes: &[u8]| {
             match which {
-                Stream::Stdout => hear(bytes),
+                Stream::Stdout => on_stdout(bytes),
                 Stream::Stderr => {
                     let room = COMPLAINT_BYTES.saturating_sub(complaint.len());
                     complaint.extend(bytes.iter().take(room));
@@ -84,16 +74,16 @@ impl StepContext<'_> {
             env: BTreeMap::new(),
             time: Duration::MAX,
         };
-        let code = self.step(step, &mut heard).await?;
+        let code = self.run_step(step, &mut on_output).await?;
         Ok((code, String::from_utf8_lossy(&complaint).trim().to_owned()))
     }
 
-    /// Like `run`, with its own directory, environment and timeout; `hear` gets stdout and stderr. Returns the exit
-    /// code.
-    pub async fn step(
+    /// Like `run_program`, with its own directory, environment and timeout; `on_output` gets stdout and stderr. Returns
+    /// the exit code.
+    pub async fn run_step(
         &mut self,
         step: ProgramStep,
-        hear: OutputCallback<'_>,
+        on_output: OutputCallback<'_>,
     ) -> Result<i32, StepError> {
         let name = step.name;
         let program = find(name)?.to_string_lossy().into_owned();
@@ -103,9 +93,7 @@ impl StepContext<'_> {
             cwd: Some(step.cwd),
             env: step.env,
         };
-        let heard = (&command, (hear, step.time));
-        let ended = heard_on_host(self.helper, self.relay, heard, self.processes).await?;
-        match ended {
+        match read_on_host(self, &command, on_output, step.time).await? {
             OperationEnd::Exited { code } => Ok(code),
             OUT_OF_TIME => {
                 Err(OperationRefusal::failed(format!("{name} did not answer in time")).into())

@@ -17,6 +17,7 @@ use super::job_operations;
 use super::perform::perform;
 use crate::context::helper_context::HelperContext;
 use crate::context::limits::{REQUEST_TIME, limits};
+use crate::context::operation_context::OperationContext;
 use crate::context::operation_slots::OperationSlot;
 use crate::context::output_relay::OutputRelay;
 use crate::context::refusal::OperationRefusal;
@@ -35,11 +36,11 @@ pub async fn serve_connection(helper: Arc<HelperContext>, mut stream: UnixStream
         Ok(Err(cause)) => return no_request(&helper, &cause),
         Err(_) => return no_request(&helper, "the request did not arrive in time"),
     };
-    let begun = Instant::now();
+    let start_time = Instant::now();
     let limits = limits(request.limits, &request.operation);
     let stop = |timeout_ms| StopConditions::new(timeout_ms, helper.shutdown.clone());
     let relay = OutputRelay::new(stream, limits.output_bytes, stop(u64::MAX));
-    let mut relay = relay.of(&request.operation);
+    let mut relay = relay.with_operation(&request.operation);
     relay.say(&Frame::Accepted).await;
     let outcome = match relay.wait(permit(&helper, &request)).await {
         Err(why) => Ok(OperationEnd::Killed { why }),
@@ -47,45 +48,46 @@ pub async fn serve_connection(helper: Arc<HelperContext>, mut stream: UnixStream
         Ok(Ok(_permit)) => {
             // Waiting for a place does not count towards the operation's timeout.
             relay.set_stop(stop(limits.timeout_ms));
-            answer(&helper, &mut relay, &request, limits.processes).await
+            let mut context = OperationContext {
+                helper: &helper,
+                relay: &mut relay,
+                processes: limits.processes,
+            };
+            answer(&mut context, &request).await
         }
     };
     helper.orphans.sweep();
-    log(&helper, &request, &outcome, begun);
+    log(&helper, &request, &outcome, start_time);
     let ending = outcome.unwrap_or_else(OperationEnd::from);
     relay.say(&Frame::End(ending)).await;
 }
 
 async fn answer(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     request: &HelperRequest,
-    processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     match &request.operation {
-        Operation::JobStart { .. } => job_operations::start(helper, relay, request).await,
+        Operation::JobStart { .. } => job_operations::start(context, request).await,
         Operation::JobList { owner, job } => {
-            job_operations::list(helper, relay, (owner.as_deref(), job.as_ref())).await
+            job_operations::list(context, owner.as_deref(), job.as_ref()).await
         }
         Operation::JobWait { owner, job } => {
-            job_operations::wait(helper, relay, (owner.as_deref(), job)).await
+            job_operations::wait(context, owner.as_deref(), job).await
         }
         Operation::JobOutput {
             owner,
             job,
             offset,
             bytes,
-        } => {
-            job_operations::output(helper, relay, (owner.as_deref(), job), (*offset, *bytes)).await
-        }
+        } => job_operations::output(context, owner.as_deref(), job, *offset, *bytes).await,
         Operation::JobCancel { owner, job } => {
-            job_operations::cancel(helper, relay, (owner.as_deref(), job)).await
+            job_operations::cancel(context, owner.as_deref(), job).await
         }
         Operation::JobForget { owner, job } => {
-            job_operations::forget(helper, (owner.as_deref(), job))
+            job_operations::forget(context, owner.as_deref(), job)
         }
-        Operation::JobEnds {} => job_operations::ends(helper, relay).await,
-        operation => perform(helper, relay, operation, processes).await,
+        Operation::JobEnds {} => job_operations::ends(context).await,
+        operation => perform(context, operation).await,
     }
 }
 
@@ -149,7 +151,7 @@ fn log(
     helper: &HelperContext,
     request: &HelperRequest,
     outcome: &Result<OperationEnd, OperationRefusal>,
-    begun: Instant,
+    start_time: Instant,
 ) {
     // As strings: control characters that would start a new line or command a terminal are escaped.
     let reference = beginning(&request.reference, REFERENCE_CHARS);
@@ -163,7 +165,7 @@ fn log(
     let container = request.operation.container();
     let container = container.map(|name| redact_text(name.as_str()));
     let container = container.as_deref();
-    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let duration_ms = u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX);
     // `gatewren audit verify` reads these two fields: an entry that the front's audit had then must still be in it
     // later.
     let audit = request.audit.as_ref();

@@ -2,107 +2,100 @@
 
 use gatewren_wire::operations::{ContainerAction, ContainerName, Operation, OperationEnd};
 
-use crate::context::helper_context::HelperContext;
 use crate::context::lxc_tools::{freezer, tool_for};
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
-use crate::context::tools;
 use crate::lxc::paths::existing;
 use crate::lxc::{copies, definition, files, logs, snapshots};
 
-/// Performs the operation; `processes` limits the processes of what it runs.
+/// Performs the operation.
 pub async fn perform(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     operation: &Operation,
-    processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     match operation {
         Operation::ContainerDeed { container, deed } => {
-            one(helper, relay, (container, deed), processes).await
+            act_on_container(context, container, deed).await
         }
         Operation::ContainerCreate { name, template } => {
-            copies::create(helper, relay, (name, template), processes).await
+            copies::create(context, name, template).await
         }
-        other => start_or_stop(helper, relay, other).await,
+        other => start_or_stop(context, other).await,
     }
 }
 
 async fn start_or_stop(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     if let Some(container) = operation.container() {
         existing(helper, container)?;
         helper.locks.check_free(container)?;
     }
     let tool = tool_for(operation, helper.containers.lxcpath());
     let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    tools::carry(&tool, relay, &helper.orphans).await
+    context.run_tool(&tool).await
 }
 
-async fn one(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-    (container, deed): (&ContainerName, &ContainerAction),
-    processes: u32,
+async fn act_on_container(
+    context: &mut OperationContext<'_>,
+    container: &ContainerName,
+    action: &ContainerAction,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     existing(helper, container)?;
-    match deed {
-        ContainerAction::Freeze {} => freeze(helper, relay, container, "lxc-freeze").await,
-        ContainerAction::Unfreeze {} => freeze(helper, relay, container, "lxc-unfreeze").await,
+    match action {
+        ContainerAction::Freeze {} => freeze(context, container, "lxc-freeze").await,
+        ContainerAction::Unfreeze {} => freeze(context, container, "lxc-unfreeze").await,
         ContainerAction::Autostart { on } => definition::autostart(helper, container, *on).await,
         ContainerAction::Configure { changes } => {
             definition::configure(helper, container, changes).await
         }
-        ContainerAction::Snapshots {} => snapshots::list(helper, relay, container).await,
+        ContainerAction::Snapshots {} => snapshots::list(context, container).await,
         ContainerAction::Snapshot { comment } => {
-            snapshots::make(helper, relay, (container, comment.as_deref()), processes).await
+            snapshots::make(context, container, comment.as_deref()).await
         }
         ContainerAction::Restore { snapshot } => {
-            snapshots::restore(helper, relay, (container, snapshot), processes).await
+            snapshots::restore(context, container, snapshot).await
         }
         ContainerAction::Forget { snapshot } => {
-            snapshots::forget(helper, relay, (container, snapshot), processes).await
+            snapshots::forget(context, container, snapshot).await
         }
-        ContainerAction::Clone { to } => {
-            copies::clone(helper, relay, (container, to), processes).await
-        }
+        ContainerAction::Clone { to } => copies::clone(context, container, to).await,
         ContainerAction::Destroy { force, snapshots } => {
-            copies::destroy(helper, relay, (container, *force, *snapshots), processes).await
+            copies::destroy(context, container, *force, *snapshots).await
         }
         ContainerAction::Log { log, offset, bytes } => {
-            logs::log(helper, relay, container, (*log, *offset, *bytes)).await
+            logs::log(context, container, *log, *offset, *bytes).await
         }
         ContainerAction::ListFiles { path, after, limit } => {
-            let part = (after.clone(), *limit);
-            files::list(helper, relay, (container, path), part).await
+            files::list(context, container, path, after.clone(), *limit).await
         }
         ContainerAction::ReadFile {
             path,
             offset,
             bytes,
-        } => files::read(helper, relay, (container, path), (*offset, *bytes)).await,
+        } => files::read(context, container, path, *offset, *bytes).await,
         ContainerAction::WriteFile {
             path,
             content,
             mode,
-        } => files::write(helper, (container, path), content, *mode).await,
+        } => files::write(helper, container, path, content, *mode).await,
     }
 }
 
 async fn freeze(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     container: &ContainerName,
     name: &'static str,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     helper.locks.check_free(container)?;
-    match relay.wait(helper.containers.alive(container)).await {
+    match context.relay.wait(helper.containers.alive(container)).await {
         Ok(alive) => alive?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
     let tool = freezer(name, container, helper.containers.lxcpath());
-    tools::carry(&tool, relay, &helper.orphans).await
+    context.run_tool(&tool).await
 }

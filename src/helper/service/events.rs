@@ -15,11 +15,10 @@ use gatewren_wire::operations::{
 
 use super::policy_check;
 use crate::context::definitions::{CONFIG, ContainerDefinitions, numbered};
-use crate::context::helper_context::HelperContext;
 use crate::context::limits::MAX_EVENT_STREAMS;
 use crate::context::lxc_tools::{end_monitor_daemon, tool_for};
+use crate::context::operation_context::OperationContext;
 use crate::context::orphans::TrackedChild;
-use crate::context::output_relay::OutputRelay;
 use crate::context::outputs::CommandOutputs;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
@@ -40,12 +39,10 @@ const MAX_LINE: usize = 4096;
 
 /// Reports until the caller disconnects or the monitor exits. lxc-monitor leaves a daemon behind, which would keep
 /// the directory busy for half a minute. The last stream to end stops the daemon if this helper started it.
-pub async fn report(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-) -> Result<OperationEnd, OperationRefusal> {
+pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     require_root()?;
-    let outcome = follow(helper, relay).await;
+    let outcome = follow(context).await;
     let last = helper.event_streams.available_permits() + 1 == MAX_EVENT_STREAMS;
     if last && helper.orphans.has_monitor_daemon() {
         let tool = end_monitor_daemon(helper.containers.lxcpath());
@@ -65,31 +62,30 @@ enum News {
     Allowed,
 }
 
-async fn follow(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-) -> Result<OperationEnd, OperationRefusal> {
+async fn follow(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     let definitions = helper.containers.definitions();
     let watched = Watched::begin(definitions).map_err(|e| unwatchable(&e))?;
     let tool = tool_for(&Operation::ContainerEvents {}, definitions.lxcpath());
     let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
     let (monitor, outputs) = tools::start(&tool, &helper.orphans)?;
-    let outcome = listen(helper, relay, watched, (&monitor, outputs)).await;
+    let outcome = stream_events(context, watched, &monitor, outputs).await;
     monitor.kill();
     let _ = monitor.wait().await;
     outcome
 }
 
-async fn listen(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+async fn stream_events(
+    context: &mut OperationContext<'_>,
     mut watched: Watched,
-    (monitor, mut outputs): (&TrackedChild, CommandOutputs),
+    monitor: &TrackedChild,
+    mut outputs: CommandOutputs,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     let definitions = helper.containers.definitions();
     let mut lines = Lines::default();
     let mut policy = helper.policy.clone();
-    while relay.reaches() {
+    while context.relay.reaches() {
         let next = async {
             tokio::select! {
                 _ = monitor.wait() => News::Ended,
@@ -98,7 +94,7 @@ async fn listen(
                 () = policy.changed() => News::Allowed,
             }
         };
-        let (stream, text) = match relay.wait(next).await {
+        let (stream, text) = match context.relay.wait(next).await {
             Ok(News::Said(Stream::Stderr, bytes)) => (Stream::Stderr, bytes),
             Ok(News::Said(stream, bytes)) => (stream, lines.visible(&bytes, &policy.now())),
             Ok(News::Defined(changed)) => {
@@ -117,7 +113,7 @@ async fn listen(
             Err(why) => return Ok(OperationEnd::Killed { why }),
         };
         if !text.is_empty() {
-            relay.say(&Frame::Output(stream, text)).await;
+            context.relay.say(&Frame::Output(stream, text)).await;
         }
     }
     let why = KillReason::Cancelled;

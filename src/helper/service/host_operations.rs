@@ -1,11 +1,8 @@
 //! Dispatches the operations on the host.
 
-use std::sync::Arc;
-
 use gatewren_wire::operations::{Operation, OperationEnd};
 
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::host::{facts, files, firmware, processes, repair, settings, ssh_keys, storage};
 use crate::network::{name_servers, probes, tunnels, wifi};
@@ -13,45 +10,45 @@ use crate::processes::printing::print;
 
 /// Performs an operation on the host that is not a command.
 pub async fn perform(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     match operation {
-        Operation::HostView {} => print(relay, || Ok(facts::view())).await,
+        Operation::HostView {} => print(context.relay, || Ok(facts::view())).await,
         Operation::HostSpace { places } => {
             let places = places.clone();
-            print(relay, move || Ok(facts::spaces(&places))).await
+            print(context.relay, move || Ok(facts::spaces(&places))).await
         }
         Operation::HostPrograms { sockets } => {
             let sockets = sockets.clone();
-            print(relay, move || Ok(facts::programs(&sockets))).await
+            print(context.relay, move || Ok(facts::programs(&sockets))).await
         }
         Operation::HostProcesses { order, most } => {
-            let (order, most, policy) = (*order, *most, helper.policy.now());
-            print(relay, move || Ok(processes::seen(order, most, &policy))).await
+            let (order, most, policy) = (*order, *most, context.helper.policy.now());
+            print(context.relay, move || {
+                Ok(processes::list(order, most, &policy))
+            })
+            .await
         }
         Operation::HostFileList(_)
         | Operation::HostFileSearch(_)
         | Operation::HostFileRead(_)
-        | Operation::HostFileWrite(_) => files::perform(helper, relay, operation).await,
-        Operation::HostProbe(asked) => probes::probe(relay, asked).await,
-        Operation::HostFirewall {} => probes::firewall(helper, relay).await,
+        | Operation::HostFileWrite(_) => files::perform(context, operation).await,
+        Operation::HostProbe(asked) => probes::probe(context.relay, asked).await,
+        Operation::HostFirewall {} => probes::firewall(context).await,
         Operation::HostDiskUsage(_)
         | Operation::HostSmart { .. }
         | Operation::HostPools {}
-        | Operation::HostBtrfs { .. } => storage::perform(helper, relay, operation).await,
-        Operation::SshKeys { deed } => ssh_keys::perform(helper, relay, deed).await,
-        Operation::HostRepair(what) => repair::perform(helper, relay, what).await,
-        Operation::HostSetting { setting } => settings::perform(helper, relay, setting).await,
-        Operation::SetNameServers { servers } => name_servers::set(helper, relay, servers).await,
-        Operation::Wifi { deed } => wifi::perform(helper, relay, deed).await,
-        Operation::Firmware { deed } => firmware::perform(helper, relay, deed).await,
-        Operation::HostTunnels {} => tunnels::list(helper, relay).await,
-        Operation::HostTunnelUp { tunnel } => tunnels::switch(helper, relay, (tunnel, "up")).await,
-        Operation::HostTunnelDown { tunnel } => {
-            tunnels::switch(helper, relay, (tunnel, "down")).await
-        }
+        | Operation::HostBtrfs { .. } => storage::perform(context, operation).await,
+        Operation::SshKeys { deed } => ssh_keys::perform(context, deed).await,
+        Operation::HostRepair(what) => repair::perform(context, what).await,
+        Operation::HostSetting { setting } => settings::perform(context, setting).await,
+        Operation::SetNameServers { servers } => name_servers::set(context, servers).await,
+        Operation::Wifi { deed } => wifi::perform(context, deed).await,
+        Operation::Firmware { deed } => firmware::perform(context, deed).await,
+        Operation::HostTunnels {} => tunnels::list(context).await,
+        Operation::HostTunnelUp { tunnel } => tunnels::switch(context, tunnel, "up").await,
+        Operation::HostTunnelDown { tunnel } => tunnels::switch(context, tunnel, "down").await,
         _ => Err(OperationRefusal::failed("unsupported operation")),
     }
 }

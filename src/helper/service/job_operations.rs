@@ -8,7 +8,7 @@ use gatewren_base::sys::now_ms;
 use gatewren_base::telemetry::redact_text;
 use gatewren_wire::operations::{
     Command, Frame, HelperRequest, Job, JobId, JobOutputHeader, KillReason, Operation,
-    OperationEnd, OperationLimits, Program, Stream,
+    OperationEnd, OperationLimits, Program,
 };
 
 use super::perform::{check, perform};
@@ -17,6 +17,7 @@ use crate::context::job_log;
 use crate::context::job_output_sink::JobOutputSink;
 use crate::context::jobs::no_such_job;
 use crate::context::limits::job_limits;
+use crate::context::operation_context::OperationContext;
 use crate::context::output_relay::OutputRelay;
 use crate::context::refusal::OperationRefusal;
 use crate::context::stop::StopConditions;
@@ -29,15 +30,12 @@ const COMMAND_CHARS: usize = 200;
 /// The most output of one response.
 const PIECE_BYTES: u32 = 1 << 20;
 
-/// A job's owner and id.
-type Which<'a> = (Option<&'a str>, &'a JobId);
-
 /// Starts a job and passes its output to the caller until it ends or the caller disconnects.
 pub async fn start(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     request: &HelperRequest,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     let Operation::JobStart {
         job,
         owner,
@@ -55,32 +53,31 @@ pub async fn start(
     if let Operation::ContainerCommand { container, .. } = &**operation {
         require_root()?;
         // A container that cannot be entered is reported at once; no job starts.
-        match relay.wait(helper.containers.running(container)).await {
+        match context
+            .relay
+            .wait(helper.containers.running(container))
+            .await
+        {
             Ok(running) => drop(running?),
             Err(why) => return Ok(OperationEnd::Killed { why }),
         }
     }
     let job = Job {
         reference: request.reference.clone(),
-        ..new_job((job, owner, tool), operation)
+        ..new_job(job, owner, tool, operation)
     };
     let id = job.id.clone();
-    let (sink, mut heard) = helper.jobs.begin(job)?;
+    let (sink, mut frames) = helper.jobs.begin(job)?;
     let limits = job_limits(request.limits, operation);
-    let work = run(
-        Arc::clone(helper),
-        sink,
-        (id.clone(), (**operation).clone()),
-        limits,
-    );
-    tokio::spawn(work);
-    relay.say(&Frame::Started).await;
+    let operation = (**operation).clone();
+    tokio::spawn(run(Arc::clone(helper), sink, id.clone(), operation, limits));
+    context.relay.say(&Frame::Started).await;
     if *detached {
         return Ok(OperationEnd::Exited { code: 0 });
     }
-    while relay.reaches() {
-        match relay.wait(heard.recv()).await {
-            Ok(Some(frame)) => relay.say(&frame).await,
+    while context.relay.reaches() {
+        match context.relay.wait(frames.recv()).await {
+            Ok(Some(frame)) => context.relay.say(&frame).await,
             Ok(None) => {
                 let ended = helper.jobs.find(None, &id)?.ending;
                 let why = KillReason::Lost;
@@ -94,7 +91,7 @@ pub async fn start(
 }
 
 /// Creates the record of a job that starts now.
-fn new_job((id, owner, tool): (&JobId, &str, &str), operation: &Operation) -> Job {
+fn new_job(id: &JobId, owner: &str, tool: &str, operation: &Operation) -> Job {
     Job {
         id: id.clone(),
         owner: owner.to_owned(),
@@ -132,17 +129,24 @@ fn can_be_a_job(operation: &Operation) -> bool {
 async fn run(
     helper: Arc<HelperContext>,
     sink: JobOutputSink,
-    (id, operation): (JobId, Operation),
+    id: JobId,
+    operation: Operation,
     limits: OperationLimits,
 ) {
-    let begun = Instant::now();
+    let start_time = Instant::now();
     let stop = StopConditions::new(limits.timeout_ms, helper.shutdown.clone());
     let name = operation.name();
-    let mut relay = OutputRelay::keeping(sink, limits.output_bytes, stop).of(&operation);
-    let doing = Arc::clone(&helper);
+    let mut relay =
+        OutputRelay::for_job(sink, limits.output_bytes, stop).with_operation(&operation);
+    let own = Arc::clone(&helper);
     // In its own task: if it panics, the job still ends.
     let work = tokio::spawn(async move {
-        let outcome = perform(&doing, &mut relay, &operation, limits.processes).await;
+        let mut context = OperationContext {
+            helper: &own,
+            relay: &mut relay,
+            processes: limits.processes,
+        };
+        let outcome = perform(&mut context, &operation).await;
         (relay, outcome)
     });
     let (relay, outcome) = match work.await {
@@ -159,9 +163,9 @@ async fn run(
     };
     helper.orphans.sweep();
     let ending = outcome.unwrap_or_else(OperationEnd::from);
-    let said = redact_text(&ending.to_string()).into_owned();
-    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(job = %id, operation = name, ending = said, duration_ms, "job ended");
+    let shown = redact_text(&ending.to_string()).into_owned();
+    let duration_ms = u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(job = %id, operation = name, ending = shown, duration_ms, "job ended");
     let heard = relay.as_ref().is_some_and(OutputRelay::is_heard);
     helper.jobs.end(&id, ending, heard);
     // The end can be queried now: drop the relay, so that a listening caller is notified.
@@ -186,32 +190,37 @@ fn command_of(operation: &Operation) -> Option<String> {
 
 /// Prints jobs with their current state.
 pub async fn list(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
-    (owner, job): (Option<&str>, Option<&JobId>),
+    context: &mut OperationContext<'_>,
+    owner: Option<&str>,
+    job: Option<&JobId>,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     let mut jobs = helper.jobs.list(owner, job);
     jobs.retain(|job| may_be_seen(helper, job));
     if let (Some(id), true) = (job, jobs.is_empty()) {
         return Err(no_such_job(id));
     }
-    print(relay, move || Ok(jobs.iter().flat_map(line).collect())).await
+    print(context.relay, move || {
+        Ok(jobs.iter().flat_map(line).collect())
+    })
+    .await
 }
 
 /// Waits until a job has ended, and prints it.
 pub async fn wait(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
-    which: Which<'_>,
+    context: &mut OperationContext<'_>,
+    owner: Option<&str>,
+    id: &JobId,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     let mut bell = helper.jobs.bell();
     loop {
         bell.mark_unchanged();
-        let job = find(helper, which)?;
+        let job = find(helper, owner, id)?;
         if job.ending.is_some() {
-            return print(relay, move || Ok(line(&job))).await;
+            return print(context.relay, move || Ok(line(&job))).await;
         }
-        if let Err(why) = relay.wait(bell.changed()).await {
+        if let Err(why) = context.relay.wait(bell.changed()).await {
             return Ok(OperationEnd::Killed { why });
         }
     }
@@ -219,18 +228,20 @@ pub async fn wait(
 
 /// Prints a piece of a job's output.
 pub async fn output(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
-    which: Which<'_>,
-    (offset, bytes): (u64, u32),
+    context: &mut OperationContext<'_>,
+    owner: Option<&str>,
+    id: &JobId,
+    offset: u64,
+    bytes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let job = find(helper, which)?;
+    let helper = context.helper;
+    let job = find(helper, owner, id)?;
     let place = helper
         .jobs
         .place(&job.id)
         .ok_or_else(|| no_such_job(&job.id))?;
     let most = usize::try_from(bytes.min(PIECE_BYTES)).unwrap_or_default();
-    print(relay, move || {
+    print(context.relay, move || {
         let read = job_log::read(&place, offset, job.output_bytes, most);
         let (offset, bytes) =
             read.map_err(|e| OperationRefusal::failed(format!("the output cannot be read: {e}")))?;
@@ -246,39 +257,42 @@ pub async fn output(
 
 /// Cancels a job, waits until it has ended, and prints it.
 pub async fn cancel(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
-    which: Which<'_>,
+    context: &mut OperationContext<'_>,
+    owner: Option<&str>,
+    id: &JobId,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let job = find(helper, which)?;
+    let helper = context.helper;
+    let job = find(helper, owner, id)?;
     helper.jobs.cancel(&job.id);
-    wait(helper, relay, which).await
+    wait(context, owner, id).await
 }
 
 /// Removes a job that has ended.
-pub fn forget(helper: &HelperContext, which: Which<'_>) -> Result<OperationEnd, OperationRefusal> {
-    let job = find(helper, which)?;
-    helper.jobs.forget(&job.id);
+pub fn forget(
+    context: &OperationContext<'_>,
+    owner: Option<&str>,
+    id: &JobId,
+) -> Result<OperationEnd, OperationRefusal> {
+    let job = find(context.helper, owner, id)?;
+    context.helper.jobs.forget(&job.id);
     Ok(OperationEnd::Exited { code: 0 })
 }
 
 /// Prints each job that ended while its caller did not listen, and then each further one, until the caller
 /// disconnects.
-pub async fn ends(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
-) -> Result<OperationEnd, OperationRefusal> {
+pub async fn ends(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     let mut bell = helper.jobs.bell();
-    let mut told = BTreeSet::new();
-    while relay.reaches() {
+    let mut reported = BTreeSet::new();
+    while context.relay.reaches() {
         bell.mark_unchanged();
         let mut jobs = helper.jobs.list(None, None);
-        told.retain(|id| jobs.iter().any(|job| job.id == *id));
-        jobs.retain(|job| job.ending.is_some() && !job.heard && told.insert(job.id.clone()));
+        reported.retain(|id| jobs.iter().any(|job| job.id == *id));
+        jobs.retain(|job| job.ending.is_some() && !job.heard && reported.insert(job.id.clone()));
         for job in jobs {
-            relay.say(&Frame::Output(Stream::Stdout, line(&job))).await;
+            context.relay.write_stdout(line(&job)).await;
         }
-        if let Err(why) = relay.wait(bell.changed()).await {
+        if let Err(why) = context.relay.wait(bell.changed()).await {
             return Ok(OperationEnd::Killed { why });
         }
     }
@@ -286,7 +300,7 @@ pub async fn ends(
     Ok(OperationEnd::Killed { why })
 }
 
-fn find(helper: &HelperContext, (owner, id): Which<'_>) -> Result<Job, OperationRefusal> {
+fn find(helper: &HelperContext, owner: Option<&str>, id: &JobId) -> Result<Job, OperationRefusal> {
     let job = helper.jobs.find(owner, id)?;
     if may_be_seen(helper, &job) {
         Ok(job)

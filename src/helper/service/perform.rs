@@ -1,14 +1,12 @@
 //! Performs one operation, if the owner's policy file allows it.
 
-use std::sync::Arc;
-
 use gatewren_wire::operations::{ContainerName, Operation, OperationEnd};
 
 use super::{container_operations, events, host_operations, policy_check};
 use crate::backup::operations;
 use crate::context::helper_context::HelperContext;
 use crate::context::lxc_tools::tool_for;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
@@ -17,7 +15,7 @@ use crate::lxc::config_files;
 use crate::lxc::network::NetworkNamespace;
 use crate::lxc::paths::{existing, inside};
 use crate::lxc::vitals::{lines, vitals, vitals_and_usage};
-use crate::processes::commands::{in_container, on_host, require_root};
+use crate::processes::commands::{require_root, run_in_container, run_on_host};
 use crate::processes::printing::print;
 use crate::systemd::{journal, power, units};
 
@@ -39,54 +37,50 @@ const JOB_OF_A_JOB: &str = "a job cannot query or control jobs";
 
 /// Checks and performs an operation.
 pub async fn perform(
-    helper: &Arc<HelperContext>,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     operation: &Operation,
-    most: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
-    check(helper, operation)?;
+    check(context.helper, operation)?;
     match operation {
         Operation::Ping {} => Ok(OperationEnd::Exited { code: 0 }),
-        Operation::Bounds {} => policy_check::report(helper, relay).await,
-        Operation::HostCommand { command } => on_host(helper, relay, command, most).await,
+        Operation::Bounds {} => policy_check::report(context).await,
+        Operation::HostCommand { command } => run_on_host(context, command).await,
         Operation::ContainerCommand { container, command } => {
-            in_container(helper, relay, (container, command), most).await
+            run_in_container(context, container, command).await
         }
-        Operation::ContainerConfig { container } => config(helper, relay, container).await,
-        Operation::ContainerOsRelease { container } => os_release(helper, relay, container).await,
-        Operation::ContainerDisk { container } => disk(helper, relay, container).await,
+        Operation::ContainerConfig { container } => config(context, container).await,
+        Operation::ContainerOsRelease { container } => os_release(context, container).await,
+        Operation::ContainerDisk { container } => disk(context, container).await,
         Operation::ContainerVitals { container } => {
-            container_vitals(helper, relay, container.as_ref()).await
+            container_vitals(context, container.as_ref()).await
         }
-        Operation::ContainerEvents {} => events::report(helper, relay).await,
-        Operation::ContainerInfo { container } => info(helper, relay, container).await,
+        Operation::ContainerEvents {} => events::report(context).await,
+        Operation::ContainerInfo { container } => info(context, container).await,
         Operation::ContainerStart { .. }
         | Operation::ContainerStop { .. }
         | Operation::ContainerDeed { .. }
         | Operation::ContainerCreate { .. } => {
-            container_operations::perform(helper, relay, operation, most).await
+            container_operations::perform(context, operation).await
         }
-        Operation::Mail(letter) => mail::send(helper, relay, letter, most).await,
-        Operation::Backup { deed } => operations::perform(helper, relay, deed, most).await,
-        Operation::ContainerList {} => list(helper, relay).await,
-        Operation::Restart { plan } => power::schedule(helper, relay, "reboot", plan).await,
-        Operation::Shutdown { plan } => power::schedule(helper, relay, "poweroff", plan).await,
-        Operation::CancelShutdown {} => power::cancel(helper, relay).await,
+        Operation::Mail(letter) => mail::send(context, letter).await,
+        Operation::Backup { deed } => operations::perform(context, deed).await,
+        Operation::ContainerList {} => list(context).await,
+        Operation::Restart { plan } => power::schedule(context, "reboot", plan).await,
+        Operation::Shutdown { plan } => power::schedule(context, "poweroff", plan).await,
+        Operation::CancelShutdown {} => power::cancel(context).await,
         Operation::UpdateCheck { .. }
         | Operation::UpdateRefresh { .. }
         | Operation::UpdateApply(_)
-        | Operation::UpdateHistory { .. } => updates::perform(helper, relay, operation).await,
+        | Operation::UpdateHistory { .. } => updates::perform(context, operation).await,
         Operation::HostLog { .. }
         | Operation::ContainerLog { .. }
         | Operation::HostBoots {}
         | Operation::HostUptimeHistory {}
-        | Operation::ContainerBoots { .. } => journal::read(helper, relay, operation).await,
+        | Operation::ContainerBoots { .. } => journal::read(context, operation).await,
         Operation::UnitChange { .. }
         | Operation::ContainerUnitList { .. }
         | Operation::ContainerUnit { .. }
-        | Operation::ContainerUnitChange { .. } => {
-            units::perform(helper, relay, operation, most).await
-        }
+        | Operation::ContainerUnitChange { .. } => units::perform(context, operation).await,
         Operation::JobStart { .. }
         | Operation::JobList { .. }
         | Operation::JobWait { .. }
@@ -95,40 +89,36 @@ pub async fn perform(
         | Operation::JobForget { .. }
         | Operation::JobEnds {} => Err(OperationRefusal::bad_command(JOB_OF_A_JOB)),
         // The other operations are about the host and have their own table.
-        other => host_operations::perform(helper, relay, other).await,
+        other => host_operations::perform(context, other).await,
     }
 }
 
 async fn config(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     container: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let path = existing(helper, container)?;
-    print(relay, move || config_files::config(&path)).await
+    let path = existing(context.helper, container)?;
+    print(context.relay, move || config_files::config(&path)).await
 }
 
-async fn run_tool(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+async fn run_lxc_tool(
+    context: &mut OperationContext<'_>,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let tool = tool_for(operation, helper.containers.lxcpath());
+    let tool = tool_for(operation, context.helper.containers.lxcpath());
     let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    tools::carry(&tool, relay, &helper.orphans).await
+    context.run_tool(&tool).await
 }
 
 /// Prints the names of the containers that may be seen.
-async fn list(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-) -> Result<OperationEnd, OperationRefusal> {
+async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     require_root()?;
     // On a host without LXC, directories are not containers.
     find("lxc-start")?;
     let (definitions, policy) = (helper.containers.definitions().clone(), helper.policy.now());
-    print(relay, move || {
+    print(context.relay, move || {
         let names = definitions.names().map_err(|e| {
             let lxcpath = definitions.lxcpath().display();
             OperationRefusal::failed(format!("the containers in {lxcpath} cannot be listed: {e}"))
@@ -144,12 +134,12 @@ async fn list(
 
 /// Prints state, init and addresses, one line each, in the format of `lxc-info`.
 async fn info(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     container: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     let path = existing(helper, container)?;
-    let standing = match relay.wait(helper.containers.ask(container)).await {
+    let standing = match context.relay.wait(helper.containers.ask(container)).await {
         Ok(standing) => standing?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
@@ -161,10 +151,10 @@ async fn info(
         let operation = Operation::ContainerInfo {
             container: container.clone(),
         };
-        return run_tool(helper, relay, &operation).await;
+        return run_lxc_tool(context, &operation).await;
     };
     let running = standing.running;
-    print(relay, move || {
+    print(context.relay, move || {
         let mut lines = vec![format!("State: {state}\n")];
         if let Some(running) = running {
             lines.push(format!("PID: {}\n", running.init));
@@ -178,23 +168,26 @@ async fn info(
 
 /// Prints the state of one container with its usage, or the state of all that are known to run.
 async fn container_vitals(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     container: Option<&ContainerName>,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     require_root()?;
     if let Some(name) = container {
-        let running = match relay.wait(helper.containers.alive(name)).await {
+        let running = match context.relay.wait(helper.containers.alive(name)).await {
             Ok(alive) => alive?,
             Err(why) => return Ok(OperationEnd::Killed { why }),
         };
         let name = name.clone();
-        return print(relay, move || Ok(lines(vitals_and_usage(name, &running)))).await;
+        return print(context.relay, move || {
+            Ok(lines(vitals_and_usage(name, &running)))
+        })
+        .await;
     }
     let mut running = helper.containers.still_running();
     let policy = helper.policy.now();
     running.retain(|(name, _)| policy.allows_container(name.as_str()));
-    print(relay, move || {
+    print(context.relay, move || {
         let all = running.into_iter();
         Ok(lines(
             all.filter_map(|(name, running)| vitals(name, &running)),
@@ -204,21 +197,19 @@ async fn container_vitals(
 }
 
 async fn os_release(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     container: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let root = inside(helper, container).await?;
-    print(relay, move || config_files::os_release(&root)).await
+    let root = inside(context.helper, container).await?;
+    print(context.relay, move || config_files::os_release(&root)).await
 }
 
 /// Prints the size of the root file system, without other mounts in it. Stops when the caller's time is over.
 async fn disk(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     container: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let root = inside(helper, container).await?;
+    let root = inside(context.helper, container).await?;
     let tool = tools::HostTool {
         name: "du",
         // du opens only directories; `/.` follows the link to this one.
@@ -228,5 +219,5 @@ async fn disk(
             .chain([format!("{}/.", root.path().display())])
             .collect(),
     };
-    tools::carry(&tool, relay, &helper.orphans).await
+    context.run_tool(&tool).await
 }

@@ -1,10 +1,9 @@
 //! What the host allows at all: the check against the owner's policy file, which the front cannot write.
 
 use gatewren_base::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
-use gatewren_wire::operations::{Frame, KillReason, Operation, OperationEnd, RefusalCode, Stream};
+use gatewren_wire::operations::{KillReason, Operation, OperationEnd, RefusalCode};
 
-use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 
 /// Rejects an operation that the owner's file does not allow, whatever the front's policy is.
@@ -23,26 +22,23 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Operati
 }
 
 /// Sends the enabled classes to the caller, now and after each change, until it disconnects.
-pub async fn report(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-) -> Result<OperationEnd, OperationRefusal> {
-    let mut policy = helper.policy.clone();
-    let mut told = None;
-    while relay.reaches() {
+pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+    let mut policy = context.helper.policy.clone();
+    let mut last = None;
+    while context.relay.reaches() {
         policy.mark_unchanged();
         let in_force = policy.now();
         let now = HelperClass::ALL.map(|class| (class, in_force.allows(class)));
-        if told != Some(now) {
-            told = Some(now);
+        if last != Some(now) {
+            last = Some(now);
             let on = now.into_iter().filter(|(_, on)| *on);
             let keys: Vec<HelperClass> = on.map(|(class, _)| class).collect();
             // Plain strings always serialize.
             let mut line = serde_json::to_vec(&keys).unwrap_or_default();
             line.push(b'\n');
-            relay.say(&Frame::Output(Stream::Stdout, line)).await;
+            context.relay.write_stdout(line).await;
         }
-        if let Err(why) = relay.wait(policy.changed()).await {
+        if let Err(why) = context.relay.wait(policy.changed()).await {
             return Ok(OperationEnd::Killed { why });
         }
     }

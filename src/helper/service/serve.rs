@@ -123,7 +123,7 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
                 }
             }
             _ = children.recv() => drop(helper.orphans.sweep()),
-            _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, (&policy, &notify)),
+            _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, &policy, &notify),
             _ = tick.tick(), if calls.len() > helper.listeners() || helper.jobs.running() > 0 => drop(helper.orphans.sweep()),
             () = turned(sign_of_life.as_mut()) => notify.alive(),
             () = &mut few_pages => {}
@@ -150,7 +150,8 @@ async fn turned(pace: Option<&mut Interval>) {
 fn reload(
     file: &Path,
     read: ReadPolicy,
-    (policy, notify): (&LiveSettingsSender<HelperPolicy>, &SdNotify),
+    policy: &LiveSettingsSender<HelperPolicy>,
+    notify: &SdNotify,
 ) {
     notify.reloading();
     match read(file) {

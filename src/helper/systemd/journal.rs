@@ -7,9 +7,8 @@ use std::fs;
 use gatewren_base::config::{ContainerMentions, TRACED_FIELDS};
 use gatewren_wire::operations::{ContainerName, LogOrder, LogQuery, Operation, OperationEnd};
 
-use crate::context::helper_context::HelperContext;
 use crate::context::line_filter::LineFilter;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::lxc::jailed::{ContainerView, JailedTool};
@@ -35,8 +34,7 @@ const JOURNALS: ContainerView = ContainerView {
 /// Prints lines, one JSON object each, until there are no more or the caller disconnects; or the boots in a journal.
 /// Lines of the host's journal about containers that the policy file hides are left out.
 pub async fn read(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     let (container, args) = match operation {
@@ -51,11 +49,11 @@ pub async fn read(
         args,
     };
     if let Some(container) = container {
-        return of_container(helper, relay, container, &tool).await;
+        return of_container(context, container, &tool).await;
     }
-    let policy = helper.policy.now();
+    let policy = context.helper.policy.now();
     if policy.shows_all_containers() || !matches!(operation, Operation::HostLog { .. }) {
-        return tools::carry(&tool, relay, &helper.orphans).await;
+        return context.run_tool(&tool).await;
     }
     let machine = fs::read_to_string(MACHINE_ID).unwrap_or_default();
     let filter = LineFilter::new(move |line| {
@@ -63,18 +61,21 @@ pub async fn read(
         let shows = |name: &str| policy.shows_container(name);
         fields.is_ok_and(|fields| ContainerMentions::show_line(&fields, machine.trim(), shows))
     });
-    tools::carry_sifted(&tool, relay, &helper.orphans, filter).await
+    context.run_filtered_tool(&tool, filter).await
 }
 
 /// Runs the host's `journalctl` on a container's journals. Works for a frozen container too.
 async fn of_container(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     name: &ContainerName,
     tool: &tools::HostTool,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let running = match relay.wait(helper.containers.alive(name)).await {
+    let running = match context
+        .relay
+        .wait(context.helper.containers.alive(name))
+        .await
+    {
         Ok(running) => running?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
@@ -84,7 +85,7 @@ async fn of_container(
         container: name,
         running: &running,
     };
-    jailed.carry(relay, &helper.orphans).await
+    jailed.run(context).await
 }
 
 fn list_of_boots() -> Vec<String> {

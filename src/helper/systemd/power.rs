@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use gatewren_wire::operations::{OperationEnd, PowerPlan};
 
 use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
@@ -25,11 +25,11 @@ const REASON_BYTES: usize = 512;
 
 /// Schedules a restart or power-off, in logind's word for it. Replaces an earlier schedule.
 pub async fn schedule(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     how: &str,
     plan: &PowerPlan,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
     require_root()?;
     let reason = checked(plan.reason.as_deref())?;
     not_inhibited(helper).await?;
@@ -38,17 +38,14 @@ pub async fn schedule(
     tools::output(&message, &helper.orphans).await?;
     let at = at(plan.delay_s)?;
     let schedule = logind("call", "ScheduleShutdown", &["st", how, &at]);
-    tools::carry(&schedule, relay, &helper.orphans).await
+    context.run_tool(&schedule).await
 }
 
 /// Cancels the schedule, and prints whether there was one.
-pub async fn cancel(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
-) -> Result<OperationEnd, OperationRefusal> {
+pub async fn cancel(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let cancel = logind("call", "CancelScheduledShutdown", &[]);
-    tools::carry(&cancel, relay, &helper.orphans).await
+    context.run_tool(&cancel).await
 }
 
 /// Rejects the operation while a program holds an inhibitor lock against shutdown, for example during an upgrade.

@@ -11,10 +11,10 @@ use gatewren_wire::operations::{
 
 use super::unit_client::{UNIT_CLIENT_NAME, UnitRequest};
 use crate::context::helper_context::HelperContext;
-use crate::context::output_relay::OutputRelay;
+use crate::context::operation_context::OperationContext;
 use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
-use crate::processes::commands::in_container;
+use crate::processes::commands::run_in_container;
 
 /// systemd on the system bus (org.freedesktop.systemd1(5)).
 const SYSTEMD: [&str; 3] = [
@@ -69,14 +69,12 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Performs one of the operations on units.
 pub async fn perform(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+    context: &mut OperationContext<'_>,
     operation: &Operation,
-    processes: u32,
 ) -> Result<OperationEnd, OperationRefusal> {
     let (container, question) = match operation {
         Operation::UnitChange { unit, change } => {
-            return on_host(helper, relay, unit, *change).await;
+            return change_unit(context, unit, *change).await;
         }
         Operation::ContainerUnitList { container } => (container, UnitRequest::List),
         Operation::ContainerUnit { container, unit } => {
@@ -90,7 +88,7 @@ pub async fn perform(
         _ => return Err(OperationRefusal::failed("unsupported operation")),
     };
     let command = inside(&question)?;
-    in_container(helper, relay, (container, &command), processes).await
+    run_in_container(context, container, &command).await
 }
 
 /// The command that runs inside: systemd serves only processes of its own pid namespace, so this program asks it from
@@ -108,14 +106,13 @@ fn inside(question: &UnitRequest) -> Result<Command, OperationRefusal> {
 }
 
 /// Sends a change to systemd. A change that takes time is a job; systemd signals its end to subscribers.
-async fn on_host(
-    helper: &HelperContext,
-    relay: &mut OutputRelay,
+async fn change_unit(
+    context: &mut OperationContext<'_>,
     unit: &UnitName,
     change: UnitChange,
 ) -> Result<OperationEnd, OperationRefusal> {
-    bounded(helper, unit)?;
-    let ending = tools::carry(&call(unit, change), relay, &helper.orphans).await?;
+    bounded(context.helper, unit)?;
+    let ending = context.run_tool(&call(unit, change)).await?;
     if change.is_job()
         || change == UnitChange::ResetFailed
         || ending != (OperationEnd::Exited { code: 0 })
@@ -124,7 +121,7 @@ async fn on_host(
     }
     // systemd notices what is enabled when it reloads its files.
     let reload = systemd("Reload", &[]);
-    tools::carry(&reload, relay, &helper.orphans).await
+    context.run_tool(&reload).await
 }
 
 /// Rejects units of gatewren itself, units that `power` is for, and units of containers that the policy file
