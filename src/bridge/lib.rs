@@ -20,5 +20,6 @@ mod stream;
 
 pub use code::{Invitation, PairingCode, with_port};
 pub use pairing::{paired, usual_file};
+pub use request_error::{DeliveryStatus, UpstreamError};
 pub use run::run;
 pub use server::UpstreamServer;

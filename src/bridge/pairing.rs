@@ -7,8 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http_body_util::{BodyExt as _, Limited};
 use hyper::{Method, Request};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
@@ -16,8 +15,9 @@ use serde_json::json;
 
 use super::answer::said;
 use super::code::Invitation;
+use super::request_error::UpstreamError;
 use gatewren_base::sys::{Secret, files};
-use gatewren_gate::http::{Pin, RemoteServer, ServerVerification};
+use gatewren_gate::http::{AllowedServers, HttpClient, HttpClientError, Pin, ServerVerification};
 
 /// The largest token file, and the largest response to a code.
 const MAX_BYTES: usize = 16 << 10;
@@ -129,18 +129,14 @@ fn kept(file: &Path) -> Result<Option<Kept>, String> {
 /// Sends the code to the server only after the TLS handshake has proved the server's key.
 async fn redeemed(invitation: &Invitation) -> Result<Answer, String> {
     let address = format!("https://{}/pair", invitation.host);
-    let known = ServerVerification::ByPin(invitation.code.pin);
-    let remote = RemoteServer::new(&address, known).map_err(|e| e.to_string())?;
-    let mut wire = remote.connect().await.map_err(|e| e.to_string())?;
+    let known = ServerVerification::Pin(invitation.code.pin);
+    let words = |cause: HttpClientError| UpstreamError::from(cause).words;
+    let client = HttpClient::new(&address, AllowedServers::Https, &known).map_err(words)?;
+    let mut connection = client.connect().await.map_err(words)?;
     let body = json!({ "code": invitation.code.secret.expose() });
-    let mut request = Request::new(Full::new(Bytes::from(body.to_string())));
+    let mut request = Request::new(Bytes::from(body.to_string()));
     *request.method_mut() = Method::POST;
-    for name in [CONTENT_TYPE, ACCEPT] {
-        let json = HeaderValue::from_static("application/json");
-        request.headers_mut().insert(name, json);
-    }
-    remote.address(&mut request);
-    let answer = wire.ask(request).await.map_err(|e| e.to_string())?;
+    let answer = connection.ask(request).await.map_err(words)?;
     let (head, body) = answer.into_parts();
     let body = Limited::new(body, MAX_BYTES).collect().await;
     let body = body.map_err(|e| format!("the server's response is incomplete: {e}"))?;

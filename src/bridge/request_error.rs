@@ -1,6 +1,6 @@
 //! Why a request has no response, and whether the server may have received it.
 
-use gatewren_gate::http::RemoteConnectionError;
+use gatewren_gate::http::HttpClientError;
 
 /// Why there is no response.
 #[derive(Debug, Clone)]
@@ -39,15 +39,27 @@ impl UpstreamError {
     }
 }
 
-impl From<RemoteConnectionError> for UpstreamError {
-    fn from(cause: RemoteConnectionError) -> Self {
-        let standing = match &cause {
-            RemoteConnectionError::Away(_) => DeliveryStatus::Away,
-            RemoteConnectionError::Broken(_) => DeliveryStatus::Unknown,
-            RemoteConnectionError::Stranger(_) | RemoteConnectionError::Address(_) => {
-                DeliveryStatus::Never
+impl From<HttpClientError> for UpstreamError {
+    fn from(cause: HttpClientError) -> Self {
+        if let Some(why) = cause.certificate_error() {
+            let words = format!(
+                "the server's identity cannot be verified ({why}), and nothing was sent. Without a pin, this machine \
+                 must trust the server's certificate: pass the pin that `gatewren pair` prints. With a pin, either \
+                 another machine intercepts the connection, or the server has a new key"
+            );
+            return Self::new(DeliveryStatus::Never, words);
+        }
+        match cause {
+            HttpClientError::Address(words) => Self::new(DeliveryStatus::Never, words),
+            HttpClientError::Connection(cause) => {
+                let words = format!("the server cannot be reached: {cause}");
+                Self::new(DeliveryStatus::Away, words)
             }
-        };
-        Self::new(standing, cause.to_string())
+            HttpClientError::Http(cause) => {
+                let words = format!("the connection to the server broke: {cause}");
+                Self::new(DeliveryStatus::Unknown, words)
+            }
+            other => Self::new(DeliveryStatus::Unknown, other.to_string()),
+        }
     }
 }

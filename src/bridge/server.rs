@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, StatusCode};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::events::{MAX_MESSAGE, SseReader};
 use super::request_error::{DeliveryStatus, UpstreamError};
 use gatewren_base::sys::{Secret, lock};
-use gatewren_gate::http::{RemoteConnection, RemoteServer};
+use gatewren_gate::http::{HttpClient, HttpConnection, bearer};
 
 /// The maximum number of idle connections; a further one is closed.
 const MAX_FREE: usize = 4;
@@ -29,12 +29,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// The server and the token to access it.
 pub struct UpstreamServer {
-    remote: RemoteServer,
+    client: HttpClient,
     bearer: HeaderValue,
     /// How long a request waits while the server is unreachable before it is answered with an
     /// error.
     patience: Duration,
-    free: Mutex<Vec<(Instant, RemoteConnection)>>,
+    free: Mutex<Vec<(Instant, HttpConnection)>>,
 }
 
 /// An HTTP request.
@@ -56,27 +56,21 @@ pub struct UpstreamResponse {
     /// The headers.
     pub headers: HeaderMap,
     body: Incoming,
-    wire: RemoteConnection,
+    wire: HttpConnection,
 }
 
 impl UpstreamServer {
     /// Returns the server, accessed with this token.
     pub fn new(
-        remote: RemoteServer,
+        client: HttpClient,
         token: &Secret,
         patience: Duration,
     ) -> Result<Self, UpstreamError> {
-        let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
-        let mut bearer = bearer.map_err(|_| {
-            UpstreamError::new(
-                DeliveryStatus::Never,
-                "the token contains invalid characters",
-            )
-        })?;
-        bearer.set_sensitive(true);
+        let words = "the token contains invalid characters";
+        let invalid = || UpstreamError::new(DeliveryStatus::Never, words);
         Ok(Self {
-            remote,
-            bearer,
+            client,
+            bearer: bearer(token).ok_or_else(invalid)?,
             patience,
             free: Mutex::default(),
         })
@@ -111,23 +105,18 @@ impl UpstreamServer {
     pub async fn once(&self, asking: &UpstreamRequest) -> Result<UpstreamResponse, UpstreamError> {
         let mut wire = match self.take_free() {
             Some(wire) => wire,
-            None => self.remote.connect().await?,
+            None => self.client.connect().await?,
         };
-        let mut request = Request::new(Full::new(asking.body.clone()));
+        let mut request = Request::new(asking.body.clone());
         *request.method_mut() = asking.method.clone();
         *request.headers_mut() = asking.headers.clone();
         let headers = request.headers_mut();
         headers.insert(AUTHORIZATION, self.bearer.clone());
-        if !asking.body.is_empty() {
-            let json = HeaderValue::from_static("application/json");
-            headers.insert(CONTENT_TYPE, json);
-        }
         let accept = match asking.method {
             Method::GET => "text/event-stream",
             _ => "application/json, text/event-stream",
         };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        self.remote.address(&mut request);
         let (head, body) = wire.ask(request).await?.into_parts();
         Ok(UpstreamResponse {
             status: head.status,
@@ -151,7 +140,7 @@ impl UpstreamServer {
         Ok(body.to_bytes())
     }
 
-    fn take_free(&self) -> Option<RemoteConnection> {
+    fn take_free(&self) -> Option<HttpConnection> {
         let mut free = lock(&self.free);
         while let Some((since, wire)) = free.pop() {
             if since.elapsed() < FREE_FOR && wire.is_free() {
@@ -171,7 +160,7 @@ impl UpstreamResponse {
     }
 
     /// Returns its events; the connection ends with them.
-    pub fn events(self) -> (SseReader, RemoteConnection) {
+    pub fn events(self) -> (SseReader, HttpConnection) {
         (SseReader::of(self.body), self.wire)
     }
 

@@ -9,8 +9,8 @@ use super::console::runtime;
 use gatewren_base::config::LogLevel;
 use gatewren_base::sys::{Secret, read_secret};
 use gatewren_base::telemetry;
-use gatewren_bridge::{Invitation, UpstreamServer, paired, usual_file};
-use gatewren_gate::http::{Pin, RemoteServer, ServerVerification};
+use gatewren_bridge::{Invitation, UpstreamError, UpstreamServer, paired, usual_file};
+use gatewren_gate::http::{AllowedServers, HttpClient, Pin, ServerVerification};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,21 +89,22 @@ async fn server(args: &BridgeArgs) -> Result<UpstreamServer, String> {
             let paired = paired(invitation, &file).await?;
             (
                 paired.url,
-                ServerVerification::ByPin(paired.pin.into()),
+                ServerVerification::Pin(paired.pin.into()),
                 paired.token,
             )
         }
         (None, Some(url)) => {
-            let known = args.pin.map_or(ServerVerification::ByMachine, |pin| {
-                ServerVerification::ByPin(pin.into())
+            let known = args.pin.map_or(ServerVerification::Machine, |pin| {
+                ServerVerification::Pin(pin.into())
             });
             (url.clone(), known, token(args)?)
         }
         (None, None) => return Err("name the server with --pair or --url".to_owned()),
     };
-    let remote = RemoteServer::new(&url, known).map_err(|e| format!("--url {url}: {e}"))?;
+    let client = HttpClient::new(&url, AllowedServers::Https, &known);
+    let client = client.map_err(|e| format!("--url {url}: {}", UpstreamError::from(e).words))?;
     let patience = Duration::from_secs(args.wait);
-    UpstreamServer::new(remote, &token, patience).map_err(|trouble| trouble.words)
+    UpstreamServer::new(client, &token, patience).map_err(|trouble| trouble.words)
 }
 
 /// Reads the token; never from the command line, which every user of the machine can read.

@@ -4,15 +4,16 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use bytes::Bytes;
-use hyper::Method;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::Request;
+use hyper::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
 use crate::units::{UnitState, systemd_runs};
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_base::sys::{LockHolder, Secret, host_name};
-use gatewren_gate::http::{OutboundError, OutboundRequest, PlainHttpScope};
+use gatewren_gate::http::{
+    AllowedServers, HttpClient, HttpClientError, ServerVerification, bearer,
+};
 
 /// The maximum size of a response, in bytes.
 const MOST: usize = 1 << 20;
@@ -55,59 +56,38 @@ impl LocalServer {
     }
 
     /// Checks that the server answers at an address under a name, with a certificate that is valid for it.
-    pub async fn knock(&self, at: IpAddr, name: &str) -> Result<(), OutboundError> {
-        let address = format!("https://{name}:{}/health", self.port);
-        let asked = OutboundRequest {
-            address: &address,
-            plain: PlainHttpScope::ThisBox,
-            only_public: false,
-            method: Method::GET,
-            headers: Vec::new(),
-            body: Bytes::new(),
-            most: Some(MOST),
-        };
-        let to = SocketAddr::new(at, self.port);
-        asked.ask_at(to, self.authority.as_deref()).await.map(drop)
+    pub async fn knock(&self, at: IpAddr, name: &str) -> Result<(), HttpClientError> {
+        let client = self.client(&format!("https://{name}:{}/health", self.port), at)?;
+        client.ask(Request::default(), Some(MOST)).await.map(drop)
     }
 
     /// Calls a tool without arguments, with an agent's token; returns the result.
     pub async fn call(&self, at: IpAddr, token: &Secret, tool: &str) -> Result<Value, String> {
-        let address = format!("https://{}:{}/mcp", in_url(at), self.port);
-        let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
-        let mut bearer = bearer.map_err(|_| "the token is not a valid header value".to_owned())?;
-        bearer.set_sensitive(true);
-        let asked = OutboundRequest {
-            address: &address,
-            plain: PlainHttpScope::ThisBox,
-            only_public: false,
-            method: Method::POST,
-            headers: vec![
-                (AUTHORIZATION, bearer),
-                (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-                (
-                    "mcp-protocol-version".parse().map_err(words)?,
-                    HeaderValue::from_static("2026-07-28"),
-                ),
-                (
-                    "mcp-method".parse().map_err(words)?,
-                    HeaderValue::from_static("tools/call"),
-                ),
-                (
-                    "mcp-name".parse().map_err(words)?,
-                    HeaderValue::from_str(tool).map_err(words)?,
-                ),
-            ],
-            body: Bytes::from(call_of(tool).to_string()),
-            most: Some(MOST),
-        };
-        let to = SocketAddr::new(at, self.port);
-        let answered = asked.ask_at(to, self.authority.as_deref()).await;
+        let url = format!("https://{}:{}/mcp", in_url(at), self.port);
+        let client = self.client(&url, at).map_err(words)?;
+        let bearer = bearer(token).ok_or("the token is not a valid header value")?;
+        let request = Request::post("/")
+            .header(AUTHORIZATION, bearer)
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", tool)
+            .body(call_of(tool).to_string().into());
+        let answered = client.ask(request.map_err(words)?, Some(MOST)).await;
         let answered = answered.map_err(words)?;
         let message: Value = serde_json::from_slice(&answered.body).map_err(words)?;
         match message.get("result") {
             Some(result) => Ok(result.clone()),
             None => Err(format!("unexpected response {message}")),
         }
+    }
+
+    fn client(&self, url: &str, at: IpAddr) -> Result<HttpClient, HttpClientError> {
+        let verification = match self.authority.clone() {
+            Some(file) => ServerVerification::Authority(file),
+            None => ServerVerification::Machine,
+        };
+        let servers = AllowedServers::At(SocketAddr::new(at, self.port));
+        HttpClient::new(url, servers, &verification)
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::auth::KeySet;
-use crate::http::fetch;
+use crate::http::{AllowedServers, fetch};
 use gatewren_base::config::KeyLocation;
 use gatewren_base::sys::lock;
 
@@ -86,8 +86,9 @@ impl EdgeKeys {
 async fn fetched(place: &KeyLocation) -> Result<KeySet, String> {
     match place {
         KeyLocation::Url(url) => {
-            let json = fetch(url, KeySet::MAX_BYTES).await.map_err(words)?;
-            KeySet::read(&json).map_err(words)
+            let servers = AllowedServers::HttpsOrThisBox;
+            let json = fetch(url, servers, KeySet::MAX_BYTES).await;
+            KeySet::read(&json.map_err(words)?).map_err(words)
         }
         KeyLocation::File(path) => {
             let path = path.clone();

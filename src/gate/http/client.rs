@@ -1,326 +1,231 @@
-//! One request to another server: allowed addresses, trusted authorities, and the timeout.
+//! The HTTP client: single requests with a timeout, and connections for repeated requests with streams as responses.
+//! Redirects are not followed.
 
-use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Collected, Full, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::header::{ACCEPT, HOST, HeaderValue, USER_AGENT};
-use hyper::{Method, Request, StatusCode, Uri};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
-use rustls::RootCertStore;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::server_trust::{authority_of, trusted, trusting};
-use gatewren_base::sys::{FoundAddress, interface_addresses};
+use super::address_guard::{AllowedServers, URL_FORM};
+use super::client_error::{HttpClientError, REQUEST_TIMEOUT};
+use super::server_trust::ServerVerification;
+use gatewren_base::sys::{Secret, end_when_gone, end_when_stalled};
 
-/// The only port that is used on the public Internet: HTTPS.
-const PUBLIC_PORT: u16 = 443;
+/// The timeout from the name lookup to the end of the handshake; after it the server counts as unreachable.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The largest IPv6 network that a provider assigns to a site is a /48 (RFC 6177): an address that shares this many
-/// bits with an address of this host may be behind the same router.
-const SITE_BITS: u8 = 48;
+/// How long a server may accept no data, or answer no keepalive probe, before the connection is closed. A call may
+/// last for hours, but not on a server that lost power.
+const STALLED: Duration = Duration::from_secs(30);
 
-/// The timeout from the name lookup to the last byte.
-const WITHIN: Duration = Duration::from_secs(10);
+/// Reads and writes on a connection until it ends.
+type ConnectionDriver = Pin<Box<dyn Future<Output = Result<(), hyper::Error>> + Send>>;
 
-/// Why a request failed.
-#[derive(Debug)]
-pub enum OutboundError {
-    /// The address is not allowed.
-    Address(&'static str),
-    /// No connection, or it was lost.
-    Connection(io::Error),
-    /// The response is not HTTP.
-    Http(hyper::Error),
-    /// The server answered with an error status.
-    Status(StatusCode),
-    /// The body is too large or incomplete.
-    Body,
-    /// The timeout expired.
-    Slow,
+/// A URL, and how its server is reached and verified.
+pub struct HttpClient {
+    host: String,
+    port: u16,
+    servers: AllowedServers,
+    /// `None` for plain HTTP.
+    tls: Option<Arc<ClientConfig>>,
+    /// The value of the `Host` header.
+    authority: HeaderValue,
+    path: Uri,
 }
 
-impl fmt::Display for OutboundError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(words) => f.write_str(words),
-            Self::Connection(cause) => write!(f, "there is no connection to it: {cause}"),
-            Self::Http(cause) => write!(f, "it does not speak HTTP: {cause}"),
-            Self::Status(status) => write!(f, "it answered {status}, not 200"),
-            Self::Body => f.write_str("its answer is too large or incomplete"),
-            Self::Slow => write!(f, "it did not answer within {} s", WITHIN.as_secs()),
-        }
-    }
-}
-
-impl std::error::Error for OutboundError {}
-
-impl From<io::Error> for OutboundError {
-    fn from(cause: io::Error) -> Self {
-        Self::Connection(cause)
-    }
-}
-
-impl From<hyper::Error> for OutboundError {
-    fn from(cause: hyper::Error) -> Self {
-        Self::Http(cause)
-    }
-}
-
-/// The permitted range of plain HTTP, which everyone on the path can read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlainHttpScope {
-    /// Only this host.
-    ThisBox,
-    /// Addresses of local networks.
-    LocalNetwork,
-}
-
-/// A request to another server.
-pub struct OutboundRequest<'a> {
-    /// The URL; `https://` uses the host's trusted authorities.
-    pub address: &'a str,
-    /// The permitted range of `http://`.
-    pub plain: PlainHttpScope,
-    /// Whether only the public Internet is allowed: if an untrusted party chose the URL, the answer must not come
-    /// from behind the owner's router or from this host.
-    pub only_public: bool,
-    /// GET or POST.
-    pub method: Method,
-    /// Additional headers; a body is sent as JSON.
-    pub headers: Vec<(hyper::header::HeaderName, HeaderValue)>,
-    /// The body to send.
-    pub body: Bytes,
-    /// The maximum size of the response body; a larger one is an error. If `None`, the body is not read.
-    pub most: Option<usize>,
+/// A connection to the server of a client, for requests to its URL.
+pub struct HttpConnection {
+    sender: http1::SendRequest<Full<Bytes>>,
+    from: IpAddr,
+    authority: HeaderValue,
+    path: Uri,
 }
 
 /// A successful response.
 #[derive(Debug)]
-pub struct OutboundResponse {
+pub struct HttpReply {
     /// The server's address.
     pub from: IpAddr,
     /// Its body.
     pub body: Bytes,
 }
 
-impl OutboundRequest<'_> {
-    /// Sends the request; any status other than success is an error. Redirects are not followed.
-    pub async fn ask(self) -> Result<OutboundResponse, OutboundError> {
-        self.ask_trusting(trusted).await
-    }
-
-    /// Sends the request to `to`, whatever the URL's host resolves to, but verifies the certificate for that host.
-    /// A server with its own authority is trusted only through that authority's file.
-    pub async fn ask_at(
-        self,
-        to: SocketAddr,
-        authority: Option<&Path>,
-    ) -> Result<OutboundResponse, OutboundError> {
-        let roots = match authority {
-            Some(file) => authority_of(file)?,
-            None => trusted(),
-        };
-        let asked = tokio::time::timeout(WITHIN, self.asked(|| roots, Some(to)));
-        asked.await.unwrap_or(Err(OutboundError::Slow))
-    }
-
-    /// Sends the request with other trusted authorities.
-    pub(super) async fn ask_trusting(
-        self,
-        trusted: impl FnOnce() -> RootCertStore,
-    ) -> Result<OutboundResponse, OutboundError> {
-        let asked = tokio::time::timeout(WITHIN, self.asked(trusted, None));
-        asked.await.unwrap_or(Err(OutboundError::Slow))
-    }
-
-    async fn asked(
-        self,
-        trusted: impl FnOnce() -> RootCertStore,
-        to: Option<SocketAddr>,
-    ) -> Result<OutboundResponse, OutboundError> {
-        let none = || OutboundError::Address("the address must have the form https://host/path");
-        let uri: Uri = self.address.parse().map_err(|_| none())?;
-        let secure = match uri.scheme_str() {
+impl HttpClient {
+    /// Parses a URL, and prepares TLS.
+    pub fn new(
+        url: &str,
+        servers: AllowedServers,
+        verification: &ServerVerification,
+    ) -> Result<Self, HttpClientError> {
+        let invalid = || HttpClientError::Address(URL_FORM);
+        let uri: Uri = url.parse().map_err(|_| invalid())?;
+        let is_secure = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            _ => return Err(none()),
+            _ => return Err(invalid()),
         };
-        let host = uri.host().ok_or_else(none)?;
+        let authority = uri.authority().ok_or_else(invalid)?;
+        let host = authority.host();
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        if self.only_public && (port != PUBLIC_PORT || !secure) {
-            let words = "on the public Internet, only https:// on port 443 is allowed";
-            return Err(OutboundError::Address(words));
+        if host.is_empty() || authority.as_str().contains('@') {
+            return Err(invalid());
         }
-        let stream = match to {
-            Some(to) => TcpStream::connect(to).await?,
-            None if self.only_public => connect_publicly(host, port).await?,
-            None => TcpStream::connect((host, port)).await?,
-        };
-        let from = stream.peer_addr()?.ip().to_canonical();
-        let (plain, most) = (self.plain, self.most);
-        let request = self.request(&uri)?;
-        let body = if secure {
-            let name = ServerName::try_from(host.to_owned()).map_err(|_| none())?;
-            let stream = TlsConnector::from(trusting(trusted())?)
-                .connect(name, stream)
-                .await?;
-            converse(stream, request, most).await?
-        } else {
-            plain.may_go_to(from)?;
-            converse(stream, request, most).await?
-        };
-        Ok(OutboundResponse { from, body })
-    }
-
-    fn request(self, uri: &Uri) -> Result<Request<Full<Bytes>>, OutboundError> {
-        let none = |_| OutboundError::Address("the address contains invalid characters");
-        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let port = authority.port_u16();
+        let port = port.unwrap_or(if is_secure { 443 } else { 80 });
+        servers.check_url(is_secure, port)?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let host = HeaderValue::from_str(authority).map_err(|e| none(e.into()))?;
-        let mut request = Request::builder()
-            .method(self.method)
-            .uri(path)
-            .header(HOST, host)
-            .header(ACCEPT, "application/json")
-            .header(USER_AGENT, concat!("gatewren/", env!("CARGO_PKG_VERSION")))
-            .body(Full::new(self.body))
-            .map_err(none)?;
-        request.headers_mut().extend(self.headers);
-        Ok(request)
-    }
-}
-
-impl PlainHttpScope {
-    fn may_go_to(self, peer: IpAddr) -> Result<(), OutboundError> {
-        let (may, words) = match self {
-            Self::ThisBox => (
-                peer.is_loopback(),
-                "plain http:// is only allowed to this box itself; use https://",
-            ),
-            Self::LocalNetwork => (
-                is_local(peer),
-                "plain http:// is only allowed to this box and the local network; use https://",
-            ),
-        };
-        may.then_some(()).ok_or(OutboundError::Address(words))
-    }
-}
-
-/// Whether an address belongs to this host or to a local network: the addresses that the systemd unit lets the
-/// front reach.
-pub fn is_local(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(ip) => {
-            let shared = matches!(ip.octets(), [100, 64..=127, ..]);
-            ip.is_loopback() || ip.is_private() || ip.is_link_local() || shared
-        }
-        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
-    }
-}
-
-/// Connects to an address of a host that is public and not in this host's own networks. The name is looked up once:
-/// the connection goes to the addresses that were checked.
-async fn connect_publicly(host: &str, port: u16) -> Result<TcpStream, OutboundError> {
-    let found = lookup_host((host, port)).await?;
-    // Fails if the addresses of this host cannot be listed.
-    let own = interface_addresses()?;
-    let public: Vec<SocketAddr> = found
-        .filter(|found| is_public(found.ip()) && !is_near(found.ip(), &own))
-        .collect();
-    if public.is_empty() {
-        let words = "the address is not a public Internet address";
-        return Err(OutboundError::Address(words));
-    }
-    Ok(TcpStream::connect(public.as_slice()).await?)
-}
-
-/// Whether an address is public: it is in no range that the registries of special addresses (RFC 6890) reserve, and
-/// in none that can embed a private IPv4 address.
-fn is_public(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(ip) => is_public_v4(ip),
-        IpAddr::V6(ip) => is_public_v6(ip),
-    }
-}
-
-/// Whether an address belongs to this host or may be behind the same router: it is in the network of one of the
-/// host's addresses. A site may have many adjacent IPv6 networks.
-fn is_near(address: IpAddr, own: &[FoundAddress]) -> bool {
-    own.iter()
-        .any(|own| match (address.to_canonical(), own.address) {
-            (IpAddr::V4(ip), IpAddr::V4(here)) => {
-                let apart = ip.to_bits() ^ here.to_bits();
-                apart.leading_zeros() >= u32::from(own.prefix)
-            }
-            (IpAddr::V6(ip), IpAddr::V6(here)) => {
-                let apart = ip.to_bits() ^ here.to_bits();
-                apart.leading_zeros() >= u32::from(own.prefix.min(SITE_BITS))
-            }
-            _ => false,
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+            servers,
+            authority: HeaderValue::from_str(authority.as_str()).map_err(|_| invalid())?,
+            path: path.parse().map_err(|_| invalid())?,
+            tls: is_secure.then(|| verification.config()).transpose()?,
         })
-}
-
-fn is_public_v4(ip: Ipv4Addr) -> bool {
-    let kept = matches!(
-        ip.octets(),
-        [0 | 240..=255, ..]
-            | [100, 64..=127, ..]
-            | [192, 0, 0, _]
-            | [192, 88, 99, _]
-            | [198, 18 | 19, ..]
-    );
-    let local = ip.is_loopback() || ip.is_private() || ip.is_link_local();
-    !(kept || local || ip.is_multicast() || ip.is_documentation())
-}
-
-/// Only `2000::/3` is assigned. In it, `2001::/23` holds tunnels (Teredo) and tests, `2002::/16` is 6to4, and
-/// `2001:db8::/32` and `3fff::/20` are for documentation.
-fn is_public_v6(ip: Ipv6Addr) -> bool {
-    match ip.segments() {
-        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        [first, ..] => first & 0xe000 == 0x2000,
     }
-}
 
-async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
-    most: Option<usize>,
-) -> Result<Bytes, OutboundError> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // Both futures end with this one, however it ends.
-    let answer = async {
-        let response = sender.send_request(request).await?;
-        if !response.status().is_success() {
-            return Err(OutboundError::Status(response.status()));
-        }
-        let Some(most) = most else {
-            return Ok(Bytes::new());
+    /// Sends one request; any status other than success is an error. A response body of more than `most` bytes is
+    /// an error; if `None`, the body is not read.
+    pub async fn ask(
+        &self,
+        request: Request<Bytes>,
+        most: Option<usize>,
+    ) -> Result<HttpReply, HttpClientError> {
+        let reply = timeout(REQUEST_TIMEOUT, self.exchange(request, most)).await;
+        reply.unwrap_or(Err(HttpClientError::Slow))
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<Bytes>,
+        most: Option<usize>,
+    ) -> Result<HttpReply, HttpClientError> {
+        let (mut connection, mut driver) = self.open().await?;
+        // Both futures end with this one, however it ends.
+        let reply = async {
+            let response = connection.ask(request).await?;
+            if !response.status().is_success() {
+                return Err(HttpClientError::Status(response.status()));
+            }
+            let body = match most {
+                Some(most) => Limited::new(response.into_body(), most).collect().await,
+                None => Ok(Collected::default()),
+            };
+            let body = body.map_err(|_| HttpClientError::Body)?.to_bytes();
+            Ok(HttpReply {
+                from: connection.from,
+                body,
+            })
         };
-        let body = Limited::new(response.into_body(), most).collect().await;
-        body.map(http_body_util::Collected::to_bytes)
-            .map_err(|_| OutboundError::Body)
-    };
-    tokio::pin!(connection);
-    tokio::pin!(answer);
-    tokio::select! {
-        answer = &mut answer => answer,
-        // The response may have arrived completely before the connection broke.
-        ended = &mut connection => match answer.await {
-            Ok(body) => Ok(body),
-            Err(cause) => ended.map_err(OutboundError::from).and(Err(cause)),
-        },
+        tokio::pin!(reply);
+        tokio::select! {
+            reply = &mut reply => reply,
+            // The response may have arrived completely before the connection broke.
+            ended = &mut driver => match reply.await {
+                Ok(reply) => Ok(reply),
+                Err(cause) => ended.map_err(HttpClientError::from).and(Err(cause)),
+            },
+        }
     }
+
+    /// Connects. The connection lasts as long as this value or the body of a response is held.
+    pub async fn connect(&self) -> Result<HttpConnection, HttpClientError> {
+        let opened = timeout(CONNECT_TIMEOUT, self.open()).await;
+        let (connection, driver) =
+            opened.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        tokio::spawn(async move {
+            if let Err(cause) = driver.await {
+                tracing::debug!(%cause, "a connection to the server has ended");
+            }
+        });
+        Ok(connection)
+    }
+
+    async fn open(&self) -> Result<(HttpConnection, ConnectionDriver), HttpClientError> {
+        let stream = self.servers.connect(&self.host, self.port).await?;
+        let from = stream.peer_addr()?.ip().to_canonical();
+        let _ = stream.set_nodelay(true);
+        // Older kernels ignore these options and wait longer.
+        let _ = end_when_stalled(&stream, STALLED);
+        let _ = end_when_gone(&stream, STALLED);
+        let (sender, driver) = if let Some(tls) = &self.tls {
+            let name = ServerName::try_from(self.host.clone());
+            let words = "the host is neither a name nor an address";
+            let name = name.map_err(|_| HttpClientError::Address(words))?;
+            let stream = TlsConnector::from(tls.clone()).connect(name, stream);
+            handshake(stream.await?).await?
+        } else {
+            self.servers.check_plain(from)?;
+            handshake(stream).await?
+        };
+        let connection = HttpConnection {
+            sender,
+            from,
+            authority: self.authority.clone(),
+            path: self.path.clone(),
+        };
+        Ok((connection, driver))
+    }
+}
+
+async fn handshake(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> Result<(http1::SendRequest<Full<Bytes>>, ConnectionDriver), hyper::Error> {
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    Ok((sender, Box::pin(connection)))
+}
+
+impl HttpConnection {
+    /// Whether a request can be sent now.
+    pub fn is_free(&self) -> bool {
+        self.sender.is_ready() && !self.sender.is_closed()
+    }
+
+    /// Sends a request that has a method, its own headers and a body, which is JSON.
+    pub async fn ask(
+        &mut self,
+        mut request: Request<Bytes>,
+    ) -> Result<Response<Incoming>, HttpClientError> {
+        let json = HeaderValue::from_static("application/json");
+        let agent = HeaderValue::from_static(concat!("gatewren/", env!("CARGO_PKG_VERSION")));
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, self.authority.clone());
+        headers.insert(ACCEPT, json.clone());
+        headers.insert(USER_AGENT, agent);
+        if !request.body().is_empty() {
+            headers.insert(CONTENT_TYPE, json);
+        }
+        headers.extend(std::mem::take(request.headers_mut()));
+        *request.headers_mut() = headers;
+        *request.uri_mut() = self.path.clone();
+        self.sender.ready().await.map_err(io::Error::other)?;
+        let response = self.sender.try_send_request(request.map(Full::new)).await;
+        response.map_err(|mut error| match error.take_message() {
+            Some(_) => io::Error::other(error.into_error()).into(),
+            None => error.into_error().into(),
+        })
+    }
+}
+
+/// Returns the header value for a token; `None` if it contains characters that a header cannot contain.
+pub fn bearer(token: &Secret) -> Option<HeaderValue> {
+    let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose())).ok()?;
+    bearer.set_sensitive(true);
+    Some(bearer)
 }
 
 #[cfg(test)]
@@ -328,145 +233,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_local_network_is_what_the_unit_lets_be_reached() {
-        for local in [
-            "127.0.0.1",
-            "10.0.0.1",
-            "172.31.0.1",
-            "192.168.3.4",
-            "169.254.1.1",
-            "100.64.0.1",
-            "::1",
-            "fe80::1",
-            "fd12::1",
-            "::ffff:192.168.1.1",
-        ] {
-            assert!(is_local(local.parse().unwrap()), "{local}");
-        }
-        for public in [
-            "1.1.1.1",
-            "172.32.0.1",
-            "100.128.0.1",
-            "100.63.0.1",
-            "2001:db8::1",
-            "::ffff:8.8.8.8",
-            "0.0.0.0",
-        ] {
-            assert!(!is_local(public.parse().unwrap()), "{public}");
-        }
-        let public = "8.8.8.8".parse().unwrap();
-        let lan = "192.168.1.1".parse().unwrap();
-        assert!(PlainHttpScope::LocalNetwork.may_go_to(public).is_err());
-        assert!(PlainHttpScope::LocalNetwork.may_go_to(lan).is_ok());
-        assert!(PlainHttpScope::ThisBox.may_go_to(lan).is_err());
-    }
-
-    #[test]
-    fn the_public_internet_is_nothing_that_is_kept_for_something_else() {
-        for public in [
-            "1.1.1.1",
-            "172.32.0.1",
-            "100.128.0.1",
-            "2606:4700::1111",
-            "2001:200::1",
-        ] {
-            assert!(is_public(public.parse().unwrap()), "{public}");
-        }
-        for other in [
-            "0.0.0.0",
-            "10.1.2.3",
-            "100.64.0.1",
-            "127.0.0.1",
-            "169.254.169.254",
-            "172.16.0.1",
-            "192.0.0.1",
-            "192.0.2.1",
-            "192.88.99.1",
-            "192.168.1.1",
-            "198.18.0.1",
-            "198.51.100.1",
-            "203.0.113.1",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::",
-            "::1",
-            "::ffff:127.0.0.1",
-            "64:ff9b::7f00:1",
-            "2001::1",
-            "2001:db8::1",
-            "2002:7f00:1::1",
-            "3fff::1",
-            "fd00::1",
-            "fe80::1",
-            "ff02::1",
-        ] {
-            assert!(!is_public(other.parse().unwrap()), "{other}");
-        }
-    }
-
-    #[test]
-    fn what_is_behind_the_same_router_is_not_asked_for_a_stranger() {
-        let own = |address: &str, prefix| FoundAddress {
-            interface: "eth0".to_owned(),
-            address: address.parse().unwrap(),
-            prefix,
-        };
-        let own = [
-            own("2a02:8109:abcd:1200::5", 64),
-            own("2a02:8109:ffff::7", 128),
-            own("80.1.2.3", 24),
-        ];
-        for near in [
-            "2a02:8109:abcd:1200::5",
-            "2a02:8109:abcd:1200:1:2:3:4",
-            // Another network of the same site.
-            "2a02:8109:abcd:12ff::1",
-            "2a02:8109:ffff::8",
-            "80.1.2.250",
-            "::ffff:80.1.2.1",
-        ] {
-            let near: IpAddr = near.parse().unwrap();
-            assert!(is_public(near) && is_near(near, &own), "{near}");
-        }
-        for far in [
-            "2a02:8109:abce::1",
-            "2606:4700::1111",
-            "80.1.3.1",
-            "1.1.1.1",
-        ] {
-            assert!(!is_near(far.parse().unwrap(), &own), "{far}");
-        }
-    }
-
-    #[tokio::test]
-    async fn what_a_stranger_names_is_asked_on_port_443_alone() {
-        for address in [
+    fn what_a_stranger_names_is_asked_on_port_443_alone() {
+        for url in [
             "https://1.1.1.1:22/x",
             "https://1.1.1.1:8443/x",
             "http://1.1.1.1/x",
         ] {
-            let asked = OutboundRequest {
-                address,
-                plain: PlainHttpScope::LocalNetwork,
-                only_public: true,
-                method: Method::GET,
-                headers: Vec::new(),
-                body: Bytes::new(),
-                most: Some(1),
-            };
-            let refused = asked.ask_trusting(RootCertStore::empty).await.unwrap_err();
-            assert!(refused.to_string().contains("port 443"), "{refused}");
+            let servers = AllowedServers::PublicInternet;
+            let client = HttpClient::new(url, servers, &ServerVerification::Machine);
+            let refused = client.err().unwrap().to_string();
+            assert!(refused.contains("port 443"), "{refused}");
         }
     }
 
-    #[tokio::test]
-    async fn what_a_stranger_names_is_asked_on_the_public_internet_alone() {
-        for host in ["127.0.0.1", "localhost", "10.0.0.1"] {
-            let refused = connect_publicly(host, 443).await.unwrap_err();
-            assert!(
-                matches!(refused, OutboundError::Address(_)),
-                "{host}: {refused}"
-            );
+    #[test]
+    fn only_some_clients_use_plain_http() {
+        let new = |servers| {
+            let url = "http://127.0.0.1/x";
+            HttpClient::new(url, servers, &ServerVerification::Machine)
+        };
+        assert!(new(AllowedServers::HttpsOrThisBox).is_ok());
+        assert!(new(AllowedServers::HttpsOrLocalNetwork).is_ok());
+        for servers in [
+            AllowedServers::Https,
+            AllowedServers::At(([127, 0, 0, 1], 80).into()),
+        ] {
+            assert!(matches!(new(servers), Err(HttpClientError::Address(_))));
         }
     }
 }

@@ -1,43 +1,26 @@
-//! Fetches a small document from another server over HTTPS, or from this host itself.
+//! Fetches a small document from another server.
 
 use bytes::Bytes;
-use hyper::Method;
+use hyper::Request;
 
-use super::client::{OutboundError, OutboundRequest, PlainHttpScope};
+use super::address_guard::AllowedServers;
+use super::client::HttpClient;
+use super::client_error::HttpClientError;
+use super::server_trust::ServerVerification;
 
-/// Fetches a document of at most `most` bytes. HTTPS uses the host's trusted authorities; plain HTTP is allowed
-/// only to this host. Redirects are not followed.
-pub async fn fetch(address: &str, most: usize) -> Result<Bytes, OutboundError> {
-    let answered = asking(address, most).ask().await?;
-    Ok(answered.body)
-}
-
-/// Fetches a document that an untrusted party named: only from the public Internet.
-pub async fn fetch_public(address: &str, most: usize) -> Result<Bytes, OutboundError> {
-    let asking = OutboundRequest {
-        only_public: true,
-        ..asking(address, most)
-    };
-    Ok(asking.ask().await?.body)
-}
-
-fn asking(address: &str, most: usize) -> OutboundRequest<'_> {
-    OutboundRequest {
-        address,
-        plain: PlainHttpScope::ThisBox,
-        only_public: false,
-        method: Method::GET,
-        headers: Vec::new(),
-        body: Bytes::new(),
-        most: Some(most),
-    }
+/// Fetches a document of at most `most` bytes. HTTPS uses the host's trusted authorities. Redirects are not followed.
+pub async fn fetch(
+    url: &str,
+    servers: AllowedServers,
+    most: usize,
+) -> Result<Bytes, HttpClientError> {
+    let client = HttpClient::new(url, servers, &ServerVerification::Machine)?;
+    let reply = client.ask(Request::default(), Some(most)).await?;
+    Ok(reply.body)
 }
 
 #[cfg(test)]
 mod tests {
-    use rustls::RootCertStore;
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
@@ -45,6 +28,8 @@ mod tests {
     use super::super::tls::{TlsServer, TlsSource};
     use super::*;
     use gatewren_base::sys::Scratch;
+
+    const THIS_BOX: AllowedServers = AllowedServers::HttpsOrThisBox;
 
     /// Answers one request with these bytes, and returns the result with the request.
     async fn fetched_from(answer: &'static str, most: usize) -> (Result<Bytes, String>, String) {
@@ -59,7 +44,7 @@ mod tests {
             let _ = socket.write_all(answer.as_bytes()).await;
             String::from_utf8(asked).unwrap()
         };
-        let (fetched, asked) = tokio::join!(fetch(&address, most), server);
+        let (fetched, asked) = tokio::join!(fetch(&address, THIS_BOX, most), server);
         (fetched.map_err(|error| error.to_string()), asked)
     }
 
@@ -110,9 +95,9 @@ mod tests {
             "/etc/passwd",
             "http://",
         ] {
-            let error = fetch(address, 9).await.unwrap_err();
+            let error = fetch(address, THIS_BOX, 9).await.unwrap_err();
             assert!(
-                matches!(error, OutboundError::Address(_)),
+                matches!(error, HttpClientError::Address(_)),
                 "{address}: {error}"
             );
         }
@@ -128,14 +113,6 @@ mod tests {
                 subjects,
             })
             .unwrap()
-        };
-        let roots = |tls: &TlsServer| {
-            let pem = std::fs::read(tls.ca().unwrap()).unwrap();
-            let mut roots = RootCertStore::empty();
-            roots
-                .add(CertificateDer::from_pem_slice(&pem).unwrap())
-                .unwrap();
-            roots
         };
         let (scratch, other) = (Scratch::new(), Scratch::new());
         let (tls, other) = (made(&scratch), made(&other));
@@ -157,21 +134,16 @@ mod tests {
                 let _ = stream.shutdown().await;
             }
         });
-        let at = |host: &str| format!("https://{host}:{port}/keys");
-        let good = asking(&at("localhost"), 3)
-            .ask_trusting(|| roots(&tls))
-            .await;
-        assert_eq!(good.unwrap().body, "yes");
-        let good = asking(&at("127.0.0.1"), 3)
-            .ask_trusting(|| roots(&tls))
-            .await;
-        assert_eq!(good.unwrap().body, "yes");
-        for trusted in [roots(&other), RootCertStore::empty()] {
-            let refused = asking(&at("localhost"), 3).ask_trusting(|| trusted).await;
-            assert!(
-                matches!(refused, Err(OutboundError::Connection(_))),
-                "{refused:?}"
-            );
+        let fetched = async |host: &str, authority: &TlsServer| {
+            let url = format!("https://{host}:{port}/keys");
+            let verification = ServerVerification::Authority(authority.ca().unwrap());
+            let client = HttpClient::new(&url, AllowedServers::Https, &verification).unwrap();
+            client.ask(Request::default(), Some(3)).await
+        };
+        for host in ["localhost", "127.0.0.1"] {
+            assert_eq!(fetched(host, &tls).await.unwrap().body, "yes");
         }
+        let refused = fetched("localhost", &other).await.unwrap_err();
+        assert!(refused.certificate_error().is_some(), "{refused:?}");
     }
 }

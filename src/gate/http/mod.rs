@@ -1,12 +1,14 @@
 //! From the socket to a request and back: TLS, connections, replies. Knows nothing of MCP.
 #![forbid(unsafe_code)]
 
+mod address_guard;
 mod admission;
 mod authority;
 mod body;
 mod cert_facts;
 mod certificate;
 mod client;
+mod client_error;
 mod connection;
 mod fetch;
 mod first_head;
@@ -28,16 +30,17 @@ mod take_connection;
 mod tls;
 mod tls_error;
 mod upload;
-mod wire;
 
+pub use address_guard::{AllowedServers, is_local};
 pub use admission::{
     ConnectionLimits, ConnectionSource, ConnectionState, Connections, OpenConnection,
 };
 pub use body::ResponseBody;
 pub use cert_facts::CertificateFacts;
-pub use client::{OutboundError, OutboundRequest, PlainHttpScope, is_local};
+pub use client::{HttpClient, HttpConnection, HttpReply, bearer};
+pub use client_error::HttpClientError;
 pub use connection::{HttpServer, Timeouts};
-pub use fetch::{fetch, fetch_public};
+pub use fetch::fetch;
 pub use listen::{AcceptedConnection, ListenError, accept, bind, inherit};
 pub use own_cert::OwnCertificate;
 pub use pin::{Pin, PinPrefix};
@@ -48,4 +51,3 @@ pub use sse::{EventSender, StreamClosed};
 pub use subject::{CertificateSubject, CertificateSubjects, InvalidCertificateSubject};
 pub use tls::{TlsServer, TlsSource};
 pub use upload::Upload;
-pub use wire::{RemoteConnection, RemoteConnectionError, RemoteServer};

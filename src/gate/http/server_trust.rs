@@ -1,7 +1,7 @@
 //! How a client of this module verifies a server: by the pin of its key, or by the host's trusted authorities.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -24,23 +24,26 @@ const MAX_CHAIN: usize = 8;
 const MAX_AUTHORITY: usize = 64 << 10;
 
 /// How a server is verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerVerification {
     /// The pin of its key, or of the key of the authority that signed its certificate, begins with this. Its name
     /// is not checked: the server is identified by the key, whatever name it is reached by.
-    ByPin(PinPrefix),
+    Pin(PinPrefix),
     /// An authority that the host trusts has signed for its name.
-    ByMachine,
+    Machine,
+    /// The authority in this file has signed for its name.
+    Authority(PathBuf),
 }
 
 impl ServerVerification {
     /// Returns the TLS configuration.
-    pub(super) fn config(self) -> io::Result<Arc<ClientConfig>> {
+    pub(super) fn config(&self) -> io::Result<Arc<ClientConfig>> {
         match self {
-            Self::ByMachine => trusting(trusted()),
-            Self::ByPin(start) => {
+            Self::Machine => trusting(trusted()),
+            Self::Authority(file) => trusting(authority_of(file)?),
+            Self::Pin(start) => {
                 let provider = Arc::new(ring::default_provider());
-                let verifier = ByPin(start, provider.clone());
+                let verifier = ByPin(*start, provider.clone());
                 let config = ClientConfig::builder_with_provider(provider)
                     .with_safe_default_protocol_versions()
                     .map_err(io::Error::other)?
@@ -54,14 +57,14 @@ impl ServerVerification {
 }
 
 /// Loads the authorities that the host trusts; not cached, because it is rarely needed.
-pub(super) fn trusted() -> RootCertStore {
+fn trusted() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }
 
 /// Reads the one authority in a file.
-pub(super) fn authority_of(file: &Path) -> io::Result<RootCertStore> {
+fn authority_of(file: &Path) -> io::Result<RootCertStore> {
     let pem = files::read_bounded(file, MAX_AUTHORITY).map_err(io::Error::other)?;
     let authority = CertificateDer::from_pem_slice(&pem).map_err(io::Error::other)?;
     let mut roots = RootCertStore::empty();
@@ -70,7 +73,7 @@ pub(super) fn authority_of(file: &Path) -> io::Result<RootCertStore> {
 }
 
 /// Returns a TLS configuration that trusts these authorities.
-pub(super) fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
+fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
     if roots.is_empty() {
         let words = "the box trusts no certificate authority; install ca-certificates";
         return Err(io::Error::other(words));
@@ -187,6 +190,11 @@ mod tests {
         verifier
             .verify_server_cert(leaf, others, &name, &[], now)
             .is_ok()
+    }
+
+    #[test]
+    fn without_an_authority_nothing_is_trusted() {
+        assert!(trusting(RootCertStore::empty()).is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::client::ClientMetadata;
 use super::sanitize::inert;
-use crate::http::{fetch, fetch_public};
+use crate::http::{AllowedServers, fetch};
 use gatewren_base::config::LiveSettings;
 use gatewren_base::sys::lock;
 
@@ -47,12 +47,12 @@ impl MetadataDocuments {
             return Ok(portrait);
         }
         let near = self.live.read(|settings| settings.oauth.local_clients);
-        let fetched = if near {
-            fetch(address, MAX_BYTES).await
+        let servers = if near {
+            AllowedServers::HttpsOrThisBox
         } else {
-            fetch_public(address, MAX_BYTES).await
+            AllowedServers::PublicInternet
         };
-        let fetched = fetched.map_err(|cause| {
+        let fetched = fetch(address, servers, MAX_BYTES).await.map_err(|cause| {
             tracing::info!(client = address, %cause, "fetching a client's metadata document failed");
             format!(
                 "the program's metadata document cannot be fetched: {}",

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use gatewren_base::sys::FileError;
-use gatewren_gate::http::OutboundError;
+use gatewren_gate::http::HttpClientError;
 use gatewren_host::backends::{BackendError, ErrorKind};
 
 /// Why a channel did not accept a message.
 #[derive(Debug)]
 pub enum DeliveryError {
     /// The server could not be reached or rejected it.
-    Refused(OutboundError),
+    Refused(HttpClientError),
     /// Its token cannot be used.
     Token(FileError),
     /// The helper did not send it.
@@ -21,8 +21,8 @@ impl DeliveryError {
     /// Returns whether retrying is useless until the settings change.
     pub fn is_lasting(&self) -> bool {
         match self {
-            Self::Token(_) | Self::Refused(OutboundError::Address(_)) => true,
-            Self::Refused(OutboundError::Status(status)) => {
+            Self::Token(_) | Self::Refused(HttpClientError::Address(_)) => true,
+            Self::Refused(HttpClientError::Status(status)) => {
                 let busy = [408, 425, 429].contains(&status.as_u16());
                 !status.is_server_error() && !busy
             }
@@ -35,10 +35,10 @@ impl DeliveryError {
     pub fn shortly(&self) -> String {
         match self {
             Self::Token(_) => "its token cannot be used".to_owned(),
-            Self::Refused(OutboundError::Connection(_)) => {
+            Self::Refused(HttpClientError::Connection(_)) => {
                 "there is no connection to it".to_owned()
             }
-            Self::Refused(OutboundError::Http(_)) => "it does not speak HTTP".to_owned(),
+            Self::Refused(HttpClientError::Http(_)) => "it does not speak HTTP".to_owned(),
             Self::Refused(other) => other.to_string(),
             Self::Mail(_) => "the box could not send it".to_owned(),
         }
@@ -49,11 +49,11 @@ impl DeliveryError {
 impl fmt::Display for DeliveryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(cause @ (OutboundError::Slow | OutboundError::Connection(_))) => write!(
-                f,
-                "{cause}; the service can reach only the local network, unless its unit was changed: gatewren(8), \
-                 \"Notifications\""
-            ),
+            Self::Refused(cause @ (HttpClientError::Slow | HttpClientError::Connection(_))) => {
+                let words = "the service can reach only the local network, unless its unit was changed: \
+                             gatewren(8), \"Notifications\"";
+                write!(f, "{cause}; {words}")
+            }
             Self::Refused(cause) => cause.fmt(f),
             Self::Token(cause) => cause.fmt(f),
             Self::Mail(cause) => cause.fmt(f),

@@ -2,14 +2,16 @@
 
 use std::net::IpAddr;
 
-use hyper::Method;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::AUTHORIZATION;
+use hyper::{Method, Request};
 
 use super::error::DeliveryError;
 use super::message::OwnerMessage;
 use gatewren_base::config::{Channel, ChannelKind};
 use gatewren_base::sys::read_secret;
-use gatewren_gate::http::{OutboundError, OutboundRequest, PlainHttpScope};
+use gatewren_gate::http::{
+    AllowedServers, HttpClient, HttpClientError, ServerVerification, bearer,
+};
 use gatewren_host::backends::Mail;
 
 /// Sends a message to a channel; returns the address of the server that accepted it, if there is one. The token is
@@ -23,31 +25,23 @@ pub async fn deliver(
         let sent = mail.send(message.letter()).await;
         return sent.map(|()| None).map_err(DeliveryError::Mail);
     }
-    let mut headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    let mut plain = PlainHttpScope::LocalNetwork;
+    let mut request = Request::new(message.body(channel).to_string().into());
+    *request.method_mut() = Method::POST;
+    let mut servers = AllowedServers::HttpsOrLocalNetwork;
     if let Some(path) = channel.token_file.clone() {
         let read = tokio::task::spawn_blocking(move || read_secret(&path)).await;
-        let token = read.map_err(|_| DeliveryError::Refused(OutboundError::Slow))?;
+        let token = read.map_err(|_| DeliveryError::Refused(HttpClientError::Slow))?;
         let token = token.map_err(DeliveryError::Token)?;
-        let words = OutboundError::Address(
+        let words = HttpClientError::Address(
             "the token contains characters that an HTTP header cannot contain",
         );
-        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
-            .map_err(|_| DeliveryError::Refused(words))?;
-        bearer.set_sensitive(true);
-        headers.push((AUTHORIZATION, bearer));
-        plain = PlainHttpScope::ThisBox;
+        let bearer = bearer(&token).ok_or(DeliveryError::Refused(words))?;
+        request.headers_mut().insert(AUTHORIZATION, bearer);
+        servers = AllowedServers::HttpsOrThisBox;
     }
-    let sent = OutboundRequest {
-        address: &channel.url,
-        plain,
-        only_public: false,
-        method: Method::POST,
-        headers,
-        body: message.body(channel).to_string().into(),
-        // The response body is not used, and it may be endless.
-        most: None,
-    };
-    let answered = sent.ask().await.map_err(DeliveryError::Refused)?;
-    Ok(Some(answered.from))
+    let client = HttpClient::new(&channel.url, servers, &ServerVerification::Machine);
+    let client = client.map_err(DeliveryError::Refused)?;
+    // The response body is not used, and it may be endless.
+    let reply = client.ask(request, None).await;
+    Ok(Some(reply.map_err(DeliveryError::Refused)?.from))
 }
