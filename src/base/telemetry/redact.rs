@@ -63,15 +63,10 @@ fn left_out(length: usize) -> Option<String> {
 }
 
 fn shortened(text: &str) -> String {
-    if text.len() <= MAX_TEXT_BYTES {
-        return text.to_owned();
+    match text.split_at(text.floor_char_boundary(MAX_TEXT_BYTES)) {
+        (whole, "") => whole.to_owned(),
+        (kept, rest) => format!("{kept}[{} more bytes]", rest.len()),
     }
-    let mut end = MAX_TEXT_BYTES;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let (kept, rest) = text.split_at(end);
-    format!("{kept}[{} more bytes]", rest.len())
 }
 
 #[cfg(test)]

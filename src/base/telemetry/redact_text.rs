@@ -286,7 +286,7 @@ fn value_length(text: &str) -> usize {
             let quoted = quoted_length(text.get(length..).unwrap_or_default(), c, slashes);
             // Inside a word it may be an apostrophe. At the beginning, an unterminated quotation is secret anyway.
             length += quoted.unwrap_or(if first { MAX_QUOTED_BYTES } else { 0 });
-            length = whole_chars(text, length);
+            length = text.ceil_char_boundary(length);
             // The end of a JSON string, not of a shell word.
             if text
                 .get(length..)
@@ -319,14 +319,6 @@ fn quoted_length(text: &str, mark: char, slashes: usize) -> Option<usize> {
         seen = if c == '\\' { seen + 1 } else { 0 };
     }
     None
-}
-
-/// Rounds a length up to a character boundary, at most the end of the text.
-fn whole_chars(text: &str, length: usize) -> usize {
-    let within = length.min(text.len());
-    (within..=text.len())
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(text.len())
 }
 
 /// Like [`value_length`], but a shell's separators end the value earlier.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use gatewren_base::sys::rfc3339;
+use gatewren_base::sys::{rfc3339, shorten};
 use gatewren_gate::owner_actions::{CallStatus, sanitize};
 use gatewren_store::vault::{AuditCall, ExactArguments};
 
@@ -43,16 +43,8 @@ pub fn table<'a>(calls: impl Iterator<Item = (&'a AuditCall, CallStatus)>) -> St
 
 fn line(cells: [String; 6]) -> String {
     let cells = cells.into_iter().zip(COLUMNS);
-    let cells = cells.map(|(cell, (_, width))| format!("{:<width$}", cut(&cell, width)));
+    let cells = cells.map(|(cell, (_, width))| format!("{:<width$}", shorten(&cell, width)));
     cells.collect::<Vec<_>>().join(" ").trim_end().to_owned()
-}
-
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{kept}…")
 }
 
 /// Everything that is known about one call, one field a line.

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::desk::InboxContext;
-use gatewren_base::sys::{exact_line, exact_lines, rfc3339};
+use gatewren_base::sys::{exact_line, exact_lines, rfc3339, shorten};
 use gatewren_gate::owner_actions::{ShownArgument, Staleness, change_arguments, result_text};
 use gatewren_host::backends::neutralise;
 use gatewren_store::vault::{Change, ChangeStatus, hex};
@@ -127,7 +127,7 @@ pub fn page(desk: &InboxContext, change: &Change, movement: &Staleness) -> Strin
     rows.extend(change.result.as_deref().map(|result| {
         format!(
             "result, as the tool returned it\n{}",
-            quoted(&neutralise(&cut(&result_text(result), ON_A_PAGE)))
+            quoted(&neutralise(&shorten(&result_text(result), ON_A_PAGE)))
         )
     }));
     rows.extend(audited(change));
@@ -262,11 +262,4 @@ fn indented(text: &str) -> String {
 fn quoted(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("  > {line}")).collect();
     lines.join("\n")
-}
-
-fn cut(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }

@@ -1,6 +1,6 @@
 //! Prints a revision for a person.
 
-use gatewren_base::sys::rfc3339;
+use gatewren_base::sys::{rfc3339, shorten};
 use gatewren_gate::owner_actions::sanitize;
 use gatewren_store::state::{PatchOperation, Revision};
 
@@ -48,11 +48,8 @@ fn described(operation: &PatchOperation) -> String {
     let Some(value) = value else {
         return format!("{verb:<8}{path}");
     };
-    let value = sanitize(&value.to_string());
-    match value.char_indices().nth(MAX_VALUE) {
-        Some((cut, _)) => format!("{verb:<8}{path}  {}…", value.get(..cut).unwrap_or_default()),
-        None => format!("{verb:<8}{path}  {value}"),
-    }
+    let value = shorten(&sanitize(&value.to_string()), MAX_VALUE);
+    format!("{verb:<8}{path}  {value}")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::view::TopState;
-use gatewren_base::sys::rfc3339;
+use gatewren_base::sys::{rfc3339, shorten};
 use gatewren_gate::owner_actions::sanitize;
 use gatewren_store::vault::PolledRow;
 
@@ -57,7 +57,7 @@ pub fn page(view: &TopState, now: u64, (rows, columns): (usize, usize)) -> Vec<S
     section(&mut lines, "ENDED", ended.collect(), left);
     let width = columns.max(LEAST_WIDTH);
     lines.truncate(rows);
-    lines.iter().map(|line| cut(line, width)).collect()
+    lines.iter().map(|line| shorten(line, width)).collect()
 }
 
 fn head(view: &TopState, now: u64) -> String {
@@ -97,19 +97,11 @@ fn row(when: &str, (view, step): (&TopState, &PolledRow), last: &str) -> String 
 
 fn line(cells: [&str; 4], last: &str) -> String {
     let cells = cells.into_iter().zip(WIDTHS);
-    let cells = cells.map(|(cell, width)| format!("{:<width$}", cut(&sanitize(cell), width)));
+    let cells = cells.map(|(cell, width)| format!("{:<width$}", shorten(&sanitize(cell), width)));
     let cells: Vec<String> = cells.collect();
     format!("{} {}", cells.join(" "), sanitize(last))
         .trim_end()
         .to_owned()
-}
-
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{kept}…")
 }
 
 fn age(now: u64, since_ms: i64) -> String {

@@ -258,12 +258,8 @@ fn repaired(outcome: RepairOutcome, report: &str) -> RepairResult {
 
 fn end_of(report: &str) -> String {
     let report = report.trim();
-    let cut = report.len().saturating_sub(REPORT_BYTES);
-    let start = (cut..report.len()).find(|at| report.is_char_boundary(*at));
-    report
-        .get(start.unwrap_or(report.len())..)
-        .unwrap_or_default()
-        .to_owned()
+    let start = report.ceil_char_boundary(report.len().saturating_sub(REPORT_BYTES));
+    report.split_at(start).1.to_owned()
 }
 
 /// A mounted file system.

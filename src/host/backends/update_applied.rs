@@ -170,9 +170,8 @@ fn complaint(heard: &str) -> &str {
 
 fn tail(text: &str) -> &str {
     let text = text.trim();
-    let from = text.len().saturating_sub(TAIL_BYTES);
-    let from = (from..text.len()).find(|at| text.is_char_boundary(*at));
-    text.get(from.unwrap_or_default()..).unwrap_or(text)
+    let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES));
+    text.split_at(from).1
 }
 
 /// Sanitizes a word: a repository controls the names of its packages.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use gatewren_base::config::WatchedPath;
+use gatewren_base::sys::shorten;
 
 /// The maximum number of changes of one rule in one check; those beyond are counted.
 pub const MOST: usize = 20;
@@ -85,11 +86,7 @@ fn shown(value: Option<&Value>) -> String {
     let Some(value) = value else {
         return "absent".to_owned();
     };
-    let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+    shorten(&value.to_string(), SHOWN)
 }
 
 #[cfg(test)]

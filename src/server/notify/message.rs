@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use gatewren_base::config::{Channel, ChannelKind};
-use gatewren_base::sys::{host_name, neutralise, now_ms, rfc3339};
+use gatewren_base::sys::{host_name, neutralise, now_ms, rfc3339, shorten};
 use gatewren_base::telemetry::redact_text;
 use gatewren_host::backends::MailMessage;
 
@@ -97,7 +97,7 @@ impl OwnerMessage {
             MessageSource::Agent(agent) => Some(line(agent, MAX_NAME)),
             MessageSource::Us(_) => None,
         };
-        let text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
+        let text = shorten(&neutralise(&redact_text(&self.text)), MAX_TEXT);
         let container = self.container.as_ref();
         let container = container.map(|name| format!("\n\nContainer: {name}"));
         let link = self.link.as_ref();
@@ -120,7 +120,7 @@ impl OwnerMessage {
     pub fn body(&self, channel: &Channel) -> Value {
         let title = self.shown_title();
         // The text leaves the host, perhaps to a server of a third party.
-        let text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
+        let text = shorten(&neutralise(&redact_text(&self.text)), MAX_TEXT);
         let kind = match &self.source {
             MessageSource::Agent(_) => "agent",
             MessageSource::Us(word) => word,
@@ -187,16 +187,7 @@ impl OwnerMessage {
 /// Puts a text on one line, without characters that a display might interpret.
 fn line(text: &str, most: usize) -> String {
     let flat = redact_text(text).replace(['\n', '\r', '\t', '\u{2028}', '\u{2029}'], " ");
-    cut(neutralise(&flat).trim(), most)
-}
-
-fn cut(text: &str, most: usize) -> String {
-    let mut letters = text.chars();
-    let mut kept: String = letters.by_ref().take(most).collect();
-    if letters.next().is_some() {
-        kept.push('…');
-    }
-    kept
+    shorten(neutralise(&flat).trim(), most)
 }
 
 #[cfg(test)]

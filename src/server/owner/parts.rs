@@ -49,14 +49,6 @@ pub fn notice(words: &str, is_bad: bool) -> Markup {
     html! { p class=(class) role="status" { (words) } }
 }
 
-/// Cuts a text that is too long for a page.
-pub fn cut(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text.to_owned(),
-    }
-}
-
 /// Cleans lines that a program or an agent wrote, for display and not for decisions: no control characters but line
 /// feeds.
 pub fn inert(text: &str) -> String {
