@@ -94,7 +94,9 @@ pub use process_table::{
 pub use random::{RandomError, random_bytes};
 pub use requester::{Requester, current_requester, on_behalf_of};
 pub use returned_memory::MappedPages;
-pub use sanitize::{is_hostile, is_unseen, neutralise};
+pub use sanitize::{
+    is_hostile, is_unseen, neutralise, neutralise_line, plain_line, sanitize, sanitize_lines,
+};
 pub use secret::Secret;
 pub use secret_file::read_secret;
 pub use shorten::shorten;

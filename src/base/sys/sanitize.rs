@@ -1,4 +1,5 @@
-//! Neutralises control characters, so that a terminal shows them instead of obeying them.
+//! Makes text of others safe to show: a terminal, a browser or a person must not be misled by it. Text that a person
+//! decides on goes through `exact_text` instead.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -24,6 +25,39 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// Like [`neutralise`], but returns one line: the ends of lines, and tabs, become spaces.
+pub fn neutralise_line(text: &str) -> String {
+    let line = text.replace(['\n', '\r', '\t', '\u{2028}', '\u{2029}'], " ");
+    neutralise(&line).into_owned()
+}
+
+/// Returns the text on one line, with control characters, characters that change the direction of text
+/// (CVE-2021-42574) and invisible ones escaped.
+pub fn sanitize(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() || is_unseen(letter) {
+            plain.extend(letter.escape_unicode());
+        } else {
+            plain.push(letter);
+        }
+    }
+    plain
+}
+
+/// Sanitizes each line of a text.
+pub fn sanitize_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(sanitize).collect();
+    lines.join("\n")
+}
+
+/// Returns the text as one line of at most `most` characters, without the characters that [`sanitize`] escapes.
+pub fn plain_line(text: &str, most: usize) -> String {
+    let seen = |letter: &char| !is_unseen(*letter) && !letter.is_control();
+    let words: String = text.chars().filter(seen).take(most).collect();
+    words.trim().to_owned()
 }
 
 /// Returns whether a terminal or another viewer might obey this character instead of showing it.
@@ -62,5 +96,16 @@ mod tests {
             neutralise("x\u{202e}y\u{9b}z\0"),
             "x<U+202E>y<U+009B>z<U+0000>"
         );
+        let line = neutralise_line("a\nMainPID=1\r\u{1b}[2J\u{2028}b");
+        assert_eq!(line, "a MainPID=1 ^[[2J b");
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_escaped_or_left_out() {
+        assert_eq!(sanitize("a\nb\u{200b}\u{202e}"), r"a\u{a}b\u{200b}\u{202e}");
+        assert_eq!(sanitize_lines("a\n\u{7}b\n"), "a\n\\u{7}b");
+        assert_eq!(plain_line(" Chat\u{202e}\u{200b}\n\u{7} x ", 64), "Chat x");
+        assert_eq!(plain_line(&"ä".repeat(65), 64), "ä".repeat(64));
+        assert_eq!(plain_line("\u{feff}\r", 64), "");
     }
 }

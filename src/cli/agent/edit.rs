@@ -6,6 +6,7 @@ use serde_json::json;
 use super::super::owner_action::hand;
 use super::{context::CliContext, limits::PolicyOverrideArgs};
 use gatewren_base::config::{Overrides, Preset};
+use gatewren_base::sys::sanitize_lines;
 use gatewren_gate::auth::policy_of;
 use gatewren_gate::owner_actions::{
     Expiry, change_lines, chosen_space, edit, find_active_agent, fit_name, sanitize,
@@ -99,12 +100,8 @@ pub async fn run(context: &CliContext, args: &AgentEditArgs) -> Result<String, S
     let lines = change_lines(&changes).join("\n");
     Ok(format!(
         "{name} ({id}) is changed; this applies from its next call:\n{}",
-        plain_lines(&lines)
+        sanitize_lines(&lines)
     ))
-}
-
-fn plain_lines(text: &str) -> String {
-    text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
 }
 
 fn changed(context: &CliContext, args: &AgentEditArgs, before: &Agent) -> Result<Agent, String> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use gatewren_base::sys::{rfc3339, shorten};
+use gatewren_base::sys::{rfc3339, sanitize_lines, shorten};
 use gatewren_gate::owner_actions::{CallStatus, sanitize};
 use gatewren_store::vault::{AuditCall, ExactArguments};
 
@@ -111,8 +111,7 @@ pub fn with_exact(whole: &str, arguments: &str) -> String {
     let value: Option<Value> = serde_json::from_str(arguments).ok();
     let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
     let text = text.unwrap_or_else(|| arguments.to_owned());
-    let lines = text.lines().map(sanitize).collect::<Vec<_>>().join("\n");
-    format!("{whole}\nexact arguments:\n{lines}")
+    format!("{whole}\nexact arguments:\n{}", sanitize_lines(&text))
 }
 
 /// A time in RFC 3339.

@@ -8,9 +8,9 @@ use super::client::RequestingClient;
 use super::document::{MetadataDocuments, is_address};
 use super::form::OAuthParameters;
 use super::redirect::{fits, host, place, with};
-use super::sanitize::inert;
 use super::site::IssuerOrigin;
 use crate::http::{ResponseBody, empty};
+use gatewren_base::sys::plain_line;
 use gatewren_store::vault::Vault;
 
 /// The length of a challenge: SHA-256 in base64url.
@@ -156,7 +156,7 @@ async fn client(
         let portrait = Box::pin(documents.read(id)).await?;
         let vouched_by = host(id).to_owned();
         let name = match portrait.name {
-            name if name.is_empty() => inert(&vouched_by, 64),
+            name if name.is_empty() => plain_line(&vouched_by, 64),
             name => name,
         };
         return Ok(RequestingClient {

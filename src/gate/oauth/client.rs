@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::redirect::place;
-use super::sanitize::inert;
+use gatewren_base::sys::plain_line;
 
 /// The maximum number of redirect URIs of a program; more are refused.
 const MOST_REDIRECTS: usize = 16;
@@ -67,7 +67,7 @@ impl ClientMetadata {
         }
         let name = said.get("client_name").and_then(Value::as_str);
         Ok(Self {
-            name: inert(name.unwrap_or_default(), MAX_NAME),
+            name: plain_line(name.unwrap_or_default(), MAX_NAME),
             redirect_uris: uris,
         })
     }

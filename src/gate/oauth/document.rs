@@ -8,10 +8,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::client::ClientMetadata;
-use super::sanitize::inert;
 use crate::http::{AllowedServers, fetch};
 use gatewren_base::config::LiveSettings;
-use gatewren_base::sys::lock;
+use gatewren_base::sys::{lock, plain_line};
 
 /// The maximum size of a document.
 const MAX_BYTES: usize = 16 * 1024;
@@ -56,7 +55,7 @@ impl MetadataDocuments {
             tracing::info!(client = address, %cause, "fetching a client's metadata document failed");
             format!(
                 "the program's metadata document cannot be fetched: {}",
-                inert(&cause.to_string(), 200)
+                plain_line(&cause.to_string(), 200)
             )
         })?;
         let portrait = believed(address, &fetched)?;

@@ -14,7 +14,6 @@ mod metadata;
 mod page;
 mod redirect;
 mod register;
-mod sanitize;
 mod server;
 mod site;
 mod texts;

@@ -1,6 +1,6 @@
 //! Validates the names of agents, and finds an agent by name or id.
 
-use super::sanitize::sanitize;
+use gatewren_base::sys::sanitize;
 use gatewren_store::vault::{Agent, Vault};
 
 /// The longest name.

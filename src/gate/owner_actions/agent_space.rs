@@ -1,7 +1,7 @@
 //! Selects the space of an agent.
 
-use super::sanitize::sanitize;
 use gatewren_base::config::{Spaces, WHOLE_BOX, nearest};
+use gatewren_base::sys::sanitize;
 
 /// Returns the requested space if it exists. If the owner has defined spaces, one must be requested: omitting the
 /// option must not yield a token for the whole host.

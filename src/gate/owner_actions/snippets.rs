@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::clients::{CLIENTS, ClientProfile, SnippetFormat, TokenSource};
-use super::sanitize::sanitize;
+use gatewren_base::sys::sanitize;
 
 /// The default path of the authority's file on a client's machine.
 pub const AUTHORITY_FILE: &str = "$HOME/gatewren-ca.pem";

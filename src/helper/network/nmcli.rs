@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use gatewren_base::sys::{Exit, neutralise};
+use gatewren_base::sys::{Exit, neutralise, neutralise_line};
 use gatewren_wire::operations::WifiNetwork;
 
 use crate::context::helper_context::HelperContext;
@@ -228,7 +228,7 @@ pub fn networks(points: &[AccessPoint], saved: &[SavedNetwork]) -> Vec<WifiNetwo
 
 fn network(point: &AccessPoint, saved: &[SavedNetwork]) -> WifiNetwork {
     let text = String::from_utf8_lossy(&point.ssid);
-    let shown = neutralise(&text).replace(['\n', '\t'], " ");
+    let shown = neutralise_line(&text);
     let plain = shown.as_bytes() == point.ssid;
     WifiNetwork {
         saved: plain && saved.iter().any(|one| one.ssid.as_deref() == Some(&shown)),

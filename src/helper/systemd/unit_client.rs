@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use gatewren_wire::operations::{UnitChange, UnitName};
 
 use super::manager_bus::{BusArgument, BusFault, ManagerBus};
+use gatewren_base::sys::neutralise_line;
 
 /// The hidden subcommand of the client.
 pub const UNIT_CLIENT_NAME: &str = "__units";
@@ -111,7 +112,7 @@ fn list(bus: &mut ManagerBus) -> Result<String, BusFault> {
             units.text()?,
             units.text()?,
         ]
-        .map(|text| one_line(&text));
+        .map(|text| neutralise_line(&text));
         let (_follows, _path, _job) = (units.text()?, units.text()?, units.number()?);
         let (_job_type, _job_path) = (units.text()?, units.text()?);
         text.push_str(&[name, load, active, sub, description].join(" "));
@@ -135,7 +136,7 @@ fn show(bus: &mut ManagerBus, unit: &UnitName) -> Result<String, BusFault> {
             Err(broken) => return Err(broken),
         };
         if let Some(value) = value {
-            text.push_str(&[property, "=", &one_line(&value), "\n"].concat());
+            text.push_str(&[property, "=", &neutralise_line(&value), "\n"].concat());
         }
     }
     Ok(text)
@@ -170,7 +171,7 @@ fn do_change(
             "done" | "skipped" => Ok(String::new()),
             _ => Err(BusFault::Refused(format!(
                 "the {verb} of {name} ended with the result '{}'",
-                one_line(&result)
+                neutralise_line(&result)
             ))),
         };
     }
@@ -193,11 +194,6 @@ fn interface_of(unit: &UnitName) -> String {
     format!("org.freedesktop.systemd1.{}{rest}", first.to_uppercase())
 }
 
-/// Puts a text from a container, which may contain anything, on one line.
-fn one_line(text: &str) -> String {
-    text.replace(|c: char| c.is_control(), " ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::unit_client::*;
@@ -207,10 +203,5 @@ mod tests {
         let of = |name: &str| interface_of(&name.parse().unwrap());
         assert_eq!(of("a.service"), "org.freedesktop.systemd1.Service");
         assert_eq!(of("a.b.timer"), "org.freedesktop.systemd1.Timer");
-    }
-
-    #[test]
-    fn a_text_of_several_lines_is_one_line() {
-        assert_eq!(one_line("a\nMainPID=1\r\u{1b}[2J"), "a MainPID=1  [2J");
     }
 }

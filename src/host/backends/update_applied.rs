@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::helper_client::{FinishedOperation, OperationEnd};
-use gatewren_base::sys::neutralise;
+use gatewren_base::sys::{neutralise, plain_line};
 
 use super::error::{BackendError, ErrorKind};
 use super::request::obstacle;
@@ -176,14 +176,12 @@ fn tail(text: &str) -> &str {
 
 /// Sanitizes a word: a repository controls the names of its packages.
 pub fn word(text: &str) -> String {
-    let plain = text.chars().filter(|c| !c.is_control());
-    plain.take(MAX_WORD).collect()
+    plain_line(text, MAX_WORD)
 }
 
 /// Sanitizes a longer text.
 pub fn sentence(text: &str) -> String {
-    let plain = text.trim().chars().filter(|c| !c.is_control());
-    plain.take(MAX_SENTENCE).collect()
+    plain_line(text, MAX_SENTENCE)
 }
 
 #[cfg(test)]

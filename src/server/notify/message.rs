@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use gatewren_base::config::{Channel, ChannelKind};
-use gatewren_base::sys::{host_name, neutralise, now_ms, rfc3339, shorten};
+use gatewren_base::sys::{host_name, neutralise, neutralise_line, now_ms, rfc3339, shorten};
 use gatewren_base::telemetry::redact_text;
 use gatewren_host::backends::MailMessage;
 
@@ -186,8 +186,7 @@ impl OwnerMessage {
 
 /// Puts a text on one line, without characters that a display might interpret.
 fn line(text: &str, most: usize) -> String {
-    let flat = redact_text(text).replace(['\n', '\r', '\t', '\u{2028}', '\u{2029}'], " ");
-    shorten(neutralise(&flat).trim(), most)
+    shorten(neutralise_line(&redact_text(text)).trim(), most)
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use super::frame::{Tab, guarded};
 use super::page_error::PageError;
-use super::parts::{inert, name, notice, table, time};
+use super::parts::{name, notice, table, time};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
+use gatewren_base::sys::sanitize_lines;
 use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions::{CallStatus, HumanTimestamp, export_header};
 use gatewren_store::vault::{
@@ -187,7 +188,7 @@ pub fn call(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
                 }
             }
             h2 { (texts::ARGUMENTS) }
-            pre { bdi { (inert(&laid_out(call.arguments.as_deref().unwrap_or("{}")))) } }
+            pre { bdi { (sanitize_lines(&laid_out(call.arguments.as_deref().unwrap_or("{}")))) } }
             (exact_words(&call))
         }
         p { a href="/owner/audit" { (texts::AUDIT) } }

@@ -6,10 +6,10 @@ use super::change_parts::{about, decision, facts, names, reject};
 use super::frame::Tab;
 use super::grant_form::fields;
 use super::page_error::PageError;
-use super::parts::{inert, name, time, time_or};
+use super::parts::{name, time, time_or};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
-use gatewren_base::sys::{exact_line, shorten};
+use gatewren_base::sys::{exact_line, sanitize_lines, shorten};
 use gatewren_gate::owner_actions::result_text;
 use gatewren_store::vault::{Change, ChangeStatus};
 
@@ -60,7 +60,7 @@ fn history(change: &Change) -> Markup {
         }
         @if let Some(result) = &change.result {
             h2 { (texts::RESULT) }
-            pre { bdi { (inert(&shorten(&result_text(result), RESULT))) } }
+            pre { bdi { (sanitize_lines(&shorten(&result_text(result), RESULT))) } }
         }
     }
 }

@@ -3,8 +3,9 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::parts::{inert, name, notes};
+use super::parts::{name, notes};
 use super::texts;
+use gatewren_base::sys::sanitize_lines;
 use gatewren_base::telemetry::redact;
 use gatewren_gate::owner_actions::{ShownArgument, change_arguments};
 use gatewren_store::vault::Change;
@@ -36,7 +37,7 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
         @for (pointer, value) in &there {
             details {
                 summary { (texts::AS_IT_IS) " " (name(pointer)) }
-                pre { bdi { (inert(&pretty(&redact(value)))) } }
+                pre { bdi { (sanitize_lines(&pretty(&redact(value)))) } }
             }
         }
     }
@@ -70,7 +71,7 @@ fn as_it_is(value: &Value) -> Markup {
         Value::String(text) => text.clone(),
         other => pretty(other),
     };
-    html! { bdi { (inert(&text)) } }
+    html! { bdi { (sanitize_lines(&text)) } }
 }
 
 fn pretty(value: &Value) -> String {

@@ -3,7 +3,6 @@
 use maud::{Markup, html};
 
 use gatewren_base::sys::{exact_line, rfc3339};
-use gatewren_gate::owner_actions::sanitize;
 
 /// Renders a time; the script converts it to the reader's time zone.
 pub fn time(ms: u64) -> Markup {
@@ -47,11 +46,4 @@ pub fn notice(words: &str, is_bad: bool) -> Markup {
         "card notice"
     };
     html! { p class=(class) role="status" { (words) } }
-}
-
-/// Cleans lines that a program or an agent wrote, for display and not for decisions: no control characters but line
-/// feeds.
-pub fn inert(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(sanitize).collect();
-    lines.join("\n")
 }
