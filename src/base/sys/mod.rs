@@ -2,6 +2,7 @@
 
 mod activation;
 mod audit_session;
+mod burst_rate;
 mod cgroup;
 mod child;
 mod clock;
@@ -16,6 +17,7 @@ mod drop_privileges;
 mod exact_text;
 mod exclusive;
 mod executable;
+mod failure_log;
 pub mod files;
 mod folder_watch;
 mod host_name;
@@ -54,6 +56,7 @@ mod unpoisoned;
 
 pub use activation::{InheritedSocket, accepts_over_ip, inherited_sockets, started_by_systemd};
 pub use audit_session::{AuditSession, audit_session};
+pub use burst_rate::{BurstRate, BurstUsage};
 pub use cgroup::{
     Cgroup, LIMITING_CONTROLLERS, cgroup_paths, cgroup2_mount, freezer_state, hold,
     limiting_controllers, limiting_groups, own_cgroup, share_controllers, stale_cgroups,
@@ -71,6 +74,7 @@ pub use drop_privileges::{act_as_owner_of, as_owner_of};
 pub use exact_text::{exact_line, exact_lines, text_notes};
 pub use exclusive::is_free;
 pub use executable::{is_static, sealed_copy};
+pub use failure_log::FailureLog;
 pub use files::FileError;
 pub use folder_watch::{FolderEvent, FolderWatch};
 pub use host_name::host_name;
@@ -94,9 +98,7 @@ pub use process_table::{
 pub use random::{RandomError, random_bytes};
 pub use requester::{Requester, current_requester, on_behalf_of};
 pub use returned_memory::MappedPages;
-pub use sanitize::{
-    is_hostile, is_unseen, neutralise, neutralise_line, plain_line, sanitize, sanitize_lines,
-};
+pub use sanitize::{is_hostile, neutralise, neutralise_line, plain_line, sanitize, sanitize_lines};
 pub use secret::Secret;
 pub use secret_file::read_secret;
 pub use shorten::shorten;

@@ -69,7 +69,7 @@ pub fn is_hostile(c: char) -> bool {
 /// Returns whether a character has no visible width, changes how others are shown, or ends a line. These are the
 /// code points with the Unicode property `Default_Ignorable_Code_Point`, and the separators of lines and
 /// paragraphs.
-pub fn is_unseen(c: char) -> bool {
+fn is_unseen(c: char) -> bool {
     matches!(
         c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

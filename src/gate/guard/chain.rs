@@ -19,13 +19,13 @@ use super::{
     framing::check_framing,
     host::AllowedHosts,
     identity::Authenticator,
-    rate::{BucketRate, Concurrency, ConcurrencySlot, QueueLimits, RateLimiter, SlotLimits},
+    rate::{Concurrency, ConcurrencySlot, QueueLimits, RateLimiter, SlotLimits},
     refusal::Refusal,
 };
 use crate::auth::{AgentId, Principal};
 use crate::http::{ConnectionState, Upload};
 use gatewren_base::config::{LiveSettings, ip_prefix};
-use gatewren_base::sys::{read_lock, write_lock};
+use gatewren_base::sys::{BurstRate, read_lock, write_lock};
 
 /// The maximum number of bodies that an agent sends concurrently; more are refused. Answers and cancellations have
 /// bodies too.
@@ -156,7 +156,7 @@ impl Guard {
     pub fn charge_stranger(&self, peer: SocketAddr) -> Result<(), Refusal> {
         let pace = self.live.read(|settings| {
             let limits = &settings.limits;
-            BucketRate::a_second(limits.address_rate, limits.address_burst)
+            BurstRate::per_second(limits.address_rate, limits.address_burst)
         });
         let (from, now) = (ip_prefix(peer.ip()), Instant::now());
         let taken = self.by_address.take(pace, from, now);
@@ -307,7 +307,7 @@ impl Guard {
     pub fn charge_agent(&self, who: &Principal) -> Result<(), Refusal> {
         let own = who.policy().overrides.calls_per_minute;
         let of_all = self.live.read(|settings| settings.limits.agent_rate);
-        let pace = BucketRate::a_minute(lowered(own, of_all));
+        let pace = BurstRate::per_minute(lowered(own, of_all));
         let agent = who.agent_id().clone();
         let taken = self.by_agent.take(pace, agent, Instant::now());
         taken.map_err(|after| {

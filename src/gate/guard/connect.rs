@@ -12,11 +12,12 @@ use super::callers::{cookie, not_signed_in};
 use super::chain::Guard;
 use super::host::check_own_page;
 use super::owner_request::proof;
-use super::rate::{BucketRate, RateLimiter};
+use super::rate::RateLimiter;
 use super::refusal::Refusal;
 use crate::auth::{LoginHolder, LoginKey};
 use crate::http::Upload;
 use gatewren_base::config::ip_prefix;
+use gatewren_base::sys::BurstRate;
 
 /// The maximum number of registrations per minute from one address; more get 429. Each registration is a row in the
 /// vault.
@@ -135,7 +136,7 @@ fn take(
     words: &str,
 ) -> Result<(), Refusal> {
     let taken = rate.take(
-        BucketRate::a_minute(a_minute),
+        BurstRate::per_minute(a_minute),
         ip_prefix(peer.ip()),
         Instant::now(),
     );

@@ -1,4 +1,4 @@
-//! Rate limits and concurrency limits: token buckets by address and by agent, and a slot for each call.
+//! Rate limits by address and by agent, and concurrency limits: a slot for each call.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,40 +10,17 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use crate::auth::AgentId;
-use gatewren_base::sys::lock;
+use gatewren_base::sys::{BurstRate, BurstUsage, lock};
 
-/// The maximum number of keys. At the limit, keys with full buckets are dropped; if there are none, new keys are
+/// The maximum number of keys. At the limit, keys with a whole burst are dropped; if there are none, new keys are
 /// refused, so that a flood of addresses does not exhaust memory.
 const MAX_KEYS: usize = 16_384;
 
-/// The fill rate and the capacity of a bucket.
-#[derive(Debug, Clone, Copy)]
-pub struct BucketRate {
-    per_second: f64,
-    burst: f64,
-}
+/// The longest wait in a refusal, in seconds.
+const MAX_WAIT_SECONDS: u64 = 3_600;
 
-impl BucketRate {
-    /// This many per second, with this burst.
-    pub fn a_second(count: u32, burst: u32) -> Self {
-        Self {
-            per_second: f64::from(count),
-            burst: f64::from(burst),
-        }
-    }
-
-    /// This many per minute, all of which may come at once.
-    pub fn a_minute(count: u32) -> Self {
-        let count = f64::from(count);
-        Self {
-            per_second: count / 60.0,
-            burst: count,
-        }
-    }
-}
-
-/// Token buckets by key.
-pub struct RateLimiter<K>(Mutex<HashMap<K, Bucket>>);
+/// The usage of a rate by each key.
+pub struct RateLimiter<K>(Mutex<HashMap<K, BurstUsage>>);
 
 /// Starts without any keys.
 impl<K> Default for RateLimiter<K> {
@@ -52,50 +29,24 @@ impl<K> Default for RateLimiter<K> {
     }
 }
 
-struct Bucket {
-    pace: BucketRate,
-    tokens: f64,
-    at: Instant,
-}
-
-impl Bucket {
-    fn filled(&self, now: Instant) -> f64 {
-        let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        let BucketRate { per_second, burst } = self.pace;
-        passed.mul_add(per_second, self.tokens).min(burst)
-    }
-}
-
 impl<K: Eq + Hash> RateLimiter<K> {
-    /// Takes a token of a key at this pace; the error is the number of seconds to wait. If the pace has changed,
-    /// the bucket keeps as many tokens as fit.
-    pub fn take(&self, pace: BucketRate, key: K, now: Instant) -> Result<(), u64> {
-        let mut buckets = lock(&self.0);
-        if buckets.len() >= MAX_KEYS && !buckets.contains_key(&key) {
-            buckets.retain(|_, bucket| bucket.filled(now) < bucket.pace.burst);
-            if buckets.len() >= MAX_KEYS {
+    /// Counts one more of a key at this rate; the error is the number of seconds to wait. If the rate has changed, the
+    /// time until the whole burst is available stays.
+    pub fn take(&self, rate: BurstRate, key: K, now: Instant) -> Result<(), u64> {
+        let mut usages = lock(&self.0);
+        if usages.len() >= MAX_KEYS && !usages.contains_key(&key) {
+            usages.retain(|_, usage| !usage.is_whole(now));
+            if usages.len() >= MAX_KEYS {
                 return Err(1);
             }
         }
-        let bucket = buckets.entry(key).or_insert(Bucket {
-            pace,
-            tokens: pace.burst,
-            at: now,
-        });
-        bucket.tokens = bucket.filled(now).min(pace.burst);
-        bucket.at = now;
-        bucket.pace = pace;
-        if bucket.tokens >= 1.0 {
-            bucket.tokens -= 1.0;
-            return Ok(());
-        }
-        let wait = ((1.0 - bucket.tokens) / pace.per_second).ceil();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped"
-        )]
-        Err(wait.clamp(1.0, 3_600.0) as u64)
+        let taken = usages.entry(key).or_default().take(rate, now);
+        taken.map_err(|wait| {
+            let seconds = wait
+                .as_secs()
+                .saturating_add(u64::from(wait.subsec_nanos() > 0));
+            seconds.min(MAX_WAIT_SECONDS)
+        })
     }
 }
 
@@ -222,7 +173,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_then_a_steady_rate() {
-        let (rate, pace) = (RateLimiter::default(), BucketRate::a_second(2, 3));
+        let (rate, pace) = (RateLimiter::default(), BurstRate::per_second(2, 3));
         let now = Instant::now();
         for _ in 0..3 {
             assert_eq!(rate.take(pace, "a", now), Ok(()));
@@ -237,15 +188,17 @@ mod tests {
     async fn a_pace_of_ones_own_holds_from_the_next_one_on() {
         let rate = RateLimiter::default();
         let now = Instant::now();
-        let (fast, slow) = (BucketRate::a_minute(600), BucketRate::a_minute(2));
-        assert_eq!(rate.take(fast, "a", now), Ok(()));
+        let (fast, slow) = (BurstRate::per_minute(600), BurstRate::per_minute(2));
         assert_eq!(rate.take(slow, "a", now), Ok(()));
         assert_eq!(rate.take(slow, "a", now), Ok(()));
         assert_eq!(rate.take(slow, "a", now), Err(30));
+        assert_eq!(rate.take(fast, "a", now), Err(1));
         assert_eq!(rate.take(fast, "b", now), Ok(()));
         let later = now + Duration::from_secs(30);
         assert_eq!(rate.take(slow, "a", later), Ok(()));
         assert_eq!(rate.take(slow, "a", later), Err(30));
+        let none = BurstRate::per_minute(0);
+        assert_eq!(rate.take(none, "c", now), Err(MAX_WAIT_SECONDS));
     }
 
     #[test]

@@ -4,24 +4,26 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use gatewren_base::sys::{BurstRate, BurstUsage};
+
 /// Events come in groups: a look that waits for the group sees it completely.
 const SETTLE: Duration = Duration::from_millis(50);
 
 /// The minimum time between two looks.
 const MIN_GAP: Duration = Duration::from_millis(500);
 
-/// The maximum number of looks at that rate.
-const BURST: u32 = 8;
+/// The maximum number of looks at that rate, and the interval after such a burst, until the events stop for a while:
+/// an hour of storm is 450 looks.
+const STORM: BurstRate = BurstRate {
+    burst: 8,
+    every: Duration::from_secs(8),
+};
 
-/// The interval after such a burst, until the events stop for a while: an hour of storm is 450 looks.
-const GAP_IN_STORM: Duration = Duration::from_secs(8);
-
-/// When the next look because of events is due: a leaky bucket that each look fills.
+/// When the next look because of events is due.
 #[derive(Debug, Default)]
 pub struct LookThrottle {
     last: Option<Instant>,
-    /// When the bucket is empty.
-    empty: Option<Instant>,
+    usage: BurstUsage,
     due: Option<Instant>,
 }
 
@@ -33,15 +35,10 @@ impl LookThrottle {
 
     /// Records an event.
     pub fn hint(&mut self) {
-        let settled = Instant::now() + SETTLE;
-        let apart = self.last.map(|last| last + MIN_GAP);
-        let bucket = GAP_IN_STORM * (BURST - 1);
-        let has_room = self.empty.and_then(|empty| empty.checked_sub(bucket));
-        let earliest = [apart, has_room]
-            .into_iter()
-            .flatten()
-            .fold(settled, Instant::max);
-        self.due.get_or_insert(earliest);
+        let now = Instant::now();
+        let apart = self.last.map_or(now, |last| last + MIN_GAP);
+        let allowed = self.usage.allowed_at(STORM, now);
+        self.due.get_or_insert(apart.max(allowed).max(now + SETTLE));
     }
 
     /// Records that a look begins, for whatever reason.
@@ -49,8 +46,7 @@ impl LookThrottle {
         if self.due.take().is_some() {
             let now = Instant::now();
             self.last = Some(now);
-            let empty = self.empty.map_or(now, |empty| empty.max(now));
-            self.empty = Some(empty + GAP_IN_STORM);
+            self.usage.spend(STORM, now);
         }
     }
 }
@@ -78,7 +74,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_hint_after_quiet_is_followed_at_once() {
         let mut pace = LookThrottle::default();
-        for _ in 0..BURST {
+        for _ in 0..STORM.burst {
             pace.hint();
             let due = pace.due();
             assert_eq!(due, Some(Instant::now() + SETTLE));
@@ -97,10 +93,10 @@ mod tests {
         let mut pace = LookThrottle::default();
         let minute = Duration::from_mins(1);
         let first = looks(&mut pace, Duration::from_millis(1), minute).await;
-        assert!((BURST..=BURST + 8).contains(&first), "{first}");
+        assert!((STORM.burst..=STORM.burst + 8).contains(&first), "{first}");
         let hour = looks(&mut pace, Duration::from_millis(1), 60 * minute).await;
         assert!((400..=451).contains(&hour), "{hour}");
-        advance(GAP_IN_STORM * BURST).await;
+        advance(STORM.every * STORM.burst).await;
         pace.hint();
         assert_eq!(pace.due(), Some(Instant::now() + SETTLE));
     }

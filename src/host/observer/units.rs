@@ -10,8 +10,8 @@ use crate::backends::{
     UnitLine, UnitName,
 };
 use gatewren_base::config::{LiveSettings, Reach};
+use gatewren_base::sys::{BurstRate, BurstUsage};
 
-use super::rate::{BurstRate, BurstUsage};
 use super::unit_facts;
 
 /// The maximum number of units in the document. Failed ones come first, then the others by name; the number of

@@ -1,18 +1,18 @@
 //! The output of a watcher: writes observations into the state, and failures into the log.
 
 use serde_json::{Value, json};
-
-use gatewren_store::state::{Author, Pointer, State, StateError};
+use tracing::{info, warn};
 
 use super::causes::Causes;
-use super::log_limiter::FailureLog;
+use gatewren_base::sys::FailureLog;
+use gatewren_store::state::{Author, Pointer, State, StateError};
 
 /// Writes for one watcher.
 #[derive(Debug)]
 pub struct WatcherOutput {
     state: State,
     causes: Causes,
-    complaints: FailureLog,
+    failures: FailureLog,
 }
 
 impl WatcherOutput {
@@ -21,7 +21,7 @@ impl WatcherOutput {
         Self {
             state,
             causes,
-            complaints: FailureLog::default(),
+            failures: FailureLog::default(),
         }
     }
 
@@ -48,6 +48,14 @@ impl WatcherOutput {
     /// Records the result of an attempt and returns its value; a failure that was already logged is not logged
     /// again.
     pub fn note<T, E: ToString>(&mut self, what: &'static str, result: Result<T, E>) -> Option<T> {
-        self.complaints.note(what, result)
+        let cause = result.as_ref().err().map(ToString::to_string);
+        if self.failures.is_news(what, cause.as_deref()) {
+            if let Some(cause) = cause {
+                warn!(what, cause, "cannot observe");
+            } else {
+                info!(what, "works again");
+            }
+        }
+        result.ok()
     }
 }

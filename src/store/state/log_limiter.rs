@@ -3,38 +3,26 @@
 use tracing::{error, info};
 
 use super::error::StateError;
+use gatewren_base::sys::FailureLog;
 
-/// The current failure of the file, if any.
-#[derive(Debug)]
-pub struct DatabaseFailure {
-    doing: &'static str,
-    present: Option<StateError>,
-}
+/// The current failures of the file.
+#[derive(Debug, Default)]
+pub struct DatabaseFailures(FailureLog);
 
-impl DatabaseFailure {
-    /// Creates a log for this kind of access; no failure so far.
-    pub fn with(doing: &'static str) -> Self {
-        Self {
-            doing,
-            present: None,
-        }
-    }
-
+impl DatabaseFailures {
     /// Records an outcome. A failure that was already logged is not logged again.
-    pub fn note<T>(&mut self, outcome: &Result<T, StateError>) {
-        let doing = self.doing;
-        match outcome {
-            Ok(_) => {
-                if self.present.take().is_some() {
-                    info!(doing, "the state database works again");
-                }
-            }
-            // A rejected patch is no failure of the file.
-            Err(cause) => {
-                if cause.is_of_the_file() && self.present.as_ref() != Some(cause) {
-                    error!(doing, %cause, "an operation on the state database failed");
-                    self.present = Some(cause.clone());
-                }
+    pub fn note<T>(&mut self, doing: &'static str, outcome: &Result<T, StateError>) {
+        let cause = outcome.as_ref().err();
+        // A rejected patch is no failure of the file.
+        if cause.is_some_and(|cause| !cause.is_of_the_file()) {
+            return;
+        }
+        let words = cause.map(ToString::to_string);
+        if self.0.is_news(doing, words.as_deref()) {
+            if let Some(cause) = cause {
+                error!(doing, %cause, "an operation on the state database failed");
+            } else {
+                info!(doing, "the state database works again");
             }
         }
     }
@@ -46,17 +34,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_present_until_it_works_again() {
-        let mut trouble = DatabaseFailure::with("test");
-        let full = || Err::<(), _>(StateError::Full("/state.db".into()));
-        trouble.note(&full());
-        trouble.note(&full());
-        assert_eq!(trouble.present, full().err());
-        trouble.note(&Err::<(), _>(PatchError::NotAList.into()));
-        assert_eq!(trouble.present, full().err());
-        trouble.note(&Ok(()));
-        assert_eq!(trouble.present, None);
-        trouble.note(&Err::<(), _>(PatchError::NotAList.into()));
-        assert_eq!(trouble.present, None);
+    fn a_rejected_patch_is_no_failure_of_the_file() {
+        let mut failures = DatabaseFailures::default();
+        let full: StateError = StateError::Full("/state.db".into());
+        let words = full.to_string();
+        failures.note("test", &Err::<(), _>(full));
+        failures.note("test", &Err::<(), _>(PatchError::NotAList.into()));
+        assert!(!failures.0.is_news("test", Some(&words)));
+        failures.note("test", &Ok(()));
+        assert!(!failures.0.is_news("test", None));
     }
 }

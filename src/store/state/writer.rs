@@ -17,7 +17,7 @@ use super::document::{Document, Draft, SpareDocument};
 use super::error::StateError;
 use super::follow::{ReadProgress, WritesSinceSnapshot, load, read_on};
 use super::log::{self, MAX_PATCH_BYTES, StateLogRetention};
-use super::log_limiter::DatabaseFailure;
+use super::log_limiter::DatabaseFailures;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::shared::SharedState;
@@ -70,8 +70,7 @@ pub struct StateWriter {
     longest: Duration,
     since_snapshot: WritesSinceSnapshot,
     spare: Option<SpareDocument>,
-    reading: DatabaseFailure,
-    writing: DatabaseFailure,
+    failures: DatabaseFailures,
 }
 
 impl StateWriter {
@@ -92,8 +91,7 @@ impl StateWriter {
             longest: POLL_UNHINTED,
             since_snapshot,
             spare: None,
-            reading: DatabaseFailure::with("read"),
-            writing: DatabaseFailure::with("write"),
+            failures: DatabaseFailures::default(),
         }
     }
 
@@ -116,7 +114,7 @@ impl StateWriter {
                 match jobs.try_recv() {
                     Ok(job) => {
                         let result = self.fulfil(&job.author, job.wish);
-                        self.writing.note(&result);
+                        self.failures.note("write", &result);
                         // The caller may have stopped waiting; the revision stays written.
                         let _ = job.answer.send(result);
                     }
@@ -151,7 +149,7 @@ impl StateWriter {
         } else {
             POLL_UNHINTED
         };
-        self.reading.note(&followed);
+        self.failures.note("read", &followed);
         if followed.is_ok() {
             self.compact();
         }

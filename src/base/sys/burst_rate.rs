@@ -18,6 +18,22 @@ pub struct BurstUsage {
     whole_at: Option<Instant>,
 }
 
+impl BurstRate {
+    /// This many per second, with this burst.
+    pub fn per_second(count: u32, burst: u32) -> Self {
+        let every = Duration::from_secs(1) / count.max(1);
+        Self { burst, every }
+    }
+
+    /// This many per minute, all of which may come at once.
+    pub fn per_minute(count: u32) -> Self {
+        Self {
+            burst: count,
+            every: Duration::from_mins(1) / count.max(1),
+        }
+    }
+}
+
 impl BurstUsage {
     /// The time from which one more is within the rate; `now` if it already is.
     pub fn allowed_at(&self, rate: BurstRate, now: Instant) -> Instant {
@@ -30,6 +46,19 @@ impl BurstUsage {
     pub fn spend(&mut self, rate: BurstRate, now: Instant) {
         let from = self.whole_at.map_or(now, |at| at.max(now));
         self.whole_at = Some(from + rate.every);
+    }
+
+    /// Counts one more if it is within the rate; otherwise returns how long to wait. A burst of 0 allows nothing.
+    pub fn take(&mut self, rate: BurstRate, now: Instant) -> Result<(), Duration> {
+        let wait = self.allowed_at(rate, now) - now;
+        if rate.burst == 0 {
+            return Err(Duration::MAX);
+        }
+        if !wait.is_zero() {
+            return Err(wait);
+        }
+        self.spend(rate, now);
+        Ok(())
     }
 
     /// Whether the whole burst is available.
