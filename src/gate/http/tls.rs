@@ -650,7 +650,11 @@ socket.on('error', (error) => console.log(error.message));
         assert_eq!(connections_seen_by_rustls(&tls, address).await, 2);
         tls.reload_from(own(&scratch, &["10.0.0.5", "box.local"]))
             .unwrap();
-        assert_eq!(connections_seen_by_rustls(&tls, address).await, 3, "by a name");
+        assert_eq!(
+            connections_seen_by_rustls(&tls, address).await,
+            3,
+            "by a name"
+        );
         assert!(tls.subjects().contains(&"10.0.0.5".parse().unwrap()));
 
         let (cert, key) = pair(&scratch, "other");

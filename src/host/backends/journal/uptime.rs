@@ -35,10 +35,6 @@ pub struct UptimeHistory {
 
 /// One boot, from its first line in the journal to its last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "the field has the name of the argument of `logs_query`"
-)]
 pub struct BootRun {
     /// 0 for the current boot, -1 for the one before, and so on.
     pub boot: i64,
@@ -176,6 +172,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::BootEnd::{Clean, Running, Unclean};
     use super::*;
 
     fn a_boot(boot: i64, first: &str, last: &str) -> Boot {
@@ -215,7 +212,6 @@ mod tests {
         let now = moment_ms("2026-07-28T09:00:00Z").unwrap();
         let got = history(&all, &lines.join("\n"), now).unwrap();
         let ends: Vec<_> = got.boots.iter().map(|run| run.end).collect();
-        use BootEnd::{Clean, Running, Unclean};
         assert_eq!(ends, [Running, Clean, Unclean, Clean]);
         assert_eq!(got.boots[3].reason.as_deref(), Some("System is rebooting."));
         let times: Vec<_> = got.boots.iter().map(|run| (run.up_s, run.down_s)).collect();
