@@ -80,7 +80,7 @@ pub struct ClientConfigArgs {
 /// Runs the command; exits with 1 if it failed.
 pub fn run(args: &ClientConfigArgs) -> ExitCode {
     match act(args) {
-        Ok(Told { words, text }) => {
+        Ok(ClientConfigOutput { words, text }) => {
             // Errors are ignored: the configuration on standard output does not depend on standard error.
             let _ = io::stderr().write_all(words.as_bytes());
             match writeln!(io::stdout(), "{text}") {
@@ -93,14 +93,14 @@ pub fn run(args: &ClientConfigArgs) -> ExitCode {
 }
 
 /// The output.
-struct Told {
+struct ClientConfigOutput {
     /// For the person, on standard error.
     words: String,
     /// For the client, on standard output.
     text: String,
 }
 
-fn act(args: &ClientConfigArgs) -> Result<Told, String> {
+fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
     // The order matters: root's own files are read before root privileges are dropped.
     let settings = args.place.settings_as_served()?;
     let given = args.token_file.as_deref().map(token).transpose()?;
@@ -134,11 +134,11 @@ fn act(args: &ClientConfigArgs) -> Result<Told, String> {
     Ok(if args.json {
         as_json(&snippet, &way, &authority, &host)
     } else {
-        in_words(snippet, (args, token.is_some()), &authority, &host)
+        as_text(snippet, args, token.is_some(), &authority, &host)
     })
 }
 
-fn listed(json: bool) -> Told {
+fn listed(json: bool) -> ClientConfigOutput {
     let way = SnippetConnection {
         url: "",
         token: None,
@@ -161,7 +161,7 @@ fn listed(json: bool) -> Told {
         );
         table(&rows)
     };
-    Told {
+    ClientConfigOutput {
         words: String::new(),
         text,
     }
@@ -275,27 +275,28 @@ fn as_json(
     way: &SnippetConnection<'_>,
     authority: &Authority,
     host: &str,
-) -> Told {
+) -> ClientConfigOutput {
     let trusted = authority.file.as_ref().map(|file| {
         json!({ "file": file, "fetch": authority.fetch(host), "sha256": authority.fingerprint })
     });
-    let told = json!({
+    let output = json!({
         "client": snippet.client, "title": snippet.title, "place": snippet.place,
         "format": snippet.form.as_str(), "text": snippet.text, "needs": snippet.needs,
         "url": way.url, "agent": way.agent, "authority": trusted,
     });
-    Told {
+    ClientConfigOutput {
         words: String::new(),
-        text: told.to_string(),
+        text: output.to_string(),
     }
 }
 
-fn in_words(
+fn as_text(
     snippet: Snippet,
-    (args, has_token): (&ClientConfigArgs, bool),
+    args: &ClientConfigArgs,
+    has_token: bool,
     authority: &Authority,
     host: &str,
-) -> Told {
+) -> ClientConfigOutput {
     let mut lines = vec![format!("{}: goes into {}", snippet.title, snippet.place)];
     lines.extend(snippet.needs);
     if !has_token {
@@ -327,7 +328,7 @@ fn in_words(
         });
     }
     lines.push(String::new());
-    Told {
+    ClientConfigOutput {
         words: lines.join("\n") + "\n",
         text: snippet.text,
     }

@@ -9,7 +9,7 @@ use super::console::output::conclude;
 use super::console::runtime;
 use super::console::target::InstanceArgs;
 use super::owner_action::hand;
-use gatewren_base::config::TlsMode;
+use gatewren_base::config::{Settings, TlsMode};
 use gatewren_gate::owner_actions::{end_metrics_token, reached_at, renew_metrics_token};
 
 const EXAMPLES: &str = "\
@@ -82,26 +82,25 @@ fn act(args: &MetricsArgs) -> Result<String, String> {
         What::Show => {
             let token = vault.metrics_token().hash();
             let token = token.map_err(|e| e.to_string())?.is_some();
-            let loopback = settings.metrics.loopback;
-            let target = reached_at(&settings);
-            if args.json {
-                let told = json!({ "token": token, "loopback": loopback, "target": target });
-                return Ok(told.to_string());
+            if !args.json {
+                return Ok(scrape_config(&settings, token));
             }
-            let own = settings.tls.mode == TlsMode::Own;
-            Ok(shown((token, loopback, own), &target))
+            let (loopback, target) = (settings.metrics.loopback, reached_at(&settings));
+            Ok(json!({ "token": token, "loopback": loopback, "target": target }).to_string())
         }
     }
 }
 
-fn shown((token, loopback, own): (bool, bool, bool), target: &str) -> String {
-    let who = match (token, loopback) {
+/// The part of prometheus.yml, and who may read the metrics.
+fn scrape_config(settings: &Settings, has_token: bool) -> String {
+    let target = reached_at(settings);
+    let who = match (has_token, settings.metrics.loopback) {
         (false, false) => "agents with the policy admin; `gatewren metrics token` creates a token",
         (true, false) => "the holder of the token",
         (false, true) => "all users of this host",
         (true, true) => "the holder of the token, and all users of this host",
     };
-    let authority = if own {
+    let authority = if settings.tls.mode == TlsMode::Own {
         "\n    tls_config: {ca_file: /etc/prometheus/gatewren-ca.pem}"
     } else {
         ""

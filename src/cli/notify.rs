@@ -73,7 +73,7 @@ pub fn run(args: &NotifyArgs) -> ExitCode {
                 Ok(runtime) => runtime,
                 Err(cause) => return fail(&cause),
             };
-            runtime.block_on(test(&mail, &settings, (channel.as_deref(), args.json)))
+            runtime.block_on(test(&mail, &settings, channel.as_deref(), args.json))
         }
     }
 }
@@ -95,25 +95,28 @@ fn list(place: &InstanceArgs, settings: &Settings, json: bool) -> Result<String,
         };
         let channels: Vec<Value> = channels.collect();
         let (waiting, dead) = (entries(&outbox.waiting), entries(&outbox.dead));
-        let told = json!({ "channels": channels, "waiting": waiting, "given_up": dead });
-        return Ok(told.to_string());
+        let output = json!({ "channels": channels, "waiting": waiting, "given_up": dead });
+        return Ok(output.to_string());
     }
-    let mut lines: Vec<String> = settings.notify.iter().map(line).collect();
+    let channels = settings.notify.iter();
+    let mut lines: Vec<String> = channels
+        .map(|(name, channel)| channel_line(name, channel))
+        .collect();
     if lines.is_empty() {
         lines.push("there are no channels; add [notify.NAME] to gatewren.toml".to_owned());
     }
-    lines.extend(outbox.waiting.iter().map(|entry| said("waits", entry)));
-    lines.extend(outbox.dead.iter().map(|entry| said("given up", entry)));
+    lines.extend(outbox.waiting.iter().map(|one| entry_line("waits", one)));
+    lines.extend(outbox.dead.iter().map(|one| entry_line("given up", one)));
     Ok(lines.join("\n"))
 }
 
-fn line((name, channel): (&String, &Channel)) -> String {
+fn channel_line(name: &str, channel: &Channel) -> String {
     let on: Vec<String> = channel.on.iter().map(ToString::to_string).collect();
     let agents = if channel.agents { ", agents" } else { "" };
     format!("{name}: {}; gets {}{agents}", channel.kind, on.join(", "))
 }
 
-fn said(how: &str, entry: &QueuedNotification) -> String {
+fn entry_line(how: &str, entry: &QueuedNotification) -> String {
     sanitize(&format!(
         "{how}: {} to {}, {}; tried {} times: {}",
         rfc3339(entry.at_ms),
@@ -153,7 +156,7 @@ fn way_of_letters(
     Ok((Mail::new(helper), open))
 }
 
-async fn test(mail: &Mail, settings: &Settings, (channel, json): (Option<&str>, bool)) -> ExitCode {
+async fn test(mail: &Mail, settings: &Settings, channel: Option<&str>, json: bool) -> ExitCode {
     let named =
         |(name, _): &(&String, &Channel)| channel.is_none_or(|asked| asked == name.as_str());
     let channels: Vec<_> = settings.notify.iter().filter(named).collect();
@@ -172,14 +175,14 @@ async fn test(mail: &Mail, settings: &Settings, (channel, json): (Option<&str>, 
         Priority::Normal,
     );
     message.link = Some(format!("https://{}/owner", reached_at(settings)));
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for (name, channel) in channels {
-        told.push((name, deliver(mail, channel, &message).await));
+        results.push((name, deliver(mail, channel, &message).await));
     }
-    let all = told.iter().all(|(_, sent)| sent.is_ok());
-    let lines = told.iter().map(|(name, sent)| {
-        let local = sent.as_ref().ok().copied().flatten().map(is_local);
-        let error = sent.as_ref().err().map(ToString::to_string);
+    let all = results.iter().all(|(_, result)| result.is_ok());
+    let lines = results.iter().map(|(name, result)| {
+        let local = result.as_ref().ok().copied().flatten().map(is_local);
+        let error = result.as_ref().err().map(ToString::to_string);
         if json {
             return json!({
                 "channel": name, "delivered": error.is_none(), "error": error, "local_network": local,
@@ -195,14 +198,14 @@ async fn test(mail: &Mail, settings: &Settings, (channel, json): (Option<&str>, 
         })
     });
     let lines: Vec<Value> = lines.collect();
-    let said = conclude(Ok(if json {
+    let code = conclude(Ok(if json {
         Value::Array(lines).to_string()
     } else {
         let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).collect();
         lines.join("\n")
     }));
     if all {
-        said
+        code
     } else {
         ExitCode::from(NOT_DELIVERED)
     }

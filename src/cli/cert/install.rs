@@ -101,7 +101,7 @@ pub fn install(home: &CertContext, given: &OwnCertificate) -> Result<String, Str
     let turned = fragment.write()?;
     let shows = home.as_service(|| take(home.directory(), || in_file(&file)))?;
     follow_pin(facts.pin)?;
-    Ok(told(home, facts, (copied || turned, &shows)))
+    Ok(report(home, facts, copied || turned, &shows))
 }
 
 fn in_file(file: &Path) -> Result<CertificateFacts, String> {
@@ -138,10 +138,11 @@ fn is_of_now(facts: &CertificateFacts) -> Result<(), String> {
     Ok(())
 }
 
-fn told(
+fn report(
     home: &CertContext,
     facts: &CertificateFacts,
-    (changed, shows): (bool, &PresentedCertificate),
+    changed: bool,
+    shows: &PresentedCertificate,
 ) -> String {
     let warning = warning(home, facts);
     if home.json {

@@ -53,27 +53,33 @@ fn act(args: &MdnsArgs) -> Result<String, String> {
     let file = ServiceFile::in_folder(&args.services);
     match args.what {
         What::Enable => {
-            let (told, alone) = told(&args.place)?;
-            let changed = file.write(&told.text())?;
-            Ok(said(args, &file, (true, changed), Some((&told, alone))))
+            let server = read_server(&args.place)?;
+            let changed = file.write(&server.service.text())?;
+            Ok(report(args, &file, changed, Some(&server)))
         }
         What::Disable => {
             let changed = file.remove()?;
-            Ok(said(args, &file, (false, changed), None))
+            Ok(report(args, &file, changed, None))
         }
         What::Show => {
             let Some(text) = file.read()? else {
-                return Ok(said(args, &file, (false, false), None));
+                return Ok(report(args, &file, false, None));
             };
-            let (told, alone) = told(&args.place)?;
-            let stale = text != told.text();
-            Ok(said(args, &file, (true, stale), Some((&told, alone))))
+            let server = read_server(&args.place)?;
+            let stale = text != server.service.text();
+            Ok(report(args, &file, stale, Some(&server)))
         }
     }
 }
 
-/// The values to announce, and whether only this host reaches the server.
-fn told(place: &InstanceArgs) -> Result<(AnnouncedService, bool), String> {
+/// The running server, with the values to announce.
+struct AnnouncedServer {
+    service: AnnouncedService,
+    /// Whether only this host reaches the server.
+    is_local: bool,
+}
+
+fn read_server(place: &InstanceArgs) -> Result<AnnouncedServer, String> {
     let settings = place.settings_there()?;
     let source = certificate(&settings).map_err(|e| e.to_string())?;
     let directory = &settings.state_dir;
@@ -92,31 +98,37 @@ fn told(place: &InstanceArgs) -> Result<(AnnouncedService, bool), String> {
     };
     let pin = pin.map_err(|e| e.to_string())?;
     let port = bound.port();
-    Ok((AnnouncedService { port, pin }, bound.ip().is_loopback()))
+    Ok(AnnouncedServer {
+        service: AnnouncedService { port, pin },
+        is_local: bound.ip().is_loopback(),
+    })
 }
 
 /// The result as text or JSON. For `show`, `changed` means that the file is out of date.
-fn said(
+fn report(
     args: &MdnsArgs,
     file: &ServiceFile,
-    (enabled, changed): (bool, bool),
-    told: Option<(&AnnouncedService, bool)>,
+    changed: bool,
+    server: Option<&AnnouncedServer>,
 ) -> String {
     let avahi = AvahiState::here();
     let path = file.path();
     if args.json {
-        let service = told.map(|(told, alone)| {
-            json!({ "port": told.port, "pin": told.pin.to_string(), "txt": told.records(), "only_this_box": alone })
+        let service = server.map(|AnnouncedServer { service, is_local }| {
+            json!({
+                "port": service.port, "pin": service.pin.to_string(), "txt": service.records(),
+                "only_this_box": is_local,
+            })
         });
         let stale = args.what == What::Show && changed;
         return json!({
-            "enabled": enabled, "changed": changed && !stale, "stale": stale, "file": path, "service": service,
-            "avahi": { "installed": avahi.installed, "running": avahi.running },
+            "enabled": server.is_some(), "changed": changed && !stale, "stale": stale, "file": path,
+            "service": service, "avahi": { "installed": avahi.installed, "running": avahi.running },
         })
         .to_string();
     }
     let path = path.display();
-    let Some((told, alone)) = told else {
+    let Some(AnnouncedServer { service, is_local }) = server else {
         return match (args.what, changed) {
             (What::Disable, true) => format!("no longer announced: {path} was removed"),
             _ => format!("not announced: {path} does not exist"),
@@ -130,10 +142,10 @@ fn said(
         (_, false) => format!("{path} is up to date"),
     }];
     let kinds = "  _https._tcp and _mcp._tcp, port";
-    lines.push(format!("{kinds} {}", told.port));
-    lines.extend(told.records().map(|record| format!("  {record}")));
+    lines.push(format!("{kinds} {}", service.port));
+    lines.extend(service.records().map(|record| format!("  {record}")));
     lines.push(avahi.words().to_owned());
-    if alone {
+    if *is_local {
         let words = "warning: the server listens only on a loopback address; other machines cannot reach it";
         lines.push(words.to_owned());
     }

@@ -67,7 +67,7 @@ pub fn run(args: &TopArgs) -> ExitCode {
             if args.json {
                 as_json(&view, now_ms()).to_string()
             } else {
-                page(&view, now_ms(), (usize::MAX, usize::MAX)).join("\n")
+                page(&view, now_ms(), usize::MAX, usize::MAX).join("\n")
             }
         }));
     }
@@ -95,8 +95,8 @@ async fn draw(glance: &VaultPoller, mut view: TopState, every: Duration) -> Resu
             _ = resized.recv() => {}
             _ = looks.tick() => view.look(glance, now_ms()).map_err(words)?,
         }
-        let size = terminal_size().unwrap_or(USUAL_SIZE);
-        let lines = page(&view, now_ms(), size);
+        let (rows, columns) = terminal_size().unwrap_or(USUAL_SIZE);
+        let lines = page(&view, now_ms(), rows, columns);
         print(&format!(
             "{HOME}{}{WIPE_REST}",
             lines.join(WIPE_LINE) + "\x1b[K"

@@ -20,13 +20,13 @@ const LEAST_ENDED: usize = 5;
 const MOST_ENDED: usize = 20;
 
 /// The lines of a page of this many rows and columns; they contain no control characters for the terminal.
-pub fn page(view: &TopState, now: u64, (rows, columns): (usize, usize)) -> Vec<String> {
+pub fn page(view: &TopState, now: u64, rows: usize, columns: usize) -> Vec<String> {
     let mut lines = vec![head(view, now), String::new()];
     let room = rows.saturating_sub(lines.len() + 3 + LEAST_ENDED);
     let (waiting, _) = view.waiting();
     let open: Vec<String> = view
         .open()
-        .map(|step| row(&age(now, step.at_ms), (view, step), ""))
+        .map(|step| row(view, &age(now, step.at_ms), step, ""))
         .collect();
     let waits = waiting.iter().map(|change| {
         let cells = [
@@ -52,7 +52,7 @@ pub fn page(view: &TopState, now: u64, (rows, columns): (usize, usize)) -> Vec<S
     let ended = view.ended().take(left).map(|(begun, end)| {
         let (outcome, took) = end.ended.clone().unwrap_or_default();
         let outcome = format!("{outcome}, {}", span(u64::try_from(took).unwrap_or(0)));
-        row(&clock(end.at_ms), (view, begun), &outcome)
+        row(view, &clock(end.at_ms), begun, &outcome)
     });
     section(&mut lines, "ENDED", ended.collect(), left);
     let width = columns.max(LEAST_WIDTH);
@@ -90,7 +90,7 @@ fn section(lines: &mut Vec<String>, title: &str, mut rows: Vec<String>, most: us
     lines.push(String::new());
 }
 
-fn row(when: &str, (view, step): (&TopState, &PolledRow), last: &str) -> String {
+fn row(view: &TopState, when: &str, step: &PolledRow, last: &str) -> String {
     let target = step.target.as_deref().unwrap_or("-");
     line([when, view.name(&step.agent), &step.tool, target], last)
 }
@@ -189,7 +189,7 @@ mod tests {
             ));
         }
         for (rows, columns) in [(24, 80), (10, 50), (50, 200), (usize::MAX, 80)] {
-            let lines = page(&view, 62_000, (rows, columns));
+            let lines = page(&view, 62_000, rows, columns);
             assert!(lines.len() <= rows, "{rows}: {lines:?}");
             for line in &lines {
                 assert!(line.chars().count() <= columns, "{line}");
@@ -203,7 +203,7 @@ mod tests {
                 "{lines:?}"
             );
         }
-        let all = page(&view, 62_000, (usize::MAX, 200)).join("\n");
+        let all = page(&view, 62_000, usize::MAX, 200).join("\n");
         for part in ["21 running, 0 waiting", "1 m 1 s", "1 m 10 s", "ENDED"] {
             assert!(all.contains(part), "{part}: {all}");
         }
