@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc};
 
 use super::listing::Listing;
@@ -14,7 +14,7 @@ use gatewren_wire::protocol::{
     ClientCapabilities, InputAnswers, InputRequired, LogSeverity, Notification, Params, ReadResult,
     RequestId, RpcError, ToolResult,
 };
-use gatewren_wire::registry::{BoxFuture, Viewer};
+use gatewren_wire::registry::{BoxFuture, Cx, Tool, Viewer};
 
 /// The caller, its address, and the capabilities of its client.
 #[derive(Debug, Clone)]
@@ -81,6 +81,16 @@ pub struct Call {
     pub inputs: Option<InputAnswers>,
     /// The call's slot in the agent's limit of concurrent calls.
     pub held: Option<HeldResource>,
+}
+
+/// The tool that a call runs, with its arguments and its context.
+pub(super) struct ToolRequest {
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// The context for its function.
+    pub cx: Cx,
 }
 
 /// The outcome of a successful call.

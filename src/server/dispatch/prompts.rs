@@ -8,7 +8,7 @@ use super::call::{Call, CallOutcome, CallReply};
 use super::engine::Engine;
 use super::resources::cursor;
 use super::results::CachePolicy;
-use super::tools::look;
+use super::tools::call_read_only;
 use super::{elicitation, reference};
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::sees;
@@ -65,8 +65,9 @@ async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<CallOutcome, RpcE
     let cx = elicitation::surroundings(&call, reference::next(), inputs);
     let call = Arc::new(call);
     let (fixture, asked) = (engine.clone(), call.clone());
-    let cx = cx
-        .with_looks(move |tool, arguments| look(fixture.clone(), asked.clone(), (tool, arguments)));
+    let cx = cx.with_looks(move |tool, arguments| {
+        call_read_only(fixture.clone(), asked.clone(), tool, arguments)
+    });
     match (row.function)(arguments, cx).await {
         Ok(answer) => {
             let mut result = Map::from_iter([("messages".to_owned(), json!(answer.messages))]);

@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use super::call::{Call, CallContext};
+use super::call::{Call, CallContext, ToolRequest};
 use super::engine::Engine;
 use super::in_flight::DrainGuard;
 use super::reference;
@@ -40,20 +40,19 @@ impl Record {
     /// Records the intent. If this fails, the call does not run.
     pub async fn begin(
         engine: &Engine,
-        Call {
-            context, params, ..
-        }: &Call,
-        (tool, arguments): (&Arc<Tool>, &Map<String, Value>),
-        reference: &Arc<str>,
+        call: &Call,
+        request: &ToolRequest,
         verdict: &Verdict,
     ) -> Result<Self, RpcError> {
+        let context = &call.context;
         let audit = match &engine.vault {
             Some(vault) => {
-                let id = intent(vault, context, (tool, arguments), reference, verdict).await?;
+                let id = write_intent(vault, context, request, verdict).await?;
                 Some((vault.clone(), id))
             }
             None => None,
         };
+        let ToolRequest { tool, cx, .. } = request;
         Ok(Self {
             under_way: Some(DrainGuard::begin(&engine.under_way)),
             metrics: engine.metrics.clone(),
@@ -61,9 +60,9 @@ impl Record {
             tool: tool.clone(),
             agent: context.who.agent_id().shared(),
             space: context.who.space().clone(),
-            request: reference.clone(),
+            request: cx.reference().clone(),
             revision_before: engine.newest_of_all().filter(|_| tool.syncs_state()),
-            trace: TraceParent::read(params),
+            trace: TraceParent::read(&call.params),
             began: Instant::now(),
             ended: false,
             long: None,
@@ -159,16 +158,16 @@ fn text_of(ip: IpAddr, room: &mut [u8; LONGEST_ADDRESS]) -> &str {
     str::from_utf8(text).unwrap_or_default()
 }
 
-async fn intent(
+async fn write_intent(
     vault: &Vault,
     context: &CallContext,
-    (tool, arguments): (&Tool, &Map<String, Value>),
-    request: &str,
+    request: &ToolRequest,
     verdict: &Verdict,
 ) -> Result<AuditId, RpcError> {
+    let ToolRequest { tool, cx, .. } = request;
     let mut room = [0; LONGEST_ADDRESS];
     let address = context.address.map_or("local", |ip| text_of(ip, &mut room));
-    let arguments = Value::Object(arguments.clone());
+    let arguments = Value::Object(request.arguments.clone());
     let target = ["container", "unit", "pointer"]
         .iter()
         .find_map(|name| arguments.get(*name)?.as_str());
@@ -178,13 +177,13 @@ async fn intent(
         token: token.map(|token| &**token),
         space: Some(context.who.space()),
         session: context.session.as_deref(),
-        request: Some(request),
+        request: Some(cx.reference()),
         address,
         tool: tool.name(),
         risk: tool.risk().as_str(),
         arguments: &arguments,
         target,
-        mode: Some(mode(context.who.policy(), tool).as_str()),
+        mode: Some(mode(context.who.policy(), &**tool).as_str()),
         decision: verdict.as_str(),
         change: verdict.change(),
     };

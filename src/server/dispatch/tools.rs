@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::call::{Call, CallOutcome, CallReply};
+use super::call::{Call, CallOutcome, CallReply, ToolRequest};
 use super::changes::confirm::{ConfirmationRound, confirm};
 use super::changes::owner_approval::{OwnerProposal, propose_other, put_into_inbox};
 use super::changes::proposals::offers;
@@ -22,7 +22,7 @@ use gatewren_base::telemetry::redact_text;
 use gatewren_gate::policy::{Verdict, confirms, judge, sees};
 use gatewren_wire::protocol::{Content, InputAnswers, RpcError, progress_token};
 use gatewren_wire::registry::{
-    Answer, BoxFuture, CallQuestion, Cx, Interruption, Permit, Risk, TaskSupport, Tool, ToolError,
+    Answer, BoxFuture, CallQuestion, Interruption, Permit, Risk, TaskSupport, Tool, ToolError,
 };
 
 /// The maximum number of queued notifications of a call; if the queue is full, the tool waits.
@@ -71,7 +71,12 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
         questions = Some(receiver);
     }
     let outlives = tool.risk().outlives_its_client();
-    let running = run(engine, call, tool, (arguments, cx), (binding, questions));
+    let request = ToolRequest {
+        tool,
+        arguments,
+        cx,
+    };
+    let running = run(engine, call, request, binding, questions);
     Ok(CallReply {
         notes,
         outcome: if outlives {
@@ -111,39 +116,35 @@ fn may_be_task(tool: &Tool, call: &Call) -> Result<bool, RpcError> {
 async fn run(
     engine: Arc<Engine>,
     call: Call,
-    tool: Arc<Tool>,
-    (arguments, cx): (Map<String, Value>, Cx),
-    (binding, questions): (StateBinding, Option<mpsc::Receiver<CallQuestion>>),
+    request: ToolRequest,
+    binding: StateBinding,
+    questions: Option<mpsc::Receiver<CallQuestion>>,
 ) -> Result<CallOutcome, RpcError> {
-    let (who, given) = (&call.context.who, (&tool, &arguments));
-    let verdict = match judge(who, &tool, &arguments) {
+    let who = &call.context.who;
+    let verdict = match judge(who, &request.tool, &request.arguments) {
         // Rare branches are boxed, here and below, because the future of each call is moved when it starts.
-        Verdict::Confirm => match Box::pin(confirm(&engine, &call, given, &cx, &binding)).await? {
+        Verdict::Confirm => match Box::pin(confirm(&engine, &call, &request, &binding)).await? {
             ConfirmationRound::Run(verdict) => verdict,
             ConfirmationRound::End(outcome) => return Ok(outcome),
             ConfirmationRound::AskOwner(record, why) => {
-                let proposed = OwnerProposal::call(&tool, arguments, record).because(why);
-                return Ok(Box::pin(put_into_inbox(&engine, &call, proposed)).await);
+                let proposal = OwnerProposal::call(&request.tool, request.arguments, record);
+                let proposal = proposal.because(why);
+                return Ok(Box::pin(put_into_inbox(&engine, &call, proposal)).await);
             }
         },
         verdict => verdict,
     };
-    let request = cx.reference().clone();
-    let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
+    let record = Record::begin(&engine, &call, &request, &verdict).await?;
     if let Verdict::Propose | Verdict::ConfirmOwner = verdict {
-        let proposed = OwnerProposal::call(&tool, arguments, record);
+        let proposal = OwnerProposal::call(&request.tool, request.arguments, record);
         let waits = matches!(verdict, Verdict::ConfirmOwner) && hears_progress(&call);
-        let proposed = proposed.waiting(waits);
-        return Ok(Box::pin(put_into_inbox(&engine, &call, proposed)).await);
+        let proposal = proposal.waiting(waits);
+        return Ok(Box::pin(put_into_inbox(&engine, &call, proposal)).await);
     }
-    let long = cx.long_call().cloned();
+    let (tool, reference) = (request.tool.clone(), request.cx.reference().clone());
+    let long = request.cx.long_call().cloned();
     let record = record.of_long(long.clone());
-    let work = work(
-        engine.clone(),
-        tool.clone(),
-        (verdict, record),
-        (arguments, cx),
-    );
+    let work = run_recorded(engine.clone(), request, verdict, record);
     let answered = match questions {
         None => PromotionResult::Ended(match long {
             Some(long) => Box::pin(long_call::answer(&engine, who, &long, Box::pin(work))).await,
@@ -155,7 +156,7 @@ async fn run(
                 tool,
                 who: who.clone(),
                 capabilities: call.context.capabilities.clone(),
-                request,
+                request: reference,
                 questions,
                 long,
             };
@@ -178,7 +179,8 @@ async fn outcome_of(
             ask(engine, call, binding, question)
         }
         PromotionResult::Ended(Err(StopReason::Propose(proposal))) => {
-            Ok(Box::pin(propose_other(engine, call, *proposal)).await)
+            let (other, record) = *proposal;
+            Ok(Box::pin(propose_other(engine, call, other, record)).await)
         }
         PromotionResult::Ended(Err(StopReason::Rpc(error))) => Err(error),
     }
@@ -186,26 +188,28 @@ async fn outcome_of(
 
 /// Calls a read-only tool for a prompt, with the caller's permissions, and records the call. Returns `None` if the
 /// caller has no such tool.
-pub(super) async fn look(
+pub(super) async fn call_read_only(
     engine: Arc<Engine>,
     call: Arc<Call>,
-    (name, arguments): (&'static str, Map<String, Value>),
+    name: &'static str,
+    arguments: Map<String, Value>,
 ) -> Option<Result<String, String>> {
     let who = &call.context.who;
     let tool = engine.catalog.tool(name)?.clone();
-    let looks = sees(who, &tool) && tool.risk() == Risk::Read;
-    let verdict = Some(judge(who, &tool, &arguments)).filter(|_| looks)?;
+    let may_read = sees(who, &tool) && tool.risk() == Risk::Read;
+    let verdict = Some(judge(who, &tool, &arguments)).filter(|_| may_read)?;
     let Verdict::Allow(_) = verdict else {
         return None;
     };
     let cx = surroundings(&call, reference::next(), InputAnswers::default());
-    let request = cx.reference().clone();
-    let given = (&tool, &arguments);
-    let record = Record::begin(&engine, &call, given, &request, &verdict)
-        .await
-        .ok()?;
-    let ended = work(engine, tool, (verdict, record), (arguments, cx)).await;
-    let result = ended.ok()?;
+    let request = ToolRequest {
+        tool,
+        arguments,
+        cx,
+    };
+    let record = Record::begin(&engine, &call, &request, &verdict).await;
+    let end = run_recorded(engine, request, verdict, record.ok()?).await;
+    let result = end.ok()?;
     let failed = result.failed;
     let Some(Content::Text { text, .. }) = result.blocks().into_iter().next() else {
         return None;
@@ -214,24 +218,24 @@ pub(super) async fn look(
 }
 
 /// Runs the tool and records how it ended. Dropping the future ends what the tool runs, and records that.
-async fn work(
+async fn run_recorded(
     engine: Arc<Engine>,
-    tool: Arc<Tool>,
-    (verdict, record): (Verdict, Record),
-    (arguments, cx): (Map<String, Value>, Cx),
+    request: ToolRequest,
+    verdict: Verdict,
+    record: Record,
 ) -> CallEnd {
     let answer = match verdict {
         Verdict::Allow(permit)
         | Verdict::Confirmed(permit)
         | Verdict::Granted(permit)
         | Verdict::Approved(permit, _) => {
-            let requester = Requester::Agent(cx.caller().agent.clone());
-            let run = run_allowed(&engine, &tool, permit, (arguments, cx));
-            on_behalf_of(requester, run).await
+            let requester = Requester::Agent(request.cx.caller().agent.clone());
+            on_behalf_of(requester, run_allowed(&engine, request, permit)).await
         }
         Verdict::Confirm | Verdict::ConfirmOwner | Verdict::Propose => Err(needs_approval().into()),
         Verdict::Deny => {
-            Err(RpcError::invalid_params(format!("unknown tool: {}", tool.name())).into())
+            let words = format!("unknown tool: {}", request.tool.name());
+            Err(RpcError::invalid_params(words).into())
         }
     };
     match answer {
@@ -247,7 +251,7 @@ async fn work(
             record.end("asked", None);
             Err(StopReason::Ask(question))
         }
-        Err(Interruption::Propose(asked)) => Err(StopReason::Propose(Box::new((asked, record)))),
+        Err(Interruption::Propose(other)) => Err(StopReason::Propose(Box::new((other, record)))),
         Err(Interruption::Rpc(error)) => {
             record.end("refused", None);
             Err(StopReason::Rpc(error))
@@ -258,15 +262,15 @@ async fn work(
 /// Runs a tool, and waits until the state reflects its effects.
 pub(super) async fn run_allowed(
     engine: &Engine,
-    tool: &Tool,
+    request: ToolRequest,
     permit: Permit,
-    (arguments, cx): (Map<String, Value>, Cx),
 ) -> Result<(Answer, Option<u64>), Interruption> {
+    let (tool, cx) = (&request.tool, &request.cx);
     let settling = tool
         .syncs_state()
         .then(|| engine.catalog.settling(cx.reference()));
     let viewer = cx.caller().viewer();
-    let answer = tool.run(permit, arguments, cx).await;
+    let answer = tool.run(permit, request.arguments, request.cx).await;
     let mut answer = answer.map_err(without_secrets)?;
     let revision = match settling {
         Some(settling) => settling.await,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use crate::dispatch::call::{Call, CallOutcome};
+use crate::dispatch::call::{Call, CallOutcome, ToolRequest};
 use crate::dispatch::elicitation::{StateBinding, ask, askable};
 use crate::dispatch::engine::{Engine, OutcomeRecorder};
 use crate::dispatch::record::Record;
@@ -14,7 +14,7 @@ use gatewren_gate::policy::{
     CallToConfirm, Confirmation, ConfirmationQuestion, PATIENCE, Verdict, question,
 };
 use gatewren_wire::protocol::{InputRequired, RpcError};
-use gatewren_wire::registry::{Answer, Cx, Tool, ToolError};
+use gatewren_wire::registry::{Answer, Tool, ToolError};
 
 /// The question's key on the wire.
 const KEY: &str = "confirm";
@@ -37,11 +37,10 @@ pub(in crate::dispatch) enum ConfirmationRound {
 pub(in crate::dispatch) async fn confirm(
     engine: &Arc<Engine>,
     call: &Call,
-    given: (&Arc<Tool>, &Map<String, Value>),
-    cx: &Cx,
+    request: &ToolRequest,
     binding: &StateBinding,
 ) -> Result<ConfirmationRound, RpcError> {
-    let (tool, arguments) = given;
+    let (tool, arguments) = (&request.tool, &request.arguments);
     let context = &call.context;
     let asking = CallToConfirm {
         agent: context.who.agent_id().clone(),
@@ -49,23 +48,22 @@ pub(in crate::dispatch) async fn confirm(
         tool: tool.name().to_owned(),
         arguments: arguments.clone(),
     };
-    let inputs = cx.inputs();
+    let inputs = request.cx.inputs();
     match inputs.state.as_ref().and_then(|state| state.get(STATE)) {
         None => {
-            let record =
-                Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm).await?;
+            let record = Record::begin(engine, call, request, &Verdict::Confirm).await?;
             // A call with invalid arguments fails without a question.
             if let Err(error) = tool.check_arguments(arguments.clone()) {
                 record.end("refused", None);
                 return Ok(ConfirmationRound::End(refuse(error)));
             }
-            let question = match question_of(call, (&**tool, arguments)) {
+            let question = match question_of(call, tool, arguments) {
                 Ok(question) => question,
                 Err(why) => return Ok(ConfirmationRound::AskOwner(record, why)),
             };
             let record = record.waiting();
             let close: OutcomeRecorder = Box::new(move |outcome| record.end(outcome, None));
-            match open(engine, question, (asking, close)) {
+            match open_question(engine, question, asking, close) {
                 Ok(question) => ask(engine, call, binding, question).map(ConfirmationRound::End),
                 Err(words) => Ok(ConfirmationRound::End(refuse(words))),
             }
@@ -76,7 +74,7 @@ pub(in crate::dispatch) async fn confirm(
                 .questions
                 .close(id, &asking, inputs.responses.get(KEY));
             if closed.is_none() {
-                let record = Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm);
+                let record = Record::begin(engine, call, request, &Verdict::Confirm);
                 record.await?.end("refused", None);
             }
             Ok(decide(tool, closed))
@@ -87,7 +85,8 @@ pub(in crate::dispatch) async fn confirm(
 /// Returns the question for the person at the client, or the reason why they cannot be asked.
 fn question_of(
     call: &Call,
-    (tool, arguments): (&Tool, &Map<String, Value>),
+    tool: &Tool,
+    arguments: &Map<String, Value>,
 ) -> Result<InputRequired, &'static str> {
     let consent = question(&call.context.who, tool, arguments);
     let ConfirmationQuestion { message, schema } = consent.ok_or(TOO_LONG)?;
@@ -98,10 +97,11 @@ fn question_of(
 }
 
 /// Opens a question; from then on it waits for an answer.
-fn open(
+fn open_question(
     engine: &Arc<Engine>,
     question: InputRequired,
-    (asking, close): (CallToConfirm, OutcomeRecorder),
+    asking: CallToConfirm,
+    close: OutcomeRecorder,
 ) -> Result<InputRequired, ToolError> {
     match engine.questions.open(asking, close) {
         Ok(id) => {
@@ -200,7 +200,7 @@ mod tests {
     use gatewren_base::config::Preset;
     use gatewren_gate::auth::Principal;
     use gatewren_wire::protocol::{ClientCapabilities, Implementation, RequestId};
-    use gatewren_wire::registry::{Catalog, Result, Risk, Toolset};
+    use gatewren_wire::registry::{Catalog, Cx, Result, Risk, Toolset};
 
     /// Stops something.
     #[derive(Deserialize, JsonSchema)]

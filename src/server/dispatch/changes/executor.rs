@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::task::{Id as TaskId, JoinSet};
 
 use super::inbox::Inbox;
 use super::precondition::{moved, rests_on};
-use crate::dispatch::call::{Call, CallContext};
+use crate::dispatch::call::{Call, CallContext, ToolRequest};
 use crate::dispatch::elicitation::surroundings;
 use crate::dispatch::engine::Engine;
 use crate::dispatch::in_flight::DrainGuard;
@@ -22,7 +22,7 @@ use gatewren_gate::auth::{AuthError, Principal};
 use gatewren_gate::policy::{Verdict, judge, judge_approved};
 use gatewren_store::vault::{Change, ChangeEnd, StartedChange, Vault, VaultError};
 use gatewren_wire::protocol::{InputAnswers, Params, RequestId};
-use gatewren_wire::registry::{Answer, Cx, Interruption, Permit, Tool};
+use gatewren_wire::registry::{Answer, Interruption, Permit, Tool};
 
 /// The maximum number of approved changes that run at once, each on a different target; others wait.
 const AT_ONCE: usize = 4;
@@ -188,7 +188,7 @@ async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultErro
     let Some(begun) = changes.begin(&change.id).await? else {
         return Ok(false);
     };
-    let end = carry_out(engine, (&who, tool), &begun).await;
+    let end = carry_out(engine, &who, tool, &begun).await;
     let Change { id, tool, .. } = begun.change();
     tracing::info!(
         change = id,
@@ -244,15 +244,20 @@ fn admitted(
 /// Runs a change that has begun, and records it.
 async fn carry_out(
     engine: &Arc<Engine>,
-    (who, tool): (&Principal, Arc<Tool>),
+    who: &Principal,
+    tool: Arc<Tool>,
     begun: &StartedChange,
 ) -> ChangeEnd {
     let arguments = begun.change().proven_arguments().unwrap_or_default();
     let verdict = judge_approved(who, &tool, begun);
     let call = call(who);
-    let request = reference::next();
-    let record = Record::begin(engine, &call, (&tool, &arguments), &request, &verdict).await;
-    let record = match record {
+    let cx = surroundings(&call, reference::next(), InputAnswers::default());
+    let request = ToolRequest {
+        tool,
+        arguments,
+        cx,
+    };
+    let record = match Record::begin(engine, &call, &request, &verdict).await {
         Ok(record) => record,
         Err(error) => {
             let words = format!(
@@ -268,8 +273,7 @@ async fn carry_out(
         let words = "By now its agent's policy denies this. Nothing was done.";
         return failed(words.to_owned(), ran_in);
     };
-    let cx = surroundings(&call, request, InputAnswers::default());
-    let answer = watched(engine, who, (tool, permit), (arguments, cx)).await;
+    let answer = run_while_admitted(engine, who, request, permit).await;
     end_of(engine, answer, record)
 }
 
@@ -300,18 +304,18 @@ fn end_of(
 }
 
 /// Runs the tool. If the agent's access ends, a tool that may be interrupted is ended.
-async fn watched(
+async fn run_while_admitted(
     engine: &Arc<Engine>,
     who: &Principal,
-    (tool, permit): (Arc<Tool>, Permit),
-    (arguments, cx): (Map<String, Value>, Cx),
+    request: ToolRequest,
+    permit: Permit,
 ) -> Result<(Answer, Option<u64>), String> {
-    let outlives = tool.risk().outlives_its_client();
+    let outlives = request.tool.risk().outlives_its_client();
     let mut work = JoinSet::new();
     let of = engine.clone();
     // Spawned as a separate task, so that a panic does not lose the record.
     work.spawn(async move {
-        let run = run_allowed(&of, &tool, permit, (arguments, cx));
+        let run = run_allowed(&of, request, permit);
         // The owner requested this run, so it does not queue behind the agent's own calls.
         on_behalf_of(Requester::Owner, run).await
     });
@@ -391,7 +395,7 @@ mod tests {
         Agent, ChangeStatus, Decision, DecisionOutcome, GrantBound, NewGrant, OpenChangeLimits,
     };
     use gatewren_wire::protocol::Implementation;
-    use gatewren_wire::registry::{Catalog, Result as ToolResult, Risk, Scope, Toolset};
+    use gatewren_wire::registry::{Catalog, Cx, Result as ToolResult, Risk, Scope, Toolset};
 
     /// Restarts nothing.
     #[derive(Deserialize, JsonSchema)]

@@ -77,7 +77,7 @@ pub(in crate::dispatch) async fn put_into_inbox(
         waits,
     } = wanted;
     let who = &call.context.who;
-    let checked = check_target(engine, call, (tool, &arguments)).await;
+    let checked = check_target(engine, call, tool, &arguments).await;
     let proposal = Proposal {
         tool,
         arguments,
@@ -107,15 +107,16 @@ pub(in crate::dispatch) async fn put_into_inbox(
 pub(in crate::dispatch) async fn propose_other(
     engine: &Engine,
     call: &Call,
-    (asked, record): (ProposedCall, Record),
+    other: ProposedCall,
+    record: Record,
 ) -> CallOutcome {
-    match wanted(engine, &call.context.who, asked) {
+    match wanted(engine, &call.context.who, other) {
         Ok(wanted) => {
-            let proposed = OwnerProposal {
+            let proposal = OwnerProposal {
                 reason: Some(wanted.reason),
                 ..OwnerProposal::call(&wanted.tool, wanted.arguments, record)
             };
-            put_into_inbox(engine, call, proposed).await
+            put_into_inbox(engine, call, proposal).await
         }
         Err(error) => failed(record, error),
     }

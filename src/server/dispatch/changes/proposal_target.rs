@@ -30,7 +30,8 @@ const CONTAINER: &str = "container";
 pub(in crate::dispatch) async fn check_target(
     engine: &Engine,
     call: &Call,
-    (tool, arguments): (&Tool, &Map<String, Value>),
+    tool: &Tool,
+    arguments: &Map<String, Value>,
 ) -> Result<(), ToolError> {
     tool.check_arguments(arguments.clone())?;
     if tool.makes_target() {

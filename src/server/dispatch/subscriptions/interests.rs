@@ -182,11 +182,12 @@ impl Interests {
         self.changed.notified().await;
     }
 
-    /// Returns what is due now, and marks a returned update as sent. The resource is not checked again until
+    /// Returns the update that is due now, and marks it as sent. The resource is not checked again until
     /// `every` has passed, so a burst of changes costs each listener one check.
-    pub fn due(
+    pub fn next_update(
         &self,
-        (source, viewer): (&dyn ResourceSource, &Viewer),
+        source: &dyn ResourceSource,
+        viewer: &Viewer,
         now: Instant,
         every: Duration,
     ) -> NextUpdate {
@@ -210,7 +211,7 @@ impl Interests {
             } else {
                 newest
             };
-            if let Some(mut update) = cursor.look((source, viewer), newest) {
+            if let Some(mut update) = cursor.advance(source, viewer, newest) {
                 cursor.quiet_until = now + every;
                 update.settled = heard(&cursors).unwrap_or_default();
                 return NextUpdate::Tell(update);
@@ -235,9 +236,10 @@ impl Cursor {
     }
 
     /// Advances to the next change that is to be reported, if there is one.
-    fn look(
+    fn advance(
         &mut self,
-        (source, viewer): (&dyn ResourceSource, &Viewer),
+        source: &dyn ResourceSource,
+        viewer: &Viewer,
         newest: u64,
     ) -> Option<ResourceUpdate> {
         let after = (self.seen <= newest).then_some(self.seen);
@@ -367,7 +369,7 @@ mod tests {
         assert_eq!(interests.heard(), Some(3));
         let source = Source::at(9, &[5]);
         let now = Instant::now();
-        let due = |later| interests.due((&source, &Viewer::default()), now + later, EVERY);
+        let due = |later| interests.next_update(&source, &Viewer::default(), now + later, EVERY);
         assert_eq!(due(Duration::ZERO), told(Some(3), 5, 5));
         assert_eq!(due(Duration::ZERO), NextUpdate::At(now + EVERY));
         assert_eq!(interests.heard(), Some(5), "nobody has looked at u again");
@@ -386,7 +388,7 @@ mod tests {
         let now = Instant::now();
         for newest in 1..100 {
             let source = Source::at(newest, &[newest]);
-            let due = interests.due((&source, &Viewer::default()), now, EVERY);
+            let due = interests.next_update(&source, &Viewer::default(), now, EVERY);
             match newest {
                 1 => assert_eq!(due, told(Some(0), 1, 1)),
                 _ => assert_eq!(due, NextUpdate::NotBefore(now + EVERY)),
@@ -406,7 +408,7 @@ mod tests {
         let mut uris = Vec::new();
         let mut settled = Vec::new();
         while let NextUpdate::Tell(update) =
-            interests.due((&source, &Viewer::default()), now, EVERY)
+            interests.next_update(&source, &Viewer::default(), now, EVERY)
         {
             uris.push(update.uri);
             settled.push(update.settled);
@@ -433,22 +435,22 @@ mod tests {
         let source = Source::at(9, &[]);
         let now = Instant::now();
         assert_eq!(
-            interests.due((&source, &Viewer::default()), now, EVERY),
+            interests.next_update(&source, &Viewer::default(), now, EVERY),
             told(None, 9, 9)
         );
         assert_eq!(
-            interests.due((&source, &Viewer::default()), now + EVERY, EVERY),
+            interests.next_update(&source, &Viewer::default(), now + EVERY, EVERY),
             NextUpdate::Nothing
         );
         // The database went back to an older state in the meantime.
         let source = Source::at(5, &[2]);
         assert_eq!(
-            interests.due((&source, &Viewer::default()), now + EVERY, EVERY),
+            interests.next_update(&source, &Viewer::default(), now + EVERY, EVERY),
             told(None, 5, 5)
         );
         interests.lose();
         assert_eq!(
-            interests.due((&source, &Viewer::default()), now + 2 * EVERY, EVERY),
+            interests.next_update(&source, &Viewer::default(), now + 2 * EVERY, EVERY),
             told(None, 5, 5)
         );
     }
@@ -459,12 +461,12 @@ mod tests {
         interests.add("u", 3).unwrap();
         let (source, now) = (Source::at(4, &[5]), Instant::now());
         assert_eq!(
-            interests.due((&source, &Viewer::default()), now, EVERY),
+            interests.next_update(&source, &Viewer::default(), now, EVERY),
             NextUpdate::Nothing
         );
         source.bell.send_replace(5);
         assert_eq!(
-            interests.due((&source, &Viewer::default()), now, EVERY),
+            interests.next_update(&source, &Viewer::default(), now, EVERY),
             told(Some(3), 5, 5)
         );
     }
@@ -476,7 +478,7 @@ mod tests {
         assert_eq!(interests.heard(), None);
         interests.add("u", 5).unwrap();
         let (source, now) = (Source::at(9, &[]), Instant::now());
-        let due = || interests.due((&source, &Viewer::default()), now, EVERY);
+        let due = || interests.next_update(&source, &Viewer::default(), now, EVERY);
         let NextUpdate::Tell(update) = due() else {
             panic!("it has moved");
         };
@@ -494,7 +496,8 @@ mod tests {
         let interests = Interests::default();
         interests.restore("apart", 70, Some(80)).unwrap();
         let now = Instant::now();
-        let NextUpdate::Tell(update) = interests.due((&source, &Viewer::default()), now, EVERY)
+        let NextUpdate::Tell(update) =
+            interests.next_update(&source, &Viewer::default(), now, EVERY)
         else {
             panic!("it is told once");
         };

@@ -175,7 +175,7 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<CallReply, RpcError> {
     let listener = Box::new(listener);
     let (sender, notes) = mpsc::channel(QUEUED);
     let server = engine.catalog.server.clone();
-    let outcome = Box::pin(run(listener, filter, sender, (json!(call.id), server)));
+    let outcome = Box::pin(run(listener, filter, sender, json!(call.id), server));
     Ok(CallReply {
         notes: Some(notes),
         outcome,
@@ -186,7 +186,8 @@ async fn run(
     mut listener: Box<Listener>,
     filter: Filter,
     notes: mpsc::Sender<Notification>,
-    (id, server): (Value, Arc<Implementation>),
+    id: Value,
+    server: Arc<Implementation>,
 ) -> Result<CallOutcome, RpcError> {
     let mark = |note: Notification| note.with_meta(key::SUBSCRIPTION_ID, id.clone());
     let mut open = notes.send(mark(filter.acknowledgement())).await.is_ok();

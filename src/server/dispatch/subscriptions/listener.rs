@@ -123,7 +123,7 @@ impl Listener {
     /// Returns the next event; `None` when the server stops.
     pub async fn next(&mut self) -> Option<ListenerEvent> {
         while !*self.stop.borrow() {
-            let (wake, heeds_bell) = match self.look() {
+            let (wake, heeds_bell) = match self.next_update() {
                 NextUpdate::Tell(update) => return Some(self.updated(update)),
                 NextUpdate::At(when) => (Some(when), true),
                 NextUpdate::NotBefore(when) => (Some(when), false),
@@ -152,7 +152,7 @@ impl Listener {
         None
     }
 
-    fn look(&mut self) -> NextUpdate {
+    fn next_update(&mut self) -> NextUpdate {
         let Some((source, bell)) = &mut self.source else {
             return NextUpdate::Nothing;
         };
@@ -163,8 +163,8 @@ impl Listener {
             apart.mark_unchanged();
         }
         self.pace.looked(now);
-        let seen = (source.as_ref(), &self.viewer);
-        self.interests.due(seen, now, self.every)
+        self.interests
+            .next_update(source.as_ref(), &self.viewer, now, self.every)
     }
 
     fn updated(&self, update: ResourceUpdate) -> ListenerEvent {

@@ -86,9 +86,12 @@ impl TaskRunner {
     }
 
     async fn watch(&mut self, running: &mut JoinSet<CallEnd>) -> TaskState {
-        let who = (self.who.clone(), self.long.clone());
-        let interruption = interruption(self.engine.clone(), self.live.clone(), who);
-        let mut interruption = pin!(interruption);
+        let mut interruption = pin!(wait_for_interruption(
+            self.engine.clone(),
+            self.live.clone(),
+            self.who.clone(),
+            self.long.clone(),
+        ));
         let (mut interrupted, mut given_up) = (false, None);
         loop {
             let why = tokio::select! {
@@ -122,21 +125,22 @@ impl TaskRunner {
 }
 
 /// Waits for a reason to end the task from outside.
-async fn interruption(
+async fn wait_for_interruption(
     engine: Arc<Engine>,
     live: Arc<LiveTask>,
-    (who, long): (Principal, Option<Arc<LongCall>>),
+    who: Principal,
+    long: Option<Arc<LongCall>>,
 ) -> Why {
     let left = Duration::from_millis(live.expires_ms.saturating_sub(now_ms()));
     tokio::select! {
         () = live.cancel.notified() => Why::Cancelled,
         () = engine.expelled(&who) => Why::Cancelled,
         () = sleep_until(Instant::now() + left) => Why::Expired,
-        () = stopped(&engine, &live, long) => Why::Stopped,
+        () = wait_for_stop(&engine, &live, long) => Why::Stopped,
     }
 }
 
-async fn stopped(engine: &Engine, live: &LiveTask, long: Option<Arc<LongCall>>) {
+async fn wait_for_stop(engine: &Engine, live: &LiveTask, long: Option<Arc<LongCall>>) {
     let _ = engine.stopping().wait_for(|stop| *stop).await;
     if !live.waits() && !long.is_some_and(|long| long.has_begun()) {
         sleep(STOP_GRACE).await;
