@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 use super::build_error::BuildError;
-use super::catalog::{Backends, catalog};
+use super::catalog::{Backends, CatalogSources, catalog};
 use super::connect::GuardedOAuth;
 use super::directory;
 use super::front::Front;
@@ -19,9 +19,7 @@ use super::pair::PairingEndpoint;
 use super::running_server::{Server, certificate, hosts};
 use super::scrape::MetricsScrape;
 use super::serving::ServeContext;
-use crate::dispatch::{
-    Engine, Inbox, OpenSessionTable, end_abandoned_changes, end_abandoned_tasks,
-};
+use crate::dispatch::{Engine, Inbox, end_abandoned_changes, end_abandoned_tasks};
 use crate::notify::NotificationSender;
 use crate::owner::OwnerSite;
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
@@ -38,7 +36,7 @@ use gatewren_host::backends::{
     Updates,
 };
 use gatewren_host::helper_client::{AuditHead, ChildHelperOptions, HelperChild, HelperClient};
-use gatewren_host::observer::{ObservedUnits, Observer, ObserverHandle};
+use gatewren_host::observer::{ObservedUnits, Observer};
 use gatewren_store::state::{State, StateError};
 use gatewren_store::vault::{STATE_AUTHOR_KEY, Vault, VaultError, hex};
 use gatewren_wire::registry::Catalog;
@@ -72,48 +70,49 @@ pub struct ServerPlan {
 
 /// Builds a server: its stores, its certificate, its helper, the backends and tools, and its guard.
 pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
-    let ServerPlan {
-        settings,
-        file,
-        helper,
-        address,
-    } = plan;
-    let in_force = LiveSettingsSender::new(settings);
+    let in_force = LiveSettingsSender::new(plan.settings);
+    let address = plan.address;
     let (settings, live) = (in_force.now(), in_force.live());
     let lock = directory::take(&settings.state_dir, address)?;
     let directory = settings.state_dir.clone();
     let stop = watch::Sender::new(false);
     // First, so that the helper runs before it gets requests.
-    let (child, helper) = start_helper(helper, &settings)?;
-    let bounds = followed(&helper, &stop);
+    let (child, helper) = start_helper(plan.helper, &settings)?;
+    let bounds = follow_capabilities(&helper, &stop);
     let (vault, state) = stores(&settings, &helper).await?;
     let tls = address.map(|_| load_tls(&settings)).transpose()?;
-    let measured = measured(&helper);
     let systemd = Systemd::new(SystemBus::new());
     let observing = helper.on_behalf_of(Requester::Observer);
     let observer = observer(&state, &systemd, &observing, &live);
-    recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
-    let scrape = MetricsScrape::new((&vault, &state), (&observing, &stop), (&tls, &directory));
-    let told = (observer.handle(), live.clone());
-    let backends = backends(systemd, helper, told, (&bounds, &stop));
-    let courier = backends.courier.clone();
+    let audit = directory.join("vault.db");
+    spawn_job_end_recorder(&helper, &vault, &state, audit.clone(), &stop);
+    let jobs = Jobs::new(observing, stop.subscribe());
+    let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), audit);
     let logins = Arc::new(Logins::new(vault.clone(), live.clone()));
-    let (guard, sessions) = door(&vault, &state, (&live, &logins)).await?;
-    let desk: Arc<OpenSessionTable> = sessions.clone();
-    let catalog = catalog((&state, &vault, desk), backends, settings.tools.dialect);
-    let catalog = catalog.map_err(failed)?;
+    let site = site(&vault, &state, logins.clone(), &helper, &live);
+    let backends = backends(systemd, helper, live.clone(), &stop);
+    let courier = backends.courier.clone();
+    let (guard, sessions) = admission(&vault, &state, &live, logins).await?;
+    let sources = CatalogSources {
+        state: &state,
+        vault: &vault,
+        sessions: sessions.clone(),
+        observer: observer.handle(),
+        bounds: bounds.clone(),
+    };
+    let catalog = catalog(sources, backends, settings.tools.dialect).map_err(failed)?;
     guard.set_edge(EdgeCheck::of(&settings.edge_jwt).map_err(failed)?);
-    let inbox = inbox((&vault, &state), &live)?;
+    let inbox = inbox(&vault, &state, &live)?;
     // Wait for the helper's first answer: otherwise the first client would see the tools change a moment later.
     bounds.asked().await;
-    let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
+    let engine = engine(catalog, &vault, &guard, &settings, &stop).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
-    let site = site((&vault, &state), (logins, measured), &live);
-    let serving = serving(&engine, (guard, sessions), tls, live, Some((site, scrape)));
+    let endpoint = Endpoint::new(engine.clone(), guard, sessions, live.clone());
+    let serving = serve_context(endpoint, tls, live, Some(site), Some(scrape));
     let server = Server {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
         in_force,
-        file,
+        file: plan.file,
         note: Mutex::default(),
         state,
         vault,
@@ -129,12 +128,6 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     };
     server.adopt(&settings);
     Ok(server)
-}
-
-/// The backends that the owner's page measures with.
-fn measured(helper: &HelperClient) -> (Arc<Host>, Lxc) {
-    let helper = helper.on_behalf_of(Requester::Owner);
-    (Arc::new(Host::new(helper.clone())), Lxc::new(helper))
 }
 
 /// The observer, which keeps the state in sync with the host.
@@ -155,8 +148,8 @@ fn observer(
 pub fn backends(
     systemd: Systemd,
     helper: HelperClient,
-    (observer, live): (ObserverHandle, LiveSettings<Settings>),
-    (bounds, stop): (&HelperCapabilities, &watch::Sender<bool>),
+    live: LiveSettings,
+    stop: &watch::Sender<bool>,
 ) -> Backends {
     Backends {
         lxc: Lxc::new(helper.clone()),
@@ -176,13 +169,11 @@ pub fn backends(
         firmware: Firmware::new(helper.clone()),
         courier: NotificationSender::new(live, Mail::new(helper.clone())),
         updates: Updates::new(helper),
-        bounds: bounds.clone(),
-        observer,
     }
 }
 
 /// The inbox with the proposals.
-fn inbox((vault, state): (&Vault, &State), live: &LiveSettings) -> Result<Inbox, BuildError> {
+fn inbox(vault: &Vault, state: &State, live: &LiveSettings) -> Result<Inbox, BuildError> {
     let agents = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
     let limits = live.read(|settings| inbox_limits(&settings.inbox));
     Ok(Inbox::new(agents, state.clone(), limits))
@@ -193,7 +184,8 @@ async fn engine(
     catalog: Catalog,
     vault: &Vault,
     guard: &Arc<Guard>,
-    (settings, stop): (&Settings, &watch::Sender<bool>),
+    settings: &Settings,
+    stop: &watch::Sender<bool>,
 ) -> Result<Engine, BuildError> {
     end_abandoned_tasks(vault).await.map_err(failed)?;
     vault
@@ -204,8 +196,8 @@ async fn engine(
     end_abandoned_changes(vault).await.map_err(failed)?;
     let key = vault.key("request-state").await.map_err(failed)?;
     let limits = task_limits(&settings.tasks);
-    let kept = Some(vault.clone());
-    let engine = Engine::new(catalog, kept, &key, stop.subscribe(), limits);
+    let vault = Some(vault.clone());
+    let engine = Engine::new(catalog, vault, &key, stop.subscribe(), limits);
     let guard = guard.clone();
     Ok(engine.with_succession(Arc::new(move |who| {
         let guard = guard.clone();
@@ -214,12 +206,12 @@ async fn engine(
 }
 
 /// The helper's capabilities, updated until the server stops.
-fn followed(helper: &HelperClient, stop: &watch::Sender<bool>) -> HelperCapabilities {
+fn follow_capabilities(helper: &HelperClient, stop: &watch::Sender<bool>) -> HelperCapabilities {
     let bounds = HelperCapabilities::unknown();
-    let (known, helper, mut stop) = (bounds.clone(), helper.clone(), stop.subscribe());
+    let (capabilities, helper, mut stop) = (bounds.clone(), helper.clone(), stop.subscribe());
     tokio::spawn(async move {
         tokio::select! {
-            never = known.follow(&helper) => match never {},
+            never = capabilities.follow(&helper) => match never {},
             _ = stop.wait_for(|stop| *stop) => {}
         }
     });
@@ -227,17 +219,18 @@ fn followed(helper: &HelperClient, stop: &watch::Sender<bool>) -> HelperCapabili
 }
 
 /// Starts writing the ends of jobs into the audit, until the server stops.
-fn recording_ends(
+fn spawn_job_end_recorder(
     helper: &HelperClient,
-    (vault, state): (&Vault, &State),
+    vault: &Vault,
+    state: &State,
     audit: PathBuf,
     stop: &watch::Sender<bool>,
 ) {
     let jobs = Jobs::new(helper.clone(), stop.subscribe());
-    let (stores, mut stop) = ((vault.clone(), state.clone()), stop.subscribe());
+    let (vault, state, mut stop) = (vault.clone(), state.clone(), stop.subscribe());
     tokio::spawn(async move {
         tokio::select! {
-            () = record_job_ends(jobs, stores, audit) => {}
+            () = record_job_ends(jobs, vault, state, audit) => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
     });
@@ -268,14 +261,15 @@ fn load_tls(settings: &Settings) -> Result<Arc<TlsServer>, BuildError> {
 }
 
 /// Builds the guard, and the sessions of admitted clients.
-async fn door(
+async fn admission(
     vault: &Vault,
     state: &State,
-    (live, logins): (&LiveSettings, &Arc<Logins>),
+    live: &LiveSettings,
+    logins: Arc<Logins>,
 ) -> Result<(Arc<Guard>, Arc<Sessions>), BuildError> {
     let callers = Callers {
         agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
-        logins: logins.clone(),
+        logins,
         links: Links::new(vault.clone()),
         scrapers: Scrapers::new(vault.clone()),
         live: live.clone(),
@@ -323,13 +317,13 @@ fn start_helper(
         HelperPlan::Child { directory, policy } => {
             let exe = std::env::current_exe().map_err(failed)?;
             let state = settings.state_dir.join("helper");
-            let told = ChildHelperOptions {
+            let options = ChildHelperOptions {
                 lxcpath: settings.lxc.lxcpath.as_deref(),
                 policy: policy.as_deref(),
                 state: Some(&state),
                 log: settings.log.level,
             };
-            let started = HelperChild::spawn(&exe, &directory, told);
+            let started = HelperChild::spawn(&exe, &directory, options);
             started
                 .map(|(child, helper)| (Some(child), helper))
                 .map_err(failed)
@@ -339,31 +333,34 @@ fn start_helper(
 
 /// The owner's pages.
 fn site(
-    (vault, state): (&Vault, &State),
-    (logins, measured): (Arc<Logins>, (Arc<Host>, Lxc)),
+    vault: &Vault,
+    state: &State,
+    logins: Arc<Logins>,
+    helper: &HelperClient,
     live: &LiveSettings,
 ) -> OwnerSite {
+    let helper = helper.on_behalf_of(Requester::Owner);
     OwnerSite {
         vault: vault.clone(),
         state: state.clone(),
         live: live.clone(),
         logins,
-        measured,
+        host: Arc::new(Host::new(helper.clone())),
+        lxc: Lxc::new(helper),
         samples: Arc::default(),
         readers: Arc::default(),
     }
 }
 
-/// Puts engine, guard and sessions behind a socket. With an owner, programs may also request access.
-pub fn serving(
-    engine: &Arc<Engine>,
-    (guard, sessions): (Arc<Guard>, Arc<Sessions>),
+/// Puts an endpoint behind a socket. With an owner, programs may also request access.
+pub fn serve_context(
+    endpoint: Arc<Endpoint>,
     tls: Option<Arc<TlsServer>>,
     live: LiveSettings,
-    server: Option<(OwnerSite, MetricsScrape)>,
+    site: Option<OwnerSite>,
+    scrape: Option<MetricsScrape>,
 ) -> ServeContext {
-    let metrics = engine.metrics.clone();
-    let (site, scrape) = server.unzip();
+    let (guard, metrics) = (endpoint.guard().clone(), endpoint.engine().metrics.clone());
     let connect = site.as_ref().map(|site| GuardedOAuth {
         guard: guard.clone(),
         oauth: AuthorizationServer::new(site.vault.clone(), live.clone(), site.logins.clone()),
@@ -373,7 +370,6 @@ pub fn serving(
         vault: site.vault.clone(),
         tls: tls.clone(),
     });
-    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, live.clone());
     ServeContext {
         front: Arc::new(Front {
             guard,

@@ -47,18 +47,28 @@ pub struct Backends {
     pub firmware: Firmware,
     /// Backups of containers and directories.
     pub backups: Backups,
-    /// The helper's capabilities.
-    pub bounds: HelperCapabilities,
     /// Running processes.
     pub processes: Processes,
     /// The journal.
     pub journal: Journal,
     /// systemd's units.
     pub units: SystemdUnits,
-    /// Waits until the state shows a change.
-    pub observer: ObserverHandle,
     /// The owner's notification channels.
     pub courier: NotificationSender,
+}
+
+/// What the catalog uses in addition to the backends.
+pub struct CatalogSources<'a> {
+    /// The host as a document.
+    pub state: &'a State,
+    /// Agents, changes and the audit.
+    pub vault: &'a Vault,
+    /// The open sessions.
+    pub sessions: Arc<OpenSessionTable>,
+    /// Waits until the state shows a change.
+    pub observer: ObserverHandle,
+    /// The helper's capabilities.
+    pub bounds: HelperCapabilities,
 }
 
 /// Which rows of the tables become tools.
@@ -111,18 +121,19 @@ fn add_settings(
 
 /// Everything that clients may use on this host.
 pub fn catalog(
-    stores: (&State, &Vault, Arc<OpenSessionTable>),
-    on: Backends,
+    sources: CatalogSources<'_>,
+    backends: Backends,
     dialect: Dialect,
 ) -> Result<Catalog, CatalogError> {
-    catalog_of(stores, on, (ToolSelection::OfThisMachine, dialect))
+    catalog_of(sources, backends, ToolSelection::OfThisMachine, dialect)
 }
 
 /// The same for the given rows.
 pub fn catalog_of(
-    (state, vault, sessions): (&State, &Vault, Arc<OpenSessionTable>),
-    on: Backends,
-    (rows, dialect): (ToolSelection, Dialect),
+    sources: CatalogSources<'_>,
+    backends: Backends,
+    rows: ToolSelection,
+    dialect: Dialect,
 ) -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(Implementation {
         name: "gatewren".to_owned(),
@@ -131,16 +142,12 @@ pub fn catalog_of(
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
     catalog.dialect = dialect;
-    let views = StateViews::new(state.clone());
-    catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
-    add_channels(&mut catalog, on.courier.clone(), rows)?;
-    let (bounds, observer, outputs) = (
-        on.bounds.clone(),
-        on.observer.clone(),
-        on.shell.outputs().clone(),
-    );
-    on_backends(&mut catalog, on, rows)?;
-    on_stores(&mut catalog, (state, vault, sessions), &views)?;
+    let views = StateViews::new(sources.state.clone());
+    catalog.add(toolsets::access(Arc::new(sources.bounds.clone())))?;
+    add_channels(&mut catalog, backends.courier.clone(), rows)?;
+    let outputs = backends.shell.outputs().clone();
+    add_host(&mut catalog, backends, rows)?;
+    add_stores(&mut catalog, &sources, &views)?;
     for prompt in toolsets::prompts() {
         catalog.add_prompt(prompt);
     }
@@ -150,12 +157,13 @@ pub fn catalog_of(
     }));
     let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
     let resources = OutputResources::new(Arc::new(resources), outputs);
-    let resources = ChangeResources::new(Arc::new(resources), vault.clone());
+    let resources = ChangeResources::new(Arc::new(resources), sources.vault.clone());
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;
     catalog.require_portable_names()?;
     catalog.offer_tool_changes();
+    let (bounds, observer) = (sources.bounds, sources.observer);
     catalog.bound_by(Box::new(move |class| bounds.allows(class)));
     catalog.set_resources(resources);
     catalog.set_settle(Box::new(move |audit_id| {
@@ -165,17 +173,13 @@ pub fn catalog_of(
 }
 
 /// Adds the tools that use the host.
-fn on_backends(
-    catalog: &mut Catalog,
-    on: Backends,
-    rows: ToolSelection,
-) -> Result<(), CatalogError> {
+fn add_host(catalog: &mut Catalog, on: Backends, rows: ToolSelection) -> Result<(), CatalogError> {
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::processes(Arc::new(on.processes)))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
-    add_hardware(catalog, (on.network, on.storage), rows)?;
+    add_hardware(catalog, on.network, on.storage, rows)?;
     catalog.add(toolsets::ssh(Arc::new(on.ssh)))?;
     catalog.add(toolsets::files(Arc::new(on.files)))?;
     let journal = Arc::new(on.journal);
@@ -217,7 +221,8 @@ fn add_containers(
 /// Adds the tools for programs and hardware that a host may lack.
 fn add_hardware(
     catalog: &mut Catalog,
-    (network, storage): (Network, Storage),
+    network: Network,
+    storage: Storage,
     rows: ToolSelection,
 ) -> Result<(), CatalogError> {
     let (network, storage) = (Arc::new(network), Arc::new(storage));
@@ -239,15 +244,16 @@ fn add_hardware(
 }
 
 /// Adds the tools that use this server's own stores.
-fn on_stores(
+fn add_stores(
     catalog: &mut Catalog,
-    (state, vault, sessions): (&State, &Vault, Arc<OpenSessionTable>),
+    sources: &CatalogSources<'_>,
     views: &StateViews,
 ) -> Result<(), CatalogError> {
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
-    catalog.add(toolsets::state_put(Arc::new(Ui::new(state.clone()))))?;
-    let notifications = Notifications::new(state.clone());
+    let ui = Ui::new(sources.state.clone());
+    catalog.add(toolsets::state_put(Arc::new(ui)))?;
+    let notifications = Notifications::new(sources.state.clone());
     catalog.add(toolsets::notifications(Arc::new(notifications)))?;
-    catalog.add(change_tools(Arc::new(vault.clone())))?;
-    catalog.add(session_tools(sessions))
+    catalog.add(change_tools(Arc::new(sources.vault.clone())))?;
+    catalog.add(session_tools(sources.sessions.clone()))
 }

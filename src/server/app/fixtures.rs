@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::build::serving;
+use super::build::serve_context;
 use super::build_error::BuildError;
 use super::lifecycle::drained;
 use super::limits::task_limits;
@@ -18,7 +18,7 @@ use super::running_server::{certificate, hosts};
 use super::serving::ServeContext;
 use super::signals::{ProcessSignals, SignalEvent};
 use crate::dispatch::Engine;
-use crate::transport::Sessions;
+use crate::transport::{Endpoint, Sessions};
 use gatewren_base::config::{LiveSettings, Preset, Settings, TaskSettings};
 use gatewren_base::sys::{Secret, random_bytes};
 use gatewren_fixtures;
@@ -80,13 +80,9 @@ impl FixtureServer {
         let sessions = Sessions::open(&key, live.clone(), None).map_err(BuildError::new)?;
         let path = if plan.http_sse { "sse" } else { "mcp" };
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let serving = serving(
-            &engine,
-            (Arc::new(guard), Arc::new(sessions)),
-            tls,
-            live,
-            None,
-        );
+        let (guard, sessions) = (Arc::new(guard), Arc::new(sessions));
+        let endpoint = Endpoint::new(engine.clone(), guard, sessions, live.clone());
+        let serving = serve_context(endpoint, tls, live, None, None);
         Ok(Self {
             url: plan
                 .address

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const KNOWN: u32 = 1000;
 
 /// Records each end that the helper reports and that is not recorded yet, while it runs.
-pub async fn record_job_ends(jobs: Jobs, (vault, state): (Vault, State), file: PathBuf) {
+pub async fn record_job_ends(jobs: Jobs, vault: Vault, state: State, file: PathBuf) {
     let notifications = Notifications::new(state);
     let mut written = None;
     loop {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::watched_paths::{ChangedPath, moved};
+use super::watched_paths::{ChangedPath, changed_paths};
 use crate::notify::{
     MessageQuota, MessageSource, NotificationSender, OwnerMessage, Priority, QueuedNotification,
     RetryQueue,
@@ -137,7 +137,7 @@ impl Herald {
         let settings = self.live.now();
         for (name, channel) in &settings.notify {
             for rule in &channel.watch {
-                let (found, more) = moved(rule, &known.root, &document.root);
+                let (found, more) = changed_paths(rule, &known.root, &document.root);
                 for one in found {
                     self.outbox.push(of_change(name, one, &document));
                 }
@@ -155,11 +155,11 @@ impl Herald {
 
     /// Sends messages that are due.
     async fn send(&mut self) {
-        while let Some(entry) = self.outbox.due(now_ms()) {
+        while let Some(entry) = self.outbox.take_due(now_ms()) {
             let settings = self.live.now();
             let Some(channel) = settings.notify.get(&entry.channel) else {
-                let why = ("this channel no longer exists".to_owned(), true);
-                self.outbox.failed(entry, why, now_ms());
+                let why = "this channel no longer exists".to_owned();
+                self.outbox.record_failure(entry, why, true, now_ms());
                 continue;
             };
             let taken = self.allowance.take(&entry.channel, AN_HOUR, Instant::now());
@@ -181,8 +181,8 @@ impl Herald {
                 "the owner was notified"
             ),
             Err(cause) => {
-                let why = (cause.to_string(), cause.is_lasting());
-                self.outbox.failed(entry, why, now_ms());
+                let (why, is_lasting) = (cause.to_string(), cause.is_lasting());
+                self.outbox.record_failure(entry, why, is_lasting, now_ms());
             }
         }
     }

@@ -1,17 +1,15 @@
 //! The metrics that are measured during a scrape, in addition to the counters.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use gatewren_base::sys::{lock, now_ms};
 use gatewren_base::telemetry::{Exposition, Metrics};
 use gatewren_gate::http::TlsServer;
 use gatewren_host::backends::Jobs;
-use gatewren_host::helper_client::HelperClient;
 use gatewren_store::state::State;
 use gatewren_store::vault::{AuditReader, ChainVerification, ChangeStatus, Vault};
 
@@ -47,18 +45,20 @@ struct ChainSeen {
 }
 
 impl MetricsScrape {
-    /// Measures these, and the audit in the state directory.
+    /// Measures these, and the audit in the vault's file.
     pub fn new(
-        (vault, state): (&Vault, &State),
-        (helper, stop): (&HelperClient, &watch::Sender<bool>),
-        (tls, directory): (&Option<Arc<TlsServer>>, &Path),
+        vault: &Vault,
+        state: &State,
+        jobs: Jobs,
+        tls: Option<Arc<TlsServer>>,
+        audit: PathBuf,
     ) -> Self {
         Self {
             vault: vault.clone(),
             state: state.clone(),
-            tls: tls.clone(),
-            jobs: Jobs::new(helper.clone(), stop.subscribe()),
-            audit: directory.join("vault.db"),
+            tls,
+            jobs,
+            audit,
             chain: Arc::default(),
         }
     }

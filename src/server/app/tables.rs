@@ -9,9 +9,8 @@ use tokio::sync::watch;
 use super::{
     build::backends,
     build_error::BuildError,
-    catalog::{ToolSelection, catalog_of},
+    catalog::{CatalogSources, ToolSelection, catalog_of},
 };
-use crate::dispatch::OpenSessionTable;
 use crate::transport::Sessions;
 use gatewren_base::config::{Dialect, LiveSettings, Settings};
 use gatewren_base::sys::{files, random_bytes};
@@ -45,20 +44,16 @@ fn over(scratch: &Path) -> Result<Catalog, BuildError> {
     let units = ObservedUnits::new(&systemd, LiveSettings::from(Settings::default()));
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let stop = watch::Sender::new(false);
-    let backends = backends(
-        systemd,
-        helper,
-        (observer.handle(), Settings::default().into()),
-        (&HelperCapabilities::unknown(), &stop),
-    );
+    let backends = backends(systemd, helper, Settings::default().into(), &stop);
     let sessions = Sessions::open(&[0; 32], Settings::default().into(), None);
-    let sessions: Arc<OpenSessionTable> = Arc::new(sessions.map_err(BuildError::new)?);
-    catalog_of(
-        (&state, &vault, sessions),
-        backends,
-        (ToolSelection::All, Dialect::default()),
-    )
-    .map_err(BuildError::new)
+    let sources = CatalogSources {
+        state: &state,
+        vault: &vault,
+        sessions: Arc::new(sessions.map_err(BuildError::new)?),
+        observer: observer.handle(),
+        bounds: HelperCapabilities::unknown(),
+    };
+    catalog_of(sources, backends, ToolSelection::All, Dialect::default()).map_err(BuildError::new)
 }
 
 #[cfg(test)]

@@ -21,29 +21,30 @@ pub struct ChangedPath {
 }
 
 /// The first paths of a rule that differ, and how many more there are.
-pub fn moved(rule: &WatchedPath, before: &Value, after: &Value) -> (Vec<ChangedPath>, usize) {
+pub fn changed_paths(
+    rule: &WatchedPath,
+    before: &Value,
+    after: &Value,
+) -> (Vec<ChangedPath>, usize) {
     let segments: Vec<String> = rule.segments().collect();
     let mut all = Vec::new();
-    look(
-        &segments,
-        &mut String::new(),
-        (Some(before), Some(after)),
-        &mut all,
-    );
+    let mut place = String::new();
+    collect_changes(&segments, &mut place, Some(before), Some(after), &mut all);
     let more = all.len().saturating_sub(MOST);
     all.truncate(MOST);
     (all, more)
 }
 
-fn look(
+fn collect_changes(
     rest: &[String],
     place: &mut String,
-    (before, after): (Option<&Value>, Option<&Value>),
+    before: Option<&Value>,
+    after: Option<&Value>,
     all: &mut Vec<ChangedPath>,
 ) {
     let Some((segment, rest)) = rest.split_first() else {
         if before != after {
-            let words = format!("now {}; it was {}", shown(after), shown(before));
+            let words = format!("now {}; it was {}", value_text(after), value_text(before));
             all.push(ChangedPath {
                 place: place.clone(),
                 words,
@@ -57,7 +58,7 @@ fn look(
         place.push('/');
         place.push_str(&key.replace('~', "~0").replace('/', "~1"));
         let (old, new) = (inside(before, key), inside(after, key));
-        look(rest, place, (old.as_ref(), new.as_ref()), all);
+        collect_changes(rest, place, old.as_ref(), new.as_ref(), all);
         place.truncate(length);
     };
     if segment == "*" {
@@ -82,7 +83,7 @@ fn keys(before: Option<&Value>, after: Option<&Value>) -> Vec<String> {
     keys
 }
 
-fn shown(value: Option<&Value>) -> String {
+fn value_text(value: Option<&Value>) -> String {
     let Some(value) = value else {
         return "absent".to_owned();
     };
@@ -104,7 +105,7 @@ mod tests {
         let after = document(
             json!({ "web": { "status": "stopped", "cpu": 2 }, "a/b": { "status": "running" } }),
         );
-        let (found, more) = moved(&rule, &before, &after);
+        let (found, more) = changed_paths(&rule, &before, &after);
         let told: Vec<String> = found
             .iter()
             .map(|one| format!("{} {}", one.place, one.words))
@@ -118,7 +119,7 @@ mod tests {
             ]
         );
         assert_eq!(more, 0);
-        assert_eq!(moved(&rule, &after, &after).0, []);
+        assert_eq!(changed_paths(&rule, &after, &after).0, []);
     }
 
     #[test]
@@ -127,7 +128,8 @@ mod tests {
         let many: Map<String, Value> = (0..30)
             .map(|n| (n.to_string(), json!("x".repeat(300))))
             .collect();
-        let (found, more) = moved(&rule, &json!({ "public": {} }), &json!({ "public": many }));
+        let (found, more) =
+            changed_paths(&rule, &json!({ "public": {} }), &json!({ "public": many }));
         assert_eq!((found.len(), more), (MOST, 10));
         assert!(found.iter().all(|one| one.words.len() < 300));
     }

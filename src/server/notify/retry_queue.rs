@@ -105,7 +105,7 @@ impl RetryQueue {
     }
 
     /// Removes and returns the next entry that is due.
-    pub fn due(&mut self, now_ms: u64) -> Option<QueuedNotification> {
+    pub fn take_due(&mut self, now_ms: u64) -> Option<QueuedNotification> {
         let at = self
             .waiting
             .iter()
@@ -115,10 +115,11 @@ impl RetryQueue {
 
     /// Records a failed attempt. The other entries of the channel wait as long, so that a channel that hangs is tried
     /// only once.
-    pub fn failed(
+    pub fn record_failure(
         &mut self,
         mut entry: QueuedNotification,
-        (why, is_lasting): (String, bool),
+        why: String,
+        is_lasting: bool,
         now_ms: u64,
     ) {
         entry.why = why;
@@ -199,28 +200,28 @@ mod tests {
         outbox.push(entry("phone", 1));
         outbox.push(entry("phone", 2));
         outbox.push(entry("hook", 2));
-        let first = outbox.due(0).unwrap();
+        let first = outbox.take_due(0).unwrap();
         assert_eq!((first.channel.as_str(), first.id), ("phone", 1));
-        outbox.failed(first, ("gone".to_owned(), false), 0);
-        let other = outbox.due(0).unwrap();
+        outbox.record_failure(first, "gone".to_owned(), false, 0);
+        let other = outbox.take_due(0).unwrap();
         assert_eq!(other.channel, "hook", "the other channel does not wait");
-        assert_eq!(outbox.due(0), None, "the same channel does");
+        assert_eq!(outbox.take_due(0), None, "the same channel does");
         assert_eq!(outbox.pause(0), Some(Duration::from_secs(10)));
         let mut now = 0;
         let mut tries = 0;
         while outbox.dead.is_empty() {
             now += 6 * 3_600_000;
-            let again = outbox.due(now).unwrap();
+            let again = outbox.take_due(now).unwrap();
             assert_eq!(again.id, 1, "in their order");
-            outbox.failed(again, ("gone".to_owned(), false), now);
+            outbox.record_failure(again, "gone".to_owned(), false, now);
             tries += 1;
         }
         assert_eq!(
             (tries, outbox.dead[0].tries),
             (PAUSES.len(), PAUSES.len() + 1)
         );
-        let second = outbox.due(u64::MAX).unwrap();
-        outbox.failed(second, ("it answered 403".to_owned(), true), 0);
+        let second = outbox.take_due(u64::MAX).unwrap();
+        outbox.record_failure(second, "it answered 403".to_owned(), true, 0);
         assert_eq!(outbox.dead[1].why, "it answered 403", "at once");
         assert_eq!(outbox.pause(0), None);
     }

@@ -31,7 +31,8 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
             // Both are sorted by name.
             @for (argument, (key, wanted)) in shown.iter().zip(&arguments) {
                 dt { (argument.name) " " span class="soft" { (kind(argument)) } }
-                dd { (beside(now(&stands, &change.tool, key), (argument, wanted))) (notes(&argument.notes)) }
+                @let now = current_value(&stands, &change.tool, key);
+                dd { (render_value(now, argument, wanted)) (notes(&argument.notes)) }
             }
         }
         @for (pointer, value) in &there {
@@ -52,7 +53,7 @@ fn kind(argument: &ShownArgument) -> &'static str {
     }
 }
 
-fn beside(now: Option<&Value>, (argument, wanted): (&ShownArgument, &Value)) -> Markup {
+fn render_value(now: Option<&Value>, argument: &ShownArgument, wanted: &Value) -> Markup {
     let text = &argument.text;
     html! {
         @match now {
@@ -80,7 +81,7 @@ fn pretty(value: &Value) -> String {
 
 /// Returns the current value for an argument's name, or for the name as the state spells it. A switch `on` is named
 /// after its tool, and `value` is the whole value.
-fn now<'a>(stands: &[&'a Value], tool: &str, argument: &str) -> Option<&'a Value> {
+fn current_value<'a>(stands: &[&'a Value], tool: &str, argument: &str) -> Option<&'a Value> {
     let named = match argument {
         "value" => return stands.first().copied(),
         "on" => tool.split_once('_').map_or(tool, |(_, what)| what),
@@ -113,7 +114,7 @@ mod tests {
     fn what_stands_now_is_found_by_either_name() {
         let container = json!({ "memoryLimit": 5, "name": "web", "autostart": true });
         let stands = [&container];
-        let now = |tool, argument| now(&stands, tool, argument);
+        let now = |tool, argument| current_value(&stands, tool, argument);
         assert_eq!(now("t", "memory_limit"), Some(&json!(5)));
         assert_eq!(now("t", "name"), Some(&json!("web")));
         assert_eq!(now("t", "other"), None);
@@ -130,7 +131,7 @@ mod tests {
             text: gatewren_base::sys::exact_lines(wanted.as_str().unwrap()),
             notes: Vec::new(),
         };
-        let page = beside(Some(&json!("a&b")), (&shown, &wanted)).into_string();
+        let page = render_value(Some(&json!("a&b")), &shown, &wanted).into_string();
         assert!(page.contains("a&amp;b"), "{page}");
         assert!(
             page.contains("&lt;img src=x onerror=alert(1)&gt;\\u{202e}gpj\\u{7}"),

@@ -30,8 +30,10 @@ pub struct OwnerSite {
     pub live: LiveSettings,
     /// The owner's sessions.
     pub logins: Arc<Logins>,
-    /// The sources of the samples.
-    pub measured: (Arc<Host>, Lxc),
+    /// The host, for the samples.
+    pub host: Arc<Host>,
+    /// The containers, for the samples.
+    pub lxc: Lxc,
     /// The samples of the last hour.
     pub samples: Arc<Samples>,
     /// The number of pages that are notified of changes.
@@ -44,7 +46,7 @@ pub type PageResult = Result<Response<ResponseBody>, PageError>;
 impl OwnerSite {
     /// Samples the host while it is polled.
     pub fn keep_samples(&self) -> impl Future<Output = ()> + use<> {
-        let (samples, (host, lxc)) = (self.samples.clone(), self.measured.clone());
+        let (samples, host, lxc) = (self.samples.clone(), self.host.clone(), self.lxc.clone());
         async move { samples.keep(host, lxc).await }
     }
 

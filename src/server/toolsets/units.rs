@@ -161,9 +161,10 @@ struct Changed {
     status: UnitStatus,
 }
 
-async fn change(
+async fn apply_change(
     units: &SystemdUnits,
-    (unit, container): (UnitName, Option<ContainerName>),
+    unit: UnitName,
+    container: Option<ContainerName>,
     change: UnitChange,
     cx: &Cx,
 ) -> Result<Changed> {
@@ -177,19 +178,19 @@ async fn change(
 
 /// Defines a tool that changes a unit: its arguments and its function.
 macro_rules! change {
-    ($(#[$doc:meta])* $asked:ident, $function:ident) => {
+    ($(#[$doc:meta])* $change:ident, $function:ident) => {
         $(#[$doc])*
         #[derive(Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
-        struct $asked {
+        struct $change {
             /// The unit's full name, such as `nginx.service`.
             unit: UnitName,
             /// A running container; default: the host.
             container: Option<ContainerName>,
         }
 
-        async fn $function(units: Arc<SystemdUnits>, asked: $asked, cx: Cx) -> Result<Changed> {
-            change(&units, (asked.unit, asked.container), UnitChange::$asked, &cx).await
+        async fn $function(units: Arc<SystemdUnits>, request: $change, cx: Cx) -> Result<Changed> {
+            apply_change(&units, request.unit, request.container, UnitChange::$change, &cx).await
         }
     };
 }

@@ -39,7 +39,7 @@ impl RequestBatch {
                 RpcMessage::Request(request) => {
                     running.extend(at_once(endpoint, session, &request, sender).or_else(|| {
                         let place = places.pop()?;
-                        Some(start(endpoint, session, request, sender, (false, place)))
+                        Some(start(endpoint, session, request, sender.clone(), place))
                     }));
                 }
                 RpcMessage::Notification(note) => methods::notified(session, &note),

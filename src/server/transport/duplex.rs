@@ -228,8 +228,11 @@ impl DuplexConnection {
             held,
             ProgressKeepAlive::new(token, self.endpoint.heartbeat()),
         );
-        let heard = (true, place);
-        let answering = running::start(&self.endpoint, session, request, &self.sender, heard);
+        let sender = CallContext {
+            hears_notes: true,
+            ..self.sender.clone()
+        };
+        let answering = running::start(&self.endpoint, session, request, sender, place);
         self.calls.spawn(relay.run(answering));
         Ok(None)
     }

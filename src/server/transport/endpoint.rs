@@ -47,11 +47,13 @@ impl Endpoint {
         self.sessions.note().await;
     }
 
-    pub(super) fn engine(&self) -> &Arc<Engine> {
+    /// The engine that answers its calls.
+    pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    pub(super) fn guard(&self) -> &Guard {
+    /// The guard that admits its requests.
+    pub fn guard(&self) -> &Arc<Guard> {
         &self.guard
     }
 

@@ -32,7 +32,8 @@ pub fn is_own(method: &str) -> bool {
 pub async fn answer(
     endpoint: &Endpoint,
     session: &Session,
-    (sender, request): (&CallContext, &RpcRequest),
+    sender: &CallContext,
+    request: &RpcRequest,
 ) -> Result<Value, RpcError> {
     match &*request.method {
         "ping" => {}
@@ -42,7 +43,7 @@ pub async fn answer(
             session.set_level(level);
             endpoint.sessions().level_set(session, level).await;
         }
-        "resources/subscribe" => subscribe(endpoint, session, (sender, request)).await?,
+        "resources/subscribe" => subscribe(endpoint, session, sender, request).await?,
         "resources/unsubscribe" => {
             let uri = uri(request)?;
             session.interests.remove(uri);
@@ -56,7 +57,8 @@ pub async fn answer(
 async fn subscribe(
     endpoint: &Endpoint,
     session: &Session,
-    (sender, request): (&CallContext, &RpcRequest),
+    sender: &CallContext,
+    request: &RpcRequest,
 ) -> Result<(), RpcError> {
     let uri = uri(request)?;
     let engine = endpoint.engine();

@@ -124,7 +124,8 @@ impl CallFuture {
     /// A call by this sender, answered under this id.
     pub fn new(
         endpoint: Arc<Endpoint>,
-        (id, sender): (RequestId, Sender),
+        id: RequestId,
+        sender: Sender,
         outcome: SendFuture<Result<CallOutcome, RpcError>>,
     ) -> Self {
         Self {

@@ -46,7 +46,7 @@ pub fn at_once(
         notes: None,
         hang_up: None,
         end: ResponseFuture::when(async move {
-            let outcome = methods::answer(&endpoint, &session, (&sender, &request)).await;
+            let outcome = methods::answer(&endpoint, &session, &sender, &request).await;
             let body = wire::answer(Some(&request.id), outcome.as_ref()).into();
             let status = StatusCode::OK;
             Some(ResponseEnd { status, body })
@@ -60,25 +60,26 @@ pub fn start(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
     request: RpcRequest,
-    sender: &CallContext,
-    (hears_notes, place): (bool, HeldResource),
+    sender: CallContext,
+    place: HeldResource,
 ) -> PendingReply<ClientMessage> {
     let id = request.id.clone();
     let Some(in_flight) = session.begin(&id) else {
         let error = RpcError::invalid_request("this id is in use, or too many calls are running");
         return ended(wire::error(Some(&id), &error));
     };
+    let who = sender.who.clone();
     let running = Running {
         endpoint: endpoint.clone(),
         session: session.clone(),
-        context: context(session, sender, hears_notes),
+        context: context(session, sender),
         request,
         place,
     };
     let hang_up = running.context.hang_up.clone();
     let (notes, receiver) = mpsc::channel(QUEUED);
     let (finish, finished) = oneshot::channel();
-    let (endpoint, session, who) = (endpoint.clone(), session.clone(), sender.who.clone());
+    let (endpoint, session) = (endpoint.clone(), session.clone());
     // Boxed, because a task is moved when it is spawned and when it has ended.
     tokio::spawn(Box::pin(async move {
         // The client may have disconnected; its call still runs.
@@ -112,18 +113,17 @@ fn ended(body: Vec<u8>) -> PendingReply<ClientMessage> {
     }
 }
 
-fn context(session: &Session, sender: &CallContext, hears_notes: bool) -> CallContext {
+fn context(session: &Session, sender: CallContext) -> CallContext {
     // Older clients do not reconnect to a stream that was closed before the answer. A session of a connection
     // cannot be resumed at all.
     let comes_back =
-        hears_notes && session.is_kept() && session.claims.version() >= Version::V2025_11_25;
+        sender.hears_notes && session.is_kept() && session.claims.version() >= Version::V2025_11_25;
     CallContext {
         session: Some(session.claims.name()),
         capabilities: session.claims.capabilities(),
         log_level: session.level(),
-        hears_notes,
         hang_up: comes_back.then(Arc::default),
-        ..sender.clone()
+        ..sender
     }
 }
 

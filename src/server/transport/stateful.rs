@@ -133,11 +133,14 @@ fn serve(
     let accepts = AcceptedForms::read(&admitted.head().headers);
     // A malformed token is refused together with its call.
     let token = progress_token(&request.params).unwrap_or_default();
-    let sender = sender(admitted);
+    let sender = CallContext {
+        hears_notes: accepts.events,
+        ..sender(admitted)
+    };
     let answering = match at_once(endpoint, session, &request, &sender) {
         Some(answering) => answering,
         None => match endpoint.call(&sender, &request.method, &request.params) {
-            Ok(place) => start(endpoint, session, request, &sender, (accepts.events, place)),
+            Ok(place) => start(endpoint, session, request, sender, place),
             Err(_) => return serve_later(endpoint, session, request, sender, accepts),
         },
     };
@@ -165,8 +168,7 @@ fn serve_later(
             Err(refusal) => return endpoint.turn_away(&refusal),
         };
         let pulse = ProgressKeepAlive::new(token, endpoint.heartbeat());
-        let heard = (accepts.events, place);
-        let answering = start(&endpoint, &session, request, &sender, heard);
+        let answering = start(&endpoint, &session, request, sender, place);
         respond(&session, answering, accepts, pulse).await
     })
 }

@@ -195,12 +195,10 @@ fn begin(
     call: Call,
 ) -> (PendingReply<Notification>, Option<HeldResource>) {
     let held = call.held.clone();
-    let of = (
-        call.id.clone(),
-        CallContext::of(call.context.who.clone(), None),
-    );
+    let id = call.id.clone();
+    let sender = CallContext::of(call.context.who.clone(), None);
     let CallReply { notes, outcome } = endpoint.engine().answer(call);
-    let calling = CallFuture::new(endpoint.clone(), of, outcome);
+    let calling = CallFuture::new(endpoint.clone(), id, sender, outcome);
     let answering = PendingReply {
         notes,
         hang_up: None,

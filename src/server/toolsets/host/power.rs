@@ -67,30 +67,21 @@ struct Planned {
     in_s: u64,
 }
 
-async fn restart(power: Arc<Power>, asked: Restart, cx: Cx) -> Result<Planned> {
-    plan(
-        &power,
-        PowerAction::Restart,
-        (asked.delay_s, asked.reason),
-        &cx,
-    )
-    .await
+async fn restart(power: Arc<Power>, request: Restart, cx: Cx) -> Result<Planned> {
+    let Restart { delay_s, reason } = request;
+    plan(&power, PowerAction::Restart, delay_s, reason, &cx).await
 }
 
-async fn shutdown(power: Arc<Power>, asked: Shutdown, cx: Cx) -> Result<Planned> {
-    plan(
-        &power,
-        PowerAction::Shutdown,
-        (asked.delay_s, asked.reason),
-        &cx,
-    )
-    .await
+async fn shutdown(power: Arc<Power>, request: Shutdown, cx: Cx) -> Result<Planned> {
+    let Shutdown { delay_s, reason } = request;
+    plan(&power, PowerAction::Shutdown, delay_s, reason, &cx).await
 }
 
 async fn plan(
     power: &Power,
     down: PowerAction,
-    (delay, reason): (Delay, Option<String>),
+    delay: Delay,
+    reason: Option<String>,
     cx: &Cx,
 ) -> Result<Planned> {
     let delay = delay.seconds();

@@ -71,15 +71,15 @@ struct Switched {
     up: bool,
 }
 
-async fn up(network: Arc<Network>, asked: Up, cx: Cx) -> Result<Switched> {
-    switch(&network, (asked.tunnel, true), &cx).await
+async fn up(network: Arc<Network>, Up { tunnel }: Up, cx: Cx) -> Result<Switched> {
+    switch(&network, tunnel, true, &cx).await
 }
 
-async fn down(network: Arc<Network>, asked: Down, cx: Cx) -> Result<Switched> {
-    switch(&network, (asked.tunnel, false), &cx).await
+async fn down(network: Arc<Network>, Down { tunnel }: Down, cx: Cx) -> Result<Switched> {
+    switch(&network, tunnel, false, &cx).await
 }
 
-async fn switch(network: &Network, (tunnel, up): (String, bool), cx: &Cx) -> Result<Switched> {
+async fn switch(network: &Network, tunnel: String, up: bool, cx: &Cx) -> Result<Switched> {
     let name: TunnelName = tunnel.clone().try_into().map_err(|_| {
         ToolError::new("`tunnel` is not a valid tunnel name")
             .hint("Nothing was done. tunnel_list lists the tunnels.")
