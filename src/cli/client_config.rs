@@ -12,7 +12,7 @@ use super::console::output::fail;
 use super::console::runtime;
 use super::console::table::table;
 use super::console::target::InstanceArgs;
-use super::owner_action::hand;
+use super::owner_action::owner_context;
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_base::sys::Secret;
 use gatewren_gate::auth::is_token;
@@ -187,7 +187,7 @@ fn known(
         return Ok((Some(agent), None));
     }
     let runtime = runtime::build().map_err(|e| e.to_string())?;
-    let token = runtime.block_on(rotate((&vault, &hand()), &agent))?;
+    let token = runtime.block_on(rotate(&owner_context(&vault), &agent))?;
     Ok((Some(agent), Some(token)))
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::console::output::conclude;
 use super::console::runtime;
 use super::console::target::InstanceArgs;
-use super::owner_action::hand;
+use super::owner_action::owner_context;
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_gate::owner_actions::{end_metrics_token, reached_at, renew_metrics_token};
 
@@ -59,7 +59,7 @@ fn act(args: &MetricsArgs) -> Result<String, String> {
     let runtime = runtime::build().map_err(|e| e.to_string())?;
     match args.what {
         What::Token => {
-            let token = runtime.block_on(renew_metrics_token((&vault, &hand())))?;
+            let token = runtime.block_on(renew_metrics_token(&owner_context(&vault)))?;
             let token = token.expose();
             Ok(if args.json {
                 json!({ "token": token }).to_string()
@@ -70,7 +70,7 @@ fn act(args: &MetricsArgs) -> Result<String, String> {
             })
         }
         What::Revoke => {
-            if !runtime.block_on(end_metrics_token((&vault, &hand())))? {
+            if !runtime.block_on(end_metrics_token(&owner_context(&vault)))? {
                 return Err("there is no metrics token".to_owned());
             }
             Ok(if args.json {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::console::output::conclude;
 use super::console::runtime;
 use super::console::target::InstanceArgs;
-use super::owner_action::hand;
+use super::owner_action::owner_context;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{Secret, is_asked, read_hidden, rfc3339};
 use gatewren_gate::auth::make_code;
@@ -71,7 +71,7 @@ fn act(args: &OwnerArgs) -> Result<String, String> {
         What::SetPassword { reset } => {
             let sealed = sealed_calls(&vault).map_err(words)?;
             let (password, plan) = asked_for(sealed, *reset)?;
-            runtime.block_on(set_password((&vault, &hand()), &password, plan))?;
+            runtime.block_on(set_password(&owner_context(&vault), &password, plan))?;
             let lost = if *reset { sealed } else { 0 };
             let set = json!({ "password": "set", "lost": lost });
             Ok(said(args.json, &set, || match lost {
@@ -94,13 +94,9 @@ async fn set_up(args: &OwnerArgs, vault: &Vault) -> Result<String, String> {
                 .to_owned(),
         );
     }
-    let deed = OwnerCommand {
-        command: "owner setup",
-        what: json!({}),
-        target: None,
-        change: None,
-    };
-    let code = hand().recorded(vault, deed, make_code(vault)).await?;
+    let command = OwnerCommand::plain("owner setup", None);
+    let owner = owner_context(vault);
+    let code = owner.run_audited(command, make_code(vault)).await?;
     let url = page_url(&args.place.settings_as_served()?);
     Ok(said(
         args.json,
@@ -122,12 +118,12 @@ fn page_url(settings: &Settings) -> String {
 /// Ends one session by its id, or all of the owner's.
 async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String, String> {
     let Some(id) = id else {
-        let count = sign_out_everywhere((vault, &hand())).await?;
+        let count = sign_out_everywhere(&owner_context(vault)).await?;
         return Ok(said(json, &json!({ "signed_out": count }), || {
             format!("the owner is signed out of {count} sessions")
         }));
     };
-    if owner_actions::sign_out((vault, &hand()), id).await? {
+    if owner_actions::sign_out(&owner_context(vault), id).await? {
         Ok(said(json, &json!({ "signed_out": 1 }), || {
             format!("{id} is signed out")
         }))

@@ -1,11 +1,13 @@
 //! The owner on the command line: a user who may open the vault is the owner, named after the user behind `sudo`.
 
 use gatewren_base::sys::own_uid;
-use gatewren_gate::owner_actions::OwnerActor;
+use gatewren_gate::owner_actions::OwnerContext;
+use gatewren_store::vault::Vault;
 
-/// The owner as the actor of a command.
-pub fn hand() -> OwnerActor {
-    OwnerActor {
+/// The owner, who runs a command that changes this vault.
+pub fn owner_context(vault: &Vault) -> OwnerContext<'_> {
+    OwnerContext {
+        vault,
         by: owner(),
         from: "local".to_owned(),
     }

@@ -10,7 +10,7 @@ use super::agent::NewAgentArgs;
 use super::console::output::conclude;
 use super::console::runtime;
 use super::console::target::InstanceArgs;
-use super::owner_action::hand;
+use super::owner_action::owner_context;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{host_name, rfc3339};
 use gatewren_bridge::{PairingCode, with_port};
@@ -65,7 +65,7 @@ fn act(args: &PairArgs) -> Result<String, String> {
     let name = sanitize(&admission.name);
     let expires_ms = admission.expires_ms;
     let runtime = runtime::build().map_err(|e| e.to_string())?;
-    let (secret, until_ms) = runtime.block_on(pair((&vault, &hand()), admission))?;
+    let (secret, until_ms) = runtime.block_on(pair(&owner_context(&vault), admission))?;
     let code = PairingCode::new(&secret, &pin).ok_or("cannot create the code")?;
     let shown = Shown {
         name,

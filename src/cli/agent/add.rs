@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::owner_action::hand;
+use super::super::owner_action::owner_context;
 use super::{context::CliContext, wanted::NewAgentArgs};
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::{admit, sanitize, valid_until};
@@ -15,7 +15,7 @@ pub struct AgentAddArgs {
 
 pub async fn run(context: &CliContext, args: &AgentAddArgs) -> Result<String, String> {
     let admission = args.wanted.admission(&context.spaces, &context.tools)?;
-    let (agent, token) = admit((&context.vault, &hand()), admission).await?;
+    let (agent, token) = admit(&owner_context(&context.vault), admission).await?;
     let token = token.expose();
     let space = agent.space.unwrap_or_default();
     if context.json {

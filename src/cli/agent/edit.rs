@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::super::owner_action::hand;
+use super::super::owner_action::owner_context;
 use super::{context::CliContext, limits::PolicyOverrideArgs};
 use gatewren_base::config::{Overrides, Preset};
 use gatewren_base::sys::sanitize_lines;
@@ -86,7 +86,7 @@ impl Clear {
 pub async fn run(context: &CliContext, args: &AgentEditArgs) -> Result<String, String> {
     let before = find_active_agent(&context.vault, &args.agent)?;
     let after = changed(context, args, &before)?;
-    let changes = edit((&context.vault, &hand()), &before, &after).await?;
+    let changes = edit(&owner_context(&context.vault), &before, &after).await?;
     if changes.is_empty() {
         return Err(format!(
             "{} already has these values; gatewren agent edit --help lists what can be changed",

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::super::owner_action::hand;
+use super::super::owner_action::owner_context;
 use super::context::CliContext;
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::{find_active_agent, rotate, sanitize, valid_until};
 
 pub async fn run(context: &CliContext, asked: &str) -> Result<String, String> {
     let agent = find_active_agent(&context.vault, asked)?;
-    let token = rotate((&context.vault, &hand()), &agent).await?;
+    let token = rotate(&owner_context(&context.vault), &agent).await?;
     let (name, id, token) = (sanitize(&agent.name), agent.id, token.expose());
     Ok(if context.json {
         json!({

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::super::console::listener::{LocalServer, in_url};
-use super::super::owner_action::hand;
+use super::super::owner_action::owner_context;
 use super::finding::Finding;
 use gatewren_base::config::{Mode, Overrides, Policy, Preset};
 use gatewren_base::sys::{Secret, now_ms};
@@ -43,7 +43,7 @@ pub async fn look(door: &LocalServer, vault: &Vault, at: IpAddr) -> Finding {
         expires_ms: Some(now_ms()),
         ..agent.clone()
     };
-    let ended = edit((vault, &hand()), &agent, &ended).await;
+    let ended = edit(&owner_context(vault), &agent, &ended).await;
     match (outcome, ended) {
         (Err(cause), _) => Finding::problem(
             CHECK,
@@ -86,21 +86,21 @@ async fn called(door: &LocalServer, at: IpAddr, token: &Secret) -> Result<(), St
 
 /// Returns the agent with a valid token.
 async fn token(vault: &Vault) -> Result<(Agent, Secret), String> {
-    let hand = hand();
+    let owner = owner_context(vault);
     let agents = vault.agents().list().map_err(|e| e.to_string())?;
     let found = agents
         .into_iter()
         .find(|agent| agent.name == NAME && agent.revoked_ms.is_none());
     let until = Some(now_ms().saturating_add(HOLDS_MS));
     let Some(before) = found else {
-        return admit((vault, &hand), admission(until)).await;
+        return admit(&owner, admission(until)).await;
     };
     let after = Agent {
         expires_ms: until,
         ..before.clone()
     };
-    edit((vault, &hand), &before, &after).await?;
-    let token = rotate((vault, &hand), &after).await?;
+    edit(&owner, &before, &after).await?;
+    let token = rotate(&owner, &after).await?;
     let agents = vault.agents().list().map_err(|e| e.to_string())?;
     let agent = agents.into_iter().find(|agent| agent.id == after.id);
     agent

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::owner_action::hand;
+use super::super::owner_action::owner_context;
 use super::ask::ask_yes;
 use super::desk::InboxContext;
 use gatewren_base::sys::{exact_line, rfc3339};
@@ -53,14 +53,14 @@ pub async fn grant(
         let otherwise = "limit it with --target or --prefix, or add --broad to allow every call";
         ask_yes(&words, "Allow every call?", otherwise)?;
     }
-    let wish = GrantRequest {
+    let request = GrantRequest {
         agent: &agent,
         tool,
         target,
         bound,
         span: asked.span,
     };
-    let given = owner_actions::grant((&desk.vault, &hand()), wish).await?;
+    let given = owner_actions::grant(&owner_context(&desk.vault), request).await?;
     Ok(if json {
         as_json(desk, &given).to_string()
     } else {
@@ -84,7 +84,7 @@ pub fn list(desk: &InboxContext, json: bool) -> Result<String, String> {
 
 /// Ends a grant.
 pub async fn end(desk: &InboxContext, id: &str, json: bool) -> Result<String, String> {
-    if !end_grant((&desk.vault, &hand()), id).await? {
+    if !end_grant(&owner_context(&desk.vault), id).await? {
         return Err(format!(
             "there is no active grant {id}; `gatewren inbox grants` lists them"
         ));

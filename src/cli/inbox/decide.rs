@@ -7,14 +7,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::console::output::{conclude, fail};
-use super::super::owner_action::hand;
+use super::super::owner_action::owner_context;
 use super::ask::ask_yes;
 use super::desk::InboxContext;
 use super::{look, print};
 use gatewren_base::sys::now_ms;
 use gatewren_gate::auth::CommandPrefix;
 use gatewren_gate::owner_actions;
-use gatewren_gate::owner_actions::{ChangeBatch, GrantRequest, HumanDuration, OwnerDecision, rule};
+use gatewren_gate::owner_actions::{
+    ChangeBatch, GrantRequest, HumanDuration, OwnerDecision, decide_change,
+};
 use gatewren_store::vault::{Change, ChangeStatus, GrantBound};
 
 /// Exit code: a change could no longer be decided on.
@@ -184,7 +186,7 @@ async fn decide(
     }
     let mut decided = Vec::new();
     for change in changes {
-        let ruled = rule((&desk.vault, &hand()), change, note, verb).await?;
+        let ruled = decide_change(&owner_context(&desk.vault), change, note, verb).await?;
         decided.push(Decided {
             change: ruled.change,
             refused: ruled.refused,
@@ -207,14 +209,14 @@ async fn grants(
             None if asked.broad || change.target.is_some() => GrantBound::Any,
             None => GrantBound::Arguments(change.arguments_sha256),
         };
-        let wish = GrantRequest {
+        let request = GrantRequest {
             agent: &change.agent,
             tool: &change.tool,
             target: change.target.as_deref(),
             bound,
             span,
         };
-        let grant = owner_actions::grant((&desk.vault, &hand()), wish).await?;
+        let grant = owner_actions::grant(&owner_context(&desk.vault), request).await?;
         one.grant = Some(grant.id);
     }
     Ok(())

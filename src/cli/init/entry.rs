@@ -11,7 +11,7 @@ use super::super::console::listener::{LocalServer, in_url};
 use super::super::console::output::conclude;
 use super::super::console::runtime;
 use super::super::console::target::InstanceArgs;
-use super::super::owner_action::hand;
+use super::super::owner_action::owner_context;
 use super::answers::{CertificateFiles, InitAnswers, Listen};
 use super::authority;
 use super::fragment::InitFragment;
@@ -254,7 +254,7 @@ async fn added(vault: &Vault, name: &str, preset: Preset) -> Result<(Agent, Secr
         space: "*".to_owned(),
         expires_ms: Expiry::of_new().0,
     };
-    admit((vault, &hand()), admission).await
+    admit(&owner_context(vault), admission).await
 }
 
 impl Done {

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::super::console::output::{conclude, fail};
-use super::super::owner_action::hand;
+use super::super::owner_action::owner_context;
 use super::print;
 use super::way::{JobContext, OwnedJob};
 use gatewren_gate::owner_actions::OwnerCommand;
@@ -88,7 +88,7 @@ pub async fn cancel(way: &JobContext, named: &str, json: bool) -> ExitCode {
         return ExitCode::from(PAST);
     }
     let container = job.container.as_ref().map(ToString::to_string);
-    let deed = OwnerCommand {
+    let command = OwnerCommand {
         command: "job cancel",
         what: json!({ "job": job.job, "tool": job.tool, "agent": owner }),
         target: container.as_deref(),
@@ -98,7 +98,8 @@ pub async fn cancel(way: &JobContext, named: &str, json: bool) -> ExitCode {
         let ended = way.all().cancel(&job.job).await;
         ended.map(|job| (job, "ok"))
     };
-    match hand().recorded_as(&way.desk.vault, deed, end).await {
+    let context = owner_context(&way.desk.vault);
+    match context.run_audited_as(command, end).await {
         Ok(job) => tell(way, &(owner, job), json),
         Err(words) => fail(&words),
     }

@@ -14,7 +14,7 @@ use super::redirect::host;
 use super::site::IssuerOrigin;
 use crate::auth::{AgentSpec, Links, LoginKey, Logins, OwnerConsent};
 use crate::http::ResponseBody;
-use crate::owner_actions::{OwnerActor, OwnerCommand, admit, chosen_space, fit_name};
+use crate::owner_actions::{OwnerCommand, OwnerContext, admit, chosen_space, fit_name};
 use gatewren_base::config::{LiveSettings, Overrides, Policy, Preset, Spaces};
 use gatewren_base::sys::Secret;
 use gatewren_store::vault::{Agent, OWNER, OauthClient, Vault};
@@ -144,21 +144,22 @@ impl ConsentContext<'_> {
         form: &OAuthParameters,
         from: IpAddr,
     ) -> Result<Response<ResponseBody>, Stop> {
-        let hand = OwnerActor {
+        let owner = OwnerContext {
+            vault: self.vault,
             by: OWNER.to_owned(),
             from: from.to_string(),
         };
         let known = self.agent_of(asked)?;
         let agent = match (known, form.get("agent")) {
             (Some(agent), Some(shown)) if agent.id == shown => agent,
-            (None, None) => self.admitted(asked, form, &hand).await?,
+            (None, None) => self.create_agent(asked, form, &owner).await?,
             _ => {
                 let words = "the agent has changed in the meantime; check it and decide again";
                 return Err(Stop::Again(words.to_owned()));
             }
         };
         let resource = self.site.resource();
-        let deed = OwnerCommand {
+        let command = OwnerCommand {
             command: "connect approve",
             target: Some(&agent.id),
             what: json!({
@@ -174,20 +175,20 @@ impl ConsentContext<'_> {
             redirect_uri: &asked.redirect_uri,
             challenge: &asked.challenge,
         };
-        let begun = hand.recorded(self.vault, deed, self.links.begin(agreement));
-        let code = begun.await.map_err(|cause| logged(&cause))?;
+        let begin = owner.run_audited(command, self.links.begin(agreement));
+        let code = begin.await.map_err(|cause| logged(&cause))?;
         Ok(asked.answer(self.site, &[("code", code.expose())]))
     }
 
     /// Creates an agent with the owner's choices. Its own token is discarded; it was never shown to anyone.
-    async fn admitted(
+    async fn create_agent(
         &self,
         asked: &AuthorizationRequest,
         form: &OAuthParameters,
-        hand: &OwnerActor,
+        owner: &OwnerContext<'_>,
     ) -> Result<Agent, Stop> {
         let admission = admission(form, &self.live.now().spaces).map_err(Stop::Again)?;
-        let made = admit((self.vault, hand), admission).await;
+        let made = admit(owner, admission).await;
         let (agent, _) = made.map_err(Stop::Again)?;
         let client = OauthClient {
             id: asked.client.id.clone(),

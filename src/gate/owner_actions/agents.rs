@@ -2,32 +2,32 @@
 
 use serde_json::{Map, Value, json};
 
-use super::actor::{OwnerActor, OwnerCommand};
 use super::agent_changes::{between, whole};
+use super::owner_context::{OwnerCommand, OwnerContext};
 use crate::auth::{AgentSpec, add_agent, rotate_token};
 use gatewren_base::sys::Secret;
-use gatewren_store::vault::{Agent, Vault, VaultError};
+use gatewren_store::vault::{Agent, VaultError};
 
 /// Adds an agent and returns it with its token, which is not stored.
 pub async fn admit(
-    (vault, hand): (&Vault, &OwnerActor),
+    owner: &OwnerContext<'_>,
     admission: AgentSpec,
 ) -> Result<(Agent, Secret), String> {
     let name = admission.name.clone();
-    let deed = OwnerCommand {
+    let command = OwnerCommand {
         command: "agent add",
         target: Some(&name),
         what: whole(&admission),
         change: None,
     };
-    hand.recorded(vault, deed, add_agent(vault, admission))
-        .await
+    let add = add_agent(owner.vault, admission);
+    owner.run_audited(command, add).await
 }
 
 /// Changes an agent if it still is as `before`. Returns the differences, each as `[before, after]`; empty if there
 /// are none.
 pub async fn edit(
-    (vault, hand): (&Vault, &OwnerActor),
+    owner: &OwnerContext<'_>,
     before: &Agent,
     after: &Agent,
 ) -> Result<Map<String, Value>, String> {
@@ -35,14 +35,14 @@ pub async fn edit(
     if changes.is_empty() {
         return Ok(changes);
     }
-    let deed = OwnerCommand {
+    let command = OwnerCommand {
         command: "agent edit",
         target: Some(&before.id),
         what: Value::Object(changes.clone()),
         change: None,
     };
-    let replaced = async {
-        match vault.agents().replace(before, after).await {
+    let replace = async {
+        match owner.vault.agents().replace(before, after).await {
             Ok(true) => Ok(()),
             Ok(false) => {
                 Err("the agent was changed in the meantime; check it and try again".to_owned())
@@ -50,21 +50,21 @@ pub async fn edit(
             Err(cause) => Err(VaultError::to_string(&cause)),
         }
     };
-    hand.recorded(vault, deed, replaced).await?;
+    owner.run_audited(command, replace).await?;
     Ok(changes)
 }
 
 /// Revokes an agent; false if it is already revoked.
-pub async fn revoke((vault, hand): (&Vault, &OwnerActor), agent: &Agent) -> Result<bool, String> {
-    let deed = about("agent revoke", agent);
-    hand.recorded(vault, deed, vault.agents().revoke(&agent.id))
-        .await
+pub async fn revoke(owner: &OwnerContext<'_>, agent: &Agent) -> Result<bool, String> {
+    let command = about("agent revoke", agent);
+    let agents = owner.vault.agents();
+    owner.run_audited(command, agents.revoke(&agent.id)).await
 }
 
 /// Issues a new token for an agent and revokes the old one at once.
-pub async fn rotate((vault, hand): (&Vault, &OwnerActor), agent: &Agent) -> Result<Secret, String> {
-    let deed = about("agent rotate", agent);
-    let rotated = hand.recorded(vault, deed, rotate_token(vault, agent));
+pub async fn rotate(owner: &OwnerContext<'_>, agent: &Agent) -> Result<Secret, String> {
+    let command = about("agent rotate", agent);
+    let rotated = owner.run_audited(command, rotate_token(owner.vault, agent));
     let changed = || "the agent was changed in the meantime; try again".to_owned();
     rotated.await?.ok_or_else(changed)
 }

@@ -2,8 +2,8 @@
 
 use ring::digest::{Context, SHA256};
 
-use super::actor::OwnerActor;
-use super::decision::{DecidedChange, OwnerDecision, rule};
+use super::decision::{DecidedChange, OwnerDecision, decide_change};
+use super::owner_context::OwnerContext;
 use super::render::shown_change;
 use gatewren_store::vault::{Change, ChangeStatus, Vault, hex};
 
@@ -66,15 +66,15 @@ impl ChangeBatch {
     /// Stops at the first decision that cannot be recorded.
     pub async fn decide(
         self,
-        (vault, hand): (&Vault, &OwnerActor),
+        owner: &OwnerContext<'_>,
         note: Option<&str>,
         verb: OwnerDecision,
     ) -> Result<Vec<DecidedChange>, String> {
-        let mut ruled = Vec::new();
+        let mut decided = Vec::new();
         for change in self.changes {
-            ruled.push(rule((vault, hand), change, note, verb).await?);
+            decided.push(decide_change(owner, change, note, verb).await?);
         }
-        Ok(ruled)
+        Ok(decided)
     }
 }
 
@@ -128,11 +128,12 @@ mod tests {
         propose(&vault, "rm -rf /srv").await;
         let more = ChangeBatch::all_of(&vault, "a").unwrap();
         assert!(more.check(&shown.digest).is_err(), "one came in since");
-        let hand = OwnerActor {
+        let owner = OwnerContext {
+            vault: &vault,
             by: "owner".into(),
             from: "local".into(),
         };
-        rule((&vault, &hand), first, None, OwnerDecision::Reject)
+        decide_change(&owner, first, None, OwnerDecision::Reject)
             .await
             .unwrap();
         let fewer = ChangeBatch::all_of(&vault, "a").unwrap();

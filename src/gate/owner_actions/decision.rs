@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::actor::{OwnerActor, OwnerCommand};
-use gatewren_store::vault::{Change, Decision, DecisionOutcome, Vault, VaultError};
+use super::owner_context::{OwnerCommand, OwnerContext};
+use gatewren_store::vault::{Change, Decision, DecisionOutcome, VaultError};
 
 /// A decision of the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,27 +24,27 @@ pub struct DecidedChange {
 }
 
 /// Decides on a change as it was shown.
-pub async fn rule(
-    (vault, hand): (&Vault, &OwnerActor),
+pub async fn decide_change(
+    owner: &OwnerContext<'_>,
     change: Change,
     note: Option<&str>,
     verb: OwnerDecision,
 ) -> Result<DecidedChange, String> {
-    let command = match verb {
+    let name = match verb {
         OwnerDecision::Approve => "inbox approve",
         OwnerDecision::Reject => "inbox reject",
     };
-    let deed = OwnerCommand {
-        command,
+    let command = OwnerCommand {
+        command: name,
         what: json!({ "change": change.id, "tool": change.tool, "agent": change.agent, "note": note }),
         target: change.target.as_deref(),
         change: Some(&change.id),
     };
     let decision = Decision {
-        by: hand.by.clone(),
+        by: owner.by.clone(),
         note: note.map(str::to_owned),
     };
-    let changes = vault.changes();
+    let changes = owner.vault.changes();
     let decide = async {
         let ruling = match verb {
             OwnerDecision::Approve => {
@@ -56,7 +56,7 @@ pub async fn rule(
         let done = matches!(ruling, DecisionOutcome::Done(_));
         Ok::<_, VaultError>((ruling, if done { "ok" } else { "refused" }))
     };
-    let ruling = hand.recorded_as(vault, deed, decide).await?;
+    let ruling = owner.run_audited_as(command, decide).await?;
     let refused = match ruling {
         DecisionOutcome::Done(change) => {
             return Ok(DecidedChange {

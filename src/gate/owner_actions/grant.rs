@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::actor::{OwnerActor, OwnerCommand};
 use super::duration::HumanDuration;
+use super::owner_context::{OwnerCommand, OwnerContext};
 use crate::auth::CommandPrefix;
 use gatewren_base::config::nearest;
 use gatewren_base::sys::{exact_line, now_ms, rfc3339};
@@ -86,28 +86,28 @@ pub fn granted_words(tool: &str, target: Option<&str>, bound: &GrantBound) -> St
 /// A message for the owner: the prefix is invalid, the tool has no command, or the grant cannot be recorded or
 /// stored.
 pub async fn grant(
-    (vault, hand): (&Vault, &OwnerActor),
-    mut wish: GrantRequest<'_>,
+    owner: &OwnerContext<'_>,
+    mut request: GrantRequest<'_>,
 ) -> Result<Grant, String> {
-    if let GrantBound::Prefix(words) = &wish.bound {
-        if !takes_command(wish.tool) {
+    if let GrantBound::Prefix(words) = &request.bound {
+        if !takes_command(request.tool) {
             return Err(format!(
                 "{} has no command, so no command prefix can be allowed; prefixes are for {}",
-                wish.tool,
+                request.tool,
                 SHELLS.join(", ")
             ));
         }
-        wish.bound = GrantBound::Prefix(words.parse::<CommandPrefix>()?.as_str().to_owned());
+        request.bound = GrantBound::Prefix(words.parse::<CommandPrefix>()?.as_str().to_owned());
     }
-    let until_ms = now_ms().saturating_add(wish.span.0);
+    let until_ms = now_ms().saturating_add(request.span.0);
     let GrantRequest {
         agent,
         tool,
         target,
         bound,
         ..
-    } = wish;
-    let deed = OwnerCommand {
+    } = request;
+    let command = OwnerCommand {
         command: "inbox grant",
         what: json!({
             "agent": agent, "tool": tool, "target": target, "until": rfc3339(until_ms),
@@ -121,25 +121,27 @@ pub async fn grant(
         tool: tool.to_owned(),
         target: target.map(str::to_owned),
         bound,
-        given_by: hand.by.clone(),
+        given_by: owner.by.clone(),
         until_ms,
     };
-    hand.recorded(vault, deed, vault.grants().add(new)).await
+    owner
+        .run_audited(command, owner.vault.grants().add(new))
+        .await
 }
 
 /// Revokes a grant; false if none with this id is in force.
-pub async fn end_grant((vault, hand): (&Vault, &OwnerActor), id: &str) -> Result<bool, String> {
-    let deed = OwnerCommand {
+pub async fn end_grant(owner: &OwnerContext<'_>, id: &str) -> Result<bool, String> {
+    let command = OwnerCommand {
         command: "inbox ungrant",
         what: json!({ "grant": id }),
         target: None,
         change: None,
     };
     let end = async {
-        let ended = vault.grants().end(id).await;
-        ended.map(|ended| (ended, if ended { "ok" } else { "refused" }))
+        let found = owner.vault.grants().end(id).await;
+        found.map(|found| (found, if found { "ok" } else { "refused" }))
     };
-    hand.recorded_as(vault, deed, end).await
+    owner.run_audited_as(command, end).await
 }
 
 #[cfg(test)]

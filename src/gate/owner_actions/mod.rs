@@ -1,7 +1,6 @@
 //! The owner's actions, shared by the command line and the page, and recorded in the audit.
 #![forbid(unsafe_code)]
 
-mod actor;
 mod address;
 mod agent_changes;
 mod agent_name;
@@ -17,6 +16,7 @@ mod grant;
 mod logins;
 mod loosening;
 mod metrics_token;
+mod owner_context;
 mod pairing;
 mod policy_preview;
 mod render;
@@ -26,7 +26,6 @@ mod timestamp;
 mod token_status;
 mod trust_ca;
 
-pub use actor::{OwnerActor, OwnerCommand};
 pub use address::reached_at;
 pub use agent_changes::{between as changes_between, lines as change_lines};
 pub use agent_name::{find as find_agent, find_active as find_active_agent, fit as fit_name};
@@ -34,7 +33,7 @@ pub use agent_space::chosen as chosen_space;
 pub use agents::{admit, edit, revoke, rotate};
 pub use batch::ChangeBatch;
 pub use call_status::CallStatus;
-pub use decision::{DecidedChange, OwnerDecision, rule};
+pub use decision::{DecidedChange, OwnerDecision, decide_change};
 pub use duration::HumanDuration;
 pub use expiry::{DEFAULT_EXPIRY, Expiry, expires_soon, valid_until};
 pub use grant::{
@@ -43,6 +42,7 @@ pub use grant::{
 pub use logins::{KeyPlan, sealed_calls, set_password, sign_out, sign_out_everywhere};
 pub use loosening::loosens;
 pub use metrics_token::{end_metrics_token, renew_metrics_token};
+pub use owner_context::{OwnerCommand, OwnerContext};
 pub use pairing::{pair, redeem as redeem_pairing};
 pub use policy_preview::PolicyPreview;
 pub use render::{change_arguments, exact_arguments, export_header, result_text, shown_change};

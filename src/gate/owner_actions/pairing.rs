@@ -4,32 +4,29 @@ use std::net::IpAddr;
 
 use serde_json::json;
 
-use super::actor::{OwnerActor, OwnerCommand};
 use super::agent_changes::whole;
+use super::owner_context::{OwnerCommand, OwnerContext};
 use crate::auth::{AgentSpec, name_of_pairing, open_pairing, redeem_pairing};
 use gatewren_base::sys::Secret;
 use gatewren_store::vault::{Agent, Vault};
 
 /// Creates a code for a new agent; returns it with its expiry, in milliseconds since 1970.
-pub async fn pair(
-    (vault, hand): (&Vault, &OwnerActor),
-    admission: AgentSpec,
-) -> Result<(Secret, u64), String> {
+pub async fn pair(owner: &OwnerContext<'_>, admission: AgentSpec) -> Result<(Secret, u64), String> {
     let name = admission.name.clone();
-    let deed = OwnerCommand {
+    let command = OwnerCommand {
         command: "pair",
         target: Some(&name),
         what: whole(&admission),
         change: None,
     };
-    let opened = async {
-        let opened = open_pairing(vault, admission).await;
+    let open = async {
+        let opened = open_pairing(owner.vault, admission).await;
         opened.map_err(|e| e.to_string())?.ok_or_else(|| {
             "too many pairing codes are open; each expires after 5 minutes, so try again then"
                 .to_owned()
         })
     };
-    hand.recorded(vault, deed, opened).await
+    owner.run_audited(command, open).await
 }
 
 /// Redeems a code presented from the address `from`, and creates the agent as the owner requested. `None` if the code
@@ -43,22 +40,23 @@ pub async fn redeem(
     let Some(name) = name else {
         return Ok(None);
     };
-    let hand = OwnerActor {
+    let owner = OwnerContext {
+        vault,
         by: "pairing".to_owned(),
         from: from.to_string(),
     };
-    let deed = OwnerCommand {
+    let command = OwnerCommand {
         command: "pair redeem",
         target: Some(&name),
         what: json!({ "name": name }),
         change: None,
     };
-    let redeemed = async {
+    let redeem = async {
         let redeemed = redeem_pairing(vault, code).await;
         redeemed.map(|made| {
             let word = if made.is_some() { "ok" } else { "late" };
             (made, word)
         })
     };
-    hand.recorded_as(vault, deed, redeemed).await
+    owner.run_audited_as(command, redeem).await
 }

@@ -44,17 +44,17 @@ pub async fn change(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     if before.revoked_ms.is_some() {
         return Err(PageError::Refused(texts::REVOKED_ALREADY.to_owned()));
     }
-    let with = (&asked.site.vault, &asked.hand());
+    let owner = asked.owner_context();
     match asked.visit.field("do").as_deref() {
         Some("revoke") => {
-            owner_actions::revoke(with, &before).await?;
+            owner_actions::revoke(&owner, &before).await?;
             Ok(done("/owner/agents", "revoked"))
         }
         Some("rotate") => {
             if let Some(page) = confirm(asked).await? {
                 return Ok(page);
             }
-            let token = owner_actions::rotate(with, &before).await?;
+            let token = owner_actions::rotate(&owner, &before).await?;
             token_page(asked, &before, token.expose(), texts::TOKEN_ROTATED)
         }
         Some(word @ ("preview" | "save")) => edit(asked, &before, word == "save").await,
@@ -82,7 +82,7 @@ async fn edit(
     {
         return Ok(page);
     }
-    let changes = owner_actions::edit((&asked.site.vault, &asked.hand()), before, &after).await?;
+    let changes = owner_actions::edit(&asked.owner_context(), before, &after).await?;
     let said = if changes.is_empty() {
         "unchanged"
     } else {

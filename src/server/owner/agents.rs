@@ -98,7 +98,7 @@ pub async fn add(asked: &SignedInRequest<'_>) -> PageResult {
     if let Some(page) = confirm(asked).await? {
         return Ok(page);
     }
-    let (agent, token) = admit((&asked.site.vault, &asked.hand()), admission).await?;
+    let (agent, token) = admit(&asked.owner_context(), admission).await?;
     token_page(asked, &agent, token.expose(), texts::AGENT_ADDED)
 }
 

@@ -10,7 +10,7 @@ use super::site::{PageResult, SignedInRequest, done};
 use super::texts;
 use gatewren_gate::auth::CommandPrefix;
 use gatewren_gate::owner_actions;
-use gatewren_gate::owner_actions::{DecidedChange, GrantRequest, OwnerDecision, rule};
+use gatewren_gate::owner_actions::{DecidedChange, GrantRequest, OwnerDecision, decide_change};
 use gatewren_store::vault::{Change, GrantBound, hex};
 
 /// The maximum length of a note; a longer one is rejected, because the agent reads all of it.
@@ -49,20 +49,20 @@ pub async fn one(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
             return Ok(page);
         }
     }
-    let (vault, hand) = (&asked.site.vault, asked.hand());
-    let ruled = rule((vault, &hand), change, note.as_deref(), verb).await?;
-    if let Some(why) = ruled.refused {
+    let owner = asked.owner_context();
+    let decided = decide_change(&owner, change, note.as_deref(), verb).await?;
+    if let Some(why) = decided.refused {
         return Err(PageError::Refused(why));
     }
     if let Some(wanted) = wanted {
-        let wish = GrantRequest {
-            agent: &ruled.change.agent,
-            tool: &ruled.change.tool,
-            target: ruled.change.target.as_deref(),
+        let request = GrantRequest {
+            agent: &decided.change.agent,
+            tool: &decided.change.tool,
+            target: decided.change.target.as_deref(),
             bound: wanted.bound,
             span: wanted.span,
         };
-        owner_actions::grant((vault, &hand), wish).await?;
+        owner_actions::grant(&owner, request).await?;
     }
     let said = match verb {
         OwnerDecision::Approve => "approved",
@@ -90,9 +90,9 @@ async fn approve_page(asked: &SignedInRequest<'_>) -> PageResult {
     if batch.changes.is_empty() || batch.check(&field("digest")).is_err() {
         return Ok(see(&format!("/owner?page={number}&said=not-as-shown")));
     }
-    let hand = asked.hand();
-    let ruled = batch.decide((&asked.site.vault, &hand), None, OwnerDecision::Approve);
-    finish(ruled.await?, "all-approved")
+    let owner = asked.owner_context();
+    let decided = batch.decide(&owner, None, OwnerDecision::Approve);
+    finish(decided.await?, "all-approved")
 }
 
 /// Rejects the changes that the form names, on any page.
@@ -106,23 +106,16 @@ async fn reject_all(asked: &SignedInRequest<'_>) -> PageResult {
             shown(asked, id, binding)
         })
         .collect();
-    let mut ruled = Vec::new();
+    let owner = asked.owner_context();
+    let mut decided = Vec::new();
     for change in changes? {
-        ruled.push(
-            rule(
-                (&asked.site.vault, &asked.hand()),
-                change,
-                None,
-                OwnerDecision::Reject,
-            )
-            .await?,
-        );
+        decided.push(decide_change(&owner, change, None, OwnerDecision::Reject).await?);
     }
-    finish(ruled, "all-rejected")
+    finish(decided, "all-rejected")
 }
 
-fn finish(ruled: Vec<DecidedChange>, said: &str) -> PageResult {
-    for one in ruled {
+fn finish(decided: Vec<DecidedChange>, said: &str) -> PageResult {
+    for one in decided {
         if let Some(why) = one.refused {
             return Err(PageError::Refused(format!("{}: {why}", one.change.id)));
         }
@@ -132,7 +125,7 @@ fn finish(ruled: Vec<DecidedChange>, said: &str) -> PageResult {
 
 /// Ends a grant early.
 pub async fn end_grant(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
-    if owner_actions::end_grant((&asked.site.vault, &asked.hand()), id).await? {
+    if owner_actions::end_grant(&asked.owner_context(), id).await? {
         Ok(done("/owner", "grant-ended"))
     } else {
         Err(PageError::Absent)

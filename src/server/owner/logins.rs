@@ -47,13 +47,13 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
 
 /// Ends one login, or all of the owner's.
 pub async fn end(asked: &SignedInRequest<'_>) -> PageResult {
-    let with = (&asked.site.vault, &asked.hand());
+    let owner = asked.owner_context();
     if asked.visit.field("everywhere").is_some() {
-        owner_actions::sign_out_everywhere(with).await?;
+        owner_actions::sign_out_everywhere(&owner).await?;
         return Ok(done("/owner/sign-in", "signed-out"));
     }
     let id = asked.visit.field("id").unwrap_or_default();
-    if owner_actions::sign_out(with, &id).await? {
+    if owner_actions::sign_out(&owner, &id).await? {
         Ok(done("/owner/logins", "signed-out"))
     } else {
         Err(PageError::Absent)

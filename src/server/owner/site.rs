@@ -15,7 +15,7 @@ use gatewren_base::config::{LiveSettings, Spaces};
 use gatewren_gate::auth::Logins;
 use gatewren_gate::guard::{OwnerRequest, OwnerSession};
 use gatewren_gate::http::ResponseBody;
-use gatewren_gate::owner_actions::OwnerActor;
+use gatewren_gate::owner_actions::OwnerContext;
 use gatewren_host::backends::{Host, Lxc};
 use gatewren_store::state::State;
 use gatewren_store::vault::{ChangeStatus, OWNER, OfferedTool, Vault};
@@ -109,9 +109,10 @@ impl SignedInRequest<'_> {
         Ok(page.response(StatusCode::OK))
     }
 
-    /// The actor of an action, for the audit.
-    pub fn hand(&self) -> OwnerActor {
-        OwnerActor {
+    /// The owner at work, for an action.
+    pub fn owner_context(&self) -> OwnerContext<'_> {
+        OwnerContext {
+            vault: &self.site.vault,
             by: OWNER.to_owned(),
             from: self.visit.from().to_string(),
         }

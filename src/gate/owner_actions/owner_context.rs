@@ -2,13 +2,14 @@
 
 use std::fmt::Display;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use gatewren_store::vault::{OwnerAction as Entry, Vault};
 
-/// Who acts for the owner: a user on the host, or one signed in on the page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnerActor {
+/// The owner at work: the vault that is changed, and who acts: a user on the host, or one signed in on the page.
+pub struct OwnerContext<'a> {
+    /// The vault.
+    pub vault: &'a Vault,
     /// The actor, such as `local:root` or `owner`.
     pub by: String,
     /// The origin: an address, or `local`.
@@ -27,39 +28,49 @@ pub struct OwnerCommand<'a> {
     pub change: Option<&'a str>,
 }
 
-impl OwnerActor {
+impl<'a> OwnerCommand<'a> {
+    /// A command without parameters.
+    pub fn plain(command: &'static str, target: Option<&'a str>) -> Self {
+        Self {
+            command,
+            what: json!({}),
+            target,
+            change: None,
+        }
+    }
+}
+
+impl OwnerContext<'_> {
     /// Performs an action between its two audit rows. An action that cannot be recorded is not performed.
-    pub async fn recorded<T, E: Display>(
+    pub async fn run_audited<T, E: Display>(
         &self,
-        vault: &Vault,
-        deed: OwnerCommand<'_>,
+        command: OwnerCommand<'_>,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, String> {
         let work = async { work.await.map(|done| (done, "ok")) };
-        self.recorded_as(vault, deed, work).await
+        self.run_audited_as(command, work).await
     }
 
     /// The same for an action that reports its own outcome.
-    pub async fn recorded_as<T, E: Display>(
+    pub async fn run_audited_as<T, E: Display>(
         &self,
-        vault: &Vault,
-        deed: OwnerCommand<'_>,
+        command: OwnerCommand<'_>,
         work: impl Future<Output = Result<(T, &'static str), E>>,
     ) -> Result<T, String> {
         let entry = Entry {
             by: &self.by,
             from: &self.from,
-            what: deed.command,
-            arguments: &deed.what,
-            target: deed.target,
-            change: deed.change,
+            what: command.command,
+            arguments: &command.what,
+            target: command.target,
+            change: command.change,
         };
-        let undertaking = vault.audit().undertake(entry).await;
+        let undertaking = self.vault.audit().undertake(entry).await;
         let undertaking = undertaking.map_err(|e| e.to_string())?;
         let done = work.await;
         let status = done.as_ref().map_or("failed", |(_, word)| word);
         // The action is done already. If this fails, the audit still has the row of its beginning.
-        let _ = vault.audit().done(undertaking, status);
+        let _ = self.vault.audit().done(undertaking, status);
         done.map(|(value, _)| value).map_err(|e| e.to_string())
     }
 }
