@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::home::CertContext;
 use super::install::install;
-use gatewren_gate::http::OwnCertificate;
+use gatewren_gate::http::{OwnCertificate, PemFile};
 
 /// The client of tailscaled, searched in PATH.
 const PROGRAM: &str = "tailscale";
@@ -29,8 +29,11 @@ pub fn run(home: &CertContext, args: &CertTailscaleArgs) -> Result<String, Strin
     };
     // Both are printed to standard output: the key is stored only in the file that the service reads.
     let pair = ask(&["cert", "--cert-file=-", "--key-file=-", &name])?;
-    let whose = Path::new("the output of tailscale cert");
-    let given = OwnCertificate::of((&pair, whose), (&pair, whose)).map_err(|e| e.to_string())?;
+    let pair = PemFile {
+        pem: &pair,
+        path: Path::new("the output of tailscale cert"),
+    };
+    let given = OwnCertificate::of(pair, pair).map_err(|e| e.to_string())?;
     install(home, &given)
 }
 

@@ -95,20 +95,22 @@ impl Agents {
     /// Returns the agent that exchanged its token, given as SHA-256, for a cookie.
     pub fn identify_login(
         &self,
-        (key, token): (LoginKey, [u8; 32]),
+        key: LoginKey,
+        token: &[u8; 32],
         from: IpAddr,
     ) -> Result<Principal, AuthError> {
-        self.identify_hash(&token, from)
+        self.identify_hash(token, from)
             .map(|who| who.signed_in(key))
     }
 
     /// Returns the agent of an OAuth program. The hash is the SHA-256 of the agent's own token.
     pub fn identify_link(
         &self,
-        (key, token): (LinkKey, [u8; 32]),
+        key: LinkKey,
+        token: &[u8; 32],
         from: IpAddr,
     ) -> Result<Principal, AuthError> {
-        self.identify_hash(&token, from).map(|who| who.linked(key))
+        self.identify_hash(token, from).map(|who| who.linked(key))
     }
 
     fn identify_hash(&self, token: &[u8; 32], from: IpAddr) -> Result<Principal, AuthError> {

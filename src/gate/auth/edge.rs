@@ -107,8 +107,8 @@ impl EdgeRules {
             _ => return Err(EdgeError::Algorithm),
         };
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| malformed)?;
-        let by = (algorithm, header.kid.as_deref());
-        match keys.signed(by, signed.as_bytes(), &signature) {
+        let id = header.kid.as_deref();
+        match keys.verify(algorithm, id, signed.as_bytes(), &signature) {
             None => return Err(EdgeError::UnknownKey),
             Some(false) => return Err(EdgeError::Forged),
             Some(true) => {}

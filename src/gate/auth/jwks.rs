@@ -110,20 +110,20 @@ impl KeySet {
     }
 
     /// Returns whether one of the keys made this signature. `None` if there is no key with this id and algorithm.
-    pub(super) fn signed(
+    pub(super) fn verify(
         &self,
-        by: (Algorithm, Option<&str>),
+        algorithm: Algorithm,
+        id: Option<&str>,
         message: &[u8],
         signature: &[u8],
     ) -> Option<bool> {
-        let (algorithm, id) = by;
         // A token without a key id may be signed with any of the few keys.
         let fits = |known: &&NamedKey| {
             known.key.algorithm() == algorithm && (id.is_none() || known.id.as_deref() == id)
         };
         let mut keys = self.0.iter().filter(fits).peekable();
         keys.peek()?;
-        Some(keys.any(|known| known.key.signed(message, signature)))
+        Some(keys.any(|known| known.key.verify(message, signature)))
     }
 }
 
@@ -135,7 +135,7 @@ impl Key {
         }
     }
 
-    fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
+    fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         match self {
             Self::Rsa { n, e } => RsaPublicKeyComponents { n, e }
                 .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)

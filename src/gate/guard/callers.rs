@@ -60,19 +60,20 @@ impl Callers {
         let resource = format!("{}{}", own_origin(head)?, head.uri.path());
         let found = self.links.find(token, &resource);
         let found = found.map_err(|_| refused(AuthError::Unavailable))?;
-        let link = found.ok_or_else(|| {
+        let (key, token) = found.ok_or_else(|| {
             unauthorized(
                 "this access token is unknown, expired, revoked or issued for another URL; renew it, or ask the \
                  owner again",
             )
         })?;
-        self.agents.identify_link(link, from).map_err(refused)
+        let who = self.agents.identify_link(key, &token, from);
+        who.map_err(refused)
     }
 
     fn by_cookie(&self, cookie: &str, from: IpAddr) -> Result<Principal, Refusal> {
         match self.logins.find(cookie).map_err(not_signed_in)? {
             Some((key, LoginHolder::Agent(token))) => {
-                let who = self.agents.identify_login((key, token), from);
+                let who = self.agents.identify_login(key, &token, from);
                 who.map_err(refused)
             }
             Some((key, LoginHolder::Owner)) if self.lets_owner_in() => Ok(Principal::owner(key)),

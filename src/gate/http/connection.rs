@@ -123,7 +123,7 @@ impl HttpServer {
         };
         let asked = Arc::new(Notify::new());
         loop {
-            let requests = self.requests((stream, ahead), &peer, &asked);
+            let requests = self.requests(stream, ahead, &peer, &asked);
             let Some(handed) = Box::pin(requests).await else {
                 return;
             };
@@ -143,7 +143,8 @@ impl HttpServer {
     /// Answers requests until the connection ends, or until only a stream of events remains to be sent.
     async fn requests<T: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
-        (stream, ahead): (T, Bytes),
+        stream: T,
+        ahead: Bytes,
         peer: &Peer,
         asked: &Arc<Notify>,
     ) -> Option<Handed<T>> {
@@ -461,7 +462,7 @@ mod tests {
         asks(&mut client, "GET /events").await;
         let asked = Arc::new(Notify::new());
         let left = server
-            .requests((ours, Bytes::new()), &peer().await, &asked)
+            .requests(ours, Bytes::new(), &peer().await, &asked)
             .await;
         let handed = left.unwrap();
         assert!(!handed.closes && handed.line.1.is_empty());

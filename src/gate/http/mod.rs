@@ -42,7 +42,7 @@ pub use client_error::HttpClientError;
 pub use connection::{HttpServer, Timeouts};
 pub use fetch::fetch;
 pub use listen::{AcceptedConnection, ListenError, accept, bind, inherit};
-pub use own_cert::OwnCertificate;
+pub use own_cert::{OwnCertificate, PemFile};
 pub use pin::{Pin, PinPrefix};
 pub use probe_cert::shown_at;
 pub use reply::{empty, events, json, json_in_parts, text};

@@ -41,7 +41,8 @@ impl AuthorizationRequest {
     /// Parses and validates a request, and looks up its client.
     pub async fn read(
         site: &IssuerOrigin,
-        (vault, documents): (&Vault, &MetadataDocuments),
+        vault: &Vault,
+        documents: &MetadataDocuments,
         form: &OAuthParameters,
     ) -> Result<Self, AuthorizationFault> {
         let id = form.need("client_id").map_err(AuthorizationFault::Shown)?;

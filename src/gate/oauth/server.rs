@@ -70,7 +70,7 @@ impl AuthorizationServer {
         headers: &HeaderMap,
         body: &[u8],
     ) -> Response<ResponseBody> {
-        answered(token::exchange((&self.links, site), headers, body).await)
+        answered(token::exchange(&self.links, site, headers, body).await)
     }
 
     /// Revokes a program's token.
@@ -81,7 +81,8 @@ impl AuthorizationServer {
     /// Shows the consent page to the owner.
     pub async fn ask(
         &self,
-        (site, owner): (&IssuerOrigin, SignedInOwner<'_>),
+        site: &IssuerOrigin,
+        owner: SignedInOwner<'_>,
         query: &str,
     ) -> Response<ResponseBody> {
         if query.len() > MAX_QUERY {
@@ -96,7 +97,8 @@ impl AuthorizationServer {
     /// Carries out the owner's decision.
     pub async fn decide(
         &self,
-        (site, owner): (&IssuerOrigin, SignedInOwner<'_>),
+        site: &IssuerOrigin,
+        owner: SignedInOwner<'_>,
         body: &[u8],
         from: IpAddr,
     ) -> Response<ResponseBody> {
@@ -112,7 +114,7 @@ impl AuthorizationServer {
         text: &[u8],
     ) -> Result<(AuthorizationRequest, OAuthParameters), Box<Response<ResponseBody>>> {
         let form = OAuthParameters::read(text).map_err(|why| Box::new(refusal(&why)))?;
-        let asked = AuthorizationRequest::read(site, (&self.vault, &self.documents), &form).await;
+        let asked = AuthorizationRequest::read(site, &self.vault, &self.documents, &form).await;
         match asked {
             Ok(asked) => Ok((asked, form)),
             Err(AuthorizationFault::Shown(why)) => Err(Box::new(refusal(&why))),

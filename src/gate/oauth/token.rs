@@ -12,7 +12,8 @@ use crate::http::ResponseBody;
 
 /// Exchanges a code or a refresh token for new tokens.
 pub async fn exchange(
-    (links, site): (&Links, &IssuerOrigin),
+    links: &Links,
+    site: &IssuerOrigin,
     headers: &HeaderMap,
     body: &[u8],
 ) -> Result<Response<ResponseBody>, OAuthError> {

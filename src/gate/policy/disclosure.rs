@@ -28,10 +28,13 @@ pub struct ShownArgument {
 
 /// Returns all arguments, sorted by name.
 pub fn shown_arguments(arguments: &Map<String, Value>) -> Vec<ShownArgument> {
-    arguments.iter().map(shown).collect()
+    let arguments = arguments.iter();
+    arguments
+        .map(|(name, value)| shown_argument(name, value))
+        .collect()
 }
 
-fn shown((name, value): (&String, &Value)) -> ShownArgument {
+fn shown_argument(name: &str, value: &Value) -> ShownArgument {
     let (is_text, text) = match value {
         Value::String(text) => (true, text.clone()),
         other => (false, pretty(other)),

@@ -72,7 +72,9 @@ impl NotificationWatch {
         let (view, place) = (self.view.clone(), place().child(name).child("status"));
         let between = (before.revision, now.revision);
         // Reads the log from the disk.
-        let found = tokio::task::spawn_blocking(move || view.changes(between, &place, 100)).await;
+        let (after, upto) = between;
+        let read = move || view.changes(after, upto, &place, 100);
+        let found = tokio::task::spawn_blocking(read).await;
         match found {
             Ok(Ok(RevisionsSince::Revisions { revisions, .. })) => {
                 revisions.last().is_some_and(|last| last.cause.is_some())

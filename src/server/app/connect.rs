@@ -95,10 +95,10 @@ impl GuardedOAuth {
                     login,
                 };
                 if !decides {
-                    return Ok(self.oauth.ask((&site, owner), query).await);
+                    return Ok(self.oauth.ask(&site, owner, query).await);
                 }
                 let body = self.guard.small_body(body, MAX_BODY).await?;
-                Ok(self.oauth.decide((&site, owner), &body, peer.ip()).await)
+                Ok(self.oauth.decide(&site, owner, &body, peer.ip()).await)
             }
             ConsentVisitor::Sent if !decides => Ok(step_inside(head.uri.path(), query)),
             ConsentVisitor::Stranger if !decides => Ok(sign_in(head.uri.path(), query)),

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use gatewren_base::config::Reach;
 use gatewren_store::state::{
-    Author, KeptNotification, Notice, NotificationChange as Mark, Notifications, State,
+    Author, KeptNotification, Notice, NotificationChange as Mark, NotificationReader,
+    Notifications, State,
 };
 use gatewren_store::vault::{Change, ChangeStatus, Vault};
 
@@ -41,7 +42,11 @@ async fn look(notifications: &Notifications, waiting: &[Change], told: &mut BTre
         about.is_some_and(|id| !one.is_seen() && waiting.iter().all(|change| change.id != id))
     };
     if kept.iter().any(over) {
-        let seen = notifications.change(&author, ("", &everything), Mark::Seen(true), over);
+        let reader = NotificationReader {
+            agent: "",
+            reach: &everything,
+        };
+        let seen = notifications.change(&author, reader, Mark::Seen(true), over);
         if let Err(cause) = seen.await {
             tracing::warn!(%cause, "cannot mark a notification");
         }

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::bounded_number::BoundedNumber;
 use gatewren_store::state::{
-    Actor, Author, KeptNotification, NotificationChange, Notifications, StateError,
+    Actor, Author, KeptNotification, NotificationChange, NotificationReader, Notifications,
+    StateError,
 };
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
@@ -172,9 +173,12 @@ async fn change(
 ) -> Result<Done> {
     let caller = cx.caller();
     let author = Author::from(Actor::Agent(caller.agent.to_string())).because(&**cx.reference());
-    let within = (&*caller.agent, &caller.reach);
+    let reader = NotificationReader {
+        agent: &caller.agent,
+        reach: &caller.reach,
+    };
     let done = notifications
-        .change(&author, within, change, is_meant)
+        .change(&author, reader, change, is_meant)
         .await;
     let (changed, revision) = done.map_err(|cause| failed(&cause))?;
     Ok(Done { changed, revision })

@@ -204,7 +204,7 @@ impl ResourceSource for StateResources {
             return None;
         }
         let view = self.view(viewer);
-        let found = view.changes((after, last), &pointer, usize::MAX);
+        let found = view.changes(after, last, &pointer, usize::MAX);
         let Ok(RevisionsSince::Revisions {
             revisions, upto, ..
         }) = found

@@ -175,7 +175,7 @@ fn changes_in(view: &StateView, since: &Since) -> Result<History> {
         u64::MAX
     };
     let most = usize::try_from(since.limit.get()).unwrap_or(usize::MAX);
-    let found = view.changes((after, u64::MAX), scope, most);
+    let found = view.changes(after, u64::MAX, scope, most);
     match found.map_err(|error| ToolError::new(error.to_string()))? {
         RevisionsSince::Revisions {
             revisions,

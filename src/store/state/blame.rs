@@ -62,13 +62,13 @@ impl History {
     /// A value that is written again unchanged keeps its author. Elements of a list keep theirs when the list is
     /// shifted.
     pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
-        self.blame_in_sight(&Visibility::whole(), pointer, most)
+        self.visible_blame(&Visibility::whole(), pointer, most)
     }
 
-    /// Like `blame`, limited to the part of the document that `sight` covers.
-    pub fn blame_in_sight(
+    /// Like `blame`, limited to the part of the document that `visibility` covers.
+    pub fn visible_blame(
         &self,
-        sight: &Visibility,
+        visibility: &Visibility,
         pointer: &Pointer,
         most: usize,
     ) -> Result<Option<Blame>, StateError> {
@@ -82,24 +82,24 @@ impl History {
             }
         })?;
         let value = pointer.get(&document.root);
-        let Some(value) = value.and_then(|value| sight.part(pointer, value)) else {
+        let Some(value) = value.and_then(|value| visibility.part(pointer, value)) else {
             return Ok(None);
         };
-        let Marked {
+        let TracedLeaves {
             found,
             count,
             newest,
-        } = marked((sight, &traces), (pointer, &value), most);
+        } = collect_leaves(visibility, &traces, pointer, &value, most);
         let mut known = BTreeMap::new();
-        let mut writing = |id: Option<u64>| match id {
-            Some(id) => writing((self, &view, sight), id, &mut known).map_err(said),
+        let mut info_of = |id: Option<u64>| match id {
+            Some(id) => revision_info(self, &view, visibility, id, &mut known).map_err(said),
             None => Ok(None),
         };
-        let last = writing(newest)?;
+        let last = info_of(newest)?;
         let left_out = count - found.len();
         let mut leaves = Vec::with_capacity(found.len());
         for (pointer, id) in found {
-            let written = writing(id)?;
+            let written = info_of(id)?;
             leaves.push(BlameLeaf { pointer, written });
         }
         Ok(Some(Blame {
@@ -113,7 +113,7 @@ impl History {
 }
 
 /// Values with the revisions that wrote them.
-struct Marked {
+struct TracedLeaves {
     found: Vec<(Pointer, Option<u64>)>,
     /// The number of values, including those left out of `found`.
     count: usize,
@@ -122,31 +122,33 @@ struct Marked {
 }
 
 /// Collects the values in `value`, which is the visible part at `pointer`; keeps at most `most` of them.
-fn marked(
-    (sight, traces): (&Visibility, &BlameTree),
-    (pointer, value): (&Pointer, &Value),
+fn collect_leaves(
+    visibility: &Visibility,
+    traces: &BlameTree,
+    pointer: &Pointer,
+    value: &Value,
     most: usize,
-) -> Marked {
-    let mut marked = Marked {
+) -> TracedLeaves {
+    let mut collected = TracedLeaves {
         found: Vec::new(),
         count: 0,
         newest: None,
     };
     leaves(pointer, value, &mut |leaf| {
         // An object that looks empty may have been written for its invisible members.
-        let is_whole = sight.extent(leaf) == VisibleExtent::Whole;
+        let is_whole = visibility.extent(leaf) == VisibleExtent::Whole;
         let id = traces.of(leaf).filter(|_| is_whole);
-        marked.newest = marked.newest.max(id);
-        marked.count += 1;
-        if marked.found.len() < most {
-            marked.found.push((leaf.clone(), id));
+        collected.newest = collected.newest.max(id);
+        collected.count += 1;
+        if collected.found.len() < most {
+            collected.found.push((leaf.clone(), id));
         }
     });
-    if sight.extent(pointer) == VisibleExtent::Whole {
+    if visibility.extent(pointer) == VisibleExtent::Whole {
         // Also counts revisions that removed something.
-        marked.newest = traces.newest_within(pointer);
+        collected.newest = traces.newest_within(pointer);
     }
-    marked
+    collected
 }
 
 /// Visits every value that has no other values below it.
@@ -163,8 +165,10 @@ fn leaves(at: &Pointer, value: &Value, visit: &mut dyn FnMut(&Pointer)) {
     }
 }
 
-fn writing(
-    (history, connection, sight): (&History, &Connection, &Visibility),
+fn revision_info(
+    history: &History,
+    connection: &Connection,
+    visibility: &Visibility,
     id: u64,
     known: &mut BTreeMap<u64, Option<RevisionInfo>>,
 ) -> rusqlite::Result<Option<RevisionInfo>> {
@@ -175,8 +179,8 @@ fn writing(
         Some(row) => Some(RevisionInfo {
             revision: row.id,
             at_ms: row.at_ms,
-            actor: sight.author(history.author(connection, &row)?),
-            cause: sight.cause(row.cause),
+            actor: visibility.author(history.author(connection, &row)?),
+            cause: visibility.cause(row.cause),
         }),
         None => None,
     };

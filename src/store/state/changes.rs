@@ -53,7 +53,8 @@ impl Revision {
     ///
     /// `document` is the current document. It decides whether a key of digits is a list index.
     pub fn within(
-        (sight, scope): (&Visibility, &Pointer),
+        visibility: &Visibility,
+        scope: &Pointer,
         row: LogRow,
         document: &Value,
     ) -> Option<Self> {
@@ -62,13 +63,13 @@ impl Revision {
             .operations()
             .iter()
             .filter_map(|op| narrowed(op, scope, document))
-            .filter_map(|op| sight.operation(op));
+            .filter_map(|op| visibility.operation(op));
         let patch = Patch::new(touching.collect());
         (!patch.is_empty()).then_some(Self {
             id: row.id,
             at_ms: row.at_ms,
-            actor: sight.author(row.actor),
-            cause: sight.cause(row.cause),
+            actor: visibility.author(row.actor),
+            cause: visibility.cause(row.cause),
             patch,
         })
     }
@@ -139,7 +140,7 @@ mod tests {
         };
         let document = json!({"public": {"list": [0, 1, 2], "jobs": {"1": 0, "2": 0}}});
         let scope = Pointer::parse(scope).unwrap();
-        let revision = Revision::within((&Visibility::whole(), &scope), row, &document)?;
+        let revision = Revision::within(&Visibility::whole(), &scope, row, &document)?;
         Some(serde_json::to_value(revision.patch).unwrap())
     }
 

@@ -107,6 +107,15 @@ fn another_program() {
     thread::sleep(PATIENCE);
 }
 
+/// A write that a process acknowledged before it was killed.
+struct AcknowledgedWrite {
+    revision: u64,
+    /// The number of the patch.
+    patch: u64,
+    /// The process id.
+    process: u64,
+}
+
 /// A process of this test program, with one of the bodies.
 struct Process {
     child: Child,
@@ -143,8 +152,8 @@ impl Process {
         }
     }
 
-    /// Kills the process. Returns what it acknowledged: revision, number of the patch and process id.
-    fn kill(mut self) -> Vec<(u64, u64, u64)> {
+    /// Kills the process. Returns what it acknowledged.
+    fn kill(mut self) -> Vec<AcknowledgedWrite> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.output.read_to_string(&mut self.told).unwrap();
@@ -154,7 +163,11 @@ impl Process {
             .map(|line| {
                 let mut words = line.split(' ').map(|word| word.parse().unwrap());
                 let mut word = || words.next().unwrap();
-                (word(), word(), word())
+                AcknowledgedWrite {
+                    revision: word(),
+                    patch: word(),
+                    process: word(),
+                }
             })
             .collect()
     }
@@ -169,7 +182,7 @@ impl Drop for Process {
 }
 
 /// Starts one or two processes, kills them at a random point, and returns what was acknowledged.
-fn crash(dice: &mut TestRng, database: &Path) -> Vec<(u64, u64, u64)> {
+fn crash(dice: &mut TestRng, database: &Path) -> Vec<AcknowledgedWrite> {
     let bodies = match dice.below(3) {
         0 => &BODIES[..],
         _ => &BODIES[..1],
@@ -189,7 +202,8 @@ fn crash(dice: &mut TestRng, database: &Path) -> Vec<(u64, u64, u64)> {
 }
 
 /// Asserts that an acknowledged revision is in the log under its number, unless it was trimmed.
-fn holds(found: &ReplayedDatabase, (id, n, pid): (u64, u64, u64)) {
+fn assert_logged(found: &ReplayedDatabase, write: &AcknowledgedWrite) {
+    let id = write.revision;
     let (floor, newest) = (found.documents[0].0, found.newest().0);
     assert!(
         id <= newest,
@@ -202,7 +216,7 @@ fn holds(found: &ReplayedDatabase, (id, n, pid): (u64, u64, u64)) {
         let patch: Value = serde_json::from_str(patch).unwrap();
         assert_eq!(
             patch[0]["value"],
-            json!({"n": n, "pid": pid}),
+            json!({"n": write.patch, "pid": write.process}),
             "revision {id}"
         );
     }
@@ -221,13 +235,13 @@ fn nothing_that_was_done_is_lost_when_writers_are_killed() {
         .to_owned();
     let (mut done, mut newest) = (0, 0);
     for round in 0..rounds {
-        let told = crash(&mut dice, &path);
+        let writes = crash(&mut dice, &path);
         eprint!("{}", if round % 20 == 19 { ".\n" } else { "." });
         let found = ReplayedDatabase::of(&path);
-        for told in &told {
-            holds(&found, *told);
+        for write in &writes {
+            assert_logged(&found, write);
         }
-        done += told.len();
+        done += writes.len();
 
         assert!(found.newest().0 >= newest, "a revision is gone");
         newest = found.newest().0;

@@ -26,7 +26,7 @@ pub struct RevisionQuery<'q> {
     /// The newest revision to include; limited to the newest that exists.
     pub upto: u64,
     /// What the caller can see.
-    pub sight: &'q Visibility,
+    pub visibility: &'q Visibility,
     /// The place to look at.
     pub scope: &'q Pointer,
     /// The most revisions of the answer; at least one is returned.
@@ -37,7 +37,7 @@ impl RevisionQuery<'_> {
     /// Returns the last revision to read. A caller with a limited view gets no scan limit: it would reveal how many
     /// revisions there are.
     fn last(&self) -> u64 {
-        if self.sight.is_whole() {
+        if self.visibility.is_whole() {
             self.upto.min(self.after.saturating_add(MAX_SCAN))
         } else {
             self.upto
@@ -105,9 +105,11 @@ impl Answer {
         question: &RevisionQuery<'_>,
         document: &Value,
     ) -> ControlFlow<()> {
-        let RevisionQuery { sight, scope, .. } = *question;
+        let RevisionQuery {
+            visibility, scope, ..
+        } = *question;
         let (id, bytes) = (row.id, row.patch.len());
-        let Some(revision) = Revision::within((sight, scope), row, document) else {
+        let Some(revision) = Revision::within(visibility, scope, row, document) else {
             return ControlFlow::Continue(());
         };
         self.bytes += bytes;

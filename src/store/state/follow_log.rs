@@ -144,7 +144,7 @@ impl StateLogFollower {
         let question = RevisionQuery {
             after: self.cursor,
             upto: u64::MAX,
-            sight: &Visibility::whole(),
+            visibility: &Visibility::whole(),
             scope: &self.scope,
             most: MOST,
         };

@@ -249,7 +249,7 @@ fn entry(
     let revision = if scope.tokens().is_empty() {
         whole(row)
     } else {
-        Revision::within((&Visibility::whole(), scope), row, &document.root)?
+        Revision::within(&Visibility::whole(), scope, row, &document.root)?
     };
     Some(HistoryEntry { revision, refused })
 }

@@ -154,7 +154,8 @@ pub fn note_refused(connection: &Connection, id: u64, why: &str) -> rusqlite::Re
 /// Writes a revision.
 pub fn insert(
     connection: &Connection,
-    (id, at_ms): (u64, u64),
+    id: u64,
+    at_ms: u64,
     author: &Author,
     patch: &str,
 ) -> rusqlite::Result<()> {
@@ -173,7 +174,8 @@ pub fn insert(
 /// snapshots are kept, so that one damaged snapshot loses nothing.
 pub fn compact(
     connection: &mut Connection,
-    (revision, now_ms): (u64, u64),
+    revision: u64,
+    now_ms: u64,
     document: &str,
     retention: StateLogRetention,
 ) -> rusqlite::Result<()> {
@@ -181,8 +183,8 @@ pub fn compact(
     let snapshot =
         "INSERT INTO snapshot SELECT ?1, ?2 WHERE ?1 > (SELECT max(revision) FROM snapshot)";
     transaction.execute(snapshot, (signed(revision), document))?;
-    let oldest = signed(oldest_wanted(&transaction, (revision, now_ms), retention)?);
-    let base = signed(oldest_snapshot(&transaction, oldest)?);
+    let oldest = oldest_wanted(&transaction, revision, now_ms, retention)?;
+    let base = signed(oldest_snapshot(&transaction, signed(oldest))?);
     transaction.execute("DELETE FROM snapshot WHERE revision < ?1", [base])?;
     transaction.execute("DELETE FROM revision WHERE id <= ?1", [base])?;
     transaction.execute(
@@ -195,7 +197,8 @@ pub fn compact(
 /// Returns the oldest revision that is within both the age and the count limit.
 fn oldest_wanted(
     connection: &Connection,
-    (revision, now_ms): (u64, u64),
+    revision: u64,
+    now_ms: u64,
     retention: StateLogRetention,
 ) -> rusqlite::Result<u64> {
     let age_ms = u64::try_from(retention.age.as_millis()).unwrap_or(u64::MAX);
@@ -326,12 +329,13 @@ mod tests {
         /// Writes this many revisions on a day, and then a snapshot.
         fn segment(&mut self, revisions: u64, day: u64, document: &str) {
             for _ in 0..revisions {
-                let (at, author) = ((self.next, day * DAY_MS), Author::observer());
-                insert(&self.connection, at, &author, "[]").unwrap();
+                let author = Author::observer();
+                insert(&self.connection, self.next, day * DAY_MS, &author, "[]").unwrap();
                 self.next += 1;
             }
-            let at = (self.next - 1, day * DAY_MS);
-            compact(&mut self.connection, at, document, self.retention).unwrap();
+            let (newest, now_ms) = (self.next - 1, day * DAY_MS);
+            let connection = &mut self.connection;
+            compact(connection, newest, now_ms, document, self.retention).unwrap();
         }
 
         /// Returns the snapshots, and the oldest and newest revision that are kept.

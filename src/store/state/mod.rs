@@ -48,7 +48,9 @@ pub use error::StateError;
 pub use follow_log::{StateLogFollower, StateLogUpdate};
 pub use history::{History, HistoryEntry, HistoryFilter};
 pub use log::StateLogRetention;
-pub use notifications::{KeptNotification, Notice, NotificationChange, Notifications};
+pub use notifications::{
+    KeptNotification, Notice, NotificationChange, NotificationReader, Notifications,
+};
 pub use once::apply_once;
 pub use operation::PatchOperation;
 pub use patch::Patch;

@@ -58,6 +58,15 @@ pub struct KeptNotification {
     place: Pointer,
 }
 
+/// The agent that lists or changes notifications.
+#[derive(Debug, Clone, Copy)]
+pub struct NotificationReader<'a> {
+    /// The agent's id; empty for the server itself.
+    pub agent: &'a str,
+    /// What it reaches.
+    pub reach: &'a Reach,
+}
+
 /// A change to notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotificationChange {
@@ -121,10 +130,11 @@ impl Notifications {
     pub async fn change(
         &self,
         author: &Author,
-        (agent, reach): (&str, &Reach),
+        reader: NotificationReader<'_>,
         change: NotificationChange,
         is_meant: impl Fn(&KeptNotification) -> bool,
     ) -> Result<(usize, u64), StateError> {
+        let NotificationReader { agent, reach } = reader;
         let _turn = self.turn.lock().await;
         let all = self.list(agent, reach).into_iter();
         let operations: Vec<_> = all
@@ -254,25 +264,26 @@ mod tests {
             .unwrap();
         assert!(!shown.to_string().contains("db") && shown.get("host").is_none());
 
+        let reader = |reach| NotificationReader { agent: "a", reach };
         let seen = NotificationChange::Seen(true);
         let done = notifications
-            .change(&author, ("a", &web), seen, |_| true)
+            .change(&author, reader(&web), seen, |_| true)
             .await;
         assert_eq!(done.unwrap().0, 1);
         let unseen = |one: &&KeptNotification| !one.is_seen();
         let left = notifications.list("a", &all);
         assert_eq!(left.iter().filter(unseen).count(), 2);
         let again = notifications
-            .change(&author, ("a", &web), seen, |_| true)
+            .change(&author, reader(&web), seen, |_| true)
             .await;
         assert_eq!(again.unwrap().0, 0);
         let gone = notifications
-            .change(&author, ("a", &web), NotificationChange::Remove, |_| true)
+            .change(&author, reader(&web), NotificationChange::Remove, |_| true)
             .await;
         assert_eq!(gone.unwrap().0, 1);
         assert_eq!(ids(&notifications.list("a", &all)), [db, host]);
         let removed =
-            notifications.change(&author, ("a", &all), NotificationChange::Remove, |one| {
+            notifications.change(&author, reader(&all), NotificationChange::Remove, |one| {
                 one.id == db
             });
         assert_eq!(removed.await.unwrap().0, 1);

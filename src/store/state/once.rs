@@ -61,7 +61,7 @@ pub fn apply_once(
             most: MAX_PATCH_BYTES,
         });
     }
-    log::insert(&transaction, (id, at_ms), author, &text).map_err(said)?;
+    log::insert(&transaction, id, at_ms, author, &text).map_err(said)?;
     if let Some(key) = key {
         let revision = NewRevision {
             id,

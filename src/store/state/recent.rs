@@ -79,14 +79,14 @@ impl RecentEffects {
         self.newest(after..=u64::MAX, &|effect| affects(effect, scope))
     }
 
-    /// Like `touched`, limited to what `sight` covers.
-    pub fn touched_in_sight(
+    /// Like `touched`, limited to what `visibility` covers.
+    pub fn touched_visibly(
         &self,
-        sight: &Visibility,
+        visibility: &Visibility,
         scope: &Pointer,
         ids: RangeInclusive<u64>,
     ) -> ChangeLookup {
-        self.newest(ids, &|effect| shows(sight, effect, scope))
+        self.newest(ids, &|effect| shows(visibility, effect, scope))
     }
 
     /// Returns the newest revision after the start of `ids`, up to its end, for which `holds` is true.
@@ -112,9 +112,10 @@ fn below<'v>(value: Option<&'v Value>, way: &Pointer) -> Option<&'v Value> {
 }
 
 /// Returns whether the effect changes the value that is visible at `scope`.
-fn shows(sight: &Visibility, effect: &Effect, scope: &Pointer) -> bool {
-    let part = |at: &Pointer, value: Option<&Value>| value.and_then(|value| sight.part(at, value));
-    match (sight.extent(scope), sight.extent(&effect.at)) {
+fn shows(visibility: &Visibility, effect: &Effect, scope: &Pointer) -> bool {
+    let part =
+        |at: &Pointer, value: Option<&Value>| value.and_then(|value| visibility.part(at, value));
+    match (visibility.extent(scope), visibility.extent(&effect.at)) {
         (VisibleExtent::Nothing, _) | (_, VisibleExtent::Nothing) => false,
         (VisibleExtent::Whole, _) | (_, VisibleExtent::Whole) => affects(effect, scope),
         (VisibleExtent::Part, VisibleExtent::Part) if scope.covers(&effect.at) => {
@@ -243,7 +244,7 @@ mod tests {
         };
         let web = Visibility::of("a", &Reach::of(&space("web")));
         let db = Visibility::of("b", &Reach::of(&space("db")));
-        for (sight, scope, ids, touch) in [
+        for (visibility, scope, ids, touch) in [
             (&web, "", 10..=99, ChangeLookup::At(14)),
             (&web, "", 10..=13, ChangeLookup::At(11)),
             (&web, "", 11..=13, ChangeLookup::No),
@@ -267,7 +268,7 @@ mod tests {
             ),
             (&db, "/public", 9..=10, ChangeLookup::ForgottenBefore(10)),
         ] {
-            let found = recent.touched_in_sight(sight, &at(scope), ids.clone());
+            let found = recent.touched_visibly(visibility, &at(scope), ids.clone());
             assert_eq!(found, touch, "{scope} {ids:?}");
         }
     }

@@ -112,8 +112,9 @@ impl SharedState {
             ChangeLookup::No => None,
             // If the log cannot answer, the answer is yes: a needless read is better than a missed change.
             ChangeLookup::ForgottenBefore(known) => self
-                .logged_touch(
-                    (&Visibility::whole(), scope),
+                .touched_in_log(
+                    &Visibility::whole(),
+                    scope,
                     after.saturating_add(1)..=known.min(now),
                 )
                 .unwrap_or(Some(now)),
@@ -123,20 +124,20 @@ impl SharedState {
     /// Returns the newest revision of `ids`, except the first, that changed the visible value at `scope`.
     ///
     /// If the cursor is too far behind for the log to be read, it returns the last revision that is not in memory.
-    pub fn touched_in_sight(
+    pub fn touched_visibly(
         &self,
-        sight: &Visibility,
+        visibility: &Visibility,
         scope: &Pointer,
         ids: RangeInclusive<u64>,
     ) -> Option<u64> {
         let (after, last) = (*ids.start(), *ids.end());
-        let touch = self.recent().touched_in_sight(sight, scope, ids);
+        let touch = self.recent().touched_visibly(visibility, scope, ids);
         match touch {
             ChangeLookup::At(id) => Some(id),
             ChangeLookup::No => None,
             ChangeLookup::ForgottenBefore(known) => {
                 let before = known.min(last);
-                self.logged_touch((sight, scope), after.saturating_add(1)..=before)
+                self.touched_in_log(visibility, scope, after.saturating_add(1)..=before)
                     .unwrap_or(Some(before))
             }
         }
@@ -144,11 +145,11 @@ impl SharedState {
 
     /// Returns the newest revision of `ids`, except the first, that changed anything visible. If no revision in
     /// memory did, it returns the last one that is not in memory.
-    pub fn newest_in_sight(&self, sight: &Visibility, ids: RangeInclusive<u64>) -> u64 {
+    pub fn newest_visible(&self, visibility: &Visibility, ids: RangeInclusive<u64>) -> u64 {
         let (after, last) = (*ids.start(), *ids.end());
         let recent = self.recent();
         let after = after.max(recent.knows_after());
-        match recent.touched_in_sight(sight, &Pointer::root(), after..=last) {
+        match recent.touched_visibly(visibility, &Pointer::root(), after..=last) {
             ChangeLookup::At(id) => id,
             ChangeLookup::No | ChangeLookup::ForgottenBefore(_) => after.min(last),
         }
@@ -164,7 +165,7 @@ impl SharedState {
         });
         let mut answer = answer.map_err(said)?;
         if let RevisionsSince::Revisions { revisions, .. } = &mut answer {
-            self.prove(&reader, question.sight, revisions)
+            self.prove(&reader, question.visibility, revisions)
                 .map_err(said)?;
         }
         Ok(answer)
@@ -175,7 +176,7 @@ impl SharedState {
     fn prove(
         &self,
         reader: &Connection,
-        sight: &Visibility,
+        visibility: &Visibility,
         revisions: &mut [Revision],
     ) -> rusqlite::Result<()> {
         let Some(key) = self.author_key() else {
@@ -183,7 +184,7 @@ impl SharedState {
         };
         for revision in revisions {
             if let Some(row) = log::row(reader, revision.id)? {
-                revision.actor = sight.author(key.author(reader, &row)?);
+                revision.actor = visibility.author(key.author(reader, &row)?);
             }
         }
         Ok(())
@@ -196,9 +197,10 @@ impl SharedState {
             .map_err(|error| StateError::sqlite(&self.path, &error))
     }
 
-    fn logged_touch(
+    fn touched_in_log(
         &self,
-        (sight, scope): (&Visibility, &Pointer),
+        visibility: &Visibility,
+        scope: &Pointer,
         ids: RangeInclusive<u64>,
     ) -> Result<Option<u64>, StateError> {
         let said = |error| StateError::sqlite(&self.path, &error);
@@ -215,7 +217,7 @@ impl SharedState {
             if patch
                 .operations()
                 .iter()
-                .any(|operation| overlaps(operation, sight, scope))
+                .any(|operation| overlaps(operation, visibility, scope))
             {
                 newest = Some(row.id);
             }
@@ -246,10 +248,10 @@ impl SharedState {
 
 /// Returns whether an operation may change the visible value at `scope`, judged only by its path. An insertion into
 /// a list may move all of its elements.
-fn overlaps(operation: &PatchOperation, sight: &Visibility, scope: &Pointer) -> bool {
+fn overlaps(operation: &PatchOperation, visibility: &Visibility, scope: &Pointer) -> bool {
     let at = operation.path();
     if [at, scope]
-        .map(|place| sight.extent(place))
+        .map(|place| visibility.extent(place))
         .contains(&VisibleExtent::Nothing)
     {
         return false;

@@ -151,7 +151,7 @@ impl State {
         self.shared().changes(&RevisionQuery {
             after,
             upto: u64::MAX,
-            sight: &Visibility::whole(),
+            visibility: &Visibility::whole(),
             scope,
             most,
         })

@@ -47,7 +47,7 @@ struct Known {
 #[derive(Debug, Clone)]
 pub struct StateView {
     views: StateViews,
-    sight: Visibility,
+    visibility: Visibility,
 }
 
 impl StateViews {
@@ -63,7 +63,7 @@ impl StateViews {
     pub fn view_for(&self, agent: &str, reach: &Reach) -> StateView {
         StateView {
             views: self.clone(),
-            sight: Visibility::of(agent, reach),
+            visibility: Visibility::of(agent, reach),
         }
     }
 
@@ -73,18 +73,20 @@ impl StateViews {
     }
 
     /// Returns the newest visible revision up to `upto`.
-    fn newest(&self, sight: &Visibility, upto: u64) -> u64 {
+    fn newest(&self, visibility: &Visibility, upto: u64) -> u64 {
         let shared = self.state.shared();
         let mut all = self.known();
-        let known = all.iter_mut().find(|known| known.reach == *sight.reach());
+        let known = all
+            .iter_mut()
+            .find(|known| known.reach == *visibility.reach());
         let newest = match &known {
             Some(known) if known.looked <= upto => {
                 let newer = known.looked..=upto;
-                let newer = shared.touched_in_sight(sight, &Pointer::root(), newer);
+                let newer = shared.touched_visibly(visibility, &Pointer::root(), newer);
                 newer.unwrap_or(known.newest)
             }
             // Also when another program cut the log, and lower numbers follow.
-            _ => shared.newest_in_sight(sight, 0..=upto),
+            _ => shared.newest_visible(visibility, 0..=upto),
         };
         if let Some(known) = known {
             (known.looked, known.newest) = (upto, newest);
@@ -94,7 +96,7 @@ impl StateViews {
             all.pop_front();
         }
         all.push_back(Known {
-            reach: sight.reach().clone(),
+            reach: visibility.reach().clone(),
             looked: upto,
             newest,
         });
@@ -128,7 +130,7 @@ impl StateView {
     ) -> Option<T> {
         let document = self.views.state.document();
         let revision = self.revision_of(document.revision);
-        let is_whole = self.sight.extent(pointer) == VisibleExtent::Whole;
+        let is_whole = self.visibility.extent(pointer) == VisibleExtent::Whole;
         let document_of = is_whole.then_some(&document);
         self.part(pointer, &document, |value| {
             show(VisibleValue {
@@ -143,7 +145,7 @@ impl StateView {
     ///
     /// For an old `after` it answers like [`State::touched`].
     pub fn touched(&self, pointer: &Pointer, after: u64) -> Option<u64> {
-        if self.sight.is_whole() {
+        if self.visibility.is_whole() {
             return self.views.state.touched(pointer, after);
         }
         let newest = self.revision();
@@ -151,7 +153,7 @@ impl StateView {
             return (after > newest).then_some(newest);
         }
         let shared = self.views.state.shared();
-        shared.touched_in_sight(&self.sight, pointer, after..=newest)
+        shared.touched_visibly(&self.visibility, pointer, after..=newest)
     }
 
     /// Returns the revisions after `after`, up to `upto`, that touch a place, at most `most`.
@@ -159,14 +161,15 @@ impl StateView {
     /// Reads the log from the disk: for some milliseconds, or up to some hundred for a limited view.
     pub fn changes(
         &self,
-        (after, upto): (u64, u64),
+        after: u64,
+        upto: u64,
         scope: &Pointer,
         most: usize,
     ) -> Result<RevisionsSince, StateError> {
         self.views.state.shared().changes(&RevisionQuery {
             after,
             upto: upto.min(self.revision()),
-            sight: &self.sight,
+            visibility: &self.visibility,
             scope,
             most,
         })
@@ -179,7 +182,7 @@ impl StateView {
     pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
         let key = self.views.state.shared().author_key().cloned();
         let history = History::open(self.views.state.path())?.proving_with(key);
-        let blame = history.blame_in_sight(&self.sight, pointer, most)?;
+        let blame = history.visible_blame(&self.visibility, pointer, most)?;
         Ok(blame.map(|blame| Blame {
             revision: self.revision_of(blame.revision),
             ..blame
@@ -189,7 +192,7 @@ impl StateView {
     /// Returns how far back the log reaches, only for a view of everything: changes outside a view also cause
     /// trimming.
     pub fn floor(&self, floor: u64) -> Option<u64> {
-        self.sight.is_whole().then_some(floor)
+        self.visibility.is_whole().then_some(floor)
     }
 
     /// The id that the database was given when it was made.
@@ -199,10 +202,10 @@ impl StateView {
 
     /// The newest revision of the view when the document was at `newest`.
     fn revision_of(&self, newest: u64) -> u64 {
-        if self.sight.is_whole() {
+        if self.visibility.is_whole() {
             newest
         } else {
-            self.views.newest(&self.sight, newest)
+            self.views.newest(&self.visibility, newest)
         }
     }
 
@@ -213,11 +216,11 @@ impl StateView {
         show: impl FnOnce(&Value) -> T,
     ) -> Option<T> {
         let value = pointer.get(&document.root);
-        match self.sight.extent(pointer) {
+        match self.visibility.extent(pointer) {
             VisibleExtent::Whole => value.map(show),
             VisibleExtent::Nothing => None,
             VisibleExtent::Part => {
-                let part = value.and_then(|value| self.sight.part(pointer, value));
+                let part = value.and_then(|value| self.visibility.part(pointer, value));
                 part.as_ref().map(show)
             }
         }
@@ -253,7 +256,7 @@ mod tests {
     }
 
     fn revisions(view: &StateView, after: u64) -> (Vec<Revision>, u64) {
-        match view.changes((after, u64::MAX), &at("/public"), 9).unwrap() {
+        match view.changes(after, u64::MAX, &at("/public"), 9).unwrap() {
             RevisionsSince::Revisions {
                 revisions,
                 upto,
@@ -299,7 +302,7 @@ mod tests {
         assert_eq!((told.len(), upto), (2, first));
         assert!(!format!("{told:?}").contains("db"), "{told:?}");
         // A cursor beyond its newest revision must not reveal how many revisions there are.
-        let beyond = web.changes((first + 1, u64::MAX), &at("/public"), 9);
+        let beyond = web.changes(first + 1, u64::MAX, &at("/public"), 9);
         assert!(matches!(beyond, Ok(RevisionsSince::Resync { upto, .. }) if upto == first));
 
         let shown = web.at(&at("/public"), |value, revision| (value.clone(), revision));

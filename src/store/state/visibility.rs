@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use gatewren_base::config::Space;
 
-    fn sight(containers: &[&str], host: bool) -> Visibility {
+    fn visibility(containers: &[&str], host: bool) -> Visibility {
         let containers = containers.iter().map(|glob| glob.parse().unwrap());
         let space = Space {
             containers: containers.collect(),
@@ -193,16 +193,16 @@ mod tests {
 
     #[test]
     fn a_space_without_the_host_sees_its_containers_and_nothing_else() {
-        let seen = sight(&["web"], false).part(&Pointer::root(), &document());
+        let seen = visibility(&["web"], false).part(&Pointer::root(), &document());
         let web = json!({"public": {"packageData": {"web": {"status": "running"}}}});
         assert_eq!(seen, Some(web));
-        let none = sight(&[], false).part(&Pointer::root(), &document());
+        let none = visibility(&[], false).part(&Pointer::root(), &document());
         assert_eq!(none, Some(json!({"public": {"packageData": {}}})));
     }
 
     #[test]
     fn a_space_with_the_host_sees_of_the_host_what_stands_for_no_container_elsewhere() {
-        let seen = sight(&["web"], true).part(&Pointer::root(), &document());
+        let seen = visibility(&["web"], true).part(&Pointer::root(), &document());
         let host = json!({"public": {
             "packageData": {"web": {"status": "running"}},
             "serverInfo": {"hostname": "box", "mounts": {"/": {}, "/var/lib/lxc/web/rootfs": {}}},
@@ -218,7 +218,7 @@ mod tests {
     fn an_operation_shows_nothing_of_what_is_elsewhere() {
         let operation = |value: Value| serde_json::from_value::<PatchOperation>(value).unwrap();
         let seen = |value: Value| {
-            let seen = sight(&["web"], false).operation(operation(value));
+            let seen = visibility(&["web"], false).operation(operation(value));
             seen.map(|seen| serde_json::to_value(seen).unwrap())
         };
         for elsewhere in [
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn others_have_no_name() {
-        let (narrow, host) = (sight(&[], false), sight(&[], true));
+        let (narrow, host) = (visibility(&[], false), visibility(&[], true));
         for (actor, narrowly, with_host) in [
             ("observer", "observer", "observer"),
             ("owner", "owner", "owner"),

@@ -203,7 +203,7 @@ impl StateWriter {
                 most: MAX_PATCH_BYTES,
             });
         }
-        log::insert(&self.connection, (id, at_ms), author, &text)
+        log::insert(&self.connection, id, at_ms, author, &text)
             .and_then(|()| self.seal(id, at_ms, author, &text))
             .map_err(|cause| self.said(&cause))?;
         self.since_snapshot.count(text.len());
@@ -271,8 +271,9 @@ impl StateWriter {
         }
         self.since_snapshot = WritesSinceSnapshot::default();
         let document = self.shared.document();
-        let (at, text) = ((document.revision, now_ms()), document.root.to_string());
-        if let Err(cause) = log::compact(&mut self.connection, at, &text, retention) {
+        let (revision, text) = (document.revision, document.root.to_string());
+        let connection = &mut self.connection;
+        if let Err(cause) = log::compact(connection, revision, now_ms(), &text, retention) {
             warn!(%cause, "compacting the state log failed; it is retried after the same number of revisions");
         }
     }

@@ -30,8 +30,10 @@ pub(super) struct WriterHooks {
 /// Checks on each hint, and every `look_every`, whether another process has written. `version` is the result of
 /// [`data_version`] when the vault was opened, so writes since then are noticed.
 pub(super) fn run(
-    (connection, version): (&Connection, Option<i64>),
-    (orders, look_every): (&OrderReceiver, Duration),
+    connection: &Connection,
+    version: Option<i64>,
+    orders: &OrderReceiver,
+    look_every: Duration,
     hooks: &WriterHooks,
 ) {
     let mut file = File {
@@ -40,15 +42,15 @@ pub(super) fn run(
         synchronous: None,
         version,
     };
-    let mut told = file.version;
+    let mut reported = file.version;
     loop {
         match orders.take(look_every) {
             TakenOrders::Group(group) => file.commit(group),
             TakenOrders::Nothing => file.look(),
             TakenOrders::End => return,
         }
-        if file.version != told {
-            told = file.version;
+        if file.version != reported {
+            reported = file.version;
             (hooks.elsewhere)();
         }
     }

@@ -36,6 +36,18 @@ pub(super) struct WriterJob {
     pub place: Option<OwnedSemaphorePermit>,
 }
 
+impl WriterJob {
+    /// A job that survives a crash of this process, and that no task waits for.
+    pub(super) fn unawaited(place: Option<OwnedSemaphorePermit>, work: QueuedWork) -> Self {
+        Self {
+            durability: Durability::Process,
+            work,
+            awaited: false,
+            place,
+        }
+    }
+}
+
 /// The kinds of work.
 #[expect(
     clippy::large_enum_variant,

@@ -105,7 +105,7 @@ impl OrderReceiver {
     pub(super) fn take(&self, at_most: Duration) -> TakenOrders {
         let state = lock(&self.0.state);
         let is_any = |state: &State| !state.orders.is_empty();
-        let state = self.sleep(state, (Sleep::UntilAny, at_most), is_any);
+        let state = self.wait(state, Sleep::UntilAny, at_most, is_any);
         if state.orders.is_empty() {
             return if state.closed {
                 TakenOrders::End
@@ -113,7 +113,7 @@ impl OrderReceiver {
                 TakenOrders::Nothing
             };
         }
-        let mut state = self.sleep(state, (Sleep::UntilNeeded, GATHER), State::is_needed);
+        let mut state = self.wait(state, Sleep::UntilNeeded, GATHER, State::is_needed);
         let next = state.orders.len().min(MAX_GROUP);
         let group: Vec<WriterOrder> = state.orders.drain(..next).collect();
         if state.orders.is_empty() {
@@ -126,14 +126,15 @@ impl OrderReceiver {
     }
 
     /// Waits until the condition is true, the time has passed, or the queue is closed.
-    fn sleep<'q>(
+    fn wait<'q>(
         &'q self,
         mut state: MutexGuard<'q, State>,
-        (sleep, at_most): (Sleep, Duration),
-        is_so: impl Fn(&State) -> bool,
+        sleep: Sleep,
+        at_most: Duration,
+        is_met: impl Fn(&State) -> bool,
     ) -> MutexGuard<'q, State> {
         let until = Instant::now() + at_most;
-        while !is_so(&state) && !state.closed {
+        while !is_met(&state) && !state.closed {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -163,8 +164,6 @@ impl State {
         self.awaited > 0 || self.orders.len() >= MAX_GROUP
     }
 }
-
-impl Shared {}
 
 #[cfg(test)]
 mod tests {

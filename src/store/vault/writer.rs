@@ -45,10 +45,7 @@ impl VaultWriter {
         let look_every = watch.as_ref().map_or(LOOK_UNHINTED, |_| SELDOM);
         let thread = std::thread::Builder::new()
             .name("vault".to_owned())
-            .spawn(move || {
-                let orders = (&waiting, look_every);
-                commit::run((&connection, version), orders, &hooks);
-            })
+            .spawn(move || commit::run(&connection, version, &waiting, look_every, &hooks))
             .map_err(|cause| VaultError::Refused {
                 doing: "start its writing thread",
                 cause: cause.to_string(),
@@ -74,25 +71,26 @@ impl VaultWriter {
     ) -> Result<T, VaultError> {
         let (answer, answered) = oneshot::channel();
         let place = self.place().await?;
-        let task = self.task(doing, work, move |outcome| {
+        let work = self.task(doing, work, move |outcome| {
             if let Ok(value) = &outcome {
                 then(value);
             }
             // Fails if the caller's future was dropped.
             let _ = answer.send(outcome);
         });
-        self.send((durability, true), Some(place), task)?;
+        self.send(WriterJob {
+            durability,
+            work,
+            awaited: true,
+            place: Some(place),
+        })?;
         answered.await.map_err(|_| VaultError::Stopped)?
     }
 
     /// Queues a row for a later commit. Waits only for a slot. A failure is logged.
     pub(super) async fn leave(&self, row: AuditRowJob) -> Result<(), VaultError> {
         let place = self.place().await?;
-        self.send(
-            (Durability::Process, false),
-            Some(place),
-            QueuedWork::Row(row),
-        )
+        self.send(WriterJob::unawaited(Some(place), QueuedWork::Row(row)))
     }
 
     /// Queues a row if a slot is free, which is almost always the case. Otherwise returns the row so that the
@@ -101,17 +99,13 @@ impl VaultWriter {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return Err(RowNotQueued::Later(Box::new(row)));
         };
-        let sent = self.send(
-            (Durability::Process, false),
-            Some(place),
-            QueuedWork::Row(row),
-        );
+        let sent = self.send(WriterJob::unawaited(Some(place), QueuedWork::Row(row)));
         sent.map_err(RowNotQueued::Stopped)
     }
 
     /// Queues a row without a slot: only for callers that limit the number in another way.
     pub(super) fn leave_row_uncounted(&self, row: AuditRowJob) -> Result<(), VaultError> {
-        self.send((Durability::Process, false), None, QueuedWork::Row(row))
+        self.send(WriterJob::unawaited(None, QueuedWork::Row(row)))
     }
 
     /// Queues work without a slot: only for callers that limit the number in another way.
@@ -120,11 +114,7 @@ impl VaultWriter {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
     ) -> Result<(), VaultError> {
-        self.send(
-            (Durability::Process, false),
-            None,
-            self.task(doing, work, logged),
-        )
+        self.send(WriterJob::unawaited(None, self.task(doing, work, logged)))
     }
 
     /// Queues work if a slot is free, and drops it otherwise: only for data that may be lost.
@@ -136,7 +126,7 @@ impl VaultWriter {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             let task = self.task(doing, work, logged);
             // Fails only when gatewren is stopping.
-            let _ = self.send((Durability::Process, false), Some(place), task);
+            let _ = self.send(WriterJob::unawaited(Some(place), task));
         }
     }
 
@@ -163,22 +153,9 @@ impl VaultWriter {
         }))
     }
 
-    fn send(
-        &self,
-        (durability, awaited): (Durability, bool),
-        place: Option<OwnedSemaphorePermit>,
-        work: QueuedWork,
-    ) -> Result<(), VaultError> {
-        let job = WriterJob {
-            durability,
-            work,
-            awaited,
-            place,
-        };
-        let order = WriterOrder::Do(job);
-        self.orders
-            .put(order)
-            .map_err(|QueueClosed| VaultError::Stopped)
+    fn send(&self, job: WriterJob) -> Result<(), VaultError> {
+        let put = self.orders.put(WriterOrder::Do(job));
+        put.map_err(|QueueClosed| VaultError::Stopped)
     }
 }
 

@@ -115,8 +115,8 @@ impl Trim {
         if due - start.trimmed < least {
             return Ok(Ok(TrimResult::default()));
         }
-        let span = (start.trimmed, due.min(start.trimmed + MAX_ROWS));
-        let Some(through) = last_quiet(connection, span, self.run_after)? else {
+        let end = due.min(start.trimmed + MAX_ROWS);
+        let Some(through) = last_quiet(connection, start.trimmed, end, self.run_after)? else {
             tracing::warn!("the audit is not trimmed: a call was running at every possible end");
             return Ok(Ok(TrimResult::default()));
         };
@@ -137,7 +137,7 @@ impl Trim {
         })?;
         Ok(Ok(TrimResult {
             rows: u64::try_from(rows).unwrap_or(0),
-            more: due > span.1,
+            more: due > end,
         }))
     }
 
@@ -204,10 +204,11 @@ fn said(arguments: &serde_json::Value) -> AuditEntry<'_> {
     }
 }
 
-/// Returns the last row of a span after which no call is in progress; `None` if a call always is.
+/// Returns the last row after `trimmed`, up to `end`, after which no call is in progress; `None` if a call always is.
 fn last_quiet(
     connection: &Connection,
-    (trimmed, due): (i64, i64),
+    trimmed: i64,
+    end: i64,
     run_after: i64,
 ) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare(
@@ -215,7 +216,7 @@ fn last_quiet(
          FROM audit i LEFT JOIN audit o ON o.call = i.call AND o.kind = 'outcome'
          WHERE i.seq > ?1 AND i.seq <= ?2 ORDER BY i.seq",
     )?;
-    let mut rows = statement.query((trimmed, due))?;
+    let mut rows = statement.query((trimmed, end))?;
     let mut under_way = HashSet::new();
     let mut quiet = None;
     while let Some(row) = rows.next()? {
