@@ -25,7 +25,7 @@ pub struct PairingCode {
     pub secret: Secret,
     /// The start of the server's pin.
     pub pin: PinPrefix,
-    letters: String,
+    letters: Secret,
 }
 
 /// A code and its server, `CODE@HOST:PORT`.
@@ -48,14 +48,14 @@ impl PairingCode {
 
     /// Returns the code in groups, as users see and type it.
     pub fn shown(&self) -> String {
-        let letters: Vec<char> = self.letters.chars().collect();
+        let letters: Vec<char> = self.letters.expose().chars().collect();
         let groups = letters.chunks(GROUP).map(String::from_iter);
         groups.collect::<Vec<_>>().join("-")
     }
 
     /// Returns the letters without separators.
     pub fn letters(&self) -> &str {
-        &self.letters
+        self.letters.expose()
     }
 }
 
@@ -78,10 +78,12 @@ impl FromStr for PairingCode {
 
     fn from_str(typed: &str) -> Result<Self, InvalidPairingCode> {
         let letters: String = meant_letters(typed).take(SECRET + PIN + 1).collect();
-        if letters.len() != SECRET + PIN {
+        let letters = Secret::new(letters);
+        if letters.expose().len() != SECRET + PIN {
             return Err(InvalidPairingCode);
         }
-        let (secret, pin) = letters.split_at_checked(SECRET).ok_or(InvalidPairingCode)?;
+        let parts = letters.expose().split_at_checked(SECRET);
+        let (secret, pin) = parts.ok_or(InvalidPairingCode)?;
         let pin = from_letters(pin).and_then(|start| PinPrefix::of(&start));
         Ok(Self {
             // The server rejects a mistyped secret.

@@ -10,13 +10,13 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{Method, Request};
 use ring::digest::{SHA256, digest};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
 use super::answer::said;
 use super::code::Invitation;
 use super::request_error::UpstreamError;
-use gatewren_base::sys::{Secret, files};
+use gatewren_base::sys::{Secret, Zeroizing, files};
 use gatewren_gate::http::{AllowedServers, HttpClient, HttpClientError, Pin, ServerVerification};
 
 /// The largest token file, and the largest response to a code.
@@ -42,13 +42,18 @@ struct Kept {
     code_sha256: String,
     url: String,
     pin: String,
-    token: String,
+    #[serde(serialize_with = "write_token")]
+    token: Secret,
+}
+
+fn write_token<S: Serializer>(token: &Secret, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(token.expose())
 }
 
 /// The server's response.
 #[derive(Deserialize)]
 struct Answer {
-    token: String,
+    token: Secret,
     pin: String,
 }
 
@@ -76,7 +81,7 @@ pub async fn paired(invitation: &Invitation, file: &Path) -> Result<PairedServer
         return Ok(PairedServer {
             pin: pin.map_err(|e| format!("{} is damaged: {e}", file.display()))?,
             url: kept.url,
-            token: Secret::new(kept.token),
+            token: kept.token,
         });
     }
     // Before the code is used: a token that cannot be stored is not fetched.
@@ -98,17 +103,18 @@ pub async fn paired(invitation: &Invitation, file: &Path) -> Result<PairedServer
         token: answer.token,
     };
     let text = serde_json::to_vec(&kept).map_err(|e| e.to_string())?;
+    let text = Zeroizing::new(text);
     files::write_private(file, &text).map_err(|e| e.to_string())?;
     Ok(PairedServer {
         url: kept.url,
         pin,
-        token: Secret::new(kept.token),
+        token: kept.token,
     })
 }
 
 fn kept(file: &Path) -> Result<Option<Kept>, String> {
     let bytes = match files::read_bounded(file, MAX_BYTES) {
-        Ok(bytes) => bytes,
+        Ok(bytes) => Zeroizing::new(bytes),
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(cause.to_string()),
     };

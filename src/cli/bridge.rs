@@ -112,9 +112,9 @@ fn token(args: &BridgeArgs) -> Result<Secret, String> {
     if let Some(file) = &args.token_file {
         return read_secret(file).map_err(|e| e.to_string());
     }
-    let token = std::env::var("GATEWREN_TOKEN").ok();
-    let token = token.filter(|token| !token.trim().is_empty());
+    let token = std::env::var("GATEWREN_TOKEN").ok().map(Secret::new);
+    let token = token.filter(|token| !token.expose().trim().is_empty());
     token
-        .map(|token| Secret::new(token.trim()))
+        .map(|token| Secret::new(token.expose().trim()))
         .ok_or_else(|| "no token was given: use --token-file, or set GATEWREN_TOKEN".to_owned())
 }

@@ -14,7 +14,7 @@ use super::console::table::table;
 use super::console::target::InstanceArgs;
 use super::owner_action::owner_context;
 use gatewren_base::config::{Settings, TlsMode};
-use gatewren_base::sys::Secret;
+use gatewren_base::sys::{Secret, Zeroizing};
 use gatewren_gate::auth::is_token;
 use gatewren_gate::http::CertificateFacts;
 use gatewren_gate::owner_actions::{
@@ -193,7 +193,7 @@ fn known(
 
 /// Reads the token in a file, or on standard input.
 fn token(file: &Path) -> Result<Secret, String> {
-    let mut text = String::new();
+    let mut text = Zeroizing::new(String::new());
     let read = if file == Path::new("-") {
         io::stdin()
             .lock()

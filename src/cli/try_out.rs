@@ -189,10 +189,10 @@ async fn token(server: &Server, directory: &Path, policy: Preset) -> Result<Secr
     let agents =
         Agents::new(server.vault.clone(), server.in_force.live()).map_err(|e| e.to_string())?;
     if let Ok(bytes) = files::read_bounded(&file, MAX_TOKEN_FILE)
-        && let Ok(text) = String::from_utf8(bytes)
-        && agents.identify(text.trim(), None).is_ok()
+        && let Ok(text) = String::from_utf8(bytes).map(Secret::new)
+        && agents.identify(text.expose().trim(), None).is_ok()
     {
-        return Ok(Secret::new(text.trim()));
+        return Ok(Secret::new(text.expose().trim()));
     }
     let token = bootstrap(&server.vault, "try", policy)
         .await

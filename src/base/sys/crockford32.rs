@@ -1,14 +1,18 @@
 //! Crockford's base 32: letters and digits that are hard to confuse, for codes that people type.
 
 use super::random::{RandomError, random_bytes};
+use super::secret::Zeroizing;
 
 /// One character for each value of five bits.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /// Returns random characters, five bits each.
 pub fn random_letters<const COUNT: usize>() -> Result<String, RandomError> {
-    let random: [u8; COUNT] = random_bytes()?;
-    Ok(random.iter().filter_map(|byte| letter(*byte)).collect())
+    let random: Zeroizing<[u8; COUNT]> = Zeroizing::new(random_bytes()?);
+    // A text that grows would leave copies behind.
+    let mut letters = String::with_capacity(COUNT);
+    letters.extend(random.iter().filter_map(|byte| letter(*byte)));
+    Ok(letters)
 }
 
 /// Encodes bytes, eight characters for each five bytes; the last group is padded with zero bits.

@@ -99,7 +99,7 @@ pub use random::{RandomError, random_bytes};
 pub use requester::{Requester, current_requester, on_behalf_of};
 pub use returned_memory::MappedPages;
 pub use sanitize::{is_hostile, neutralise, neutralise_line, plain_line, sanitize, sanitize_lines};
-pub use secret::Secret;
+pub use secret::{Secret, ZeroizeOnDrop, Zeroizing};
 pub use secret_file::read_secret;
 pub use shorten::shorten;
 pub use socket_owners::socket_programs;

@@ -1,14 +1,16 @@
-//! A text that never prints itself.
+//! A text that never prints itself, and is overwritten when it is dropped.
 
 use std::fmt;
 
 use ring::digest::{SHA256, digest};
+use serde::Deserialize;
+pub use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// A password, token or key: readable only through [`Secret::expose`].
 ///
 /// It has no `Serialize`, and `Debug` and `Display` write `[secret]`, so that it reaches no log, no response and no
-/// database by accident.
-#[derive(Clone)]
+/// database by accident. Dropping it overwrites its bytes.
+#[derive(Clone, Default, Deserialize, ZeroizeOnDrop)]
 pub struct Secret(String);
 
 impl Secret {
@@ -63,6 +65,12 @@ mod tests {
             "[secret] [secret] [secret]"
         );
         assert_eq!(secret.expose(), "hunter2");
+    }
+
+    #[test]
+    fn its_bytes_are_overwritten_when_it_is_dropped() {
+        fn assert_wiped<T: ZeroizeOnDrop>() {}
+        assert_wiped::<Secret>();
     }
 
     #[test]

@@ -9,10 +9,10 @@ use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
 use super::files::FileError;
-use super::secret::Secret;
+use super::secret::{Secret, Zeroizing};
 
 /// The longest secret, in bytes; a longer file is an error.
-const MAX_BYTES: u64 = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// Any permission of others, and write permission of the group.
 const OF_OTHERS: u32 = 0o027;
@@ -46,10 +46,11 @@ pub fn read_secret(path: &Path) -> Result<Secret, FileError> {
         );
         return Err(other(words));
     }
-    let mut text = String::new();
-    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
+    // A text that grows would leave copies behind.
+    let mut text = Zeroizing::new(String::with_capacity(2 * MAX_BYTES));
+    let read = file.take(MAX_BYTES as u64 + 1).read_to_string(&mut text);
     read.map_err(|_| other("it is not text".to_owned()))?;
-    if text.len() as u64 > MAX_BYTES {
+    if text.len() > MAX_BYTES {
         return Err(other(format!("it is longer than {MAX_BYTES} bytes")));
     }
     let word = text.trim_ascii();

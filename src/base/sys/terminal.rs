@@ -5,10 +5,10 @@ use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use nix::libc;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 
-use super::secret::Secret;
+use super::secret::{Secret, Zeroizing};
 
 /// The longest line, in bytes; a longer one is truncated, and is not a password.
-const MAX_BYTES: u64 = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// Reads a line from standard input. On a terminal, the question is shown and the answer is not echoed. A pipe is
 /// read unchanged, up to the end of its first line.
@@ -21,8 +21,9 @@ pub fn read_hidden(question: &str) -> io::Result<Secret> {
     } else {
         None
     };
-    let mut line = String::new();
-    input.lock().take(MAX_BYTES).read_line(&mut line)?;
+    // A text that grows would leave copies behind.
+    let mut line = Zeroizing::new(String::with_capacity(MAX_BYTES));
+    input.lock().take(MAX_BYTES as u64).read_line(&mut line)?;
     if hidden.is_some() {
         drop(hidden);
         writeln!(io::stderr())?;

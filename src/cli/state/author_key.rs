@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use gatewren_store::vault::AuditReader;
+use gatewren_store::vault::{AuditReader, SecretKey};
 
 /// Returns the key; `None` if this user may not read the vault, or the server has not created the key yet.
-pub fn author_key(state: &Path) -> Option<[u8; 32]> {
+pub fn author_key(state: &Path) -> Option<SecretKey> {
     let vault = AuditReader::open(&state.with_file_name("vault.db")).ok()?;
     vault.state_author_key().ok().flatten()
 }

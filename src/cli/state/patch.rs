@@ -27,7 +27,7 @@ pub fn run(file: &Path, args: &StatePatchArgs, json: bool) -> Result<String, Str
     let actor = args.program.clone().map_or(Actor::Owner, Actor::Local);
     let author = args.cause.iter().fold(Author::from(actor), Author::because);
     let key = author_key(file);
-    let written = apply_once(file, &author, &read_patch()?, key.as_ref());
+    let written = apply_once(file, &author, &read_patch()?, key.as_deref());
     let written = written.map_err(|e| e.to_string())?;
     Ok(if json {
         json!({ "revision": written.revision, "database": written.database_id }).to_string()

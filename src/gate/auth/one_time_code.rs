@@ -2,7 +2,7 @@
 
 use ring::digest::{SHA256, digest};
 
-use gatewren_base::sys::{Secret, meant_letters, now_ms, random_letters};
+use gatewren_base::sys::{Secret, Zeroizing, meant_letters, now_ms, random_letters};
 use gatewren_store::vault::{Vault, VaultError};
 
 /// The length of a code, in two groups: 50 bits. 50 guesses a minute cannot find it.
@@ -18,24 +18,26 @@ impl SetupCode {
     /// Returns the hash to store. Case, separators and similar characters (O and 0) do not matter.
     pub(super) fn hash(typed: &str) -> [u8; 32] {
         // Bounds the work: twice the length of a code is enough to differ from any code.
-        let meant: String = meant_letters(typed).take(2 * LETTERS).collect();
+        let mut text = Zeroizing::new(String::with_capacity(128));
+        text.push_str("owner code ");
+        text.extend(meant_letters(typed).take(2 * LETTERS));
         let mut hash = [0; 32];
-        hash.copy_from_slice(digest(&SHA256, format!("owner code {meant}").as_bytes()).as_ref());
+        hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
         hash
     }
 }
 
 /// Makes a code that is valid for a day, and replaces an earlier one.
 pub async fn make_code(vault: &Vault) -> Result<Secret, VaultError> {
-    let letters = random_letters::<LETTERS>()?;
+    let letters = Zeroizing::new(random_letters::<LETTERS>()?);
     let (first, second) = letters.split_at(LETTERS / 2);
-    let code = format!("{first}-{second}");
+    let code = Secret::new(format!("{first}-{second}"));
     let until = now_ms().saturating_add(GOOD_MS);
     vault
         .owner()
-        .keep_code(SetupCode::hash(&code), until)
+        .keep_code(SetupCode::hash(code.expose()), until)
         .await?;
-    Ok(Secret::new(code))
+    Ok(code)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 use super::password::{PasswordError, argon2id, fresh};
-use gatewren_base::sys::{Secret, now_ms, random_bytes};
+use gatewren_base::sys::{Secret, Zeroizing, now_ms, random_bytes};
 use gatewren_store::vault::{KeyChange, KeyPair, OpeningKey, OwnerKey, StoredPassword, WrappedKey};
 
 /// Why the owner's key cannot be used.
@@ -66,7 +66,7 @@ pub fn open_owner_key(key: &OwnerKey, password: &Secret) -> Result<OpeningKey, O
     let cipher = cipher(password, &stored)?;
     let nonce = Nonce::try_assume_unique_for_key(&wrapped.nonce);
     let nonce = nonce.map_err(|_| OwnerKeyError::Wrong)?;
-    let mut private = wrapped.private.clone();
+    let mut private = Zeroizing::new(wrapped.private.clone());
     let opened = cipher
         .open_in_place(nonce, Aad::from(&key.public), &mut private)
         .map_err(|_| OwnerKeyError::Wrong)?;
@@ -99,12 +99,13 @@ fn wrap(
 ) -> Result<WrappedKey, PasswordError> {
     let stored = fresh()?;
     let nonce: [u8; 12] = random_bytes().map_err(PasswordError::Random)?;
-    let mut encrypted = private.to_bytes().to_vec();
+    // Overwritten if it could not be encrypted.
+    let mut encrypted = Zeroizing::new(private.to_bytes().to_vec());
     cipher(password, &stored)?
         .seal_in_place_append_tag(
             Nonce::assume_unique_for_key(nonce),
             Aad::from(public),
-            &mut encrypted,
+            &mut *encrypted,
         )
         .map_err(|_| PasswordError::NotHashed)?;
     Ok(WrappedKey {
@@ -113,7 +114,7 @@ fn wrap(
         passes: stored.passes,
         lanes: stored.lanes,
         nonce: nonce.to_vec(),
-        private: encrypted,
+        private: std::mem::take(&mut *encrypted),
     })
 }
 

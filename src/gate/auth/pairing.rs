@@ -4,7 +4,7 @@ use ring::digest::{SHA256, digest};
 
 use super::bootstrap::AgentSpec;
 use super::token::Token;
-use gatewren_base::sys::{Secret, meant_letters, now_ms, random_letters};
+use gatewren_base::sys::{Secret, Zeroizing, meant_letters, now_ms, random_letters};
 use gatewren_store::vault::{Agent, NewAgent, PairingOutcome, Vault, VaultError};
 
 /// The length of the secret part of a code: 60 bits, which cannot be guessed in its lifetime.
@@ -19,7 +19,7 @@ pub async fn open_pairing(
     vault: &Vault,
     admission: AgentSpec,
 ) -> Result<Option<(Secret, u64)>, VaultError> {
-    let code = random_letters::<PAIRING_LETTERS>()?;
+    let code = Secret::new(random_letters::<PAIRING_LETTERS>()?);
     let until = now_ms().saturating_add(PAIRING_MS);
     let agent = NewAgent {
         name: admission.name,
@@ -30,8 +30,11 @@ pub async fn open_pairing(
         space: Some(admission.space),
         expires_ms: admission.expires_ms,
     };
-    let kept = vault.pairings().keep(hash(&code), agent, until).await?;
-    Ok(kept.then(|| (Secret::new(code), until)))
+    let kept = vault
+        .pairings()
+        .keep(hash(code.expose()), agent, until)
+        .await?;
+    Ok(kept.then_some((code, until)))
 }
 
 /// Returns the name of the agent of a code; `None` if the code is not valid.
@@ -57,8 +60,10 @@ pub async fn redeem_pairing(
 /// Returns the hash to store. Case, separators and similar characters (O and 0) do not matter.
 fn hash(typed: &str) -> [u8; 32] {
     // Bounds the work: twice the length of a code is enough to differ from any code.
-    let meant: String = meant_letters(typed).take(2 * PAIRING_LETTERS).collect();
+    let mut text = Zeroizing::new(String::with_capacity(128));
+    text.push_str("pairing code ");
+    text.extend(meant_letters(typed).take(2 * PAIRING_LETTERS));
     let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, format!("pairing code {meant}").as_bytes()).as_ref());
+    hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
     hash
 }

@@ -7,7 +7,7 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::lockout::GuessLane;
-use gatewren_base::sys::{MappedPages, RandomError, Secret, random_bytes};
+use gatewren_base::sys::{MappedPages, RandomError, Secret, Zeroizing, random_bytes};
 use gatewren_store::vault::StoredPassword;
 
 /// The cost of a hash: the minimum for argon2id in OWASP's Password Storage Cheat Sheet.
@@ -76,7 +76,8 @@ pub fn hash_password(password: &Secret) -> Result<StoredPassword, PasswordError>
         return Err(PasswordError::TooLong);
     }
     let mut stored = fresh()?;
-    stored.hash = argon2id(password, &stored).ok_or(PasswordError::NotHashed)?;
+    let hash = argon2id(password, &stored).ok_or(PasswordError::NotHashed)?;
+    stored.hash.clone_from(&hash);
     Ok(stored)
 }
 
@@ -206,13 +207,13 @@ fn equal(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Hashes a password with the salt and the parameters of `stored`: 32 bytes. `None` if memory is exhausted.
-pub(super) fn argon2id(password: &Secret, stored: &StoredPassword) -> Option<Vec<u8>> {
+pub(super) fn argon2id(password: &Secret, stored: &StoredPassword) -> Option<Zeroizing<Vec<u8>>> {
     let (m, t, p) = (stored.memory_kib, stored.passes, stored.lanes);
     let params = Params::new(m, t, p, Some(HASH_BYTES)).ok()?;
     // Not from the allocator, which would keep the memory until the next sign-in.
     let memory = MappedPages::filled(params.block_count(), Block::new())?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-    let mut hash = vec![0; HASH_BYTES];
+    let mut hash = Zeroizing::new(vec![0; HASH_BYTES]);
     let text = password.expose().as_bytes();
     argon2
         .hash_password_into_with_memory(text, &stored.salt, &mut hash, memory)
@@ -314,6 +315,6 @@ mod tests {
         let hash = argon2id(&Secret::new("password"), &stored).unwrap();
         let known = u128::from_str_radix("09316115d5cf24ed5a15a31a3ba326e5", 16).unwrap();
         let rest = u128::from_str_radix("cf32edc24702987c02b6566f61913cf7", 16).unwrap();
-        assert_eq!(hash, [known.to_be_bytes(), rest.to_be_bytes()].concat());
+        assert_eq!(*hash, [known.to_be_bytes(), rest.to_be_bytes()].concat());
     }
 }

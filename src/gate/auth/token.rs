@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
 
-use gatewren_base::sys::{RandomError, Secret, random_bytes};
+use gatewren_base::sys::{RandomError, Secret, Zeroizing, random_bytes};
 
 /// The prefix of each token, by which people and scanners recognize one.
 const PREFIX: &str = "gw_";
@@ -39,9 +39,12 @@ pub struct Token;
 impl Token {
     /// Makes a new token to show once, and the hash to store.
     pub fn mint() -> Result<(Secret, TokenHash), RandomError> {
-        let random: [u8; 32] = random_bytes()?;
-        let body = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
-        let text = format!("{body}{}", checksum(&body));
+        let random: Zeroizing<[u8; 32]> = Zeroizing::new(random_bytes()?);
+        // A text that grows would leave copies behind.
+        let mut text = String::with_capacity(LENGTH);
+        text.push_str(PREFIX);
+        URL_SAFE_NO_PAD.encode_string(random.as_slice(), &mut text);
+        text.push_str(&checksum(&text));
         let hash = sha256(&text);
         Ok((Secret::new(text), hash))
     }
@@ -59,6 +62,7 @@ impl Token {
         };
         let random = body.strip_prefix(PREFIX);
         let decoded = random.and_then(|random| URL_SAFE_NO_PAD.decode(random).ok());
+        let decoded = decoded.map(Zeroizing::new);
         decoded.is_some_and(|bytes| bytes.len() == 32) && check == checksum(body)
     }
 }

@@ -18,6 +18,7 @@ use super::refusal::Refusal;
 use crate::auth::{DEVICE_COOKIE_S, Logins, PasswordAttempt};
 use crate::http::{ResponseBody, Upload, empty, json as json_response};
 use gatewren_base::config::ip_prefix;
+use gatewren_base::sys::Secret;
 
 /// The maximum size of an unauthenticated body.
 const MAX_BYTES: usize = 4096;
@@ -29,8 +30,8 @@ const OWNER_NAME: &str = "owner";
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Credentials {
-    password: Option<String>,
-    token: Option<String>,
+    password: Option<Secret>,
+    token: Option<Secret>,
 }
 
 impl Guard {
@@ -57,7 +58,7 @@ impl Guard {
         let (cookie, who) = match (credentials.password, credentials.token) {
             (Some(password), None) => {
                 let attempt = PasswordAttempt {
-                    password: &password,
+                    password: password.expose(),
                     from,
                     device: device_cookie(&head.headers),
                 };
@@ -69,10 +70,10 @@ impl Guard {
                 return Ok(response);
             }
             (None, Some(token)) => {
-                let who = callers.agents.identify(&token, Some(peer.ip()));
+                let who = callers.agents.identify(token.expose(), Some(peer.ip()));
                 let who = who.map_err(refused)?;
                 let cookie = logins
-                    .sign_in_agent(who.agent_id().as_str(), &token, from)
+                    .sign_in_agent(who.agent_id().as_str(), token.expose(), from)
                     .await;
                 presence.identify();
                 (cookie, who.name().to_string())
@@ -167,4 +168,22 @@ fn bad_login() -> Refusal {
         "bad_login",
         "send {\"password\": \"...\"} as the owner, or {\"token\": \"gw_...\"} as an agent",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::{IssuedTokens, OwnerCookies};
+    use gatewren_base::sys::ZeroizeOnDrop;
+
+    #[test]
+    fn what_a_sign_in_and_a_program_send_is_overwritten_when_it_is_dropped() {
+        fn assert_wiped<T, S: ZeroizeOnDrop>(_: fn(&T) -> &S) {}
+        fn assert_wiped_if_sent<T, S: ZeroizeOnDrop>(_: fn(&T) -> &Option<S>) {}
+        assert_wiped_if_sent(|sent: &Credentials| &sent.password);
+        assert_wiped_if_sent(|sent: &Credentials| &sent.token);
+        assert_wiped(|cookies: &OwnerCookies| &cookies.session);
+        assert_wiped(|given: &IssuedTokens| &given.access);
+        assert_wiped(|given: &IssuedTokens| &given.refresh);
+    }
 }

@@ -164,6 +164,11 @@ impl OwnerRequest {
         first(&self.form, name)
     }
 
+    /// A field of the form that is a secret.
+    pub fn secret_field(&self, name: &str) -> Option<Secret> {
+        self.field(name).map(Secret::new)
+    }
+
     /// All fields of this name, in order.
     pub fn fields(&self, name: &str) -> Vec<String> {
         let fields = form_urlencoded::parse(&self.form).take(MAX_FIELDS);

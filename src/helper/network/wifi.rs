@@ -175,7 +175,9 @@ async fn connect(helper: &HelperContext, ssid: &Ssid) -> Result<(), OperationRef
         return Ok(());
     };
     let mut words = refusal.words().to_owned();
-    if written && let Err(worse) = take_back(helper, &profile, kept.as_deref()).await {
+    if written
+        && let Err(worse) = take_back(helper, &profile, kept.as_deref().map(Vec::as_slice)).await
+    {
         // Rejoining the previous network matters more.
         words = format!("{words}; the change to its saved profile could not be undone: {worse}");
     }

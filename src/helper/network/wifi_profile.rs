@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use ring::digest::{SHA256, digest};
 
-use gatewren_base::sys::Secret;
 use gatewren_base::sys::files::{read_bounded, write_private};
+use gatewren_base::sys::{Secret, Zeroizing};
 use gatewren_wire::operations::Ssid;
 
 use crate::backup::targets::private;
@@ -100,7 +100,7 @@ pub fn password(path: &str) -> Result<Secret, OperationRefusal> {
     private(path)?;
     let bytes = read_bounded(Path::new(path), PASSWORD_BYTES);
     let bytes = bytes.map_err(|e| OperationRefusal::failed(e.to_string()))?;
-    let text = String::from_utf8(bytes).unwrap_or_default();
+    let text = Zeroizing::new(String::from_utf8(bytes).unwrap_or_default());
     let word = text.strip_suffix('\n').unwrap_or(&text);
     let word = word.strip_suffix('\r').unwrap_or(word);
     let plain = word.bytes().all(|b| (0x20..0x7f).contains(&b));
@@ -141,19 +141,19 @@ impl WifiProfile {
     }
 
     /// Returns the file's current contents; `None` if it does not exist.
-    pub fn kept(&self) -> Result<Option<Vec<u8>>, OperationRefusal> {
+    pub fn kept(&self) -> Result<Option<Zeroizing<Vec<u8>>>, OperationRefusal> {
         if !self.path.exists() {
             return Ok(None);
         }
         let bytes = read_bounded(&self.path, PROFILE_BYTES);
         bytes
-            .map(Some)
+            .map(|bytes| Some(Zeroizing::new(bytes)))
             .map_err(|e| OperationRefusal::failed(e.to_string()))
     }
 
     /// Writes the file atomically, readable only by root.
     pub fn write(&self, proof: &WifiAuthentication) -> Result<(), OperationRefusal> {
-        self.put_back(Some(&self.text(proof).into_bytes()))
+        self.put_back(Some(self.text(proof).as_bytes()))
     }
 
     /// Restores the file's previous contents.
@@ -170,7 +170,7 @@ impl WifiProfile {
 
     /// Returns the contents of the file (nm-settings-keyfile(5)). The network's name is written as numbers, so that
     /// no byte of it has a special meaning.
-    fn text(&self, proof: &WifiAuthentication) -> String {
+    fn text(&self, proof: &WifiAuthentication) -> Zeroizing<String> {
         let uuid = &self.uuid;
         let bytes: Vec<String> = self
             .ssid
@@ -179,24 +179,26 @@ impl WifiProfile {
             .map(|b| format!("{b};"))
             .collect();
         let ssid = bytes.concat();
-        let security = match proof {
+        let security = Zeroizing::new(match proof {
             WifiAuthentication::Nothing => String::new(),
             WifiAuthentication::Encrypted => "\n[wifi-security]\nkey-mgmt=owe\n".to_owned(),
             WifiAuthentication::Password(way, password) => {
-                let word = escaped(password.expose());
+                let word = Zeroizing::new(escaped(password.expose()));
+                let word = word.as_str();
                 format!("\n[wifi-security]\nkey-mgmt={way}\npsk={word}\n")
             }
-        };
-        format!(
+        });
+        let security = security.as_str();
+        Zeroizing::new(format!(
             "[connection]\nid=gatewren-{uuid}\nuuid={uuid}\ntype=wifi\n\n[wifi]\nmode=infrastructure\nssid={ssid}\n\
              {security}\n[ipv4]\nmethod=auto\n\n[ipv6]\nmethod=auto\n"
-        )
+        ))
     }
 }
 
 /// Escapes a value: leading spaces would be lost.
 fn escaped(word: &str) -> String {
-    let word = word.replace('\\', "\\\\");
+    let word = Zeroizing::new(word.replace('\\', "\\\\"));
     let spaces = word.len() - word.trim_start_matches(' ').len();
     format!("{}{}", "\\s".repeat(spaces), word.trim_start_matches(' '))
 }
@@ -241,7 +243,7 @@ mod tests {
         assert_ne!(profile.uuid, uuid("b"));
         assert_eq!(profile.kept().unwrap(), None);
         profile.write(&WifiAuthentication::Nothing).unwrap();
-        let text = String::from_utf8(profile.kept().unwrap().unwrap()).unwrap();
+        let text = String::from_utf8(profile.kept().unwrap().unwrap().to_vec()).unwrap();
         assert!(text.contains("\nssid=97;59;91;120;93;92;\n"), "{text}");
         assert!(!text.contains("wifi-security"), "{text}");
         let mode = fs::metadata(&profile.path).unwrap().permissions().mode();
@@ -250,7 +252,7 @@ mod tests {
         let proof = WifiAuthentication::Password("sae", secret);
         assert!(!format!("{proof:?}").contains('#'));
         profile.write(&proof).unwrap();
-        let text = String::from_utf8(profile.kept().unwrap().unwrap()).unwrap();
+        let text = String::from_utf8(profile.kept().unwrap().unwrap().to_vec()).unwrap();
         assert!(
             text.contains("\nkey-mgmt=sae\npsk=\\s\\sa\\\\b=c#\n"),
             "{text}"

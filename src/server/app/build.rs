@@ -242,7 +242,8 @@ async fn stores(settings: &Settings, helper: &HelperClient) -> Result<(Vault, St
     let vault = open_vault(&settings.state_dir.join("vault.db")).await?;
     send_audit_head(helper, &vault);
     let state = state(settings)?;
-    state.seal_with(&vault.key(STATE_AUTHOR_KEY).await.map_err(failed)?);
+    let key = vault.key(STATE_AUTHOR_KEY).await.map_err(failed)?;
+    state.seal_with(&key);
     Ok((vault, state))
 }
 

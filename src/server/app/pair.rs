@@ -7,6 +7,7 @@ use hyper::{Request, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
+use gatewren_base::sys::Secret;
 use gatewren_gate::guard::{Guard, Refusal, own_origin};
 use gatewren_gate::http::{ResponseBody, TlsServer, Upload, json as json_response};
 use gatewren_gate::owner_actions::redeem_pairing;
@@ -19,7 +20,7 @@ const MAX_BYTES: usize = 1024;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
-    code: String,
+    code: Secret,
 }
 
 /// Exchanges codes for tokens.
@@ -47,7 +48,8 @@ impl PairingEndpoint {
             Refusal::new(StatusCode::BAD_REQUEST, "bad_pairing", words)
         })?;
         let origin = own_origin(&head)?;
-        let redeemed = redeem_pairing(&self.vault, &asked.code, peer.ip().to_canonical()).await;
+        let redeemed =
+            redeem_pairing(&self.vault, asked.code.expose(), peer.ip().to_canonical()).await;
         let redeemed = redeemed.map_err(|cause| {
             tracing::error!(cause, "a pairing failed");
             let words = "the pairing failed; see the server's log for the cause";

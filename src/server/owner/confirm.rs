@@ -23,11 +23,14 @@ pub async fn confirm(
     asked: &SignedInRequest<'_>,
 ) -> Result<Option<Response<ResponseBody>>, PageError> {
     let (logins, key) = (&asked.site.logins, asked.session.key);
-    let wrong = match asked.visit.field(FIELD) {
-        Some(password) => match logins.confirm(key, &password, asked.visit.from()).await {
-            Ok(()) => return Ok(None),
-            Err(cause) => Some(cause.to_string()),
-        },
+    let wrong = match asked.visit.secret_field(FIELD) {
+        Some(password) => {
+            let from = asked.visit.from();
+            match logins.confirm(key, password.expose(), from).await {
+                Ok(()) => return Ok(None),
+                Err(cause) => Some(cause.to_string()),
+            }
+        }
         None => match logins.has_confirmed(key) {
             Ok(true) => return Ok(None),
             Ok(false) => None,

@@ -56,10 +56,10 @@ pub fn page(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
 
 /// Checks the password and signs in.
 pub async fn sign_in(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
-    let password = visit.field("password").unwrap_or_default();
+    let password = visit.secret_field("password").unwrap_or_default();
     let then = then(visit.field("then"));
     let attempt = PasswordAttempt {
-        password: &password,
+        password: password.expose(),
         from: visit.from(),
         device: visit.device(),
     };
@@ -87,13 +87,14 @@ pub fn set_up_page(site: &OwnerSite) -> PageResult {
 
 /// Checks the code and sets the password.
 pub async fn set_up(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
-    let field = |name: &str| visit.field(name).unwrap_or_default();
+    let field = |name: &str| visit.secret_field(name).unwrap_or_default();
     let (code, password) = (field("code"), field("password"));
     if password != field("again") {
         let form = set_up_form(Some(texts::TWO_PASSWORDS));
         return Ok(stranger_page(texts::SET_UP, StatusCode::BAD_REQUEST, form));
     }
-    match site.logins.set_up(&code, &password, visit.from()).await {
+    let (code, password) = (code.expose(), password.expose());
+    match site.logins.set_up(code, password, visit.from()).await {
         Ok(cookies) => Ok(signed_in(site, &cookies, "/owner")),
         Err(SetUpError::Login(error)) => Ok(refused(
             error,

@@ -19,7 +19,7 @@ mod work;
 mod writer;
 
 pub use agents::grants::{Grant, GrantBound, NewGrant};
-pub use agents::keys::STATE_AUTHOR_KEY;
+pub use agents::keys::{STATE_AUTHOR_KEY, SecretKey};
 pub use agents::logins::{Login, LoginLifetime, NewLogin, OWNER};
 pub use agents::oauth_clients::OauthClient;
 pub use agents::oauth_links::{

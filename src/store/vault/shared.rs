@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::agents::keys;
+use super::agents::keys::{self, SecretKey};
 use super::audit::row_job::AuditRowContext;
 use super::error::VaultError;
 use super::ids::IdGenerator;
@@ -54,8 +54,8 @@ impl SharedVault {
     }
 
     /// Returns the key with this name. Makes it from random bytes if there is none yet.
-    pub(super) async fn key(&self, name: &'static str) -> Result<[u8; 32], VaultError> {
-        let fresh: [u8; 32] = random_bytes()?;
+    pub(super) async fn key(&self, name: &'static str) -> Result<SecretKey, VaultError> {
+        let fresh = SecretKey::new(random_bytes()?);
         let work = move |connection: &Connection| keys::find_or_keep(connection, name, fresh);
         let doing = "find or create a key";
         let kept = self.writer.write(doing, Durability::Power, work, |_| ());

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::agents::grants::GrantTable;
+use super::agents::keys::SecretKey;
 use super::agents::logins::LoginTable;
 use super::agents::metrics_token::MetricsTokenTable;
 use super::agents::oauth_clients::OauthClientTable;
@@ -153,7 +154,7 @@ impl Vault {
     }
 
     /// Returns a secret of the server, such as the key that signs session ids. It is made at its first use.
-    pub async fn key(&self, name: &'static str) -> Result<[u8; 32], VaultError> {
+    pub async fn key(&self, name: &'static str) -> Result<SecretKey, VaultError> {
         self.shared.key(name).await
     }
 
@@ -202,7 +203,7 @@ mod tests {
         let path = scratch.join("vault.db");
         let vault = Vault::open(&path).unwrap();
         let key = vault.key("session").await.unwrap();
-        assert_ne!(key, [0; 32]);
+        assert_ne!(*key, [0; 32]);
         assert_eq!(vault.key("session").await.unwrap(), key);
         assert_ne!(vault.key("other").await.unwrap(), key);
         drop(vault);
@@ -280,7 +281,7 @@ mod tests {
         drop(first);
         let vault = Vault::open(&path).unwrap();
         assert_eq!(vault.sessions().list().unwrap(), []);
-        assert_eq!(vault.key("kept").await.unwrap(), [0; 32]);
+        assert_eq!(*vault.key("kept").await.unwrap(), [0; 32]);
     }
 
     #[tokio::test]

@@ -21,7 +21,8 @@ impl<'a> MetricsTokenTable<'a> {
     /// Returns the token's SHA-256, if there is one.
     pub fn hash(&self) -> Result<Option<[u8; 32]>, VaultError> {
         let work = |connection: &Connection| keys::find(connection, NAME);
-        self.0.read("find the token of the metrics", work)
+        let found = self.0.read("find the token of the metrics", work)?;
+        Ok(found.map(|hash| *hash))
     }
 
     /// Sets or removes the hash. Returns whether there was one before.

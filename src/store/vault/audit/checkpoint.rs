@@ -91,7 +91,7 @@ pub(in crate::vault) fn find(connection: &Connection) -> rusqlite::Result<FoundC
     };
     let good = match keys::find(connection, KEY)? {
         Some(key) if count == 1 => {
-            let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+            let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_slice());
             hmac::verify(&key, &checkpoint.sealed_bytes(), &seal).is_ok()
         }
         _ => false,

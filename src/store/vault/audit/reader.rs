@@ -15,8 +15,7 @@ use super::columns;
 use super::columns::{HASHED, UNHASHED};
 use super::exact::{self, ExactArguments, ExactError, SealedArguments, SealedArgumentsCount};
 use super::table::RUN_AFTER;
-use crate::vault::agents::keys;
-use crate::vault::agents::keys::STATE_AUTHOR_KEY;
+use crate::vault::agents::keys::{self, STATE_AUTHOR_KEY, SecretKey};
 use crate::vault::error::VaultError;
 use crate::vault::open;
 
@@ -103,7 +102,7 @@ impl AuditReader {
     }
 
     /// Returns the key that seals the server's writes to the state; `None` before a server has made one.
-    pub fn state_author_key(&self) -> Result<Option<[u8; 32]>, VaultError> {
+    pub fn state_author_key(&self) -> Result<Option<SecretKey>, VaultError> {
         keys::find(&self.connection, STATE_AUTHOR_KEY).map_err(|cause| self.said(&cause))
     }
 

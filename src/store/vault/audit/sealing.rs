@@ -9,6 +9,7 @@ use hpke::kem::X25519HkdfSha256;
 use hpke::rand_core::{TryCryptoRng, TryRng};
 use hpke::{Deserializable as _, Kem as _, OpModeR, OpModeS, Serializable as _};
 
+use crate::vault::agents::keys::SecretKey;
 use gatewren_base::sys::{RandomError, random_bytes};
 
 type Kem = X25519HkdfSha256;
@@ -58,8 +59,8 @@ impl std::error::Error for SealError {}
 impl KeyPair {
     /// Makes a new key pair from the kernel's random bytes.
     pub fn new() -> Result<Self, RandomError> {
-        let random: [u8; 32] = random_bytes()?;
-        let (private, public) = Kem::derive_keypair(&random);
+        let random = SecretKey::new(random_bytes()?);
+        let (private, public) = Kem::derive_keypair(random.as_slice());
         Ok(Self {
             public: public.to_bytes().into(),
             private: OpeningKey(private),
@@ -76,8 +77,8 @@ impl OpeningKey {
     }
 
     /// Returns the bytes.
-    pub fn to_bytes(&self) -> [u8; 32] {
-        self.0.to_bytes().into()
+    pub fn to_bytes(&self) -> SecretKey {
+        SecretKey::new(self.0.to_bytes().into())
     }
 
     /// Returns the public half.
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn a_private_half_gives_its_public_one() {
         let pair = KeyPair::new().unwrap();
-        let again = OpeningKey::from_bytes(&pair.private.to_bytes()).unwrap();
+        let again = OpeningKey::from_bytes(pair.private.to_bytes().as_slice()).unwrap();
         assert_eq!(again.public(), pair.public);
         assert!(OpeningKey::from_bytes(&[7; 31]).is_none());
     }

@@ -16,6 +16,7 @@ use super::entry::{AuditEntry, AuditId, AuditOutcome};
 use super::exact;
 use super::row::{UnnumberedRow, append};
 use super::table::AuditTable;
+use crate::vault::agents::keys::SecretKey;
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::to_column;
@@ -84,7 +85,7 @@ impl AuditTable<'_> {
 
 /// The data that a trim needs in the writing thread.
 struct Trim {
-    key: [u8; 32],
+    key: SecretKey,
     /// A call up to this row without an outcome never gets one.
     run_after: i64,
     call: AuditId,
