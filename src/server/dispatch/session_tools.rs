@@ -2,7 +2,6 @@
 //!
 //! They are here and not in the toolsets, because sessions belong to the transport, which toolsets cannot import.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -100,8 +99,9 @@ struct Kill {
 }
 
 /// A session's name.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(with = "String", description = "", extend("pattern" = "^[0-9a-f-]{36}$"))]
 struct Name(Uuid);
 
 impl TryFrom<String> for Name {
@@ -122,20 +122,6 @@ struct NoName;
 impl fmt::Display for NoName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("must be a session's name, as session_list shows it")
-    }
-}
-
-impl JsonSchema for Name {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "SessionName".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f-]{36}$" })
     }
 }
 

@@ -1,14 +1,15 @@
 //! A number with a range that is validated and part of the schema.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// A number from `LEAST` to `MOST`; the default is `USUAL`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "u32")]
+#[schemars(with = "u32", description = "")]
+#[schemars(extend("minimum" = LEAST, "maximum" = MOST, "default" = USUAL))]
 pub struct BoundedNumber<const LEAST: u32, const MOST: u32, const USUAL: u32>(u32);
 
 impl<const LEAST: u32, const MOST: u32, const USUAL: u32> BoundedNumber<LEAST, MOST, USUAL> {
@@ -42,21 +43,5 @@ impl<const LEAST: u32, const MOST: u32, const USUAL: u32> TryFrom<u32>
         } else {
             Err(format!("must be {LEAST} to {MOST}, not {number}"))
         }
-    }
-}
-
-impl<const LEAST: u32, const MOST: u32, const USUAL: u32> JsonSchema
-    for BoundedNumber<LEAST, MOST, USUAL>
-{
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Number".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": LEAST, "maximum": MOST, "default": USUAL })
     }
 }

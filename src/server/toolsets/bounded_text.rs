@@ -1,13 +1,12 @@
 //! Text of limited length, with the limit in the schema.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// 1 to `MOST` characters that are not all blank.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(with = "String", description = "", extend("minLength" = 1, "maxLength" = MOST))]
 pub struct BoundedText<const MOST: usize>(String);
 
 impl<const MOST: usize> BoundedText<MOST> {
@@ -31,19 +30,5 @@ impl<const MOST: usize> TryFrom<String> for BoundedText<MOST> {
             return Err("must not be blank".to_owned());
         }
         Ok(Self(text))
-    }
-}
-
-impl<const MOST: usize> JsonSchema for BoundedText<MOST> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Words".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "minLength": 1, "maxLength": MOST })
     }
 }

@@ -1,6 +1,5 @@
 //! `state_get`, `changes_since`, `state_blame`: the state document, its history and its authors.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -30,8 +29,9 @@ pub fn tools(views: Arc<StateViews>) -> Toolset<StateViews> {
 }
 
 /// A pointer into the public state.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", description = "", extend("pattern" = "^/public(/.*)?$"))]
 struct Public(Pointer);
 
 impl TryFrom<String> for Public {
@@ -59,20 +59,6 @@ impl From<Public> for String {
 impl Default for Public {
     fn default() -> Self {
         Self(Pointer::root().child("public"))
-    }
-}
-
-impl JsonSchema for Public {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Pointer".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^/public(/.*)?$" })
     }
 }
 

@@ -35,8 +35,9 @@ struct Put {
 }
 
 /// JSON text.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(with = "String", description = "")]
 struct Json(Value);
 
 impl TryFrom<String> for Json {
@@ -47,20 +48,6 @@ impl TryFrom<String> for Json {
         value
             .map(Self)
             .map_err(|error| format!("invalid JSON: {error}"))
-    }
-}
-
-impl JsonSchema for Json {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Json".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string" })
     }
 }
 

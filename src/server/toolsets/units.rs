@@ -1,6 +1,5 @@
 //! `unit_*`: queries and changes of systemd units, on the host and in containers.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -268,8 +267,9 @@ impl State {
 }
 
 /// A pattern for unit names.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(with = "String", description = "", extend("minLength" = 1, "maxLength" = 128))]
 struct Pattern(Glob);
 
 impl TryFrom<String> for Pattern {
@@ -277,20 +277,6 @@ impl TryFrom<String> for Pattern {
 
     fn try_from(text: String) -> std::result::Result<Self, InvalidGlob> {
         text.parse().map(Self)
-    }
-}
-
-impl JsonSchema for Pattern {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Pattern".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "minLength": 1, "maxLength": 128 })
     }
 }
 

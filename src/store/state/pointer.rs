@@ -1,8 +1,8 @@
 //! JSON pointers (RFC 6901): places in the document.
 
-use std::borrow::Cow;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,8 +14,11 @@ const MAX_POINTER_BYTES: usize = 4096;
 pub const MAX_DEPTH: usize = 100;
 
 /// A place in the document, which need not exist.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", description = "", extend("pattern" = "^(/([^/~]|~[01])*)*$"))]
 pub struct Pointer {
     tokens: Vec<String>,
 }
@@ -200,20 +203,6 @@ impl fmt::Display for InvalidPointer {
 }
 
 impl std::error::Error for InvalidPointer {}
-
-impl schemars::JsonSchema for Pointer {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Pointer".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^(/([^/~]|~[01])*)*$" })
-    }
-}
 
 #[cfg(test)]
 mod tests {

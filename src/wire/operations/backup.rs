@@ -1,29 +1,35 @@
 //! Backups: their names, their subjects and the operations on them.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use gatewren_base::config::HelperClass;
 
 use super::name::ContainerName;
 use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
+use super::text_type::{InvalidText, text_type};
 
-/// The name of a backup target: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or a digit. It is never parsed as
-/// an option or a path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct TargetName(String);
-
-const TARGET_PATTERN: &str = "^[a-z0-9][a-z0-9_-]{0,31}$";
+text_type!(
+    /// The name of a backup target: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or a digit. It is never parsed
+    /// as an option or a path.
+    TargetName,
+    { "pattern": "^[a-z0-9][a-z0-9_-]{0,31}$" },
+    |name| {
+        let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let begins_well = name.bytes().next().is_some_and(small);
+        begins_well && name.len() <= 32 && name.bytes().all(|b| small(b) || b"_-".contains(&b))
+    },
+    "a backup target's name is 1 to 32 lowercase letters, digits, '_' and '-', and begins with a letter or a digit"
+);
 
 /// The id of a backup: the subject, `@` and the time, such as `web@2026-07-28T09-30-00.000Z`. Ids of host backups
 /// begin with `_host`, which no container name can. An id is a valid directory name on every target.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", description = "", extend("pattern" = ID_PATTERN))]
 pub struct BackupId {
     container: Option<ContainerName>,
     stamp: String,
@@ -36,25 +42,6 @@ const HOST: &str = "_host";
 
 /// The shortest and the longest time in an id, in bytes.
 const STAMP_BYTES: std::ops::RangeInclusive<usize> = 8..=32;
-
-/// A text that is no valid target name or backup id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidBackup(&'static str);
-
-impl fmt::Display for InvalidBackup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for InvalidBackup {}
-
-impl TargetName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 impl BackupId {
     /// Creates the id of a backup of a container, or of the host if `None`; `made` is an RFC 3339 time.
@@ -83,27 +70,11 @@ impl BackupId {
     }
 }
 
-impl TryFrom<String> for TargetName {
-    type Error = InvalidBackup;
-
-    fn try_from(name: String) -> Result<Self, InvalidBackup> {
-        let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        let begins_well = name.bytes().next().is_some_and(small);
-        let fits = name.len() <= 32 && name.bytes().all(|b| small(b) || b"_-".contains(&b));
-        (begins_well && fits).then_some(Self(name)).ok_or({
-            InvalidBackup(
-                "a backup target's name is 1 to 32 lowercase letters, digits, '_' and '-', and begins with a letter \
-                 or a digit",
-            )
-        })
-    }
-}
-
 impl TryFrom<String> for BackupId {
-    type Error = InvalidBackup;
+    type Error = InvalidText;
 
-    fn try_from(id: String) -> Result<Self, InvalidBackup> {
-        let invalid = InvalidBackup(
+    fn try_from(id: String) -> Result<Self, InvalidText> {
+        let invalid = InvalidText(
             "a backup is named as backup_list shows it, such as web@2026-07-28T09-30-00.000Z",
         );
         let (subject, stamp) = id.split_once('@').ok_or(invalid)?;
@@ -119,25 +90,11 @@ impl TryFrom<String> for BackupId {
     }
 }
 
-impl FromStr for TargetName {
-    type Err = InvalidBackup;
-
-    fn from_str(name: &str) -> Result<Self, InvalidBackup> {
-        name.to_owned().try_into()
-    }
-}
-
 impl FromStr for BackupId {
-    type Err = InvalidBackup;
+    type Err = InvalidText;
 
-    fn from_str(id: &str) -> Result<Self, InvalidBackup> {
+    fn from_str(id: &str) -> Result<Self, InvalidText> {
         id.to_owned().try_into()
-    }
-}
-
-impl From<TargetName> for String {
-    fn from(TargetName(name): TargetName) -> Self {
-        name
     }
 }
 
@@ -147,44 +104,10 @@ impl From<BackupId> for String {
     }
 }
 
-impl fmt::Display for TargetName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl fmt::Display for BackupId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = self.container.as_ref().map_or(HOST, ContainerName::as_str);
         write!(f, "{subject}@{}", self.stamp)
-    }
-}
-
-impl JsonSchema for TargetName {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "TargetName".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": TARGET_PATTERN })
-    }
-}
-
-impl JsonSchema for BackupId {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "BackupId".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": ID_PATTERN })
     }
 }
 

@@ -1,108 +1,42 @@
 //! Names of disks, tunnels and pools that are safe as arguments.
 
-use std::fmt;
+use super::text_type::text_type;
 
-use serde::{Deserialize, Serialize};
+const INVALID: &str = "invalid device name";
 
-/// The kernel's name of a disk or partition, such as `sda`, `nvme0n1p1` or `dm-0`: lowercase letters, digits and
-/// `-`, beginning with a letter. It is never parsed as an option or a path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct DiskName(String);
-
-/// The name of a tunnel: 1 to 15 of `A-Z a-z 0-9 _ = + . -`, as in wg-quick(8), beginning with a letter or a digit.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct TunnelName(String);
-
-/// The name of a ZFS pool: 1 to 63 of `A-Z a-z 0-9 _ : . -`, beginning with a letter.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PoolName(String);
-
-/// A text that is no valid name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidDevice;
-
-impl fmt::Display for InvalidDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("invalid device name")
-    }
-}
-
-impl std::error::Error for InvalidDevice {}
-
-impl DiskName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TunnelName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl PoolName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for PoolName {
-    type Error = InvalidDevice;
-
-    fn try_from(name: String) -> Result<Self, InvalidDevice> {
-        let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
-        let all = |b: u8| b.is_ascii_alphanumeric() || b"_:.-".contains(&b);
-        let fits = begins_well && name.len() <= 63 && name.bytes().all(all);
-        fits.then_some(Self(name)).ok_or(InvalidDevice)
-    }
-}
-
-impl TryFrom<String> for DiskName {
-    type Error = InvalidDevice;
-
-    fn try_from(name: String) -> Result<Self, InvalidDevice> {
-        let begins_well = name.starts_with(|c: char| c.is_ascii_lowercase());
+text_type!(
+    /// The kernel's name of a disk or partition, such as `sda`, `nvme0n1p1` or `dm-0`: lowercase letters, digits and
+    /// `-`, beginning with a letter. It is never parsed as an option or a path.
+    DiskName,
+    { "pattern": "^[a-z][a-z0-9-]{0,30}$" },
+    |name| {
         let all = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        let fits = begins_well && name.len() <= 31 && name.bytes().all(all);
-        fits.then_some(Self(name)).ok_or(InvalidDevice)
-    }
-}
+        name.starts_with(|c: char| c.is_ascii_lowercase()) && name.len() <= 31 && name.bytes().all(all)
+    },
+    INVALID
+);
 
-impl TryFrom<String> for TunnelName {
-    type Error = InvalidDevice;
-
-    fn try_from(name: String) -> Result<Self, InvalidDevice> {
-        let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+text_type!(
+    /// The name of a tunnel: 1 to 15 of `A-Z a-z 0-9 _ = + . -`, as in wg-quick(8), beginning with a letter or a digit.
+    TunnelName,
+    { "pattern": "^[A-Za-z0-9][A-Za-z0-9_=+.-]{0,14}$" },
+    |name| {
         let all = |b: u8| b.is_ascii_alphanumeric() || b"_=+.-".contains(&b);
-        let fits = begins_well && name.len() <= 15 && name.bytes().all(all);
-        fits.then_some(Self(name)).ok_or(InvalidDevice)
-    }
-}
+        name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.len() <= 15 && name.bytes().all(all)
+    },
+    INVALID
+);
 
-impl From<DiskName> for String {
-    fn from(DiskName(name): DiskName) -> Self {
-        name
-    }
-}
-
-impl From<PoolName> for String {
-    fn from(PoolName(name): PoolName) -> Self {
-        name
-    }
-}
-
-impl From<TunnelName> for String {
-    fn from(TunnelName(name): TunnelName) -> Self {
-        name
-    }
-}
+text_type!(
+    /// The name of a ZFS pool: 1 to 63 of `A-Z a-z 0-9 _ : . -`, beginning with a letter.
+    PoolName,
+    { "pattern": "^[A-Za-z][A-Za-z0-9_:.-]{0,62}$" },
+    |name| {
+        let all = |b: u8| b.is_ascii_alphanumeric() || b"_:.-".contains(&b);
+        name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.len() <= 63 && name.bytes().all(all)
+    },
+    INVALID
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,11 @@
 //! Operations on fwupd, the firmware updater.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use gatewren_base::config::HelperClass::{Updates, UpdatesApply};
 
 use super::operation_facts::{OperationFacts, changes, reads};
+use super::text_type::text_type;
 
 /// The line between the output of an update and the devices after it.
 pub const FIRMWARE_MARK: &str = "gatewren: devices";
@@ -42,59 +40,13 @@ impl FirmwareAction {
     }
 }
 
-/// A device id of fwupd: the forty digits of a hash.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct FirmwareId(String);
-
-/// A text that is no valid device id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidFirmwareId;
-
-impl FirmwareId {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for InvalidFirmwareId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a device's id is 40 digits of 0-9 and a-f, as firmware_check shows it")
-    }
-}
-
-impl std::error::Error for InvalidFirmwareId {}
-
-impl TryFrom<String> for FirmwareId {
-    type Error = InvalidFirmwareId;
-
-    fn try_from(text: String) -> Result<Self, InvalidFirmwareId> {
-        let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        let fits = text.len() == 40 && text.bytes().all(digit);
-        fits.then_some(Self(text)).ok_or(InvalidFirmwareId)
-    }
-}
-
-impl From<FirmwareId> for String {
-    fn from(FirmwareId(text): FirmwareId) -> Self {
-        text
-    }
-}
-
-impl schemars::JsonSchema for FirmwareId {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "FirmwareId".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{40}$" })
-    }
-}
+text_type!(
+    /// A device id of fwupd: the forty digits of a hash.
+    FirmwareId,
+    { "pattern": "^[0-9a-f]{40}$" },
+    |id| id.len() == 40 && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')),
+    "a device's id is 40 digits of 0-9 and a-f, as firmware_check shows it"
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,8 @@
 //! Settings of the host: name, time zone, language, keyboard, CPU frequency governor and compressed swap.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+
+use super::text_type::text_type;
 
 /// A change of one setting of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,118 +71,46 @@ impl HostSetting {
     }
 }
 
-/// A host name: labels of lowercase letters, digits and hyphens, separated by dots, at most 64 bytes (RFC 1123, and
-/// the kernel's limit).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct HostName(String);
+text_type!(
+    /// A host name: labels of lowercase letters, digits and hyphens, separated by dots, at most 64 bytes (RFC 1123, and
+    /// the kernel's limit).
+    HostName,
+    { "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$" },
+    is_host_name,
+    "a host name is at most 64 lowercase letters, digits and hyphens, such as nas or nas.home.arpa; not a number, and \
+     not localhost"
+);
 
-/// A setting's value: 1 to 64 of `A-Z a-z 0-9 _ . @ + : / -`, beginning with a letter or a digit, and without `..`.
-/// It is never parsed as an option, and it cannot leave a directory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct SettingWord(String);
-
-/// A text that is no valid name or value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidSetting(&'static str);
-
-/// The shapes of both types as patterns of JSON Schema (ECMA-262).
-const HOSTNAME: &str =
-    "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$";
-const WORD: &str = "^[A-Za-z0-9][A-Za-z0-9_.@+:/-]{0,63}$";
+text_type!(
+    /// A setting's value: 1 to 64 of `A-Z a-z 0-9 _ . @ + : / -`, beginning with a letter or a digit, and without
+    /// `..`. It is never parsed as an option, and it cannot leave a directory.
+    SettingWord,
+    { "pattern": "^[A-Za-z0-9][A-Za-z0-9_.@+:/-]{0,63}$" },
+    |word| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.@+:/-".contains(&b);
+        let begins_well = word.starts_with(|c: char| c.is_ascii_alphanumeric());
+        begins_well && word.len() <= 64 && word.bytes().all(plain) && !word.contains("..")
+    },
+    "invalid name of such a setting: use at most 64 letters, digits and _ . @ + : / -"
+);
 
 impl HostName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The first label, which is the name without a domain.
     pub fn short(&self) -> &str {
         self.0.split('.').next().unwrap_or(&self.0)
     }
 }
 
-impl SettingWord {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for InvalidSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for InvalidSetting {}
-
-impl TryFrom<String> for HostName {
-    type Error = InvalidSetting;
-
-    fn try_from(name: String) -> Result<Self, InvalidSetting> {
-        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        let label = |label: &str| {
-            let ends = [label.bytes().next(), label.bytes().next_back()];
-            let ends_well = ends.iter().all(|end| end.is_some_and(plain));
-            ends_well && label.len() <= 63 && label.bytes().all(|b| plain(b) || b == b'-')
-        };
-        let numbers = name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-        if name.len() <= 64 && name.split('.').all(label) && !numbers && name != "localhost" {
-            return Ok(Self(name));
-        }
-        Err(InvalidSetting(
-            "a host name is at most 64 lowercase letters, digits and hyphens, such as nas or nas.home.arpa; not a \
-             number, and not localhost",
-        ))
-    }
-}
-
-impl TryFrom<String> for SettingWord {
-    type Error = InvalidSetting;
-
-    fn try_from(word: String) -> Result<Self, InvalidSetting> {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.@+:/-".contains(&b);
-        let begins_well = word.starts_with(|c: char| c.is_ascii_alphanumeric());
-        if begins_well && word.len() <= 64 && word.bytes().all(plain) && !word.contains("..") {
-            return Ok(Self(word));
-        }
-        Err(InvalidSetting(
-            "invalid name of such a setting: use at most 64 letters, digits and _ . @ + : / -",
-        ))
-    }
-}
-
-/// The implementations that both types share.
-macro_rules! names {
-    ($($kind:ident $pattern:ident),+) => {
-        $(
-            impl From<$kind> for String {
-                fn from(name: $kind) -> Self {
-                    name.0
-                }
-            }
-
-            impl schemars::JsonSchema for $kind {
-                fn inline_schema() -> bool {
-                    true
-                }
-
-                fn schema_name() -> Cow<'static, str> {
-                    stringify!($kind).into()
-                }
-
-                fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                    schemars::json_schema!({ "type": "string", "pattern": $pattern })
-                }
-            }
-        )+
+fn is_host_name(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let label = |label: &str| {
+        let ends = [label.bytes().next(), label.bytes().next_back()];
+        let ends_well = ends.iter().all(|end| end.is_some_and(plain));
+        ends_well && label.len() <= 63 && label.bytes().all(|b| plain(b) || b == b'-')
     };
+    let numbers = name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    name.len() <= 64 && name.split('.').all(label) && !numbers && name != "localhost"
 }
-
-names!(HostName HOSTNAME, SettingWord WORD);
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,9 @@
 //! Queries of a journal, in types that cannot become a program option or a second line.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::text_type::text_type;
 use super::unit_name::UnitName;
 
 /// A query of a journal, with the order of its lines.
@@ -112,93 +110,31 @@ impl LogPriority {
     }
 }
 
-/// A text that is no valid cursor, boot or pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidText(&'static str);
-
-impl fmt::Display for InvalidText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for InvalidText {}
-
-/// Defines a text type with its rule and its schema.
-macro_rules! text {
-    ($(#[$doc:meta])* $name:ident, $good:expr, $rule:literal, $schema:tt) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
-
-        impl $name {
-            /// The text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidText;
-
-            fn try_from(text: String) -> Result<Self, InvalidText> {
-                let good: fn(&str) -> bool = $good;
-                if good(&text) {
-                    Ok(Self(text))
-                } else {
-                    Err(InvalidText($rule))
-                }
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(text: $name) -> Self {
-                text.0
-            }
-        }
-
-        impl JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!($schema)
-            }
-        }
-    };
-}
-
-text!(
+text_type!(
     /// A position in a journal, as journald writes it: `s=...;i=...;b=...;m=...;t=...;x=...`.
     LogCursor,
+    { "minLength": 1, "maxLength": 512, "pattern": "^[A-Za-z0-9=;_-]+$" },
     |text| (1..=512).contains(&text.len())
         && text
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"=;_-".contains(&b)),
-    "a cursor must come from an answer of this tool",
-    { "type": "string", "minLength": 1, "maxLength": 512, "pattern": "^[A-Za-z0-9=;_-]+$" }
+    "a cursor must come from an answer of this tool"
 );
 
-text!(
+text_type!(
     /// A boot: `0` for the current one, `-1` for the one before and so on, or its id of 32 hexadecimal digits.
     BootName,
-    |text| is_boot(text),
-    "a boot is 0 for this one, -1 for the previous one and so on, or an id of 32 hexadecimal digits",
-    { "type": "string", "pattern": "^(0|-[0-9]{1,4}|[0-9a-f]{32})$" }
+    { "pattern": "^(0|-[0-9]{1,4}|[0-9a-f]{32})$" },
+    is_boot,
+    "a boot is 0 for this one, -1 for the previous one and so on, or an id of 32 hexadecimal digits"
 );
 
-text!(
+text_type!(
     /// A regular expression (PCRE2) for messages, in one line.
     LogPattern,
+    { "minLength": 1, "maxLength": 256 },
     |text| (1..=256).contains(&text.len()) && !text.contains(char::is_control),
-    "a pattern is one line of 1 to 256 bytes",
-    { "type": "string", "minLength": 1, "maxLength": 256 }
+    "a pattern is one line of 1 to 256 bytes"
 );
 
 fn is_boot(text: &str) -> bool {

@@ -30,6 +30,7 @@ mod repair;
 mod request;
 mod snapshot_name;
 mod ssh_keys;
+mod text_type;
 mod tunnels;
 mod unit_change;
 mod unit_name;

@@ -1,17 +1,18 @@
 //! The name servers that a host uses.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The maximum number: resolvers use no more than three (resolv.conf(5)).
 const MOST: usize = 3;
 
 /// Addresses of possible name servers, without duplicates; empty if the network provides them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<IpAddr>", into = "Vec<IpAddr>")]
+#[schemars(with = "Vec<String>", description = "", extend("maxItems" = MOST))]
 pub struct NameServers(Vec<IpAddr>);
 
 /// Addresses that are no valid name servers.
@@ -67,20 +68,6 @@ fn is_of_a_machine(address: IpAddr) -> bool {
 impl From<NameServers> for Vec<IpAddr> {
     fn from(servers: NameServers) -> Self {
         servers.0
-    }
-}
-
-impl schemars::JsonSchema for NameServers {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "NameServers".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "array", "items": { "type": "string" }, "maxItems": MOST })
     }
 }
 

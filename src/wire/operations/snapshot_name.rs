@@ -1,46 +1,37 @@
 //! The name of a snapshot, as LXC assigns it.
 
-use std::borrow::Cow;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::text_type::InvalidText;
 
 /// The name of a snapshot: `snap` and a number, such as `snap0`. It is never parsed as an option, as a path, or as
 /// LXC's keyword for all snapshots.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", description = "", extend("pattern" = "^snap(0|[1-9][0-9]{0,8})$"))]
 pub struct SnapshotName(u32);
 
-const PATTERN: &str = "^snap(0|[1-9][0-9]{0,8})$";
-
-/// A text that is no valid snapshot name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidSnapshot;
-
-impl fmt::Display for InvalidSnapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a snapshot is named 'snap' and a number, such as snap0")
-    }
-}
-
-impl std::error::Error for InvalidSnapshot {}
+const INVALID: InvalidText = InvalidText("a snapshot is named 'snap' and a number, such as snap0");
 
 impl TryFrom<String> for SnapshotName {
-    type Error = InvalidSnapshot;
+    type Error = InvalidText;
 
-    fn try_from(name: String) -> Result<Self, InvalidSnapshot> {
-        let digits = name.strip_prefix("snap").ok_or(InvalidSnapshot)?;
-        let number = digits.parse().ok().map(Self).ok_or(InvalidSnapshot)?;
+    fn try_from(name: String) -> Result<Self, InvalidText> {
+        let digits = name.strip_prefix("snap").ok_or(INVALID)?;
+        let number = digits.parse().ok().map(Self).ok_or(INVALID)?;
         // Each snapshot has exactly one spelling.
         let good = digits.len() <= 9 && number.to_string() == name;
-        good.then_some(number).ok_or(InvalidSnapshot)
+        good.then_some(number).ok_or(INVALID)
     }
 }
 
 impl std::str::FromStr for SnapshotName {
-    type Err = InvalidSnapshot;
+    type Err = InvalidText;
 
-    fn from_str(name: &str) -> Result<Self, InvalidSnapshot> {
+    fn from_str(name: &str) -> Result<Self, InvalidText> {
         name.to_owned().try_into()
     }
 }
@@ -54,20 +45,6 @@ impl From<SnapshotName> for String {
 impl fmt::Display for SnapshotName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "snap{}", self.0)
-    }
-}
-
-impl schemars::JsonSchema for SnapshotName {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "SnapshotName".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": PATTERN })
     }
 }
 
@@ -94,7 +71,7 @@ mod tests {
             "snap9999999999",
             "0",
         ] {
-            assert_eq!(bad.parse::<SnapshotName>(), Err(InvalidSnapshot), "{bad:?}");
+            assert!(bad.parse::<SnapshotName>().is_err(), "{bad:?}");
         }
         let by_number = ["snap2", "snap10"].map(|name| name.parse::<SnapshotName>().unwrap());
         assert!(by_number[0] < by_number[1]);

@@ -1,6 +1,5 @@
 //! SSH public keys: parsing, fingerprints, and the keys that may log in.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use base64::Engine as _;
@@ -13,6 +12,7 @@ use gatewren_base::config::HelperClass;
 use gatewren_base::sys::is_hostile;
 
 use super::operation_facts::{OperationFacts, changes, reads};
+use super::text_type::text_type;
 
 /// The maximum size of a key as text: an RSA key with 16384 bits takes about three thousand characters.
 const MAX_BYTES: usize = 4096;
@@ -27,18 +27,26 @@ const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=16384;
 /// A public key in the form of `authorized_keys` (sshd(8)) without options: `ssh-ed25519 AAAA... comment`. Its blob
 /// is of the stated type and complete, and nothing follows it (RFC 4253, section 6.6; RFC 5656; RFC 8709;
 /// PROTOCOL.u2f of OpenSSH).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", description = "", extend("maxLength" = MAX_BYTES))]
 pub struct PublicKey {
     kind: String,
     blob: Vec<u8>,
     comment: String,
 }
 
-/// `SHA256:` and the key's digest in base64, as `ssh-keygen -l` prints it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Fingerprint(String);
+text_type!(
+    /// `SHA256:` and the key's digest in base64, as `ssh-keygen -l` prints it.
+    Fingerprint,
+    { "pattern": "^SHA256:[A-Za-z0-9+/]{43}$" },
+    |text| {
+        let digest = text.strip_prefix("SHA256:");
+        let digest = digest.and_then(|digest| STANDARD_NO_PAD.decode(digest).ok());
+        digest.is_some_and(|digest| digest.len() == 32)
+    },
+    "a fingerprint is SHA256: and 43 characters, as ssh_key_list shows it"
+);
 
 /// An operation on SSH keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +72,7 @@ pub enum SshKeyAction {
     },
 }
 
-/// Why a text is no valid key or fingerprint.
+/// Why a text is no valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InvalidKey {
     /// Longer than any key, or more than one line.
@@ -77,8 +85,6 @@ pub enum InvalidKey {
     Bits,
     /// The comment is too long, or contains terminal control sequences.
     Comment,
-    /// Not a fingerprint.
-    Fingerprint,
 }
 
 /// The keys that may log in as one account.
@@ -203,29 +209,9 @@ impl TryFrom<String> for PublicKey {
     }
 }
 
-impl TryFrom<String> for Fingerprint {
-    type Error = InvalidKey;
-
-    fn try_from(text: String) -> Result<Self, InvalidKey> {
-        let digest = text.strip_prefix("SHA256:");
-        let digest = digest.and_then(|digest| STANDARD_NO_PAD.decode(digest).ok());
-        if digest.is_some_and(|digest| digest.len() == 32) {
-            Ok(Self(text))
-        } else {
-            Err(InvalidKey::Fingerprint)
-        }
-    }
-}
-
 impl From<PublicKey> for String {
     fn from(key: PublicKey) -> Self {
         key.to_string()
-    }
-}
-
-impl From<Fingerprint> for String {
-    fn from(Fingerprint(text): Fingerprint) -> Self {
-        text
     }
 }
 
@@ -317,12 +303,6 @@ impl fmt::Display for PublicKey {
     }
 }
 
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl fmt::Display for InvalidKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -334,36 +314,11 @@ impl fmt::Display for InvalidKey {
             Self::Blob => "the second word is not the base64 of a key of this type",
             Self::Bits => "an RSA key has 2048 to 16384 bits",
             Self::Comment => "the comment is longer than 128 characters, or contains control characters",
-            Self::Fingerprint => "a fingerprint is SHA256: and 43 characters, as ssh_key_list shows it",
         })
     }
 }
 
 impl std::error::Error for InvalidKey {}
-
-/// Both types are strings in a schema.
-macro_rules! texts {
-    ($($name:ident: $schema:tt),+) => {$(
-        impl JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!($schema)
-            }
-        }
-    )+};
-}
-
-texts!(
-    PublicKey: { "type": "string", "maxLength": 4096 },
-    Fingerprint: { "type": "string", "pattern": "^SHA256:[A-Za-z0-9+/]{43}$" }
-);
 
 #[cfg(test)]
 mod tests {

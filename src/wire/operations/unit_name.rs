@@ -1,12 +1,10 @@
 //! The name of a systemd unit, validated before use.
 
-use std::borrow::Cow;
-use std::fmt::{self, Write as _};
-use std::str::FromStr;
+use std::fmt::Write as _;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+use super::text_type::text_type;
 
 /// The kinds of units: the suffixes of their names.
 const KINDS: [&str; 11] = [
@@ -29,21 +27,16 @@ const MAX_BYTES: usize = 255;
 /// The name's shape as a pattern of JSON Schema (ECMA-262).
 const PATTERN: &str = r"^[A-Za-z0-9:_.\\-][A-Za-z0-9:_.\\@-]*\.[a-z]+$";
 
-/// A unit's name with its suffix, such as `nginx.service`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct UnitName(String);
-
-/// A text that is no valid unit name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidUnitName;
+text_type!(
+    /// A unit's name with its suffix, such as `nginx.service`.
+    UnitName,
+    { "pattern": PATTERN, "maxLength": MAX_BYTES },
+    is_valid,
+    "a unit's name is at most 255 letters, digits and ':-_.\\@' and ends in its type, such as \"nginx.service\" or \
+     \"backup.timer\""
+);
 
 impl UnitName {
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The kind of unit, such as `service`.
     pub fn kind(&self) -> &str {
         self.0.rsplit('.').next().unwrap_or_default()
@@ -112,72 +105,19 @@ impl UnitName {
     }
 }
 
-impl FromStr for UnitName {
-    type Err = InvalidUnitName;
-
-    fn from_str(name: &str) -> Result<Self, InvalidUnitName> {
-        let (prefix, kind) = name.rsplit_once('.').ok_or(InvalidUnitName)?;
-        let well_made = prefix
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b));
-        if well_made
-            && !prefix.is_empty()
-            && !prefix.starts_with('@')
-            && name.len() <= MAX_BYTES
-            && KINDS.contains(&kind)
-        {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(InvalidUnitName)
-        }
-    }
+fn is_valid(name: &str) -> bool {
+    let Some((prefix, kind)) = name.rsplit_once('.') else {
+        return false;
+    };
+    let well_made = prefix
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b));
+    well_made
+        && !prefix.is_empty()
+        && !prefix.starts_with('@')
+        && name.len() <= MAX_BYTES
+        && KINDS.contains(&kind)
 }
-
-impl JsonSchema for UnitName {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "UnitName".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": PATTERN, "maxLength": MAX_BYTES })
-    }
-}
-
-impl TryFrom<String> for UnitName {
-    type Error = InvalidUnitName;
-
-    fn try_from(name: String) -> Result<Self, InvalidUnitName> {
-        name.parse()
-    }
-}
-
-impl From<UnitName> for String {
-    fn from(name: UnitName) -> Self {
-        name.0
-    }
-}
-
-impl fmt::Display for UnitName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Display for InvalidUnitName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a unit's name is at most {MAX_BYTES} letters, digits and ':-_.\\@' and ends in its type, such as \
-             \"nginx.service\" or \"backup.timer\""
-        )
-    }
-}
-
-impl std::error::Error for InvalidUnitName {}
 
 #[cfg(test)]
 mod tests {
@@ -211,7 +151,7 @@ mod tests {
             "*.service",
             &format!("{}.service", "x".repeat(255)),
         ] {
-            assert_eq!(bad.parse::<UnitName>(), Err(InvalidUnitName), "{bad:?}");
+            assert!(bad.parse::<UnitName>().is_err(), "{bad:?}");
         }
     }
 

@@ -1,20 +1,18 @@
 //! Upgrades of packages.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::name::ContainerName;
+use super::text_type::text_type;
 
-/// The name of a Debian package, in apt's syntax, with an optional architecture after a colon. It is never parsed
-/// as an option or a pattern.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PackageName(String);
-
-/// The name's shape as a pattern of JSON Schema (ECMA-262; Debian Policy 5.6.1).
-const PATTERN: &str = "^[a-z0-9][a-z0-9+.-]{1,99}(:[a-z0-9][a-z0-9-]{0,19})?$";
+text_type!(
+    /// The name of a Debian package, in apt's syntax, with an optional architecture after a colon (Debian Policy
+    /// 5.6.1). It is never parsed as an option or a pattern.
+    PackageName,
+    { "pattern": "^[a-z0-9][a-z0-9+.-]{1,99}(:[a-z0-9][a-z0-9-]{0,19})?$" },
+    is_package_name,
+    "a package's name is lowercase letters, digits, '+', '.' and '-', such as libc6 or libc6:i386"
+);
 
 /// An upgrade of packages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,60 +41,14 @@ pub enum UpdateScope {
     Named(Vec<PackageName>),
 }
 
-impl PackageName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// A text that is no valid package name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidPackage;
-
-impl fmt::Display for InvalidPackage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "a package's name is lowercase letters, digits, '+', '.' and '-', such as libc6 or libc6:i386",
-        )
-    }
-}
-
-impl std::error::Error for InvalidPackage {}
-
-impl TryFrom<String> for PackageName {
-    type Error = InvalidPackage;
-
-    fn try_from(text: String) -> Result<Self, InvalidPackage> {
-        let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        let part = |text: &str, (least, most): (usize, usize), more: &[u8]| {
-            let all = text.bytes().all(|b| small(b) || more.contains(&b));
-            text.bytes().next().is_some_and(small) && all && (least..=most).contains(&text.len())
-        };
-        let (name, architecture) = text.split_once(':').unwrap_or((&text, "all"));
-        let fits = part(name, (2, 100), b"+.-") && part(architecture, (1, 20), b"-");
-        fits.then_some(Self(text)).ok_or(InvalidPackage)
-    }
-}
-
-impl From<PackageName> for String {
-    fn from(PackageName(name): PackageName) -> Self {
-        name
-    }
-}
-
-impl schemars::JsonSchema for PackageName {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "PackageName".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": PATTERN })
-    }
+fn is_package_name(text: &str) -> bool {
+    let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let part = |text: &str, (least, most): (usize, usize), more: &[u8]| {
+        let all = text.bytes().all(|b| small(b) || more.contains(&b));
+        text.bytes().next().is_some_and(small) && all && (least..=most).contains(&text.len())
+    };
+    let (name, architecture) = text.split_once(':').unwrap_or((text, "all"));
+    part(name, (2, 100), b"+.-") && part(architecture, (1, 20), b"-")
 }
 
 #[cfg(test)]

@@ -1,8 +1,5 @@
 //! Wireless networks: operations and their results.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +7,7 @@ use gatewren_base::config::HelperClass::{HostReads, Network};
 use gatewren_base::sys::is_hostile;
 
 use super::operation_facts::{OperationFacts, changes, reads};
+use super::text_type::text_type;
 
 /// The maximum length of a network's name (IEEE 802.11, 9.4.2.2).
 const SSID_BYTES: usize = 32;
@@ -58,109 +56,25 @@ impl WifiAction {
     }
 }
 
-/// The name of a network: 1 to 32 bytes of text without terminal control sequences. Networks with other names are
-/// listed by their bytes, but cannot be joined.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Ssid(String);
-
-/// A country code of ISO 3166, such as `AT`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct CountryCode(String);
-
-/// A text that is no valid network name or country code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidWifi(&'static str);
-
-impl Ssid {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl CountryCode {
-    /// The two letters.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for InvalidWifi {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for InvalidWifi {}
-
-impl TryFrom<String> for Ssid {
-    type Error = InvalidWifi;
-
-    fn try_from(name: String) -> Result<Self, InvalidWifi> {
+text_type!(
+    /// The name of a network: 1 to 32 bytes of text without terminal control sequences. Networks with other names are
+    /// listed by their bytes, but cannot be joined.
+    Ssid,
+    { "minLength": 1, "maxLength": SSID_BYTES },
+    |name| {
         let odd = |c: char| is_hostile(c) || c == '\n' || c == '\t';
-        if (1..=SSID_BYTES).contains(&name.len()) && !name.contains(odd) {
-            return Ok(Self(name));
-        }
-        Err(InvalidWifi(
-            "the name of a wireless network is 1 to 32 bytes, without control characters",
-        ))
-    }
-}
+        (1..=SSID_BYTES).contains(&name.len()) && !name.contains(odd)
+    },
+    "the name of a wireless network is 1 to 32 bytes, without control characters"
+);
 
-impl TryFrom<String> for CountryCode {
-    type Error = InvalidWifi;
-
-    fn try_from(code: String) -> Result<Self, InvalidWifi> {
-        if code.len() == 2 && code.bytes().all(|b| b.is_ascii_uppercase()) {
-            return Ok(Self(code));
-        }
-        Err(InvalidWifi(
-            "a country is two uppercase letters, such as AT",
-        ))
-    }
-}
-
-impl From<Ssid> for String {
-    fn from(name: Ssid) -> Self {
-        name.0
-    }
-}
-
-impl From<CountryCode> for String {
-    fn from(code: CountryCode) -> Self {
-        code.0
-    }
-}
-
-impl JsonSchema for Ssid {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Ssid".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "minLength": 1, "maxLength": SSID_BYTES })
-    }
-}
-
-impl JsonSchema for CountryCode {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "CountryCode".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^[A-Z]{2}$" })
-    }
-}
+text_type!(
+    /// A country code of ISO 3166, such as `AT`.
+    CountryCode,
+    { "pattern": "^[A-Z]{2}$" },
+    |code| code.len() == 2 && code.bytes().all(|b| b.is_ascii_uppercase()),
+    "a country is two uppercase letters, such as AT"
+);
 
 /// The state of the radio and its interfaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

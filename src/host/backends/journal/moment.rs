@@ -1,7 +1,5 @@
 //! A time argument: RFC 3339, or a duration before now.
 
-use std::borrow::Cow;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -18,8 +16,9 @@ const UNITS: [(&str, u64); 6] = [
 ];
 
 /// A point in time, in milliseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(with = "String", description = "", extend("minLength" = 2, "maxLength" = 64))]
 pub struct LogMoment(u64);
 
 impl LogMoment {
@@ -46,20 +45,6 @@ fn span_ms(text: &str) -> Option<u64> {
     let (unit, ms) = UNITS.iter().find(|(unit, _)| text.ends_with(unit))?;
     let number: u64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
     number.checked_mul(*ms)
-}
-
-impl JsonSchema for LogMoment {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "LogMoment".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "minLength": 2, "maxLength": 64 })
-    }
 }
 
 #[cfg(test)]

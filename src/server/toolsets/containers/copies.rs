@@ -1,6 +1,5 @@
 //! `container_*`: snapshots, clones, creation and deletion of containers.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -233,8 +232,9 @@ struct Create {
 }
 
 /// A template's name: 1 to 64 letters, digits, `.`, `_` and `-`, beginning with a letter or digit.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(with = "String", description = "", extend("pattern" = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))]
 struct TemplateName(String);
 
 impl TryFrom<String> for TemplateName {
@@ -249,20 +249,6 @@ impl TryFrom<String> for TemplateName {
         let good = begins && name.len() <= 64 && name.bytes().all(plain);
         good.then_some(Self(name))
             .ok_or("a template name may have letters, digits and . _ -, such as busybox")
-    }
-}
-
-impl JsonSchema for TemplateName {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "TemplateName".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" })
     }
 }
 

@@ -1,6 +1,5 @@
 //! `container_file_*`: files in containers, running or not.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -126,8 +125,9 @@ async fn write(lxc: Arc<Lxc>, asked: Write, cx: Cx) -> Result<Written> {
 }
 
 /// Permissions in octal, as `chmod` accepts them.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(with = "String", description = "", extend("pattern" = "^0*[0-7]{1,3}$"))]
 struct FileMode(u32);
 
 impl TryFrom<String> for FileMode {
@@ -138,19 +138,5 @@ impl TryFrom<String> for FileMode {
         let mode = u32::from_str_radix(&text, 8).ok().filter(|_| digits);
         let mode = mode.filter(|mode| *mode <= 0o777).map(Self);
         mode.ok_or("permissions must be octal and at most 0777, such as 0644")
-    }
-}
-
-impl JsonSchema for FileMode {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "FileMode".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^0*[0-7]{1,3}$" })
     }
 }
