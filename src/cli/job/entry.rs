@@ -120,13 +120,11 @@ async fn list(
     json: bool,
 ) -> Result<String, String> {
     let agent = agent.map(|named| way.desk.agent(named)).transpose()?;
-    let mut all = way
-        .all()
-        .all_with_owners()
-        .await
-        .map_err(|e| e.to_string())?;
-    all.retain(|(owner, job)| {
-        agent.as_ref().is_none_or(|agent| agent == owner) && (!running || job.ended_at.is_none())
+    let all = way.all().all().await;
+    let mut all = all.map_err(|e| e.to_string())?.jobs;
+    all.retain(|job| {
+        agent.as_ref().is_none_or(|agent| *agent == job.owner)
+            && (!running || job.ended_at.is_none())
     });
     if json {
         let rows = all.iter().map(|one| print::as_json(&way.desk, one));

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::super::console::output::{conclude, fail};
 use super::super::owner_action::owner_context;
 use super::print;
-use super::way::{JobContext, OwnedJob};
+use super::way::JobContext;
 use gatewren_gate::owner_actions::OwnerCommand;
 use gatewren_host::backends::{JobStatus, neutralise};
 
@@ -33,7 +33,7 @@ const RUNNING: &str = "running";
 
 /// Waits until a job has ended, and prints its state.
 pub async fn wait(way: &JobContext, named: &str, seconds: Option<u64>, json: bool) -> ExitCode {
-    let (owner, mut job) = match way.one(named).await {
+    let mut job = match way.one(named).await {
         Ok(found) => found,
         Err(words) => return fail(&words),
     };
@@ -52,7 +52,7 @@ pub async fn wait(way: &JobContext, named: &str, seconds: Option<u64>, json: boo
         }
     }
     let code = ended(&job);
-    let said = tell(way, &(owner, job), json);
+    let said = tell(way, &job, json);
     if said == ExitCode::SUCCESS {
         code
     } else {
@@ -69,28 +69,28 @@ fn ended(job: &JobStatus) -> ExitCode {
     }
 }
 
-fn tell(way: &JobContext, one: &OwnedJob, json: bool) -> ExitCode {
+fn tell(way: &JobContext, job: &JobStatus, json: bool) -> ExitCode {
     conclude(Ok(if json {
-        print::as_json(&way.desk, one).to_string()
+        print::as_json(&way.desk, job).to_string()
     } else {
-        print::said(&way.desk, one)
+        print::said(&way.desk, job)
     }))
 }
 
 /// Cancels a job; the audit records it.
 pub async fn cancel(way: &JobContext, named: &str, json: bool) -> ExitCode {
-    let (owner, job) = match way.one(named).await {
+    let job = match way.one(named).await {
         Ok(found) => found,
         Err(words) => return fail(&words),
     };
     if job.state != RUNNING {
-        let _ = tell(way, &(owner, job), json);
+        let _ = tell(way, &job, json);
         return ExitCode::from(PAST);
     }
     let container = job.container.as_ref().map(ToString::to_string);
     let command = OwnerCommand {
         command: "job cancel",
-        what: json!({ "job": job.job, "tool": job.tool, "agent": owner }),
+        what: json!({ "job": job.job, "tool": job.tool, "agent": job.owner }),
         target: container.as_deref(),
         change: None,
     };
@@ -100,7 +100,7 @@ pub async fn cancel(way: &JobContext, named: &str, json: bool) -> ExitCode {
     };
     let context = owner_context(&way.desk.vault);
     match context.run_audited_as(command, end).await {
-        Ok(job) => tell(way, &(owner, job), json),
+        Ok(job) => tell(way, &job, json),
         Err(words) => fail(&words),
     }
 }
@@ -113,7 +113,7 @@ pub async fn output(
     follow: bool,
     json: bool,
 ) -> ExitCode {
-    let (_, job) = match way.one(named).await {
+    let job = match way.one(named).await {
         Ok(found) => found,
         Err(words) => return fail(&words),
     };

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::inbox::InboxContext;
-use super::way::OwnedJob;
 use gatewren_gate::owner_actions::sanitize;
+use gatewren_host::backends::JobStatus;
 
 /// The maximum number of characters of a command in a line; the rest is cut.
 const IN_A_LINE: usize = 60;
@@ -13,14 +13,14 @@ const IN_A_LINE: usize = 60;
 pub const HEAD: [&str; 7] = ["id", "state", "began", "agent", "tool", "about", "command"];
 
 /// A job as a row.
-pub fn cells(desk: &InboxContext, (owner, job): &OwnedJob) -> [String; 7] {
+pub fn cells(desk: &InboxContext, job: &JobStatus) -> [String; 7] {
     let container = job.container.as_ref().map(ToString::to_string);
     let command = sanitize(job.command.as_deref().unwrap_or("-"));
     [
         job.job.to_string(),
         job.state.to_owned(),
         job.began_at.clone(),
-        sanitize(desk.name(owner)),
+        sanitize(desk.name(&job.owner)),
         sanitize(&job.tool),
         sanitize(container.as_deref().unwrap_or("host")),
         command.chars().take(IN_A_LINE).collect(),
@@ -28,18 +28,18 @@ pub fn cells(desk: &InboxContext, (owner, job): &OwnedJob) -> [String; 7] {
 }
 
 /// A job as JSON: the fields of `job_get`, and its agent.
-pub fn as_json(desk: &InboxContext, (owner, job): &OwnedJob) -> Value {
+pub fn as_json(desk: &InboxContext, job: &JobStatus) -> Value {
     let mut value = json!(job);
     if let Some(object) = value.as_object_mut() {
-        object.insert("agent".into(), json!(owner));
-        object.insert("agent_name".into(), json!(desk.name(owner)));
+        object.insert("agent".into(), json!(job.owner));
+        object.insert("agent_name".into(), json!(desk.name(&job.owner)));
     }
     value
 }
 
 /// A job in full, one field a line.
-pub fn page(desk: &InboxContext, one: &OwnedJob) -> String {
-    let value = as_json(desk, one);
+pub fn page(desk: &InboxContext, job: &JobStatus) -> String {
+    let value = as_json(desk, job);
     let lines = value.as_object().into_iter().flatten();
     let lines = lines.map(|(key, value)| {
         let text = value
@@ -51,7 +51,7 @@ pub fn page(desk: &InboxContext, one: &OwnedJob) -> String {
 }
 
 /// The state of a job, in a line.
-pub fn said(desk: &InboxContext, (owner, job): &OwnedJob) -> String {
+pub fn said(desk: &InboxContext, job: &JobStatus) -> String {
     let how = match (job.exit_code, job.signal, job.killed_because, &job.error) {
         (Some(code), ..) => format!(", exit code {code}"),
         (_, Some(signal), ..) => format!(", signal {signal}"),
@@ -62,7 +62,7 @@ pub fn said(desk: &InboxContext, (owner, job): &OwnedJob) -> String {
     sanitize(&format!(
         "{} of {}, {}: {}{how}",
         job.job,
-        desk.name(owner),
+        desk.name(&job.owner),
         job.tool,
         job.state
     ))

@@ -27,9 +27,6 @@ pub struct JobContext {
     _directory: Option<File>,
 }
 
-/// A job and the id of its agent.
-pub type OwnedJob = (String, JobStatus);
-
 impl JobContext {
     /// Connects to the helper of that gatewren. The helper serves only its front's user, so root acts as that
     /// user from here on.
@@ -54,17 +51,17 @@ impl JobContext {
     }
 
     /// Returns the job with this id, or the only one whose id has this prefix.
-    pub async fn one(&self, named: &str) -> Result<OwnedJob, String> {
+    pub async fn one(&self, named: &str) -> Result<JobStatus, String> {
         /// Shorter prefixes are more often a typing error than intended.
         const LEAST: usize = 4;
         let digits = named.strip_prefix("job_").unwrap_or(named);
-        let begins = |(_, job): &OwnedJob| {
+        let begins = |job: &JobStatus| {
             let id = job.job.as_str().strip_prefix("job_");
             digits.len() >= LEAST && id.is_some_and(|id| id.starts_with(digits))
         };
-        let all = self.all().all_with_owners().await;
+        let all = self.all().all().await;
         let all = all.map_err(|e| e.to_string())?;
-        let mut found = all.into_iter().filter(begins);
+        let mut found = all.jobs.into_iter().filter(begins);
         match (found.next(), found.next()) {
             (Some(job), None) => Ok(job),
             (None, _) => Err(format!(

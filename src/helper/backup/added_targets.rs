@@ -86,5 +86,5 @@ async fn change(
         written.map_err(|e| OperationRefusal::failed(e.to_string()))
     })
     .await?;
-    Ok(OperationEnd::Exited { code: 0 })
+    Ok(OperationEnd::SUCCESS)
 }

@@ -24,7 +24,7 @@ pub async fn mount(
     let target = named(context.helper, name)?;
     let place = to_be_mounted(&target)?.to_owned();
     if is_mounted(&place) {
-        return Ok(OperationEnd::Exited { code: 0 });
+        return Ok(OperationEnd::SUCCESS);
     }
     let at = place.display().to_string();
     let (program, args) = match &target.store {
@@ -63,7 +63,7 @@ pub async fn unmount(
     let target = named(context.helper, name)?;
     let place = to_be_mounted(&target)?;
     if !is_mounted(place) {
-        return Ok(OperationEnd::Exited { code: 0 });
+        return Ok(OperationEnd::SUCCESS);
     }
     let tool = HostTool {
         name: "umount",

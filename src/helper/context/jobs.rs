@@ -326,8 +326,6 @@ mod tests {
         JobTable::open(Some(scratch.join("jobs")))
     }
 
-    const DONE: OperationEnd = OperationEnd::Exited { code: 0 };
-
     #[tokio::test]
     async fn a_job_is_there_for_its_owner_and_outlives_the_helper() {
         let scratch = Scratch::new();
@@ -335,7 +333,7 @@ mod tests {
         let (done, runs) = (job("a"), job("a"));
         let (mut sink, _heard) = first.begin(done.clone()).unwrap();
         sink.put(Stream::Stderr, b"hello".to_vec()).await;
-        first.end(&done.id, DONE, true);
+        first.end(&done.id, OperationEnd::SUCCESS, true);
         let (mut sink, _heard) = first.begin(runs.clone()).unwrap();
         sink.put(Stream::Stdout, b"abc".to_vec()).await;
         assert_eq!(first.running(), 1);
@@ -343,10 +341,7 @@ mod tests {
         let other = first.find(Some("b"), &runs.id);
         let never = first.find(Some("a"), &JobId::random());
         for none in [other, never] {
-            let OperationEnd::Refused { code, .. } = none.unwrap_err().into() else {
-                panic!("a refusal is an ending");
-            };
-            assert_eq!(code, RefusalCode::NoSuchJob);
+            assert_eq!(none.unwrap_err().code, RefusalCode::NoSuchJob);
         }
 
         // As if the helper had been killed.
@@ -354,7 +349,10 @@ mod tests {
         assert_eq!(second.running(), 0);
         assert_eq!(second.list(Some("b"), None), []);
         let kept = second.find(Some("a"), &done.id).unwrap();
-        assert_eq!((kept.ending, kept.output_bytes), (Some(DONE), 5));
+        assert_eq!(
+            (kept.ending, kept.output_bytes),
+            (Some(OperationEnd::SUCCESS), 5)
+        );
         second.forget(&done.id);
         assert!(second.find(None, &done.id).is_err());
         assert!(!scratch.join("jobs").join(done.id.as_str()).exists());
@@ -372,20 +370,18 @@ mod tests {
         let kept: Vec<_> = running.iter().map(|job| jobs.begin(job.clone())).collect();
         assert!(kept.iter().all(Result::is_ok));
         assert!(jobs.begin(running[0].clone()).is_err(), "twice the same");
-        let OperationEnd::Refused { code, .. } = jobs.begin(job("a")).unwrap_err().into() else {
-            panic!("a refusal is an ending");
-        };
-        assert_eq!(code, RefusalCode::Busy);
+        let refused = jobs.begin(job("a")).unwrap_err();
+        assert_eq!(refused.code, RefusalCode::Busy);
         let others = job("b");
         jobs.begin(others.clone()).unwrap();
-        jobs.end(&others.id, DONE, false);
+        jobs.end(&others.id, OperationEnd::SUCCESS, false);
         for running in &running {
-            jobs.end(&running.id, DONE, false);
+            jobs.end(&running.id, OperationEnd::SUCCESS, false);
         }
         for _ in 0..MAX_ENDED_OF_ONE {
             let job = job("a");
             jobs.begin(job.clone()).unwrap();
-            jobs.end(&job.id, DONE, false);
+            jobs.end(&job.id, OperationEnd::SUCCESS, false);
         }
         assert_eq!(jobs.list(Some("a"), None).len(), MAX_ENDED_OF_ONE);
         assert_eq!(jobs.list(Some("b"), None).len(), 1, "others keep theirs");

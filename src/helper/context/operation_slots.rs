@@ -380,8 +380,8 @@ mod tests {
         let begun = Instant::now();
         let refused = places.take(Some(&agent("a")), &change()).await;
         let refused = refused.unwrap_err();
-        assert_eq!(refused.code(), RefusalCode::Busy);
-        assert!(refused.words().contains("16 commands"), "{refused}");
+        assert_eq!(refused.code, RefusalCode::Busy);
+        assert!(refused.message.contains("16 commands"), "{refused}");
         assert_eq!(begun.elapsed(), WAIT);
         let requester = agent("a");
         let operation = change();
@@ -409,7 +409,7 @@ mod tests {
         }
         let begun = Instant::now();
         let refused = places.take(Some(&agent("a")), &change()).await;
-        assert_eq!(refused.unwrap_err().code(), RefusalCode::Busy);
+        assert_eq!(refused.unwrap_err().code, RefusalCode::Busy);
         assert_eq!(begun.elapsed(), Duration::ZERO);
         places.take(Some(&agent("b")), &change()).await.unwrap();
         // An operation that is aborted leaves the queue.

@@ -12,7 +12,7 @@ use gatewren_wire::operations::{Frame, KillReason, Operation, OperationEnd, Stre
 use super::job_output_sink::JobOutputSink;
 use super::outputs::{CHUNK_BYTES, CommandOutputs};
 use super::send_buffer::SendBuffer;
-use super::stop::{StopConditions, hung_up};
+use super::stop::{StopConditions, wait_for_disconnect};
 
 /// How long a caller that does not read may delay the end of its own call. After that nothing more is sent.
 const LAST_WORDS_TIME: Duration = Duration::from_secs(5);
@@ -119,7 +119,7 @@ impl OutputRelay {
         }
         let cancelled = async {
             match &self.way {
-                Way::Caller(caller) => hung_up(&caller.stream).await,
+                Way::Caller(caller) => wait_for_disconnect(&caller.stream).await,
                 Way::Kept(sink) => sink.cancelled().await,
             }
         };
@@ -127,7 +127,7 @@ impl OutputRelay {
             // A caller that closed its half of the connection still gets a result that is ready.
             biased;
             done = something => Ok(done),
-            why = self.stop.ordered(cancelled) => Err(why),
+            why = self.stop.wait_for_reason(cancelled) => Err(why),
         }
     }
 
@@ -238,11 +238,11 @@ impl Caller {
     ) -> OperationEnd {
         let mut ended = pin!(ended);
         let stream = &self.stream;
-        let mut ordered = pin!(stop.ordered(hung_up(stream)));
+        let mut reason = pin!(stop.wait_for_reason(wait_for_disconnect(stream)));
         loop {
             tokio::select! {
                 biased;
-                why = &mut ordered => return OperationEnd::Killed { why },
+                why = &mut reason => return OperationEnd::Killed { why },
                 ending = &mut ended => return ending,
                 sent = self.outbox.send_some(stream), if !self.outbox.is_empty() => {
                     if sent.is_err() {
@@ -280,11 +280,11 @@ async fn relay_job_output(
     output_left: &mut u64,
 ) -> OperationEnd {
     let mut ended = pin!(ended);
-    let mut ordered = pin!(stop.ordered(sink.cancelled()));
+    let mut reason = pin!(stop.wait_for_reason(sink.cancelled()));
     loop {
         tokio::select! {
             biased;
-            why = &mut ordered => return OperationEnd::Killed { why },
+            why = &mut reason => return OperationEnd::Killed { why },
             ending = &mut ended => return ending,
             (which, mut bytes) = outputs.next() => {
                 let within = cut(output_left, &mut bytes);

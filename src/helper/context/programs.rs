@@ -84,8 +84,6 @@ fn package(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::programs::*;
-    use gatewren_wire::operations::OperationEnd;
-
     #[test]
     fn a_name_with_a_slash_is_a_path_and_relative_folders_are_not_searched() {
         let all = |name, path| {
@@ -103,10 +101,7 @@ mod tests {
 
     #[test]
     fn a_missing_tool_is_named_with_its_remedy() {
-        let refused = OperationEnd::from(find("lxc-no-such-tool").unwrap_err());
-        let OperationEnd::Refused { code, message } = refused else {
-            panic!("{refused:?}");
-        };
+        let OperationRefusal { code, message } = find("lxc-no-such-tool").unwrap_err();
         assert_eq!(code, RefusalCode::MissingProgram);
         assert_eq!(
             message,

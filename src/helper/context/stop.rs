@@ -28,7 +28,7 @@ impl StopConditions {
     }
 
     /// Waits for the first reason to end; `cancelled` resolves when the caller cancels.
-    pub async fn ordered(&mut self, cancelled: impl Future<Output = ()>) -> KillReason {
+    pub async fn wait_for_reason(&mut self, cancelled: impl Future<Output = ()>) -> KillReason {
         let deadline = self.deadline;
         let time_up = async move {
             match deadline {
@@ -47,7 +47,7 @@ impl StopConditions {
 
 /// Waits until a caller has disconnected. A caller sends nothing after its request, so any further bytes count as a
 /// disconnect.
-pub async fn hung_up(caller: &UnixStream) {
+pub async fn wait_for_disconnect(caller: &UnixStream) {
     loop {
         let readable = caller.readable().await;
         match caller.try_read(&mut [0; 1]) {

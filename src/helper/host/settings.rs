@@ -72,7 +72,7 @@ pub async fn perform(
     }
 }
 
-const DONE: OperationEnd = OperationEnd::Exited { code: 0 };
+const DONE: OperationEnd = OperationEnd::SUCCESS;
 
 fn checked(pretty: &str) -> Result<&str, OperationRefusal> {
     if pretty.len() > PRETTY_BYTES || pretty.contains(char::is_control) {

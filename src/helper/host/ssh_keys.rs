@@ -88,7 +88,7 @@ fn list(entries: &[String]) -> Vec<SshAccount> {
                     ..nothing(file.shown, None)
                 }
             }
-            Err(refusal) => nothing(String::new(), Some(refusal.words().to_owned())),
+            Err(refusal) => nothing(String::new(), Some(refusal.message.clone())),
         }
     });
     told.collect()

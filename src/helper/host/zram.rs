@@ -35,7 +35,7 @@ const TRIES: u32 = 30;
 /// The memory that must remain free after swapped-out data is read back, in KiB.
 const SPARE_KIB: u64 = 64 * 1024;
 
-const DONE: OperationEnd = OperationEnd::Exited { code: 0 };
+const DONE: OperationEnd = OperationEnd::SUCCESS;
 
 /// One switch at a time: two at once would create two devices.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -263,7 +263,7 @@ mod tests {
         let meminfo = "MemTotal:       1000000 kB\nMemAvailable:     100000 kB\n";
         assert!(has_room(100_000 - SPARE_KIB, meminfo).is_ok());
         let refused = has_room(100_001 - SPARE_KIB, meminfo).unwrap_err();
-        assert!(refused.words().contains("100000 KiB"), "{refused}");
+        assert!(refused.message.contains("100000 KiB"), "{refused}");
         assert!(has_room(0, "").is_err());
     }
 

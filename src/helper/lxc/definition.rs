@@ -66,7 +66,7 @@ async fn set(
         replace(&file, &edited(&text, &settings))
     })
     .await?;
-    Ok(OperationEnd::Exited { code: 0 })
+    Ok(OperationEnd::SUCCESS)
 }
 
 /// Reads a definition.

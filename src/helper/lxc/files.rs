@@ -99,7 +99,7 @@ pub async fn write(
             .map_err(|e| obstacle(&path, &e))
     })
     .await?;
-    Ok(OperationEnd::Exited { code: 0 })
+    Ok(OperationEnd::SUCCESS)
 }
 
 fn entry(name: &OsString, facts: &Metadata) -> InsideEntry {

@@ -58,7 +58,7 @@ pub async fn inside(
     };
     let running = match helper.containers.alive(container).await {
         Ok(running) => running,
-        Err(refusal) if refusal.code() == RefusalCode::NotRunning => {
+        Err(refusal) if refusal.code == RefusalCode::NotRunning => {
             let path = config_files::root_of(&config)?;
             return InsideRoot::open(&path).map_err(failed);
         }

@@ -174,7 +174,7 @@ async fn connect(helper: &HelperContext, ssid: &Ssid) -> Result<(), OperationRef
     let Err(refusal) = joined else {
         return Ok(());
     };
-    let mut words = refusal.words().to_owned();
+    let mut words = refusal.message.clone();
     if written
         && let Err(worse) = take_back(helper, &profile, kept.as_deref().map(Vec::as_slice)).await
     {
@@ -186,7 +186,7 @@ async fn connect(helper: &HelperContext, ssid: &Ssid) -> Result<(), OperationRef
         Some(former) => match run(helper, REJOIN, &["connection", "up", "uuid", &former]).await {
             Ok(_) => format!("{words}; the host is back in its previous network"),
             Err(worse) => {
-                let worse = worse.words();
+                let worse = &worse.message;
                 format!("{words}; and the host could not rejoin its previous network: {worse}")
             }
         },

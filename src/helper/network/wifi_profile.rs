@@ -287,7 +287,7 @@ mod tests {
             assert_eq!(way(security), expected, "{security}");
         }
         let none = proof("WPA2", None).unwrap_err();
-        assert!(none.words().contains("wifi_networks"), "{none}");
+        assert!(none.message.contains("wifi_networks"), "{none}");
     }
 
     #[test]
@@ -320,14 +320,14 @@ mod tests {
         ] {
             let refused = read(bad, 0o600).unwrap_err();
             assert!(
-                bad.is_empty() || !refused.words().contains(bad.trim_end()),
+                bad.is_empty() || !refused.message.contains(bad.trim_end()),
                 "{refused}"
             );
         }
         assert!(
             read("12345678", 0o640)
                 .unwrap_err()
-                .words()
+                .message
                 .contains("chmod 600")
         );
     }

@@ -239,7 +239,7 @@ fn with_loss(ending: OperationEnd, torn_down: &TeardownResult) -> OperationEnd {
     if !is_reported || ending == OUT_OF_TIME {
         return ending;
     }
-    let is_well = torn_down.lost.is_none() && ending == (OperationEnd::Exited { code: 0 });
+    let is_well = torn_down.lost.is_none() && ending == OperationEnd::SUCCESS;
     if torn_down.was_out_of_memory && !is_well {
         let why = KillReason::Memory;
         return OperationEnd::Killed { why };

@@ -20,5 +20,5 @@ pub async fn print(
     for chunk in bytes.chunks(CHUNK_BYTES) {
         relay.write_stdout(chunk.to_vec()).await;
     }
-    Ok(OperationEnd::Exited { code: 0 })
+    Ok(OperationEnd::SUCCESS)
 }

@@ -92,7 +92,7 @@ pub struct ProcessScope {
     container: Option<RunningContainer>,
     processes: Arc<CallProcesses>,
     ready: bool,
-    told: bool,
+    reported: bool,
 }
 
 impl ProcessScope {
@@ -146,7 +146,7 @@ impl ProcessScope {
             cgroup: spec.cgroup,
             container: spec.container,
             ready: false,
-            told: false,
+            reported: false,
         };
         Ok((scope, outputs))
     }
@@ -178,7 +178,7 @@ impl ProcessScope {
             };
             match report {
                 Some(ReaperReport::Ended(ending)) => {
-                    self.told = true;
+                    self.reported = true;
                     return ending;
                 }
                 Some(ReaperReport::Ready | ReaperReport::Started) => {}
@@ -205,7 +205,7 @@ impl ProcessScope {
             container,
             processes,
             ready,
-            told,
+            reported,
         } = self;
         // The reaper takes the closed pipe as the order to kill.
         drop(control);
@@ -222,8 +222,8 @@ impl ProcessScope {
         }
         let exit = timeout(GONE_TIME, child.wait()).await;
         let finished = matches!(exit, Ok(Ok(Exit::Code(0))));
-        let told_twice = told && reports.told_again();
-        let lost = lost_reaper(slow, finished || has_ended(container.as_ref()), told_twice);
+        let is_forged = reported && reports.has_second_end();
+        let lost = lost_reaper(slow, finished || has_ended(container.as_ref()), is_forged);
         let empty_rounds = match lost {
             Some(_) => kill_lost(helper, cgroup.as_ref(), container.as_ref(), &processes).await,
             None if processes.session().is_none() => ROUNDS_WITHOUT,
@@ -270,12 +270,12 @@ enum Slow {
 }
 
 /// Returns what happened to a reaper that did not finish its work, or whose reports the command forged.
-fn lost_reaper(slow: Slow, is_well: bool, told_twice: bool) -> Option<&'static str> {
+fn lost_reaper(slow: Slow, is_well: bool, is_forged: bool) -> Option<&'static str> {
     match slow {
         Slow::Lost(how) => Some(how),
         Slow::Ended if !is_well => Some("it was killed"),
         // The reaper sends this report once.
-        Slow::Ended if told_twice => Some("the command sent a forged report"),
+        Slow::Ended if is_forged => Some("the command sent a forged report"),
         Slow::Ended | Slow::Killed => None,
     }
 }

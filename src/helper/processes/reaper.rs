@@ -13,7 +13,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use gatewren_base::sys::{
-    Child, Exit, OnParentExit, ProcessCredentials, Spawn, SpawnError, SpawnStage, Subreaper,
+    Child, OnParentExit, ProcessCredentials, Spawn, SpawnError, SpawnStage, Subreaper,
     SubreaperEvent, descendants, hold_proc, is_root, launch_pipes, own_pid, own_uid, reap_any,
     terminate,
 };
@@ -97,7 +97,7 @@ fn wait(sink: &Subreaper, control: &OwnedFd, command: &Child) -> OperationEnd {
             Ok(SubreaperEvent::Child) => {
                 while let Ok(Some((pid, exit))) = reap_any() {
                     if pid == command.pid() {
-                        return ending(exit);
+                        return exit.into();
                     }
                 }
             }
@@ -106,13 +106,6 @@ fn wait(sink: &Subreaper, control: &OwnedFd, command: &Child) -> OperationEnd {
                 return OperationEnd::Signalled { signal: 15 };
             }
         }
-    }
-}
-
-fn ending(exit: Exit) -> OperationEnd {
-    match exit {
-        Exit::Code(code) => OperationEnd::Exited { code },
-        Exit::Signal(signal) => OperationEnd::Signalled { signal },
     }
 }
 

@@ -13,7 +13,7 @@ use gatewren_wire::operations::{MAX_REPORT_BYTES, ReaperReport};
 pub struct ReaperReports {
     pipe: Receiver,
     pending: Vec<u8>,
-    told_again: bool,
+    second_end: bool,
 }
 
 impl ReaperReports {
@@ -22,7 +22,7 @@ impl ReaperReports {
         Ok(Self {
             pipe: Receiver::from_owned_fd(pipe)?,
             pending: Vec::new(),
-            told_again: false,
+            second_end: false,
         })
     }
 
@@ -48,14 +48,14 @@ impl ReaperReports {
     /// it. Cancel safe: another call continues the wait.
     pub async fn closed(&mut self) {
         while let Some(report) = self.next().await {
-            self.told_again |= matches!(report, ReaperReport::Ended(_));
+            self.second_end |= matches!(report, ReaperReport::Ended(_));
         }
         let mut bytes = [0; 512];
         while let Ok(1..) = self.pipe.read(&mut bytes).await {}
     }
 
     /// Returns whether a report of an ending arrived while `closed` waited.
-    pub fn told_again(&self) -> bool {
-        self.told_again
+    pub fn has_second_end(&self) -> bool {
+        self.second_end
     }
 }

@@ -32,7 +32,7 @@ impl From<OperationRefusal> for StepError {
 /// Converts the result of the last step to the operation's ending.
 pub fn ending(done: Result<(), StepError>) -> Result<OperationEnd, OperationRefusal> {
     match done {
-        Ok(()) => Ok(OperationEnd::Exited { code: 0 }),
+        Ok(()) => Ok(OperationEnd::SUCCESS),
         Err(StepError::Killed(why)) => Ok(OperationEnd::Killed { why }),
         Err(StepError::Refused(refusal)) => Err(refusal),
     }

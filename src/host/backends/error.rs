@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::helper_client::{HelperError, RefusalCode};
+use crate::helper_client::{HelperError, OperationRefusal, RefusalCode};
 
 /// An error that is reported to the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +42,10 @@ impl BackendError {
             retry: false,
         }
     }
+}
 
-    /// Returns the helper's refusal, with its message.
-    pub fn refused(code: RefusalCode, message: String) -> Self {
+impl From<OperationRefusal> for BackendError {
+    fn from(OperationRefusal { code, message }: OperationRefusal) -> Self {
         let kind = match code {
             RefusalCode::NoSuchContainer | RefusalCode::NoSuchJob => ErrorKind::NotFound,
             RefusalCode::NotRunning | RefusalCode::Frozen => ErrorKind::NotRunning,

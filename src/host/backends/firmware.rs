@@ -160,7 +160,7 @@ impl Firmware {
         if refresh {
             let action = FirmwareAction::Refresh {};
             let refresh = self.run(action, FETCHING, job, reference).await?;
-            if let OperationEnd::Refused { .. } | OperationEnd::Killed { .. } = refresh.ending {
+            if let OperationEnd::Refused(_) | OperationEnd::Killed { .. } = refresh.ending {
                 document(&refresh)?;
             }
             refresh_problem = document(&refresh).err().map(|error| error.message);
@@ -230,7 +230,7 @@ fn document(done: &FinishedOperation) -> Result<Value, BackendError> {
 fn read(said: &str, done: &FinishedOperation) -> Result<Value, BackendError> {
     let refused = matches!(
         done.ending,
-        OperationEnd::Refused { .. } | OperationEnd::Killed { .. }
+        OperationEnd::Refused(_) | OperationEnd::Killed { .. }
     );
     let parsed = serde_json::from_str::<Value>(said).ok();
     let Some(parsed) = parsed.filter(|_| !refused) else {

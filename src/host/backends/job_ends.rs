@@ -6,30 +6,17 @@ use crate::helper_client::{
     Frame, HelperClient, HelperError, Job, Operation, OperationLimits, RunningOperation, Stream,
 };
 
-use super::job_status::{JobStatus, standing};
+use super::job_status::JobStatus;
 
 /// The helper sends no longer line; the connection is dropped at one.
 const MAX_LINE: usize = 64 * 1024;
-
-/// A job that has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobEnd {
-    /// The agent that owns it.
-    pub owner: String,
-    /// The call that started it, as named in the journal and the audit.
-    pub reference: String,
-    /// How long it ran, in milliseconds.
-    pub duration_ms: u64,
-    /// Its final state.
-    pub standing: JobStatus,
-}
 
 /// The ends of jobs that no call waited for: past ones and, from then on, new ones.
 #[derive(Debug)]
 pub struct JobEnds {
     running: RunningOperation,
     line: Vec<u8>,
-    waiting: VecDeque<JobEnd>,
+    waiting: VecDeque<JobStatus>,
 }
 
 impl JobEnds {
@@ -51,10 +38,10 @@ impl JobEnds {
     }
 
     /// Returns the next one; `None` when the helper sends no more.
-    pub async fn next(&mut self) -> Option<JobEnd> {
+    pub async fn next(&mut self) -> Option<JobStatus> {
         loop {
-            if let Some(end) = self.waiting.pop_front() {
-                return Some(end);
+            if let Some(job) = self.waiting.pop_front() {
+                return Some(job);
             }
             match self.running.next().await {
                 Ok(Frame::Output(Stream::Stdout, bytes)) => self.take(&bytes),
@@ -74,23 +61,11 @@ impl JobEnds {
             let job = serde_json::from_slice::<Job>(&self.line);
             self.line = rest;
             match job {
-                Ok(job) => self.waiting.push_back(end_of(job)),
+                Ok(job) => self.waiting.push_back(job.into()),
                 Err(cause) => {
                     tracing::error!(%cause, "the helper reported an invalid end of a job");
                 }
             }
         }
-    }
-}
-
-fn end_of(job: Job) -> JobEnd {
-    JobEnd {
-        owner: job.owner.clone(),
-        reference: job.reference.clone(),
-        duration_ms: job
-            .ended_ms
-            .unwrap_or_default()
-            .saturating_sub(job.began_ms),
-        standing: standing(job),
     }
 }

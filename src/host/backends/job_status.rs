@@ -6,8 +6,6 @@ use serde::Serialize;
 use crate::helper_client::{ContainerName, Job, JobId, KillReason, OperationEnd};
 use gatewren_base::sys::rfc3339;
 
-use super::outcome::killed_word;
-
 /// The state of a job that has not ended.
 pub const RUNNING: &str = "running";
 
@@ -48,6 +46,15 @@ pub struct JobStatus {
     /// The number of those bytes that could not be written to disk.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost_bytes: u64,
+    /// The agent that owns it.
+    #[serde(skip)]
+    pub owner: String,
+    /// The call that started it, as named in the journal and the audit.
+    #[serde(skip)]
+    pub reference: String,
+    /// How long it ran, in milliseconds; 0 while it runs.
+    #[serde(skip)]
+    pub duration_ms: u64,
 }
 
 /// The jobs of an agent.
@@ -57,47 +64,44 @@ pub struct JobStatusList {
     pub jobs: Vec<JobStatus>,
 }
 
-/// Returns the state of a job of the helper.
-pub fn standing(job: Job) -> JobStatus {
-    let mut standing = JobStatus {
-        job: job.id,
-        state: RUNNING,
-        tool: job.tool,
-        container: job.container,
-        command: job.command,
-        exit_code: None,
-        signal: None,
-        killed_because: None,
-        error: None,
-        began_at: rfc3339(job.began_ms),
-        ended_at: job.ended_ms.map(rfc3339),
-        output_bytes: job.output_bytes,
-        lost_bytes: job.lost_bytes,
-    };
-    standing.state = match job.ending {
-        None => RUNNING,
-        Some(OperationEnd::Exited { code }) => {
-            standing.exit_code = Some(code);
-            if code == 0 { "done" } else { "failed" }
+impl From<Job> for JobStatus {
+    fn from(job: Job) -> Self {
+        let state = match &job.ending {
+            None => RUNNING,
+            Some(OperationEnd::Exited { code: 0 }) => "done",
+            Some(OperationEnd::Killed {
+                why: KillReason::Lost,
+            }) => "lost",
+            Some(OperationEnd::Killed { .. }) => "killed",
+            Some(_) => "failed",
+        };
+        let end = job.ending.as_ref();
+        Self {
+            job: job.id,
+            state,
+            tool: job.tool,
+            container: job.container,
+            command: job.command,
+            exit_code: end.and_then(OperationEnd::exit_code),
+            signal: end.and_then(OperationEnd::signal),
+            killed_because: end
+                .and_then(OperationEnd::kill_reason)
+                .map(KillReason::as_str),
+            began_at: rfc3339(job.began_ms),
+            ended_at: job.ended_ms.map(rfc3339),
+            output_bytes: job.output_bytes,
+            lost_bytes: job.lost_bytes,
+            owner: job.owner,
+            reference: job.reference,
+            duration_ms: job
+                .ended_ms
+                .map_or(0, |end| end.saturating_sub(job.began_ms)),
+            error: match job.ending {
+                Some(OperationEnd::Refused(refusal)) => Some(refusal.message),
+                _ => None,
+            },
         }
-        Some(OperationEnd::Signalled { signal }) => {
-            standing.signal = Some(signal);
-            "failed"
-        }
-        Some(OperationEnd::Refused { message, .. }) => {
-            standing.error = Some(message);
-            "failed"
-        }
-        Some(OperationEnd::Killed { why }) => {
-            standing.killed_because = Some(killed_word(why));
-            if why == KillReason::Lost {
-                "lost"
-            } else {
-                "killed"
-            }
-        }
-    };
-    standing
+    }
 }
 
 #[expect(
@@ -129,12 +133,13 @@ mod tests {
             output_bytes: 1,
             lost_bytes: 0,
         };
-        let state = |ending| standing(job(ending)).state;
+        let status = |ending| JobStatus::from(job(ending));
+        let state = |ending| status(ending).state;
         assert_eq!(state(None), "running");
-        assert_eq!(state(Some(OperationEnd::Exited { code: 0 })), "done");
+        assert_eq!(state(Some(OperationEnd::SUCCESS)), "done");
         assert_eq!(state(Some(OperationEnd::Exited { code: 1 })), "failed");
         assert_eq!(state(Some(OperationEnd::Signalled { signal: 9 })), "failed");
-        let killed = |why| standing(job(Some(OperationEnd::Killed { why })));
+        let killed = |why| status(Some(OperationEnd::Killed { why }));
         assert_eq!(killed(KillReason::Lost).state, "lost");
         let cancelled = killed(KillReason::Cancelled);
         assert_eq!(

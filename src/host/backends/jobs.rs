@@ -14,7 +14,7 @@ use super::access_filter::{AccessFilter, unmask_error};
 use super::error::{BackendError, ErrorKind};
 use super::job_ends::JobEnds;
 use super::job_piece::{JobOutput, MOST_BYTES, PIECE, piece};
-use super::job_status::{JobStatus, JobStatusList, RUNNING, standing};
+use super::job_status::{JobStatus, JobStatusList, RUNNING};
 use super::long_work::begin;
 use super::request::{ask, limits, obstacle};
 use super::shell::{ShellCall, split};
@@ -132,17 +132,8 @@ impl JobsView<'_> {
     pub async fn all(&self) -> Result<JobStatusList, BackendError> {
         let jobs = self.look(None).await?;
         Ok(JobStatusList {
-            jobs: jobs.into_iter().map(standing).collect(),
+            jobs: jobs.into_iter().map(JobStatus::from).collect(),
         })
-    }
-
-    /// Returns all jobs, each with the agent that owns it.
-    ///
-    /// # Errors
-    /// When the helper does not answer.
-    pub async fn all_with_owners(&self) -> Result<Vec<(String, JobStatus)>, BackendError> {
-        let jobs = self.look(None).await?.into_iter();
-        Ok(jobs.map(|job| (job.owner.clone(), standing(job))).collect())
     }
 
     /// Returns one job.
@@ -151,7 +142,7 @@ impl JobsView<'_> {
     /// When this agent has no job with this id.
     pub async fn one(&self, id: &JobId) -> Result<JobStatus, BackendError> {
         let found = self.look(Some(id)).await?.pop();
-        found.map(standing).ok_or_else(|| no_such_job(id))
+        found.map(JobStatus::from).ok_or_else(|| no_such_job(id))
     }
 
     /// Waits until a job ends or the time is over, and returns its state.
@@ -159,9 +150,9 @@ impl JobsView<'_> {
     /// # Errors
     /// When this agent has no job with this id.
     pub async fn wait(&self, id: &JobId, time: Duration) -> Result<JobStatus, BackendError> {
-        let standing = self.one(id).await?;
-        if standing.state != RUNNING {
-            return Ok(standing);
+        let status = self.one(id).await?;
+        if status.state != RUNNING {
+            return Ok(status);
         }
         let operation = Operation::JobWait {
             owner: self.owner.map(str::to_owned),
@@ -218,7 +209,7 @@ impl JobsView<'_> {
         };
         let said = ask(&self.jobs.helper, operation, END_TIME, self.reference).await;
         let ended = jobs(&said.map_err(about_jobs)?)?.pop();
-        ended.map(standing).ok_or_else(not_understood)
+        ended.map(JobStatus::from).ok_or_else(not_understood)
     }
 
     async fn look(&self, id: Option<&JobId>) -> Result<Vec<Job>, BackendError> {

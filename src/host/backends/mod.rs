@@ -44,7 +44,6 @@ pub use host::{
     HostMetrics, Interface, MountedFilesystem, Neighbor, NetworkTraffic, Partition,
     ReachableAddress, Route, ServerInfo, ServerTime, Temperature,
 };
-pub use job_ends::JobEnd;
 pub use job_piece::JobOutput;
 pub use job_status::{JobStatus, JobStatusList};
 pub use jobs::{Jobs, JobsView};

@@ -53,24 +53,19 @@ impl ShellOutcome {
     /// # Errors
     /// When the helper refused to run it.
     pub fn of(finished: FinishedOperation) -> Result<Self, BackendError> {
-        let (mut exit_code, mut by_signal, mut killed) = (None, None, None);
-        match finished.ending {
-            OperationEnd::Exited { code } => exit_code = Some(code),
-            OperationEnd::Signalled { signal } => by_signal = Some(signal),
-            OperationEnd::Killed { why } => killed = Some(why),
-            OperationEnd::Refused { code, message } => {
-                return Err(BackendError::refused(code, message));
-            }
+        let end = finished.ending;
+        if let OperationEnd::Refused(refusal) = end {
+            return Err(refusal.into());
         }
         let (mut stdout, mut stderr) = (finished.stdout, finished.stderr);
         let whole = [stdout.clone(), stderr.clone()];
         share(&mut stdout, &mut stderr);
         let longer = longer(whole, [&stdout, &stderr]);
         Ok(Self {
-            exit_code,
-            signal: by_signal,
-            timed_out: killed == Some(KillReason::Timeout),
-            killed_because: killed.map(killed_word),
+            exit_code: end.exit_code(),
+            signal: end.signal(),
+            timed_out: end.kill_reason() == Some(KillReason::Timeout),
+            killed_because: end.kill_reason().map(KillReason::as_str),
             duration_ms: finished.duration_ms,
             stdout: stdout.text_lossy(),
             stderr: stderr.text_lossy(),
@@ -113,23 +108,10 @@ fn share(stdout: &mut CapturedOutput, stderr: &mut CapturedOutput) {
     stderr.shrink(for_stderr);
 }
 
-/// Returns the reason of a kill in a word.
-pub fn killed_word(why: KillReason) -> &'static str {
-    match why {
-        KillReason::Timeout => "timeout",
-        KillReason::Output => "output",
-        KillReason::Cancelled => "cancelled",
-        KillReason::Shutdown => "shutdown",
-        KillReason::Lost => "lost",
-        KillReason::Memory => "memory",
-        KillReason::ReaperLost => "reaper lost",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::helper_client::{CapturedOutput, RefusalCode};
+    use crate::helper_client::{CapturedOutput, OperationRefusal, RefusalCode};
 
     fn finished(ending: OperationEnd) -> FinishedOperation {
         let said = |text: &str, total_bytes| CapturedOutput {
@@ -192,13 +174,8 @@ mod tests {
 
     #[test]
     fn a_refusal_is_an_error_with_the_helpers_words() {
-        let refused = OperationEnd::Refused {
-            code: RefusalCode::NotRunning,
-            message: "stopped".into(),
-        };
-        assert_eq!(
-            ShellOutcome::of(finished(refused)).unwrap_err().message,
-            "stopped"
-        );
+        let refused = OperationRefusal::new(RefusalCode::NotRunning, "stopped").into();
+        let error = ShellOutcome::of(finished(refused)).unwrap_err();
+        assert_eq!(error.message, "stopped");
     }
 }

@@ -86,9 +86,7 @@ pub fn obstacle(ending: &OperationEnd, heard: &str) -> Option<BackendError> {
             why: KillReason::Timeout,
         } => failed("the program did not end in time and was killed".to_owned()),
         OperationEnd::Killed { why } => failed(format!("the program was killed ({why:?})")),
-        OperationEnd::Refused { code, message } => {
-            Some(BackendError::refused(*code, message.clone()))
-        }
+        OperationEnd::Refused(refusal) => Some(refusal.clone().into()),
     }
 }
 
@@ -102,16 +100,14 @@ pub fn answer(finished: &FinishedOperation) -> Result<String, BackendError> {
 
 #[cfg(test)]
 mod tests {
-    use crate::helper_client::RefusalCode;
+    use crate::helper_client::{OperationRefusal, RefusalCode};
 
     use super::*;
 
     #[test]
     fn endings_become_sentences() {
-        let refused = |code| OperationEnd::Refused {
-            code,
-            message: "lxc-start is not installed; install it with: apt install lxc".into(),
-        };
+        let words = "lxc-start is not installed; install it with: apt install lxc";
+        let refused = |code| OperationRefusal::new(code, words).into();
         let missing = obstacle(&refused(RefusalCode::MissingProgram), "").unwrap();
         assert_eq!(missing.kind, ErrorKind::Unavailable);
         assert!(

@@ -84,7 +84,7 @@ impl UpdateApplied {
             let none = || BackendError::new(ErrorKind::Failed, "apt did not report what it did");
             return Err(obstacle(&done.ending, complaint(&heard)).unwrap_or_else(none));
         };
-        let completed = done.ending == (OperationEnd::Exited { code: 0 });
+        let completed = done.ending == OperationEnd::SUCCESS;
         let mut applied = read(after);
         applied.completed = completed;
         applied.output_tail = (!completed).then(|| {

@@ -275,10 +275,10 @@ impl UpdatesView<'_> {
             capture: CAPTURE,
         };
         let mut done = run_long(&self.updates.helper, long, job, self.reference).await?;
-        if let OperationEnd::Refused { message, .. } = &mut done.ending
+        if let OperationEnd::Refused(refusal) = &mut done.ending
             && let (Some(name), Some(query_name)) = (container, &query_name)
         {
-            *message = message.replace(query_name.as_str(), name.as_str());
+            refusal.message = refusal.message.replace(query_name.as_str(), name.as_str());
         }
         Ok(done)
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use gatewren_base::config::Risk;
-use gatewren_host::backends::{JobEnd, Jobs};
+use gatewren_host::backends::{JobStatus, Jobs};
 use gatewren_store::state::{Author, Notice, Notifications, State};
 use gatewren_store::vault::{
     AuditDurability, AuditEntry, AuditOutcome, AuditReader, CallFilter, Vault, VaultError,
@@ -31,8 +31,8 @@ pub async fn record_job_ends(jobs: Jobs, vault: Vault, state: State, file: PathB
     loop {
         // Errors of the helper are reported by the code that needs it.
         if let Ok(mut ends) = jobs.ends().await {
-            while let Some(end) = ends.next().await {
-                let id = end.standing.job.to_string();
+            while let Some(job) = ends.next().await {
+                let id = job.job.to_string();
                 // Read on demand: at most starts no job has ended, and reading the audit takes time.
                 let known = match &mut written {
                     Some(known) => known,
@@ -41,11 +41,11 @@ pub async fn record_job_ends(jobs: Jobs, vault: Vault, state: State, file: PathB
                 if known.contains(&id) {
                     continue;
                 }
-                if let Err(cause) = record(&vault, &end).await {
+                if let Err(cause) = record(&vault, &job).await {
                     tracing::error!(%cause, job = id, "cannot write the end of a job to the audit");
                     break;
                 }
-                tell(&notifications, &end).await;
+                tell(&notifications, &job).await;
                 known.push_back(id);
                 if known.len() > KNOWN as usize {
                     known.pop_front();
@@ -81,55 +81,51 @@ fn read_known(file: &Path) -> VecDeque<String> {
 }
 
 /// Notifies the owner of a job that failed, unless its agent cancelled it.
-async fn tell(notifications: &Notifications, end: &JobEnd) {
-    let standing = &end.standing;
-    if standing.state == "done" || standing.killed_because == Some("cancelled") {
+async fn tell(notifications: &Notifications, job: &JobStatus) {
+    if job.state == "done" || job.killed_because == Some("cancelled") {
         return;
     }
-    let code = standing.exit_code.map(|code| format!(", exit code {code}"));
-    let why = standing
-        .killed_because
-        .map(|why| format!(", because of {why}"));
+    let code = job.exit_code.map(|code| format!(", exit code {code}"));
+    let why = job.killed_because.map(|why| format!(", because of {why}"));
     let notice = Notice {
-        container: standing.container.as_ref().map(ToString::to_string),
+        container: job.container.as_ref().map(ToString::to_string),
         level: "error",
-        title: format!("a job of {} failed", standing.tool),
+        title: format!("a job of {} failed", job.tool),
         message: format!(
             "{} {}{}{}. Its agent can read the output with job_output.",
-            standing.job,
-            standing.state,
+            job.job,
+            job.state,
             code.unwrap_or_default(),
             why.unwrap_or_default()
         ),
         change: None,
     };
-    let author = Author::observer().because(end.reference.clone());
+    let author = Author::observer().because(job.reference.clone());
     if let Err(cause) = notifications.add(&author, notice).await {
         tracing::warn!(%cause, "cannot store a notification");
     }
 }
 
-async fn record(vault: &Vault, end: &JobEnd) -> Result<(), VaultError> {
-    let standing = &end.standing;
+async fn record(vault: &Vault, job: &JobStatus) -> Result<(), VaultError> {
     let arguments = json!({
-        "tool": standing.tool,
-        "container": standing.container,
-        "exit_code": standing.exit_code,
-        "killed_because": standing.killed_because,
-        "output_bytes": standing.output_bytes,
-        "ended_at": standing.ended_at,
+        "tool": job.tool,
+        "container": job.container,
+        "exit_code": job.exit_code,
+        "killed_because": job.killed_because,
+        "output_bytes": job.output_bytes,
+        "ended_at": job.ended_at,
     });
     let entry = AuditEntry {
-        agent: &end.owner,
+        agent: &job.owner,
         token: None,
         space: None,
         session: None,
-        request: Some(&end.reference),
+        request: Some(&job.reference),
         address: "local",
         tool: JOB_END,
         risk: Risk::Write.as_str(),
         arguments: &arguments,
-        target: Some(standing.job.as_str()),
+        target: Some(job.job.as_str()),
         mode: None,
         decision: "job",
         change: None,
@@ -139,12 +135,8 @@ async fn record(vault: &Vault, end: &JobEnd) -> Result<(), VaultError> {
         .intent(entry, AuditDurability::Committed)
         .await?;
     let outcome = AuditOutcome {
-        status: if standing.state == "done" {
-            "ok"
-        } else {
-            standing.state
-        },
-        duration_ms: end.duration_ms,
+        outcome: if job.state == "done" { "ok" } else { job.state },
+        duration_ms: job.duration_ms,
         revision_before: None,
         revision: None,
     };

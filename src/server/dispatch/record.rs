@@ -124,7 +124,7 @@ impl Record {
             && let Err(cause) = vault.audit().outcome(
                 &id,
                 AuditOutcome {
-                    status: outcome,
+                    outcome,
                     duration_ms,
                     revision_before: revision.and(self.revision_before),
                     revision,

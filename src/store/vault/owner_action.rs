@@ -65,11 +65,11 @@ impl AuditTable<'_> {
     pub fn done(
         &self,
         undertaking: RecordedAction,
-        status: &'static str,
+        outcome: &'static str,
     ) -> Result<(), VaultError> {
         let RecordedAction { id, began_ms } = undertaking;
         let outcome = AuditOutcome {
-            status,
+            outcome,
             duration_ms: now_ms().saturating_sub(began_ms),
             revision_before: None,
             revision: None,

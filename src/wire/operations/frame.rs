@@ -192,7 +192,8 @@ mod tests {
     use super::super::command::{Command, Program};
     use super::super::limits::OperationLimits;
     use super::super::operation::Operation;
-    use super::super::outcome::{KillReason, RefusalCode};
+    use super::super::outcome::KillReason;
+    use super::super::refusal::{OperationRefusal, RefusalCode};
     use super::*;
 
     fn frames() -> Vec<Frame> {
@@ -205,10 +206,7 @@ mod tests {
             Frame::End(OperationEnd::Killed {
                 why: KillReason::Timeout,
             }),
-            Frame::End(OperationEnd::Refused {
-                code: RefusalCode::Busy,
-                message: "later".into(),
-            }),
+            Frame::End(OperationRefusal::new(RefusalCode::Busy, "later").into()),
         ]
     }
 

@@ -26,6 +26,7 @@ mod owner_message;
 mod probe;
 mod processes;
 mod reaper_messages;
+mod refusal;
 mod repair;
 mod request;
 mod snapshot_name;
@@ -66,13 +67,14 @@ pub use name::ContainerName;
 pub use name_servers::NameServers;
 pub use operation::Operation;
 pub use operation_facts::{OperationFacts, TimeClass};
-pub use outcome::{KillReason, OperationEnd, RefusalCode};
+pub use outcome::{KillReason, OperationEnd};
 pub use owner_message::{
     MailMessage, SUBJECT_BYTES as LETTER_SUBJECT_BYTES, TEXT_BYTES as LETTER_TEXT_BYTES,
 };
 pub use probe::{HostProbe, Probe, ProbeAnswer, ProbeResult};
 pub use processes::{ProcessOrder, ProcessUsage, ProcessUsageList};
 pub use reaper_messages::{MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, ReaperLaunch, ReaperReport};
+pub use refusal::{OperationRefusal, RefusalCode};
 pub use repair::{HostRepair, RepairOutcome, RepairResult};
 pub use request::HelperRequest;
 pub use snapshot_name::SnapshotName;

@@ -4,6 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use gatewren_base::sys::Exit;
+
+use super::refusal::OperationRefusal;
+
 /// The payload of the last frame of every operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -23,13 +27,52 @@ pub enum OperationEnd {
         /// The reason.
         why: KillReason,
     },
-    /// The operation was rejected before it began.
-    Refused {
-        /// The kind of error.
-        code: RefusalCode,
-        /// The error and its remedy in one sentence, for the caller.
-        message: String,
-    },
+    /// The operation was rejected before it began, or something on the host failed.
+    Refused(OperationRefusal),
+}
+
+impl OperationEnd {
+    /// The operation succeeded; one without a command ends like this too.
+    pub const SUCCESS: Self = Self::Exited { code: 0 };
+
+    /// The exit code, if the command exited.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            Self::Exited { code } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// The number of the signal that ended the command, if the helper did not send it.
+    pub fn signal(&self) -> Option<i32> {
+        match self {
+            Self::Signalled { signal } => Some(*signal),
+            _ => None,
+        }
+    }
+
+    /// Why the helper killed the command, if it did.
+    pub fn kill_reason(&self) -> Option<KillReason> {
+        match self {
+            Self::Killed { why } => Some(*why),
+            _ => None,
+        }
+    }
+}
+
+impl From<Exit> for OperationEnd {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Code(code) => Self::Exited { code },
+            Exit::Signal(signal) => Self::Signalled { signal },
+        }
+    }
+}
+
+impl From<OperationRefusal> for OperationEnd {
+    fn from(refusal: OperationRefusal) -> Self {
+        Self::Refused(refusal)
+    }
 }
 
 impl fmt::Display for OperationEnd {
@@ -38,7 +81,9 @@ impl fmt::Display for OperationEnd {
             Self::Exited { code } => write!(f, "exit code {code}"),
             Self::Signalled { signal } => write!(f, "signal {signal}"),
             Self::Killed { why } => write!(f, "killed: {why:?}"),
-            Self::Refused { code, message } => write!(f, "refused: {code:?}: {message}"),
+            Self::Refused(OperationRefusal { code, message }) => {
+                write!(f, "refused: {code:?}: {message}")
+            }
         }
     }
 }
@@ -63,28 +108,17 @@ pub enum KillReason {
     ReaperLost,
 }
 
-/// Why an operation was rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RefusalCode {
-    /// The helper's own policy does not allow this kind of operation.
-    Forbidden,
-    /// This owner has no job with this id.
-    NoSuchJob,
-    /// No container has this name.
-    NoSuchContainer,
-    /// The container is not running.
-    NotRunning,
-    /// The container is frozen.
-    Frozen,
-    /// A required program is not installed.
-    MissingProgram,
-    /// The operation needs root, and the helper is not root.
-    NotRoot,
-    /// The caller's user, directory or program does not exist.
-    BadCommand,
-    /// The helper's limit of concurrent operations is reached.
-    Busy,
-    /// The operation failed on the host; the message states the cause.
-    Failed,
+impl KillReason {
+    /// The reason in a word, as the tools show it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Output => "output",
+            Self::Cancelled => "cancelled",
+            Self::Shutdown => "shutdown",
+            Self::Lost => "lost",
+            Self::Memory => "memory",
+            Self::ReaperLost => "reaper lost",
+        }
+    }
 }

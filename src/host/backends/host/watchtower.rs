@@ -94,7 +94,7 @@ async fn ask<T: DeserializeOwned>(helper: &HelperClient, operation: Operation) -
     let unanswered =
         |cause: &dyn std::fmt::Display| tracing::debug!(%cause, name, "the helper did not answer");
     match helper.run(operation, limits, "observer", ANSWER).await {
-        Ok(told) if told.ending == (OperationEnd::Exited { code: 0 }) => {
+        Ok(told) if told.ending == OperationEnd::SUCCESS => {
             let told = serde_json::from_str(&told.stdout.text_lossy());
             told.inspect_err(|cause| unanswered(cause)).ok()
         }

@@ -14,15 +14,6 @@ const MAX_LINE: usize = 512 * 1024;
 /// How much of the program's standard error is kept.
 const MAX_COMPLAINT: usize = 4096;
 
-/// Why there are no more lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputEnd {
-    /// The program has printed all lines.
-    Done,
-    /// The time or output limit was reached.
-    Cut,
-}
-
 /// Splits output into lines.
 #[derive(Debug)]
 pub struct OutputLineReader {
@@ -32,6 +23,7 @@ pub struct OutputLineReader {
     too_long: bool,
     lines: VecDeque<Vec<u8>>,
     heard: String,
+    truncated: bool,
 }
 
 impl OutputLineReader {
@@ -43,17 +35,23 @@ impl OutputLineReader {
             too_long: false,
             lines: VecDeque::new(),
             heard: String::new(),
+            truncated: false,
         }
     }
 
-    /// Returns the next line. Cancel safe: nothing is lost.
+    /// Whether the time or output limit ended the output.
+    pub fn truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// Returns the next line; `None` after the last one. Cancel safe: nothing is lost.
     ///
     /// # Errors
     /// The program's error message when it failed, and the helper's refusal.
-    pub async fn next(&mut self) -> Result<Result<Vec<u8>, OutputEnd>, BackendError> {
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, BackendError> {
         loop {
             if let Some(line) = self.lines.pop_front() {
-                return Ok(Ok(line));
+                return Ok(Some(line));
             }
             match self.running.next().await? {
                 Frame::Output(Stream::Stdout, bytes) => self.push(&bytes),
@@ -63,16 +61,16 @@ impl OutputLineReader {
                 Frame::Output(..) | Frame::Accepted | Frame::Started => {}
                 Frame::End(OperationEnd::Killed {
                     why: KillReason::Timeout | KillReason::Output,
-                }) => return Ok(Err(OutputEnd::Cut)),
+                }) => {
+                    self.truncated = true;
+                    return Ok(None);
+                }
                 // journalctl exits like this when no line matches a pattern.
                 Frame::End(OperationEnd::Exited { code: 1 }) if self.heard.trim().is_empty() => {
-                    return Ok(Err(OutputEnd::Done));
+                    return Ok(None);
                 }
                 Frame::End(ending) => {
-                    return match obstacle(&ending, &self.heard) {
-                        Some(obstacle) => Err(obstacle),
-                        None => Ok(Err(OutputEnd::Done)),
-                    };
+                    return obstacle(&ending, &self.heard).map_or(Ok(None), Err);
                 }
             }
         }

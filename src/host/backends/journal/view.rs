@@ -18,7 +18,7 @@ use super::super::error::{BackendError, ErrorKind};
 use super::super::request::ask;
 use super::boots::{Boot, boots};
 use super::line::LogLine;
-use super::reader::{OutputEnd, OutputLineReader};
+use super::reader::OutputLineReader;
 
 /// The timeout of a search; lines found until then are returned.
 const SEARCH_TIME: Duration = Duration::from_secs(40);
@@ -193,15 +193,12 @@ impl JournalView {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         let machine = search.container.is_none().then(machine_id);
         loop {
-            let json = match reader.next().await? {
-                Ok(json) => json,
-                Err(OutputEnd::Done) => return Ok((lines, false)),
-                Err(OutputEnd::Cut)
-                    if lines.is_empty() && search.query.order != LogOrder::Follow =>
-                {
+            let Some(json) = reader.next().await? else {
+                let follows = search.query.order == LogOrder::Follow;
+                if reader.truncated() && lines.is_empty() && !follows {
                     return Err(too_long());
                 }
-                Err(OutputEnd::Cut) => return Ok((lines, true)),
+                return Ok((lines, reader.truncated()));
             };
             let fields: Map<String, Value> = serde_json::from_slice(&json).unwrap_or_default();
             let Some(line) = LogLine::of(&fields) else {

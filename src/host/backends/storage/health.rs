@@ -106,7 +106,7 @@ impl Storage {
             .run(operation, limits(PATIENCE), reference, CAPTURE);
         let finished = asked.await?;
         match finished.ending {
-            OperationEnd::Refused { code, message } => Err(BackendError::refused(code, message)),
+            OperationEnd::Refused(refusal) => Err(refusal.into()),
             _ => Ok(finished.stdout.text_lossy()),
         }
     }

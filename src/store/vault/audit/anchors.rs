@@ -177,7 +177,7 @@ mod tests {
             let ChainHead { seq, sha256 } = head().unwrap();
             anchors.add(seq, &hex(&sha256), n * 1000);
             let outcome = AuditOutcome {
-                status: "ok",
+                outcome: "ok",
                 duration_ms: 1,
                 revision_before: None,
                 revision: None,

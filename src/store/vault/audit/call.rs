@@ -72,12 +72,12 @@ pub struct AuditCall {
     /// The change of the inbox that this call applies.
     pub change: Option<String>,
     /// The outcome row, if there is one.
-    pub ended: Option<AuditEnd>,
+    pub ended: Option<RecordedOutcome>,
 }
 
-/// The outcome of a call.
+/// The outcome row of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AuditEnd {
+pub struct RecordedOutcome {
     /// The number of the row.
     pub seq: i64,
     /// When it was recorded.
@@ -150,7 +150,7 @@ fn calls(connection: &Connection) -> rusqlite::Result<String> {
 fn read(row: &Row<'_>) -> rusqlite::Result<AuditCall> {
     let ended = match row.get("end_seq")? {
         None => None,
-        Some(seq) => Some(AuditEnd {
+        Some(seq) => Some(RecordedOutcome {
             seq,
             at_ms: row.get("end_at_ms")?,
             outcome: text(row, "end_outcome")?,

@@ -39,8 +39,9 @@ pub struct AuditEntry<'a> {
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditOutcome {
-    /// The outcome as one word, such as `ok`, `failed`, `refused`, `cancelled`.
-    pub status: &'static str,
+    /// The outcome as one word. Of a call: `ok`, `failed`, `refused`, `asked`, `proposed`, `timeout`, `cancelled`, or
+    /// `job` if it continues as one. Of a job: `ok`, `failed`, `killed` or `lost`.
+    pub outcome: &'static str,
     /// The duration of the call.
     pub duration_ms: u64,
     /// The revision of the state before the call. Revisions that the call caused are higher.

@@ -483,7 +483,7 @@ mod tests {
                 .intent(entry, AuditDurability::Committed)
                 .await?;
             let outcome = AuditOutcome {
-                status: "ok",
+                outcome: "ok",
                 duration_ms: 1,
                 revision_before: None,
                 revision: None,

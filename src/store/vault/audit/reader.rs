@@ -228,7 +228,7 @@ mod tests {
             .intent(entry, AuditDurability::Committed)
             .await;
         let outcome = AuditOutcome {
-            status: "ok",
+            outcome: "ok",
             duration_ms: 3,
             revision_before: Some(4),
             revision: Some(5),

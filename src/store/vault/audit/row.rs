@@ -118,7 +118,7 @@ impl UnnumberedRow {
             at_ms: now_ms(),
             kind: "outcome",
             call: id.clone(),
-            outcome: Some(outcome.status),
+            outcome: Some(outcome.outcome),
             texts: Texts::default(),
             arguments_sha256: None,
             duration_ms: Some(to_column(outcome.duration_ms)),

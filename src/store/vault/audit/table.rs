@@ -155,7 +155,7 @@ mod tests {
 
     fn ok() -> AuditOutcome {
         AuditOutcome {
-            status: "ok",
+            outcome: "ok",
             duration_ms: 12,
             revision_before: Some(5),
             revision: Some(7),

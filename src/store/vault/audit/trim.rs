@@ -173,7 +173,7 @@ impl Trim {
         let gone = connection.execute("DELETE FROM audit WHERE seq <= ?1", [checkpoint.through])?;
         debug_assert_eq!(i64::try_from(gone), Ok(checkpoint.rows));
         let outcome = AuditOutcome {
-            status: "ok",
+            outcome: "ok",
             duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             revision_before: None,
             revision: None,
@@ -277,7 +277,7 @@ mod tests {
     }
 
     const ENDED: AuditOutcome = AuditOutcome {
-        status: "ok",
+        outcome: "ok",
         duration_ms: 1,
         revision_before: None,
         revision: None,

@@ -192,7 +192,7 @@ mod tests {
         );
         assert_eq!(begun.ended, None);
         let outcome = AuditOutcome {
-            status: "ok",
+            outcome: "ok",
             duration_ms: 7,
             revision_before: None,
             revision: None,
