@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_base::sys::files::{private_dir, write_private};
-use gatewren_wire::operations::{OperationEnd, TargetName};
+use gatewren_wire::operations::{OperationEnd, OperationRefusal, TargetName};
 
 use super::targets::{ADDED, ADDED_BYTES, added, all, named, no_state, own};
 use crate::context::helper_context::HelperContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
 

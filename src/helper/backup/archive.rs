@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
+use gatewren_wire::operations::OperationRefusal;
+
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::step_error::StepError;
 
 /// Options that packing and unpacking share.

@@ -4,12 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::files::read_bounded;
-use gatewren_wire::operations::{Backup, BackupId};
+use gatewren_wire::operations::{Backup, BackupId, OperationRefusal};
 
 use super::archive;
 use super::targets::HelperBackupTarget;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::step_error::StepError;
 
 /// The archive of a backup, in its directory.

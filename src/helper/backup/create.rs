@@ -12,7 +12,9 @@ use tokio::time::timeout;
 
 use gatewren_base::sys::files::{FileError, create_private, sync_directory_of, write_private};
 use gatewren_base::sys::{host_name, now_ms, own_pid, rfc3339};
-use gatewren_wire::operations::{ArchiveFormat, Backup, BackupId, BackupSubject, ContainerName};
+use gatewren_wire::operations::{
+    ArchiveFormat, Backup, BackupId, BackupSubject, ContainerName, OperationRefusal,
+};
 
 use super::archive;
 use super::archive::ArchiveContents;
@@ -21,7 +23,6 @@ use super::targets::HelperBackupTarget;
 use crate::context::container_locks::ContainerLock;
 use crate::context::containers::RunningContainer;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::host::allowed_paths::{AllowedDirectories, AllowedPath};
 use crate::lxc::paths::plain;
 use crate::lxc::{config_files, definition};

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use gatewren_base::config::BackupStore;
 use gatewren_base::sys::files::private_dir;
-use gatewren_wire::operations::{KillReason, OperationEnd, TargetName};
+use gatewren_wire::operations::{KillReason, OperationEnd, OperationRefusal, TargetName};
 
 use super::targets::{HelperBackupTarget, is_mounted, named, no_state, private, silent};
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools::HostTool;
 use crate::processes::answers::to_its_end;
 

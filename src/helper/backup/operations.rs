@@ -8,8 +8,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use gatewren_wire::operations::{
-    Backup, BackupAction, BackupId, BackupList, BackupSubject, OperationEnd, TargetName,
-    UnreadableTarget, VerifiedBackup,
+    Backup, BackupAction, BackupId, BackupList, BackupSubject, OperationEnd, OperationRefusal,
+    TargetName, UnreadableTarget, VerifiedBackup,
 };
 
 use super::check::{FORMAT, check, manifest};
@@ -18,7 +18,6 @@ use super::restic_store::snapshots;
 use super::targets::HelperBackupTarget;
 use super::{added_targets, create, mounts, restic_create, restic_store, restore, targets};
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
 use crate::processes::step_error::{StepError, ending};
@@ -82,7 +81,7 @@ async fn print_result(
     // Plain numbers and strings always serialize.
     let bytes = serde_json::to_vec(&result).unwrap_or_default();
     context.relay.write_stdout(bytes).await;
-    Ok(OperationEnd::Exited { code: 0 })
+    Ok(OperationEnd::SUCCESS)
 }
 
 async fn create(

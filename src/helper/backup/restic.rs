@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use gatewren_base::config::BackupStore;
 use gatewren_base::sys::files::read_bounded;
-use gatewren_wire::operations::Stream;
+use gatewren_wire::operations::{OperationRefusal, Stream};
 
 use super::targets::HelperBackupTarget;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::commands::OutputCallback;
 use crate::processes::step_error::{ProgramStep, StepError};
 

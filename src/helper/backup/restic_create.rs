@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use gatewren_base::sys::files::private_dir;
-use gatewren_wire::operations::{Backup, BackupSubject, Stream};
+use gatewren_wire::operations::{Backup, BackupSubject, OperationRefusal, Stream};
 
 use super::archive::ArchiveContents;
 use super::check::CONFIG;
@@ -17,7 +17,6 @@ use super::restic::{LineSplitter, Restic, ResticCommand, order};
 use super::restic_store::{FORMAT, FROZEN, OURS, RUNNING};
 use super::targets::{HelperBackupTarget, no_state};
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::staging_dir::StagingDir;
 use crate::processes::step_error::StepError;
 

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use gatewren_wire::operations::{Backup, BackupId, Stream, VerifiedBackup};
+use gatewren_wire::operations::{Backup, BackupId, OperationRefusal, Stream, VerifiedBackup};
 
 use super::archive;
 use super::check::manifest;
 use super::restic::{Restic, ResticCommand, order};
 use super::targets::HelperBackupTarget;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::staging_dir::PREFIX;
 use crate::processes::step_error::StepError;
 

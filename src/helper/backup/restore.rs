@@ -5,7 +5,9 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::random_bytes;
-use gatewren_wire::operations::{Backup, BackupId, BackupSubject, ContainerName, OperationEnd};
+use gatewren_wire::operations::{
+    Backup, BackupId, BackupSubject, ContainerName, OperationEnd, OperationRefusal,
+};
 
 use super::archive;
 use super::check::{ARCHIVE, CONFIG, CheckedBackup, check};
@@ -14,14 +16,12 @@ use super::restic_store::{ResticSnapshot, find, unpack};
 use super::targets::HelperBackupTarget;
 use crate::context::definitions;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::host::allowed_paths::AllowedDirectories;
 use crate::lxc::copies::{check_new, settle};
 use crate::lxc::paths::{plain, stopped};
 use crate::lxc::snapshots::{ROOTFS, exchange};
 use crate::lxc::{config_files, definition};
 use crate::processes::answers::to_its_end;
-use crate::processes::lxc_command::went_well;
 use crate::processes::staging_dir::StagingDir;
 use crate::processes::step_error::{StepError, ending};
 
@@ -92,7 +92,7 @@ async fn restore_container(
     }
     let stage = StagingDir::below(&directory, "restore").await?;
     let mut done = ending(stage_container(context, stage.path(), &backup, id, to).await);
-    if done.as_ref().is_ok_and(went_well) {
+    if done == Ok(OperationEnd::SUCCESS) {
         let (from, rest) = (stage.path().join(to.as_str()), stage.path().join("old"));
         let exchanged = to_its_end(move || exchange(&from, &directory, &rest)).await;
         done = exchanged.and(done);
@@ -292,7 +292,7 @@ async fn restore_directory(
         Err(halt) => (from, Err(halt)),
     };
     let mut done = ending(unpacked);
-    if done.as_ref().is_ok_and(went_well) {
+    if done == Ok(OperationEnd::SUCCESS) {
         let moved = to_its_end(move || {
             fs::rename(&from, &to).map_err(|e| {
                 OperationRefusal::failed(format!(

@@ -13,13 +13,12 @@ use gatewren_base::config::{BackupStore, HELPER_POLICY_FILE};
 use gatewren_base::sys::files::read_bounded;
 use gatewren_base::sys::{DirectoryLock, disk_space, lock_directory, mount_places, own_uid};
 use gatewren_wire::operations::{
-    BackupId, BackupTarget, OperationEnd, RefusalCode, TargetKind, TargetName,
+    BackupId, BackupTarget, OperationEnd, OperationRefusal, RefusalCode, TargetKind, TargetName,
 };
 
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
-use gatewren_wire::operations::{ContainerName, RefusalCode};
+use gatewren_wire::operations::{ContainerName, OperationRefusal, RefusalCode};
 
-use super::refusal::OperationRefusal;
 use gatewren_base::sys::lock;
 
 /// The claimed containers.

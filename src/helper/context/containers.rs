@@ -12,12 +12,11 @@ use tokio::time::{Instant, sleep};
 use gatewren_base::sys::source::field;
 use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, lock, process};
 use gatewren_base::telemetry::redact_text;
-use gatewren_wire::operations::{ContainerName, RefusalCode};
+use gatewren_wire::operations::{ContainerName, OperationRefusal, RefusalCode};
 
 use super::definitions::{CONFIG, ContainerDefinitions};
 use super::lxc_tools::question;
 use super::orphans::Orphans;
-use super::refusal::OperationRefusal;
 use super::tools::output;
 
 /// The most containers remembered. One more clears them all, which costs one lxc-info for each.

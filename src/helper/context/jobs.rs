@@ -9,11 +9,12 @@ use tokio::sync::{mpsc, watch};
 
 use gatewren_base::sys::files::{private_dir, read_bounded, write_private};
 use gatewren_base::sys::{FileError, lock, now_ms};
-use gatewren_wire::operations::{Frame, Job, JobId, KillReason, OperationEnd, RefusalCode};
+use gatewren_wire::operations::{
+    Frame, Job, JobId, KillReason, OperationEnd, OperationRefusal, RefusalCode,
+};
 
 use super::job_log::{JobLog, MOST_BYTES, found};
 use super::job_output_sink::{JobOutputSink, OutputCounters};
-use super::refusal::OperationRefusal;
 
 /// Concurrent jobs. One more is rejected as busy.
 const MAX_RUNNING: usize = 32;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use gatewren_wire::operations::{Command, Operation, OperationLimits, Program, TimeClass};
+use gatewren_wire::operations::{
+    Command, Operation, OperationLimits, OperationRefusal, Program, TimeClass,
+};
 
 use super::operation_slots::{MAX_OPERATIONS, MAX_WAITING};
-use super::refusal::OperationRefusal;
 
 /// Concurrent event streams. They are counted separately because they stay open. One more is rejected as busy.
 pub const MAX_EVENT_STREAMS: usize = 4;

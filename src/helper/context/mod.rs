@@ -17,7 +17,6 @@ pub mod orphans;
 pub mod output_relay;
 pub mod outputs;
 pub mod programs;
-pub mod refusal;
 pub mod send_buffer;
 pub mod stop;
 pub mod tools;

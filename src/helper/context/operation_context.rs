@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use gatewren_base::sys::Exit;
-use gatewren_wire::operations::OperationEnd;
+use gatewren_wire::operations::{OperationEnd, OperationRefusal};
 
 use super::helper_context::HelperContext;
 use super::line_filter::LineFilter;
 use super::orphans::TrackedChild;
 use super::output_relay::OutputRelay;
 use super::outputs::CommandOutputs;
-use super::refusal::OperationRefusal;
 use super::tools::{HostTool, start};
 
 /// The context of one operation.
@@ -48,11 +46,8 @@ impl OperationContext<'_> {
         mut outputs: CommandOutputs,
     ) -> OperationEnd {
         let ended = async {
-            match child.wait().await {
-                Ok(Exit::Code(code)) => OperationEnd::Exited { code },
-                Ok(Exit::Signal(signal)) => OperationEnd::Signalled { signal },
-                Err(_) => OperationEnd::Exited { code: 1 },
-            }
+            let exit = child.wait().await;
+            exit.map_or(OperationEnd::Exited { code: 1 }, OperationEnd::from)
         };
         let ending = self.relay.relay_until(&mut outputs, ended).await;
         if matches!(ending, OperationEnd::Killed { .. }) {

@@ -8,9 +8,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use gatewren_wire::operations::{Operation, RefusalCode, Requester};
+use gatewren_wire::operations::{Operation, OperationRefusal, RefusalCode, Requester};
 
-use super::refusal::OperationRefusal;
 use gatewren_base::sys::lock;
 
 /// Concurrent operations of all requesters together.

@@ -3,9 +3,7 @@
 use std::ffi::{CString, NulError};
 use std::path::{Path, PathBuf};
 
-use gatewren_wire::operations::RefusalCode;
-
-use super::refusal::OperationRefusal;
+use gatewren_wire::operations::{OperationRefusal, RefusalCode};
 
 /// The default PATH of commands, and that of the helper's own tools.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -11,12 +11,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use gatewren_base::sys::{Exit, OnParentExit, Spawn};
-use gatewren_wire::operations::Stream;
+use gatewren_wire::operations::{OperationRefusal, Stream};
 
 use super::orphans::{Orphans, TrackedChild};
 use super::outputs::CommandOutputs;
 use super::programs::{find, path_variable};
-use super::refusal::OperationRefusal;
 
 /// How long a tool may take to answer the helper's own question. After that there is no answer.
 const ANSWER_TIME: Duration = Duration::from_secs(10);

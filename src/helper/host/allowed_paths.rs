@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 
 use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_base::sys::{own_uid, place_beneath};
-use gatewren_wire::operations::RefusalCode;
+use gatewren_wire::operations::{OperationRefusal, RefusalCode};
 
 use crate::context::helper_context::HelperContext;
-use crate::context::refusal::OperationRefusal;
 
 /// The longest path (`PATH_MAX` without its NUL).
 const PATH_BYTES: usize = 4095;

@@ -13,8 +13,8 @@ use std::sync::Mutex;
 
 use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_base::sys::{lock, place_beneath, random_bytes, source::text};
+use gatewren_wire::operations::OperationRefusal;
 
-use crate::context::refusal::OperationRefusal;
 use crate::processes::accounts::account;
 
 /// The user database of this host.

@@ -13,13 +13,12 @@ use serde::Serialize;
 use gatewren_base::sys::{random_bytes, rfc3339};
 use gatewren_wire::operations::{
     FileEntry, FileFacts, FileKind, FileList, FileWritten, HostFileList, HostFileRead,
-    HostFileWrite, Operation, OperationEnd,
+    HostFileWrite, Operation, OperationEnd, OperationRefusal,
 };
 
 use super::allowed_paths::{AllowedDirectories, AllowedPath, wrong};
 use super::search::search;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::printing::print;
 
 /// The most entries of one response.

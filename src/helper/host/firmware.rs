@@ -1,9 +1,10 @@
 //! Inspects and updates the firmware of the host's devices through fwupd.
 
-use gatewren_wire::operations::{FIRMWARE_MARK, FirmwareAction, FirmwareId, OperationEnd};
+use gatewren_wire::operations::{
+    FIRMWARE_MARK, FirmwareAction, FirmwareId, OperationEnd, OperationRefusal,
+};
 
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 

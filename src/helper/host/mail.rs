@@ -11,12 +11,11 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use gatewren_wire::operations::{
-    LETTER_SUBJECT_BYTES, LETTER_TEXT_BYTES, MailMessage, OperationEnd, Stream,
+    LETTER_SUBJECT_BYTES, LETTER_TEXT_BYTES, MailMessage, OperationEnd, OperationRefusal, Stream,
 };
 
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::step_error::{ProgramStep, StepError, ending};
 
 /// How long sendmail may take. After that it is killed with all that it started.
@@ -76,7 +75,7 @@ pub async fn send(
         None
     };
     match context.run_step(step, &mut on_output).await {
-        Ok(0) => Ok(OperationEnd::Exited { code: 0 }),
+        Ok(0) => Ok(OperationEnd::SUCCESS),
         Ok(code) => {
             let complaint = String::from_utf8_lossy(&complaint);
             let why = complaint.lines().next().unwrap_or("no reason given").trim();

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use gatewren_base::sys::source::{field, text, word};
 use gatewren_base::sys::{Exit, is_free, unescape_mount};
-use gatewren_wire::operations::{DiskName, HostRepair, OperationEnd, RepairOutcome, RepairResult};
+use gatewren_wire::operations::{
+    DiskName, HostRepair, OperationEnd, OperationRefusal, RepairOutcome, RepairResult,
+};
 
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools::{HostTool, output, whole};
 use crate::processes::answers::line;
 use crate::processes::commands::require_root;

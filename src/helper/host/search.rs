@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gatewren_base::config::fits;
-use gatewren_wire::operations::{FileKind, FileMatch, FileMatches, HostFileSearch};
+use gatewren_wire::operations::{
+    FileKind, FileMatch, FileMatches, HostFileSearch, OperationRefusal,
+};
 
 use super::allowed_paths::{AllowedDirectories, AllowedPath};
-use crate::context::refusal::OperationRefusal;
 
 /// The most files and directories that one search visits.
 const LOOKED_AT: u32 = 200_000;

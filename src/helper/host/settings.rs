@@ -5,13 +5,14 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use gatewren_base::sys::InsideRoot;
-use gatewren_wire::operations::{HostName, HostSetting, Keyboard, OperationEnd, SettingWord};
+use gatewren_wire::operations::{
+    HostName, HostSetting, Keyboard, OperationEnd, OperationRefusal, SettingWord,
+};
 
 use super::hosts_file::renamed;
 use super::zram;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
@@ -66,13 +67,11 @@ pub async fn perform(
         HostSetting::Governor { governor } => {
             let governor = governor.as_str().to_owned();
             to_its_end(move || govern(Path::new(PROCESSORS), &governor)).await?;
-            Ok(DONE)
+            Ok(OperationEnd::SUCCESS)
         }
         HostSetting::Zram { on } => zram::switch(context, *on).await,
     }
 }
-
-const DONE: OperationEnd = OperationEnd::SUCCESS;
 
 fn checked(pretty: &str) -> Result<&str, OperationRefusal> {
     if pretty.len() > PRETTY_BYTES || pretty.contains(char::is_control) {
@@ -92,17 +91,17 @@ async fn set_names(
     if let Some(pretty) = pretty {
         let set = ["SetPrettyHostname", "sb", pretty, "false"];
         let ending = call(context, &HOSTNAMED, &set).await?;
-        if ending != DONE {
+        if ending != OperationEnd::SUCCESS {
             return Ok(ending);
         }
     }
     let Some(hostname) = hostname else {
-        return Ok(DONE);
+        return Ok(OperationEnd::SUCCESS);
     };
     let old = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let set = ["SetStaticHostname", "sb", hostname.as_str(), "false"];
     let ending = call(context, &HOSTNAMED, &set).await?;
-    if ending == DONE {
+    if ending == OperationEnd::SUCCESS {
         let new = hostname.clone();
         to_its_end(move || rewrite("hosts", |hosts| renamed(hosts, old.trim(), &new))).await?;
     }
@@ -139,7 +138,7 @@ async fn set_language(
             args: Vec::new(),
         };
         let ending = context.run_tool(&make).await?;
-        if ending != DONE {
+        if ending != OperationEnd::SUCCESS {
             return Ok(ending);
         }
     }
@@ -200,7 +199,7 @@ async fn set_keyboard(
     let keyboard = keyboard.clone();
     to_its_end(move || rewrite("default/keyboard", |text| with_keyboard(text, &keyboard))).await?;
     if !Path::new("/usr/bin/setupcon").exists() && !Path::new("/bin/setupcon").exists() {
-        return Ok(DONE);
+        return Ok(OperationEnd::SUCCESS);
     }
     // Without a console there is nothing to set now: saves the layout for the next boot.
     let save = tools::HostTool {
@@ -212,7 +211,7 @@ async fn set_keyboard(
         ],
     };
     context.run_tool(&save).await?;
-    Ok(DONE)
+    Ok(OperationEnd::SUCCESS)
 }
 
 /// Checks that the list has every part of the keyboard; it lists a variant with its layout.

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_wire::operations::{
-    Fingerprint, OperationEnd, PublicKey, SshAccount, SshKey, SshKeyAction, SshKeyChange,
+    Fingerprint, OperationEnd, OperationRefusal, PublicKey, SshAccount, SshKey, SshKeyAction,
+    SshKeyChange,
 };
 
 use super::authorized_keys::{KeyFile, in_turn};
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
 

@@ -1,9 +1,8 @@
 //! Disk information that only root can get: the usage of each directory, and the health of disks and pools.
 
-use gatewren_wire::operations::{HostDiskUsage, Operation, OperationEnd};
+use gatewren_wire::operations::{HostDiskUsage, Operation, OperationEnd, OperationRefusal};
 
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 

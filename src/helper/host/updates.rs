@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use gatewren_wire::operations::{
-    Command, ContainerName, Operation, OperationEnd, PackageName, Program, UpdateOrder, UpdateScope,
+    Command, ContainerName, Operation, OperationEnd, OperationRefusal, PackageName, Program,
+    UpdateOrder, UpdateScope,
 };
 
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::lxc::jailed::{ContainerView, JailedTool};
 use crate::processes::commands::{require_root, run_in_container, run_on_host};
@@ -165,7 +165,7 @@ async fn apply(
     context.relay.set_steadfast(false);
     mended?;
     let fetched = run_step(context, container, with("download")).await?;
-    if fetched != (OperationEnd::Exited { code: 0 }) {
+    if fetched != OperationEnd::SUCCESS {
         return Ok(fetched);
     }
     context.relay.set_steadfast(true);

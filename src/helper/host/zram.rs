@@ -9,10 +9,9 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use gatewren_base::sys::source::{field, names, text, word};
-use gatewren_wire::operations::OperationEnd;
+use gatewren_wire::operations::{OperationEnd, OperationRefusal};
 
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
@@ -34,8 +33,6 @@ const TRIES: u32 = 30;
 
 /// The memory that must remain free after swapped-out data is read back, in KiB.
 const SPARE_KIB: u64 = 64 * 1024;
-
-const DONE: OperationEnd = OperationEnd::SUCCESS;
 
 /// One switch at a time: two at once would create two devices.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -62,7 +59,7 @@ pub async fn switch(
     };
     if on && !Path::new(CONTROL).exists() {
         let loaded = run(context, "modprobe", &["zram", "num_devices=0"]).await?;
-        if loaded != DONE {
+        if loaded != OperationEnd::SUCCESS {
             return Ok(loaded);
         }
     }
@@ -84,7 +81,7 @@ async fn begin(
 ) -> Result<OperationEnd, OperationRefusal> {
     let mut active = devices.iter().filter(|device| device.used_kib.is_some());
     match active.next() {
-        Some(device) if device.ours => return Ok(DONE),
+        Some(device) if device.ours => return Ok(OperationEnd::SUCCESS),
         Some(device) => return Err(foreign(device)),
         None => {}
     }
@@ -96,10 +93,10 @@ async fn begin(
     let name = to_its_end(make).await?;
     let node = format!("/dev/{name}");
     let mut ending = run(context, "mkswap", &["--label", LABEL, &node]).await;
-    if matches!(ending, Ok(DONE)) {
+    if matches!(ending, Ok(OperationEnd::SUCCESS)) {
         ending = run(context, "swapon", &["--priority", PRIORITY, &node]).await;
     }
-    if !matches!(ending, Ok(DONE)) {
+    if !matches!(ending, Ok(OperationEnd::SUCCESS)) {
         to_its_end(move || take_away(&name)).await?;
     }
     ending
@@ -118,14 +115,14 @@ async fn end(
         if let Some(used) = device.used_kib {
             has_room(used, &text("/proc/meminfo").unwrap_or_default())?;
             let off = run(context, "swapoff", &[&format!("/dev/{}", device.name)]).await?;
-            if off != DONE {
+            if off != OperationEnd::SUCCESS {
                 return Ok(off);
             }
         }
         let name = device.name.clone();
         to_its_end(move || take_away(&name)).await?;
     }
-    Ok(DONE)
+    Ok(OperationEnd::SUCCESS)
 }
 
 fn foreign(device: &Device) -> OperationRefusal {

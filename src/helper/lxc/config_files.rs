@@ -5,8 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::InsideRoot;
-
-use crate::context::refusal::OperationRefusal;
+use gatewren_wire::operations::OperationRefusal;
 
 /// The most bytes of a configuration file that are read; the rest is cut off.
 const CONFIG_BYTES: u64 = 256 * 1024;

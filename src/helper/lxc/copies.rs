@@ -4,17 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use gatewren_base::config::ContainerTemplate;
-use gatewren_wire::operations::{ContainerName, OperationEnd, RefusalCode};
+use gatewren_wire::operations::{ContainerName, OperationEnd, OperationRefusal, RefusalCode};
 
 use super::paths::{plain, stopped};
 use super::{config_files, definition};
 use crate::context::definitions::CONFIG;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
-use crate::processes::lxc_command::{run, went_well};
+use crate::processes::lxc_command::run;
 use crate::processes::staging_dir::StagingDir;
 
 /// Copies a stopped container to a new name, with its own hardware addresses.
@@ -112,7 +111,7 @@ pub async fn settle(
     ending: Result<OperationEnd, OperationRefusal>,
 ) -> Result<OperationEnd, OperationRefusal> {
     let ending = match ending {
-        Ok(ending) if went_well(&ending) => {
+        Ok(ending) if ending == OperationEnd::SUCCESS => {
             let from = stage.path().join(name.as_str());
             let to = helper.containers.definitions().directory(name);
             let moved = to_its_end(move || {

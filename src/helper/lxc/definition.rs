@@ -7,12 +7,11 @@ use std::path::Path;
 
 use gatewren_base::sys::InsideRoot;
 use gatewren_base::sys::files::read_bounded;
-use gatewren_wire::operations::{ContainerName, DefinitionChanges, OperationEnd};
+use gatewren_wire::operations::{ContainerName, DefinitionChanges, OperationEnd, OperationRefusal};
 
 use super::paths::plain;
 use crate::context::definitions::CONFIG;
 use crate::context::helper_context::HelperContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::to_its_end;
 
 /// The name of the previous definition, next to the current one.

@@ -9,13 +9,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use gatewren_wire::operations::{
-    ContainerName, FileExcerpt, InsideEntry, InsideKind, InsidePath, OperationEnd,
+    ContainerName, FileExcerpt, InsideEntry, InsideKind, InsidePath, OperationEnd, OperationRefusal,
 };
 
 use super::paths::inside;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::{line, to_its_end};
 use crate::processes::printing::print;
 

@@ -10,14 +10,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use gatewren_base::sys::{Jail, JailCommand, Spawn, run_in_jail};
-use gatewren_wire::operations::{ContainerName, OperationEnd};
+use gatewren_wire::operations::{ContainerName, OperationEnd, OperationRefusal};
 
 use crate::context::containers::RunningContainer;
 use crate::context::operation_context::OperationContext;
 use crate::context::orphans::{Orphans, TrackedChild};
 use crate::context::outputs::CommandOutputs;
 use crate::context::programs::{find, path_variable};
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::context::tools::{HostTool, not_run};
 

@@ -4,12 +4,13 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use gatewren_wire::operations::{ContainerName, FileExcerpt, LogFile, OperationEnd};
+use gatewren_wire::operations::{
+    ContainerName, FileExcerpt, LogFile, OperationEnd, OperationRefusal,
+};
 
 use super::config_files;
 use super::paths::existing;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::line;
 use crate::processes::printing::print;
 

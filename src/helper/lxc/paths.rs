@@ -4,11 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::InsideRoot;
-use gatewren_wire::operations::{ContainerName, RefusalCode};
+use gatewren_wire::operations::{ContainerName, OperationRefusal, RefusalCode};
 
 use super::config_files;
 use crate::context::helper_context::HelperContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::commands::require_root;
 
 /// Returns the configuration file of a container that exists.

@@ -9,7 +9,9 @@ use gatewren_base::sys::{
     files::{read_bounded, write_private},
     swap,
 };
-use gatewren_wire::operations::{ContainerName, OperationEnd, SnapshotFacts, SnapshotName};
+use gatewren_wire::operations::{
+    ContainerName, OperationEnd, OperationRefusal, SnapshotFacts, SnapshotName,
+};
 
 use super::copies::moved_text;
 use super::paths::{existing, plain, stopped};
@@ -17,9 +19,8 @@ use super::{config_files, definition};
 use crate::context::definitions::CONFIG;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::{line, to_its_end};
-use crate::processes::lxc_command::{run, went_well};
+use crate::processes::lxc_command::run;
 use crate::processes::printing::print;
 use crate::processes::staging_dir::{StagingDir, remove};
 
@@ -89,7 +90,7 @@ pub async fn make(
         .iter()
         .map(|name| folder.join(name.to_string()))
         .collect();
-    if !ending.as_ref().is_ok_and(went_well) {
+    if ending != Ok(OperationEnd::SUCCESS) {
         let removed = to_its_end(move || {
             let all: Result<Vec<()>, _> = new.iter().map(|path| remove(path)).collect();
             all.map_err(|e| {
@@ -146,7 +147,7 @@ pub async fn restore(
         "-M",
     ];
     let mut ending = run(context, "lxc-copy", &folder, &args).await;
-    if ending.as_ref().is_ok_and(went_well) {
+    if ending == Ok(OperationEnd::SUCCESS) {
         let (from, rest) = (
             stage.path().join(container.as_str()),
             stage.path().join("old"),
@@ -181,7 +182,7 @@ pub async fn forget(
             .map_err(|e| OperationRefusal::failed(format!("the snapshot cannot be removed: {e}")))
     })
     .await?;
-    Ok(OperationEnd::Exited { code: 0 })
+    Ok(OperationEnd::SUCCESS)
 }
 
 /// The root file system in a container's directory.

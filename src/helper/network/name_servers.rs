@@ -15,13 +15,12 @@ use tokio::time::{sleep, timeout};
 
 use gatewren_base::sys::{Exit, neutralise, random_bytes};
 use gatewren_wire::operations::{
-    HostProbe, NameServers, OperationEnd, Probe, ProbeAnswer, RefusalCode,
+    HostProbe, NameServers, OperationEnd, OperationRefusal, Probe, ProbeAnswer, RefusalCode,
 };
 
 use super::resolver_files::{ResolverManager, addresses, owner, search};
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools::{HostTool, whole};
 use crate::processes::commands::require_root;
 
@@ -68,7 +67,7 @@ pub async fn set(
         change(&helper, owner, servers).await
     });
     match context.relay.wait(done).await {
-        Ok(Ok(changed)) => changed.map(|()| OperationEnd::Exited { code: 0 }),
+        Ok(Ok(changed)) => changed.map(|()| OperationEnd::SUCCESS),
         Ok(Err(cause)) => Err(OperationRefusal::failed(format!(
             "the operation was aborted: {cause}"
         ))),

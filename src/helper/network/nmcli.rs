@@ -7,10 +7,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use gatewren_base::sys::{Exit, neutralise, neutralise_line};
-use gatewren_wire::operations::WifiNetwork;
+use gatewren_wire::operations::{OperationRefusal, WifiNetwork};
 
 use crate::context::helper_context::HelperContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools::{HostTool, whole};
 
 /// How long to wait for nmcli beyond its own timeout. Then it is killed.

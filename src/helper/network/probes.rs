@@ -2,11 +2,10 @@
 //!
 //! These are probes of other hosts, which the front may not contact, and the firewall's rules.
 
-use gatewren_wire::operations::{HostProbe, OperationEnd};
+use gatewren_wire::operations::{HostProbe, OperationEnd, OperationRefusal};
 
 use crate::context::operation_context::OperationContext;
 use crate::context::output_relay::OutputRelay;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;

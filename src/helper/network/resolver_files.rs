@@ -8,8 +8,8 @@ use std::path::Path;
 
 use gatewren_base::sys::source::{names, word};
 use gatewren_base::sys::{InsideRoot, neutralise, own_pid};
+use gatewren_wire::operations::OperationRefusal;
 
-use crate::context::refusal::OperationRefusal;
 use crate::lxc::network::same_network;
 
 /// The most bytes of such a file that are read.

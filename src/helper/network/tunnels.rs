@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use gatewren_base::sys::rfc3339;
-use gatewren_wire::operations::{OperationEnd, Tunnel, TunnelName, TunnelPeer};
+use gatewren_wire::operations::{OperationEnd, OperationRefusal, Tunnel, TunnelName, TunnelPeer};
 
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::context::tools::HostTool;
 use crate::processes::commands::require_root;

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use gatewren_base::sys::neutralise;
 use gatewren_base::sys::source::{names, word};
 use gatewren_wire::operations::{
-    OperationEnd, RefusalCode, Ssid, WifiAction, WifiInterface, WifiStatus,
+    OperationEnd, OperationRefusal, RefusalCode, Ssid, WifiAction, WifiInterface, WifiStatus,
 };
 
 use super::nmcli::{NmcliTimeout, SavedNetwork, find_points, networks, parts, run, saved};
@@ -17,7 +17,6 @@ use super::wifi_profile::{WifiProfile, password, proof};
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::context::refusal::OperationRefusal;
 use crate::processes::answers::line;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
@@ -69,7 +68,7 @@ pub async fn perform(
         change(&helper, &action).await
     });
     match context.relay.wait(done).await {
-        Ok(Ok(changed)) => changed.map(|()| OperationEnd::Exited { code: 0 }),
+        Ok(Ok(changed)) => changed.map(|()| OperationEnd::SUCCESS),
         Ok(Err(cause)) => Err(OperationRefusal::failed(format!(
             "the operation was aborted: {cause}"
         ))),

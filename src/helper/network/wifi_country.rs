@@ -6,11 +6,10 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use gatewren_base::sys::InsideRoot;
-use gatewren_wire::operations::CountryCode;
+use gatewren_wire::operations::{CountryCode, OperationRefusal};
 
 use crate::context::helper_context::HelperContext;
 use crate::context::programs::find;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools::{HostTool, output};
 
 /// How often to check whether the kernel has accepted it.

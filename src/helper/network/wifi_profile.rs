@@ -10,10 +10,9 @@ use ring::digest::{SHA256, digest};
 
 use gatewren_base::sys::files::{read_bounded, write_private};
 use gatewren_base::sys::{Secret, Zeroizing};
-use gatewren_wire::operations::Ssid;
+use gatewren_wire::operations::{OperationRefusal, Ssid};
 
 use crate::backup::targets::private;
-use crate::context::refusal::OperationRefusal;
 
 /// The directory of the profiles (nm-settings-keyfile(5)).
 const PROFILES: &str = "/etc/NetworkManager/system-connections";

@@ -1,6 +1,6 @@
 //! Work that the helper does itself, without a host program, and its results as JSON.
 
-use crate::context::refusal::OperationRefusal;
+use gatewren_wire::operations::OperationRefusal;
 
 /// Runs `work` to completion on a blocking thread, even if the caller stops waiting.
 pub async fn to_its_end<T: Send + 'static>(

@@ -14,8 +14,8 @@ use tokio::time::timeout;
 use gatewren_base::sys::source::field;
 use gatewren_base::sys::{adopt_orphans, is_root};
 use gatewren_wire::operations::{
-    Command, ContainerName, Frame, KillReason, OperationEnd, Program, ReaperLaunch, RefusalCode,
-    Stream,
+    Command, ContainerName, Frame, KillReason, OperationEnd, OperationRefusal, Program,
+    ReaperLaunch, RefusalCode, Stream,
 };
 
 use super::process_scope::{ProcessScope, SpawnSpec, TeardownResult};
@@ -25,7 +25,6 @@ use crate::context::operation_context::OperationContext;
 use crate::context::output_relay::OutputRelay;
 use crate::context::outputs::CommandOutputs;
 use crate::context::programs::find;
-use crate::context::refusal::OperationRefusal;
 
 /// How long starting the reaper may take. After that the container counts as one that cannot be entered.
 const ENTRY_TIME: Duration = Duration::from_secs(15);

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gatewren_wire::operations::{Command, OperationEnd, Program};
+use gatewren_wire::operations::{Command, OperationEnd, OperationRefusal, Program};
 
 use super::commands::run_on_host;
 use crate::context::lxc_tools::with_path;
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::context::refusal::OperationRefusal;
 
 /// Runs an LXC tool on the containers in `lxcpath`, with these arguments.
 pub async fn run(
@@ -27,9 +26,4 @@ pub async fn run(
         env: BTreeMap::new(),
     };
     run_on_host(context, &command).await
-}
-
-/// Returns whether the tool succeeded.
-pub fn went_well(ending: &OperationEnd) -> bool {
-    *ending == OperationEnd::Exited { code: 0 }
 }

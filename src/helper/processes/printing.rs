@@ -1,10 +1,9 @@
 //! Reads on a blocking thread and prints the result.
 
-use gatewren_wire::operations::OperationEnd;
+use gatewren_wire::operations::{OperationEnd, OperationRefusal};
 
 use crate::context::output_relay::OutputRelay;
 use crate::context::outputs::CHUNK_BYTES;
-use crate::context::refusal::OperationRefusal;
 
 /// Reads on a blocking thread, since a disk may not respond, and prints the result.
 pub async fn print(

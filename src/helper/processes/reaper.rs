@@ -18,12 +18,11 @@ use gatewren_base::sys::{
     terminate,
 };
 use gatewren_wire::operations::{
-    MAX_LAUNCH_BYTES, OperationEnd, ReaperLaunch, ReaperReport, RefusalCode,
+    MAX_LAUNCH_BYTES, OperationEnd, OperationRefusal, ReaperLaunch, ReaperReport, RefusalCode,
 };
 
 use super::accounts::{Account, account, groups};
 use crate::context::programs::{PATH, candidates};
-use crate::context::refusal::OperationRefusal;
 
 /// How long the reaper keeps killing. After that only a process that the kernel cannot end is left.
 const KILL_TIME: Duration = Duration::from_mins(1);

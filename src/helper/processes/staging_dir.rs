@@ -7,8 +7,9 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use gatewren_wire::operations::OperationRefusal;
+
 use super::answers::to_its_end;
-use crate::context::refusal::OperationRefusal;
 
 /// The prefix of its name. No container's name begins with it, so it is not mistaken for one.
 pub const PREFIX: &str = ".gatewren-";

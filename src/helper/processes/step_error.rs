@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gatewren_wire::operations::{Command, KillReason, OperationEnd, Program, Stream};
+use gatewren_wire::operations::{
+    Command, KillReason, OperationEnd, OperationRefusal, Program, Stream,
+};
 
 use super::answers::to_its_end;
 use super::commands::{OUT_OF_TIME, OutputCallback, read_on_host};
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::context::refusal::OperationRefusal;
 
 /// The most bytes of a program's stderr that are kept; the rest is dropped.
 const COMPLAINT_BYTES: usize = 2048;

@@ -10,7 +10,8 @@ use tokio::time::timeout;
 
 use gatewren_base::telemetry::redact_text;
 use gatewren_wire::operations::{
-    AuditHead, Decoder, Frame, HelperRequest, Operation, OperationEnd, RefusalCode,
+    AuditHead, Decoder, Frame, HelperRequest, Operation, OperationEnd, OperationRefusal,
+    RefusalCode,
 };
 
 use super::job_operations;
@@ -20,7 +21,6 @@ use crate::context::limits::{REQUEST_TIME, limits};
 use crate::context::operation_context::OperationContext;
 use crate::context::operation_slots::OperationSlot;
 use crate::context::output_relay::OutputRelay;
-use crate::context::refusal::OperationRefusal;
 use crate::context::stop::StopConditions;
 
 /// The longest part of a reference that is logged.

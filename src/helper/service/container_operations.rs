@@ -1,10 +1,11 @@
 //! Dispatches the operations on a container to the modules that perform them.
 
-use gatewren_wire::operations::{ContainerAction, ContainerName, Operation, OperationEnd};
+use gatewren_wire::operations::{
+    ContainerAction, ContainerName, Operation, OperationEnd, OperationRefusal,
+};
 
 use crate::context::lxc_tools::{freezer, tool_for};
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::lxc::paths::existing;
 use crate::lxc::{copies, definition, files, logs, snapshots};
 

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use gatewren_base::config::HelperPolicy;
 use gatewren_base::sys::{FolderEvent, FolderWatch};
 use gatewren_wire::operations::{
-    ContainerName, Frame, KillReason, Operation, OperationEnd, Stream,
+    ContainerName, Frame, KillReason, Operation, OperationEnd, OperationRefusal, Stream,
 };
 
 use super::policy_check;
@@ -20,7 +20,6 @@ use crate::context::lxc_tools::{end_monitor_daemon, tool_for};
 use crate::context::operation_context::OperationContext;
 use crate::context::orphans::TrackedChild;
 use crate::context::outputs::CommandOutputs;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 

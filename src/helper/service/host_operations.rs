@@ -1,9 +1,8 @@
 //! Dispatches the operations on the host.
 
-use gatewren_wire::operations::{Operation, OperationEnd};
+use gatewren_wire::operations::{Operation, OperationEnd, OperationRefusal};
 
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::host::{facts, files, firmware, processes, repair, settings, ssh_keys, storage};
 use crate::network::{name_servers, probes, tunnels, wifi};
 use crate::processes::printing::print;

@@ -8,7 +8,7 @@ use gatewren_base::sys::now_ms;
 use gatewren_base::telemetry::redact_text;
 use gatewren_wire::operations::{
     Command, Frame, HelperRequest, Job, JobId, JobOutputHeader, KillReason, Operation,
-    OperationEnd, OperationLimits, Program,
+    OperationEnd, OperationLimits, OperationRefusal, Program,
 };
 
 use super::perform::{check, perform};
@@ -19,7 +19,6 @@ use crate::context::jobs::no_such_job;
 use crate::context::limits::job_limits;
 use crate::context::operation_context::OperationContext;
 use crate::context::output_relay::OutputRelay;
-use crate::context::refusal::OperationRefusal;
 use crate::context::stop::StopConditions;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
@@ -73,7 +72,7 @@ pub async fn start(
     tokio::spawn(run(Arc::clone(helper), sink, id.clone(), operation, limits));
     context.relay.say(&Frame::Started).await;
     if *detached {
-        return Ok(OperationEnd::Exited { code: 0 });
+        return Ok(OperationEnd::SUCCESS);
     }
     while context.relay.reaches() {
         match context.relay.wait(frames.recv()).await {
@@ -87,7 +86,7 @@ pub async fn start(
         }
     }
     // The caller has disconnected, so nothing receives this. The job runs on.
-    Ok(OperationEnd::Exited { code: 0 })
+    Ok(OperationEnd::SUCCESS)
 }
 
 /// Creates the record of a job that starts now.
@@ -275,7 +274,7 @@ pub fn forget(
 ) -> Result<OperationEnd, OperationRefusal> {
     let job = find(context.helper, owner, id)?;
     context.helper.jobs.forget(&job.id);
-    Ok(OperationEnd::Exited { code: 0 })
+    Ok(OperationEnd::SUCCESS)
 }
 
 /// Prints each job that ended while its caller did not listen, and then each further one, until the caller

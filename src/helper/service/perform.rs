@@ -1,6 +1,6 @@
 //! Performs one operation, if the owner's policy file allows it.
 
-use gatewren_wire::operations::{ContainerName, Operation, OperationEnd};
+use gatewren_wire::operations::{ContainerName, Operation, OperationEnd, OperationRefusal};
 
 use super::{container_operations, events, host_operations, policy_check};
 use crate::backup::operations;
@@ -8,7 +8,6 @@ use crate::context::helper_context::HelperContext;
 use crate::context::lxc_tools::tool_for;
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::host::{mail, updates};
 use crate::lxc::config_files;
@@ -42,7 +41,7 @@ pub async fn perform(
 ) -> Result<OperationEnd, OperationRefusal> {
     check(context.helper, operation)?;
     match operation {
-        Operation::Ping {} => Ok(OperationEnd::Exited { code: 0 }),
+        Operation::Ping {} => Ok(OperationEnd::SUCCESS),
         Operation::Bounds {} => policy_check::report(context).await,
         Operation::HostCommand { command } => run_on_host(context, command).await,
         Operation::ContainerCommand { container, command } => {

@@ -1,10 +1,11 @@
 //! What the host allows at all: the check against the owner's policy file, which the front cannot write.
 
 use gatewren_base::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
-use gatewren_wire::operations::{KillReason, Operation, OperationEnd, RefusalCode};
+use gatewren_wire::operations::{
+    KillReason, Operation, OperationEnd, OperationRefusal, RefusalCode,
+};
 
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 
 /// Rejects an operation that the owner's file does not allow, whatever the front's policy is.
 pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), OperationRefusal> {

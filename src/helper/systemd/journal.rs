@@ -5,11 +5,12 @@
 use std::fs;
 
 use gatewren_base::config::{ContainerMentions, TRACED_FIELDS};
-use gatewren_wire::operations::{ContainerName, LogOrder, LogQuery, Operation, OperationEnd};
+use gatewren_wire::operations::{
+    ContainerName, LogOrder, LogQuery, Operation, OperationEnd, OperationRefusal,
+};
 
 use crate::context::line_filter::LineFilter;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::lxc::jailed::{ContainerView, JailedTool};
 use crate::processes::commands::require_root;

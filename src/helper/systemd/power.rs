@@ -2,11 +2,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use gatewren_wire::operations::{OperationEnd, PowerPlan};
+use gatewren_wire::operations::{OperationEnd, OperationRefusal, PowerPlan};
 
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::require_root;
 

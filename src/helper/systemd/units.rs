@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 
 use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_wire::operations::{
-    Command, Operation, OperationEnd, Program, RefusalCode, UnitChange, UnitName,
+    Command, Operation, OperationEnd, OperationRefusal, Program, RefusalCode, UnitChange, UnitName,
 };
 
 use super::unit_client::{UNIT_CLIENT_NAME, UnitRequest};
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
-use crate::context::refusal::OperationRefusal;
 use crate::context::tools;
 use crate::processes::commands::run_in_container;
 
@@ -113,10 +112,7 @@ async fn change_unit(
 ) -> Result<OperationEnd, OperationRefusal> {
     bounded(context.helper, unit)?;
     let ending = context.run_tool(&call(unit, change)).await?;
-    if change.is_job()
-        || change == UnitChange::ResetFailed
-        || ending != (OperationEnd::Exited { code: 0 })
-    {
+    if change.is_job() || change == UnitChange::ResetFailed || ending != OperationEnd::SUCCESS {
         return Ok(ending);
     }
     // systemd notices what is enabled when it reloads its files.
