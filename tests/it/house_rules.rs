@@ -106,8 +106,8 @@ fn imports(module: &str, code: &str) -> BTreeSet<String> {
             !line.contains("crate::{"),
             "one `use crate::module::…;` line per module: {line}"
         );
-        let mut path = line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
-        found.extend(path.by_ref().filter_map(|path| {
+        let paths = line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+        found.extend(paths.filter_map(|path| {
             let mut parts = path
                 .split("::")
                 .skip_while(|part| *part != "crate" && !part.starts_with("gatewren_"));
@@ -270,6 +270,53 @@ fn a_function_is_short() {
             }
         }
     }
+}
+
+/// The text up to the parenthesis that closes the one before it.
+fn until_closed(text: &str) -> &str {
+    let mut depth = 1;
+    let end = text.find(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth == 0
+    });
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Whether the parameter list of a function has a tuple, such as `(a, b): (&A, &B)` or `of: (A, B)`.
+fn has_a_tuple(parameters: &str) -> bool {
+    parameters.split(": ").skip(1).any(|typ| {
+        let typ = typ
+            .trim_start_matches(['&', ' '])
+            .trim_start_matches("mut ");
+        typ.strip_prefix('(')
+            .is_some_and(|inside| until_closed(inside).contains(','))
+    })
+}
+
+#[test]
+fn parameters_have_names() {
+    assert!(has_a_tuple("&self, (a, b): (&A, &B)") && has_a_tuple("of: &mut (A, B), c: C"));
+    assert!(!has_a_tuple("&self, a: fn(A, B) -> C, b: &[(A, B)], c: ()"));
+    let mut count = 0;
+    for source in sources() {
+        for function in source.code.split("fn ").skip(1) {
+            let name: String = function.chars().take_while(|c| is_word(*c)).collect();
+            let Some((_, parameters)) = function.split_once('(') else {
+                continue;
+            };
+            count += 1;
+            let path = source.path.display();
+            assert!(
+                !has_a_tuple(until_closed(parameters)),
+                "{path}: `{name}` takes a tuple; use a struct or several parameters"
+            );
+        }
+    }
+    assert!(count > 5000, "only {count} functions");
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 #[test]
