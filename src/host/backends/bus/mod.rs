@@ -1,13 +1,7 @@
-//! A client for the system bus (D-Bus), on which systemd and related services answer calls and signal changes.
+//! The system bus (D-Bus), on which systemd and related services answer calls and signal changes.
 
 mod address;
-mod connection;
-mod error;
-mod message;
-mod reader;
+mod socket;
 mod system;
-mod value;
 
-pub use message::{BusMessage, BusObject};
-pub use system::{BusSignals, Properties, SystemBus};
-pub use value::{Argument, BusValue};
+pub use system::{BusObject, BusSignals, Properties, SystemBus};

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::helper_client::{NameServers, Operation};
 use gatewren_base::sys::neutralise;
 
-use super::super::bus::{BusObject, BusValue};
+use super::super::bus::BusObject;
 use super::super::error::{BackendError, ErrorKind};
 use super::super::host::resolver;
 use super::super::request::ask;
@@ -20,10 +20,8 @@ use super::reach::Network;
 const RESOLVED: BusObject<'static> = BusObject {
     service: "org.freedesktop.resolve1",
     path: "/org/freedesktop/resolve1",
+    interface: "org.freedesktop.resolve1.Manager",
 };
-
-/// Its manager interface.
-const MANAGER: &str = "org.freedesktop.resolve1.Manager";
 
 /// Exists while it runs; a call on the bus would start it.
 const RESOLVED_RUNS: &str = "run/systemd/resolve/resolv.conf";
@@ -150,12 +148,12 @@ impl Network {
         if !self.tree.has(RESOLVED_RUNS) {
             return None;
         }
-        let servers = self.bus.property(RESOLVED, (MANAGER, "DNS")).await.ok()?;
-        let domains = self.bus.property(RESOLVED, (MANAGER, "Domains")).await;
+        let servers = self.bus.property(RESOLVED, "DNS").await.ok()?;
+        let domains = self.bus.property(RESOLVED, "Domains").await;
         let names = interfaces(&self.tree.names("sys/class/net"), |name| {
             self.tree.number(&format!("sys/class/net/{name}/ifindex"))
         });
-        Some(by_link(servers, domains.ok(), &names))
+        Some(by_link(servers, domains.unwrap_or_default(), &names))
     }
 }
 
@@ -168,33 +166,17 @@ fn interfaces(names: &[String], index: impl Fn(&str) -> Option<i32>) -> BTreeMap
 
 /// Joins (interface, family, address) and (interface, domain, routing only).
 fn by_link(
-    servers: BusValue,
-    domains: Option<BusValue>,
+    servers: Vec<(i32, i32, Vec<u8>)>,
+    domains: Vec<(i32, String, bool)>,
     names: &BTreeMap<i32, String>,
 ) -> Vec<LinkNaming> {
-    let servers: Vec<(i32, Vec<u8>)> = rows(servers, |[index, _, bytes]| {
-        let bytes = bytes.into_items()?;
-        Some((
-            number(&index)?,
-            bytes.iter().map(byte).collect::<Option<_>>()?,
-        ))
-    });
-    let domains: Vec<(i32, String, bool)> = domains.map_or_else(Vec::new, |domains| {
-        rows(domains, |[index, domain, only_routes]| {
-            Some((
-                number(&index)?,
-                domain.into_text()?,
-                only_routes == BusValue::Bool(true),
-            ))
-        })
-    });
     let mut links: BTreeMap<i32, LinkNaming> = BTreeMap::new();
     let nothing = |index: i32| LinkNaming {
         interface: names.get(&index).cloned(),
         servers: Vec::new(),
         domains: Vec::new(),
     };
-    for (index, bytes) in servers {
+    for (index, _, bytes) in servers {
         if let Some(address) = address(&bytes) {
             let link = links.entry(index).or_insert_with(|| nothing(index));
             link.servers.push(address.to_string());
@@ -208,28 +190,6 @@ fn by_link(
     let mut links: Vec<LinkNaming> = links.into_values().collect();
     links.sort();
     links
-}
-
-/// Returns the structs of an array; malformed ones are left out.
-fn rows<T>(array: BusValue, read: impl Fn([BusValue; 3]) -> Option<T>) -> Vec<T> {
-    let items = array.into_items().unwrap_or_default().into_iter();
-    items
-        .filter_map(|row| read(row.into_items()?.try_into().ok()?))
-        .collect()
-}
-
-fn number(value: &BusValue) -> Option<i32> {
-    match value {
-        BusValue::Signed(number) => i32::try_from(*number).ok(),
-        _ => None,
-    }
-}
-
-fn byte(value: &BusValue) -> Option<u8> {
-    match value {
-        BusValue::Unsigned(byte) => u8::try_from(*byte).ok(),
-        _ => None,
-    }
 }
 
 fn address(bytes: &[u8]) -> Option<IpAddr> {
@@ -260,28 +220,15 @@ mod tests {
 
     #[test]
     fn the_servers_of_each_interface_are_told() {
-        let row = |cells: [BusValue; 3]| BusValue::Items(cells.to_vec());
-        let bytes = |bytes: &[u8]| {
-            BusValue::Items(
-                bytes
-                    .iter()
-                    .map(|byte| BusValue::Unsigned((*byte).into()))
-                    .collect(),
-            )
-        };
-        let text = |text: &str| BusValue::Text(text.to_owned());
-        let (ipv4, ipv6) = (BusValue::Signed(2), BusValue::Signed(10));
-        let servers = BusValue::Items(vec![
-            row([BusValue::Signed(2), ipv4.clone(), bytes(&[192, 168, 1, 1])]),
-            row([BusValue::Signed(0), ipv4, bytes(&[9, 9, 9, 9])]),
-            row([BusValue::Signed(2), ipv6, bytes(&[1])]),
-        ]);
-        let domains = BusValue::Items(vec![
-            row([BusValue::Signed(2), text("lan"), BusValue::Bool(false)]),
-            row([BusValue::Signed(3), text("vpn"), BusValue::Bool(true)]),
-        ]);
+        let (ipv4, ipv6) = (2, 10);
+        let servers = vec![
+            (2, ipv4, vec![192, 168, 1, 1]),
+            (0, ipv4, vec![9, 9, 9, 9]),
+            (2, ipv6, vec![1]),
+        ];
+        let domains = vec![(2, "lan".to_owned(), false), (3, "vpn".to_owned(), true)];
         let names = interfaces(&["eth0".to_owned()], |_| Some(2));
-        let links = by_link(servers, Some(domains), &names);
+        let links = by_link(servers, domains, &names);
         let told = serde_json::to_value(&links).unwrap();
         let expected = serde_json::json!([
             { "servers": [], "domains": ["~vpn"] },

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::super::bus::{BusMessage, BusSignals, BusValue, SystemBus};
+use zbus::names::MemberName;
+use zbus::{Message, ObjectPath};
+
+use super::super::bus::{BusSignals, SystemBus};
 use super::super::error::{BackendError, ErrorKind};
-use super::interface::{MANAGER, MANAGER_INTERFACE};
+use super::interface::MANAGER;
 use crate::helper_client::UnitName;
 
 /// The maximum number of signals returned together; further ones are in the next result.
@@ -48,13 +51,8 @@ pub struct ChangedUnits {
 
 impl UnitEvents {
     pub(super) async fn open(bus: &SystemBus) -> Result<Self, BackendError> {
-        let mut signals = bus.listen(&RULES).await?;
-        // systemd sends signals only to clients that have called this.
-        signals
-            .call(MANAGER, (MANAGER_INTERFACE, "Subscribe"), &[])
-            .await?;
         Ok(Self {
-            signals,
+            signals: bus.subscribe(&RULES, MANAGER, "Subscribe").await?,
             ended: None,
         })
     }
@@ -70,7 +68,7 @@ impl UnitEvents {
         }
         let mut news = ChangedUnits::default();
         while news.is_empty() {
-            news.note(self.signals.next().await?)?;
+            news.note(&self.signals.next().await?)?;
         }
         for _ in 0..MAX_TOGETHER {
             let more = tokio::select! {
@@ -78,7 +76,7 @@ impl UnitEvents {
                 more = self.signals.next() => more,
                 () = std::future::ready(()) => break,
             };
-            if let Err(cause) = more.and_then(|message| news.note(message)) {
+            if let Err(cause) = more.and_then(|message| news.note(&message)) {
                 self.ended = Some(cause);
                 break;
             }
@@ -93,20 +91,21 @@ impl ChangedUnits {
         *self == Self::default()
     }
 
-    fn note(&mut self, message: BusMessage) -> Result<(), BackendError> {
-        let first = message.body.into_iter().next();
-        match message.member.as_deref() {
+    fn note(&mut self, message: &Message) -> Result<(), BackendError> {
+        let (header, body) = (message.header(), message.body());
+        match header.member().map(MemberName::as_str) {
             Some("PropertiesChanged") => {
-                let name = message.path.map(|path| UnitName::of_path(&path));
+                let name = header.path().map(|path| UnitName::of_path(path));
                 self.units.extend(name.flatten());
             }
             Some("UnitNew" | "UnitRemoved") => {
-                let named = first.and_then(BusValue::into_text);
-                self.units.extend(named.and_then(|name| name.parse().ok()));
+                if let Ok((name, _)) = body.deserialize::<(&str, ObjectPath<'_>)>() {
+                    self.units.extend(name.parse());
+                }
             }
             Some("UnitFilesChanged") => self.files = true,
             // True when reloading begins, false when it is done.
-            Some("Reloading") if first == Some(BusValue::Bool(false)) => {
+            Some("Reloading") if body.deserialize() == Ok(false) => {
                 (self.files, self.reloaded) = (true, true);
             }
             Some("NameOwnerChanged") => {
@@ -126,44 +125,52 @@ impl ChangedUnits {
 
 #[cfg(test)]
 mod tests {
+    use serde::Serialize;
+    use zbus::DynamicType;
+
     use super::*;
 
-    fn signal(path: &str, member: &str, first: Option<BusValue>) -> BusMessage {
-        BusMessage::signal(path, member, first.into_iter().collect())
+    const ROOT: &str = "/org/freedesktop/systemd1";
+
+    fn signal<B: Serialize + DynamicType>(path: &str, member: &str, body: &B) -> Message {
+        let signal = Message::signal(path, "org.example.Signals", member);
+        signal.build(body).unwrap()
+    }
+
+    fn unit_signal(member: &str, name: &str) -> Message {
+        let path = ObjectPath::try_from(ROOT).unwrap();
+        signal(ROOT, member, &(name, path))
     }
 
     #[test]
     fn signals_become_names() {
-        let root = "/org/freedesktop/systemd1";
         let unit = "/org/freedesktop/systemd1/unit/nginx_2eservice";
-        let text = |text: &str| Some(BusValue::Text(text.to_owned()));
         let mut news = ChangedUnits::default();
         for message in [
-            signal(root, "Reloading", Some(BusValue::Bool(true))),
-            signal(root, "JobRemoved", Some(BusValue::Unsigned(7))),
-            signal("/org", "PropertiesChanged", text("x")),
-            signal(root, "UnitNew", text("no name")),
-            signal(root, "UnitNew", None),
+            signal(ROOT, "Reloading", &true),
+            signal(ROOT, "JobRemoved", &7_u32),
+            signal("/org", "PropertiesChanged", &"x"),
+            unit_signal("UnitNew", "no name"),
+            signal(ROOT, "UnitNew", &()),
         ] {
-            news.note(message).unwrap();
+            news.note(&message).unwrap();
             assert!(news.is_empty(), "{news:?}");
         }
         for message in [
-            signal(unit, "PropertiesChanged", text("x")),
-            signal(root, "UnitNew", text("a.service")),
-            signal(root, "UnitRemoved", text("b.scope")),
+            signal(unit, "PropertiesChanged", &"x"),
+            unit_signal("UnitNew", "a.service"),
+            unit_signal("UnitRemoved", "b.scope"),
         ] {
-            news.note(message).unwrap();
+            news.note(&message).unwrap();
         }
         let names: Vec<&str> = news.units.iter().map(UnitName::as_str).collect();
         assert_eq!(names, ["a.service", "b.scope", "nginx.service"]);
         assert!(!news.files && !news.reloaded);
-        news.note(signal(root, "UnitFilesChanged", None)).unwrap();
+        news.note(&signal(ROOT, "UnitFilesChanged", &())).unwrap();
         assert!(news.files && !news.reloaded);
-        let done = signal(root, "Reloading", Some(BusValue::Bool(false)));
-        news.note(done).unwrap();
+        news.note(&signal(ROOT, "Reloading", &false)).unwrap();
         assert!(news.reloaded);
-        let left = signal("/", "NameOwnerChanged", text("x"));
-        assert_eq!(news.note(left).unwrap_err().kind, ErrorKind::Unavailable);
+        let left = news.note(&signal("/", "NameOwnerChanged", &"x"));
+        assert_eq!(left.unwrap_err().kind, ErrorKind::Unavailable);
     }
 }

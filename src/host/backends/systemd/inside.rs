@@ -1,6 +1,8 @@
 //! Parses a container's units from the helper's output.
 
-use super::super::bus::{BusValue, Properties};
+use zbus::wire::{OwnedVariant, Variant};
+
+use super::super::bus::Properties;
 use super::unit::{UnitLine, UnitStatus};
 use crate::helper_client::UnitName;
 use gatewren_base::sys::neutralise;
@@ -58,19 +60,19 @@ pub fn status(name: UnitName, text: &str) -> UnitStatus {
 }
 
 /// Unset and malformed properties are left out.
-fn property(line: &str) -> Option<(String, BusValue)> {
+fn property(line: &str) -> Option<(String, OwnedVariant)> {
     let (name, text) = line.split_once('=')?;
     let value = if NUMBERS.contains(&name) {
-        BusValue::Unsigned(text.parse().ok()?)
+        Variant::U64(text.parse().ok()?)
     } else if LISTS.contains(&name) {
-        let units = text.split_whitespace().map(plain);
-        BusValue::Items(units.map(BusValue::Text).collect())
+        let units: Vec<String> = text.split_whitespace().map(plain).collect();
+        Variant::from(units)
     } else if name == "NeedDaemonReload" {
-        BusValue::Bool(text == "yes")
+        Variant::Bool(text == "yes")
     } else {
-        BusValue::Text(plain(text))
+        Variant::from(plain(text))
     };
-    Some((name.to_owned(), value))
+    Some((name.to_owned(), value.try_into_owned().ok()?))
 }
 
 fn plain(text: &str) -> String {

@@ -10,19 +10,18 @@ const SERVICE: &str = "org.freedesktop.systemd1";
 pub const MANAGER: BusObject<'static> = BusObject {
     service: SERVICE,
     path: "/org/freedesktop/systemd1",
+    interface: "org.freedesktop.systemd1.Manager",
 };
-
-/// The manager's interface.
-pub const MANAGER_INTERFACE: &str = "org.freedesktop.systemd1.Manager";
 
 /// The interface that all units have.
 pub const UNIT_INTERFACE: &str = "org.freedesktop.systemd1.Unit";
 
-/// Returns the object of a unit.
-pub fn unit(path: &str) -> BusObject<'_> {
+/// Returns an interface of a unit's object.
+pub fn unit<'a>(path: &'a str, interface: &'a str) -> BusObject<'a> {
     BusObject {
         service: SERVICE,
         path,
+        interface,
     }
 }
 

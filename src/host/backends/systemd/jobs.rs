@@ -1,8 +1,11 @@
 //! The results of systemd's jobs, as it signals them.
 
-use super::super::bus::{BusSignals, BusValue, SystemBus};
+use zbus::ObjectPath;
+use zbus::names::MemberName;
+
+use super::super::bus::{BusSignals, SystemBus};
 use super::super::error::{BackendError, ErrorKind};
-use super::interface::{MANAGER, MANAGER_INTERFACE};
+use super::interface::MANAGER;
 
 /// The signals to receive.
 const RULES: [&str; 2] = [
@@ -20,11 +23,7 @@ pub struct SystemdJobs {
 
 impl SystemdJobs {
     pub(super) async fn open(bus: &SystemBus) -> Result<Self, BackendError> {
-        let mut signals = bus.listen(&RULES).await?;
-        // systemd sends signals only to clients that have called this.
-        signals
-            .call(MANAGER, (MANAGER_INTERFACE, "Subscribe"), &[])
-            .await?;
+        let signals = bus.subscribe(&RULES, MANAGER, "Subscribe").await?;
         Ok(Self { signals })
     }
 
@@ -36,7 +35,8 @@ impl SystemdJobs {
     pub async fn result(&mut self, job: &str) -> Result<String, BackendError> {
         loop {
             let message = self.signals.next().await?;
-            match message.member.as_deref() {
+            let header = message.header();
+            match header.member().map(MemberName::as_str) {
                 Some("JobRemoved") => {}
                 Some("NameOwnerChanged") => {
                     let words = "systemd disconnected from the system bus before the job ended";
@@ -45,11 +45,12 @@ impl SystemdJobs {
                 _ => continue,
             }
             // Number, path, unit and result.
-            let mut body = message.body.into_iter().skip(1);
-            let path = body.next().and_then(BusValue::into_text);
-            let result = body.nth(1).and_then(BusValue::into_text);
-            if let Some(result) = result.filter(|_| path.as_deref() == Some(job)) {
-                return Ok(result);
+            let body = message.body();
+            if let Ok((_, path, _, result)) =
+                body.deserialize::<(u32, ObjectPath<'_>, &str, &str)>()
+                && path.as_str() == job
+            {
+                return Ok(result.to_owned());
             }
         }
     }

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::super::bus::{Argument, BusValue, Properties, SystemBus};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use zbus::wire::{DynamicType, OwnedObjectPath, Type};
+
+use super::super::bus::{Properties, SystemBus};
 use super::super::error::{BackendError, ErrorKind};
 use super::events::UnitEvents;
 use super::files::UnitFileState;
-use super::interface::{self, MANAGER, MANAGER_INTERFACE, UNIT_INTERFACE};
+use super::interface::{self, MANAGER, UNIT_INTERFACE};
 use super::jobs::SystemdJobs;
 use super::unit::{Unit, UnitLine, UnitStatus};
 use crate::helper_client::UnitName;
@@ -19,6 +23,12 @@ const SPECIFIC: &[(&str, &[&str])] = &[
     ("MainPID", &["service"]),
     ("Result", &["service", "socket", "mount", "automount", "swap", "timer", "path", "scope"]),
 ];
+
+/// A unit in systemd's lists: name, description, load, active and sub state; then the unit it
+/// follows, its path, and the number, type and path of its job.
+#[rustfmt::skip]
+type UnitRow =
+    (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
 /// The units of this host; queries need a view. A clone is cheap.
 ///
@@ -46,8 +56,7 @@ impl Systemd {
     /// # Errors
     /// `Unavailable` without a bus or systemd.
     pub(super) async fn list(&self) -> Result<Vec<UnitLine>, BackendError> {
-        let listed = self.manager("ListUnits", &[]).await?;
-        Ok(lines(rows(listed)?))
+        Ok(lines(self.manager("ListUnits", &()).await?))
     }
 
     /// Returns the loaded units among `names`, sorted by name; loads none.
@@ -58,10 +67,11 @@ impl Systemd {
         // systemd accepts patterns, in which a backslash escapes the next character.
         let literal = |name: &UnitName| name.as_str().replace('\\', r"\\");
         let patterns: Vec<String> = names.iter().map(literal).collect();
-        let any_state = Argument::Texts(&[]);
-        let asked = [any_state, Argument::Texts(&patterns)];
-        let listed = self.manager("ListUnitsByPatterns", &asked).await?;
-        Ok(lines(rows(listed)?))
+        let any_state: &[&str] = &[];
+        let arguments = (any_state, patterns);
+        Ok(lines(
+            self.manager("ListUnitsByPatterns", &arguments).await?,
+        ))
     }
 
     /// Returns every unit that has a file, loaded or not, with the state of that file.
@@ -69,14 +79,12 @@ impl Systemd {
     /// # Errors
     /// As [`Self::list`].
     pub(super) async fn files(&self) -> Result<BTreeMap<UnitName, UnitFileState>, BackendError> {
-        let listed = self.manager("ListUnitFiles", &[]).await?;
-        let file = |row: Vec<BusValue>| {
-            let mut fields = row.into_iter().map_while(BusValue::into_text);
-            let (path, state) = (fields.next()?, fields.next()?);
+        let listed: Vec<(String, String)> = self.manager("ListUnitFiles", &()).await?;
+        let file = |(path, state): (String, String)| {
             let name = path.rsplit('/').next()?.parse().ok()?;
             Some((name, UnitFileState::from(state)))
         };
-        Ok(rows(listed)?.filter_map(file).collect())
+        Ok(listed.into_iter().filter_map(file).collect())
     }
 
     /// Returns a unit's facts and state.
@@ -86,7 +94,7 @@ impl Systemd {
     pub(super) async fn unit(&self, name: &UnitName) -> Result<Unit, BackendError> {
         let path = name.path();
         let (common, specific) = tokio::join!(
-            self.bus.properties(interface::unit(&path), UNIT_INTERFACE),
+            self.bus.properties(interface::unit(&path, UNIT_INTERFACE)),
             self.specific(&path, name),
         );
         Ok(Unit::of(name.clone(), &common?, &specific?))
@@ -97,13 +105,11 @@ impl Systemd {
     /// # Errors
     /// `NotFound` when the unit does not exist; otherwise as [`Self::list`].
     pub(super) async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
-        let asked = [Argument::Text(name.as_str())];
-        let loaded = self.manager("LoadUnit", &asked).await?;
-        let path = first(loaded, BusValue::into_text)?;
+        let path: OwnedObjectPath = self.manager("LoadUnit", &name.as_str()).await?;
         let kind = interface::of_kind(name);
         let (common, specific) = tokio::join!(
-            self.bus.properties(interface::unit(&path), UNIT_INTERFACE),
-            self.bus.properties(interface::unit(&path), &kind),
+            self.bus.properties(interface::unit(&path, UNIT_INTERFACE)),
+            self.bus.properties(interface::unit(&path, &kind)),
         );
         let status = UnitStatus::of(name.clone(), &common?, &specific?);
         if status.unit.line.load == "not-found" {
@@ -135,53 +141,35 @@ impl Systemd {
         let mut found = Properties::new();
         for (property, kinds) in SPECIFIC {
             if kinds.contains(&name.kind()) {
-                let of = (kind.as_str(), *property);
-                let value = self.bus.property(interface::unit(path), of).await?;
+                let object = interface::unit(path, &kind);
+                let value = self.bus.property(object, property).await?;
                 found.insert((*property).to_owned(), value);
             }
         }
         Ok(found)
     }
 
-    async fn manager(
-        &self,
-        method: &str,
-        asked: &[Argument<'_>],
-    ) -> Result<Vec<BusValue>, BackendError> {
-        self.bus
-            .call(MANAGER, (MANAGER_INTERFACE, method), asked)
-            .await
+    async fn manager<A, R>(&self, method: &str, arguments: &A) -> Result<R, BackendError>
+    where
+        A: Serialize + DynamicType,
+        R: DeserializeOwned + Type,
+    {
+        self.bus.call(MANAGER, method, arguments).await
     }
 }
 
-/// Returns the first value of an answer.
-fn first<T>(answer: Vec<BusValue>, read: fn(BusValue) -> Option<T>) -> Result<T, BackendError> {
-    let first = answer.into_iter().next().and_then(read);
-    first.ok_or_else(|| {
-        BackendError::new(ErrorKind::Failed, "systemd's answer has an unexpected type")
-    })
-}
-
-/// Returns the rows of a list.
-fn rows(answer: Vec<BusValue>) -> Result<impl Iterator<Item = Vec<BusValue>>, BackendError> {
-    let list = first(answer, BusValue::into_items)?;
-    Ok(list.into_iter().filter_map(BusValue::into_items))
-}
-
-/// Names that gatewren's tools reject are left out. A row has name, description, load, active and
-/// sub state; then the unit it follows, its path, and its job.
-fn lines(rows: impl Iterator<Item = Vec<BusValue>>) -> Vec<UnitLine> {
-    let line = |row: Vec<BusValue>| {
-        let mut fields = row.into_iter().map_while(BusValue::into_text);
+/// Names that gatewren's tools reject are left out.
+fn lines(rows: Vec<UnitRow>) -> Vec<UnitLine> {
+    let line = |(name, description, load, active, sub, ..): UnitRow| {
         Some(UnitLine {
-            name: fields.next()?.parse().ok()?,
-            description: fields.next()?,
-            load: fields.next()?,
-            active: fields.next()?,
-            sub: fields.next()?,
+            name: name.parse().ok()?,
+            description,
+            load,
+            active,
+            sub,
         })
     };
-    let mut lines: Vec<UnitLine> = rows.filter_map(line).collect();
+    let mut lines: Vec<UnitLine> = rows.into_iter().filter_map(line).collect();
     lines.sort_by(|a, b| a.name.cmp(&b.name));
     lines
 }

@@ -1,34 +1,33 @@
 //! Reads values of a unit's properties; an absent or unknown value is `None`.
 
+use zbus::wire::Variant;
+
 use gatewren_base::sys::rfc3339;
 
-use super::super::bus::{BusValue, Properties};
+use super::super::bus::Properties;
 
 /// Returns a text; `None` if it is empty.
 pub fn text(properties: &Properties, name: &str) -> Option<String> {
-    word(properties.get(name)?)
+    as_text(properties.get(name)?).filter(|text| !text.is_empty())
 }
 
-/// Returns a value as text; `None` if it is empty.
-pub fn word(value: &BusValue) -> Option<String> {
+fn as_text(value: &Variant<'_>) -> Option<String> {
     match value {
-        BusValue::Text(text) if !text.is_empty() => Some(text.clone()),
-        _ => None,
-    }
-}
-
-/// Returns a value as a whole number.
-pub fn number(value: &BusValue) -> Option<u64> {
-    match value {
-        BusValue::Unsigned(number) => Some(*number),
-        BusValue::Signed(number) => u64::try_from(*number).ok(),
+        Variant::Str(text) => Some(text.to_string()),
         _ => None,
     }
 }
 
 /// Returns a quantity; the highest number means that it is not measured.
 pub fn quantity(properties: &Properties, name: &str) -> Option<u64> {
-    number(properties.get(name)?).filter(|quantity| *quantity != u64::MAX)
+    let quantity = match **properties.get(name)? {
+        Variant::U32(number) => number.into(),
+        Variant::U64(number) => number,
+        Variant::I32(number) => number.try_into().ok()?,
+        Variant::I64(number) => number.try_into().ok()?,
+        _ => return None,
+    };
+    (quantity != u64::MAX).then_some(quantity)
 }
 
 /// Returns a time in microseconds since 1970 as RFC 3339; 0 means never.
@@ -39,16 +38,17 @@ pub fn moment(properties: &Properties, name: &str) -> Option<String> {
 
 /// Whether a flag is set.
 pub fn flag(properties: &Properties, name: &str) -> bool {
-    matches!(properties.get(name), Some(BusValue::Bool(true)))
+    properties
+        .get(name)
+        .is_some_and(|value| **value == Variant::Bool(true))
 }
 
 /// Returns a list of texts, in order.
 pub fn texts(properties: &Properties, name: &str) -> Vec<String> {
-    let Some(BusValue::Items(list)) = properties.get(name) else {
-        return Vec::new();
-    };
-    let texts = list.iter().cloned();
-    texts.filter_map(BusValue::into_text).collect()
+    match properties.get(name).map(|value| &**value) {
+        Some(Variant::Array(list)) => list.inner().iter().filter_map(as_text).collect(),
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -56,27 +56,20 @@ mod tests {
     use super::*;
 
     fn properties() -> Properties {
-        let word = |text: &str| BusValue::Text(text.to_owned());
-        let values = [
-            ("Id", word("a.service")),
-            ("Following", word("")),
-            ("MainPID", BusValue::Unsigned(7)),
-            ("ExecMainStatus", BusValue::Signed(-1)),
-            ("MemoryCurrent", BusValue::Unsigned(u64::MAX)),
-            (
-                "ActiveEnterTimestamp",
-                BusValue::Unsigned(1_785_231_000_125_000),
-            ),
-            ("InactiveEnterTimestamp", BusValue::Unsigned(0)),
-            ("NeedDaemonReload", BusValue::Bool(true)),
-            (
-                "Triggers",
-                BusValue::Items(vec![word("b.service"), word("c.service")]),
-            ),
+        let values: [(&str, Variant<'static>); 9] = [
+            ("Id", "a.service".into()),
+            ("Following", "".into()),
+            ("MainPID", 7_u32.into()),
+            ("ExecMainStatus", (-1_i32).into()),
+            ("MemoryCurrent", u64::MAX.into()),
+            ("ActiveEnterTimestamp", 1_785_231_000_125_000_u64.into()),
+            ("InactiveEnterTimestamp", 0_u64.into()),
+            ("NeedDaemonReload", true.into()),
+            ("Triggers", vec!["b.service", "c.service"].into()),
         ];
         values
             .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
+            .map(|(name, value)| (name.to_owned(), value.try_into_owned().unwrap()))
             .collect()
     }
 
