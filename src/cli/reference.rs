@@ -58,6 +58,7 @@ pub fn remarks(tool: &Tool) -> String {
         tool.needs()
             .map(|class| format!("needs {class} in helper.toml")),
     );
+    said.extend(tool.other_name().map(|name| format!("also called {name}")));
     for alias in tool.aliases() {
         let renamed = alias.parameters.iter();
         let renamed: Vec<String> = renamed

@@ -203,7 +203,8 @@ fn a_snapshot_brings_back_files_and_settings() {
 
     fs::write(root.join("root/data"), "of later").unwrap();
     let at_once = json!({ "container": "wren", "grace_s": 0 });
-    let rebuilt = home.call("container_rebuild", at_once);
+    // The other name of `container_rebuild`.
+    let rebuilt = home.call("container_rollback", at_once);
     assert_eq!(rebuilt["snapshot"], "snap0");
     assert_eq!(rebuilt["state"], "running");
     assert_eq!(fs::read(root.join("root/data")).unwrap(), b"of then");

@@ -134,11 +134,10 @@ impl Catalog {
             }
             self.tasks |= tool.task_support() != TaskSupport::Never;
             let tool = Arc::new(tool);
-            for alias in tool.aliases() {
-                if !is_tool_name(alias.name)
-                    || self.aliases.insert(alias.name, tool.clone()).is_some()
-                {
-                    return Err(CatalogError(format!("duplicate name {}", alias.name)));
+            let aliases = tool.aliases().iter().map(|alias| alias.name);
+            for other in aliases.chain(tool.other_name()) {
+                if !is_tool_name(other) || self.aliases.insert(other, tool.clone()).is_some() {
+                    return Err(CatalogError(format!("duplicate name {other}")));
                 }
             }
             if self.tools.insert(name.clone(), tool).is_some() {

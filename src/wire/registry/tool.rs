@@ -42,6 +42,7 @@ pub struct Tool {
     hears_offers: bool,
     task_support: TaskSupport,
     aliases: Vec<Alias>,
+    other_name: Option<&'static str>,
     long: bool,
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
@@ -86,6 +87,7 @@ impl Tool {
             hears_offers: false,
             task_support: TaskSupport::Never,
             aliases: Vec::new(),
+            other_name: None,
             long: false,
             headers: Vec::new(),
             function,
@@ -252,6 +254,15 @@ impl Tool {
     /// Its names in the `StartOS` dialect.
     pub fn aliases(&self) -> &[Alias] {
         &self.aliases
+    }
+
+    /// A name that calls may use too, but that `tools/list` does not show.
+    pub fn other_name(&self) -> Option<&'static str> {
+        self.other_name
+    }
+
+    pub(super) fn set_other_name(&mut self, name: &'static str) {
+        self.other_name = Some(name);
     }
 
     /// The definition in `tools/list` under one of its names in that dialect.

@@ -114,6 +114,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(|tool| tool.set_is_there(is_there))
     }
 
+    /// Lets calls use this name too, for the last row. `tools/list` does not show it, and the audit has the tool's own.
+    #[must_use]
+    pub fn also_named(self, name: &'static str) -> Self {
+        self.last(|tool| tool.set_other_name(name))
+    }
+
     /// Adds a name of the `StartOS` dialect to the last row, with pairs of (dialect, own) parameters.
     #[must_use]
     pub fn startos(

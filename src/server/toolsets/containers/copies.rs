@@ -35,6 +35,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .through(HelperClass::LxcManage)
         .titled("Delete a snapshot")
         .tool("container_rebuild", Risk::Disrupt, rebuild)
+        .also_named("container_rollback")
         .about(Scope::Container("container"))
         .through(HelperClass::LxcManage)
         .titled("Rebuild a container")

@@ -15,6 +15,7 @@ pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
     Toolset::over(storage)
         .named("storage")
         .tool("disk_repair", Risk::Disrupt, repair)
+        .also_named("storage_repair")
         .about(Scope::Host)
         .through(HelperClass::Storage)
         .titled("Check and repair storage")

@@ -51,6 +51,7 @@ pub fn governor_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfigura
     Toolset::over(settings)
         .named("server")
         .tool("server_governor", Risk::Write, governor)
+        .also_named("server_set_governor")
         .about(Scope::Host)
         .through(HelperClass::HostSettings)
         .titled("Set the CPU governor")
