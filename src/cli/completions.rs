@@ -1,6 +1,6 @@
 //! `gatewren completions`: prints shell completions.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap_complete::Shell;
@@ -14,6 +14,11 @@ pub struct CompletionsArgs {
 
 /// Prints the completions.
 pub fn run(args: &CompletionsArgs, mut command: clap::Command) -> ExitCode {
-    clap_complete::generate(args.shell, &mut command, "gatewren", &mut io::stdout());
-    ExitCode::SUCCESS
+    // `generate` panics when its writer fails, such as a pipe whose reader has ended.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "gatewren", &mut script);
+    match io::stdout().write_all(&script) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
 }

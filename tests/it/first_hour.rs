@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -196,4 +196,20 @@ fn init_leaves_everything_as_it_was_where_it_cannot_be() {
         .unwrap();
     let words = String::from_utf8(nobody.stderr).unwrap();
     assert!(words.contains("--yes"), "{words}");
+}
+
+#[test]
+fn completions_whose_reader_ends_early_end_without_a_panic() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    command.args(["completions", "bash"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The script is longer than the pipe, so writing fails whenever the reader ends.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
 }
