@@ -37,17 +37,17 @@ pub struct ResponseRoute<'a> {
 }
 
 impl ResponseRoute<'_> {
-    async fn say(&self, message: Vec<u8>) {
+    async fn send(&self, message: Vec<u8>) {
         if let Some(output) = self.output {
-            output.say(message).await;
+            output.send(message).await;
         }
     }
 
     /// Forwards all messages up to the response to this request.
-    pub async fn carry(self, answer: UpstreamResponse, id: &RequestId) -> ForwardOutcome {
+    pub async fn forward(self, answer: UpstreamResponse, id: &RequestId) -> ForwardOutcome {
         let cut = |why| ForwardOutcome::Cut { last: None, why };
         if answer.is_stream() {
-            return self.carry_events(answer, id).await;
+            return self.forward_events(answer, id).await;
         }
         let (status, headers) = (answer.status, answer.headers.clone());
         let body = match self.server.whole(answer).await {
@@ -55,9 +55,9 @@ impl ResponseRoute<'_> {
             Err(why) => return cut(why),
         };
         if PeekedMessage::at(&body).is_some_and(|peek| peek.answers(id)) {
-            let kept = self.keeps.then(|| body.to_vec());
-            self.say(body.to_vec()).await;
-            return ForwardOutcome::Answered(kept);
+            let message = self.keeps.then(|| body.to_vec());
+            self.send(body.to_vec()).await;
+            return ForwardOutcome::Answered(message);
         }
         if status.is_success() {
             let words = "the server's response does not match this request";
@@ -65,11 +65,11 @@ impl ResponseRoute<'_> {
         }
         cut(UpstreamError::new(
             DeliveryStatus::Never,
-            said(&headers, status.as_str(), &body),
+            rejection_text(&headers, status.as_str(), &body),
         ))
     }
 
-    async fn carry_events(self, answer: UpstreamResponse, id: &RequestId) -> ForwardOutcome {
+    async fn forward_events(self, answer: UpstreamResponse, id: &RequestId) -> ForwardOutcome {
         let (mut events, _wire) = answer.events();
         let mut last = None;
         loop {
@@ -87,34 +87,34 @@ impl ResponseRoute<'_> {
                 continue;
             }
             let answers = PeekedMessage::at(&event.data).is_some_and(|peek| peek.answers(id));
-            let kept = (answers && self.keeps).then(|| event.data.clone());
-            self.say(event.data).await;
+            let message = (answers && self.keeps).then(|| event.data.clone());
+            self.send(event.data).await;
             if answers {
-                return ForwardOutcome::Answered(kept);
+                return ForwardOutcome::Answered(message);
             }
         }
     }
 }
 
 /// Returns the error text of a rejected request, for the client.
-pub fn said(headers: &HeaderMap, status: &str, body: &[u8]) -> String {
+pub fn rejection_text(headers: &HeaderMap, status: &str, body: &[u8]) -> String {
     let value: Option<Value> = serde_json::from_slice(body).ok();
-    let said = value.as_ref().and_then(|value| {
+    let text = value.as_ref().and_then(|value| {
         let inner = value.pointer("/error/message");
         inner.or_else(|| value.get("message"))?.as_str()
     });
-    let said: String = said.unwrap_or_default().chars().take(MAX_SAID).collect();
+    let text: String = text.unwrap_or_default().chars().take(MAX_SAID).collect();
     let hint = if status == "401" && headers.contains_key("www-authenticate") {
         "; the token is invalid, expired or revoked: pair this client again with `gatewren pair` on the server"
     } else {
         ""
     };
-    let colon = if said.is_empty() { "" } else { ": " };
-    format!("the server rejected the request ({status}){colon}{said}{hint}")
+    let colon = if text.is_empty() { "" } else { ": " };
+    format!("the server rejected the request ({status}){colon}{text}{hint}")
 }
 
 /// Returns the error that the client gets for a request without a response.
-pub fn words(trouble: &UpstreamError, repeatable: bool) -> RpcError {
+pub fn client_error(trouble: &UpstreamError, repeatable: bool) -> RpcError {
     let unknown = trouble.standing == DeliveryStatus::Unknown && !repeatable;
     let hint = if unknown {
         "; it is unknown whether the request was carried out: check before you repeat it"

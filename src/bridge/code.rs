@@ -47,7 +47,7 @@ impl PairingCode {
     }
 
     /// Returns the code in groups, as users see and type it.
-    pub fn shown(&self) -> String {
+    pub fn grouped_letters(&self) -> String {
         let letters: Vec<char> = self.letters.expose().chars().collect();
         let groups = letters.chunks(GROUP).map(String::from_iter);
         groups.collect::<Vec<_>>().join("-")
@@ -142,12 +142,12 @@ mod tests {
     #[test]
     fn a_code_is_read_as_it_is_shown_and_as_it_is_typed() {
         let code = PairingCode::new(&Secret::new("ABCDEFGH1230"), &pin()).unwrap();
-        assert_eq!(code.shown(), "ABCD-EFGH-1230-000G-40R4-0M30-E209");
+        assert_eq!(code.grouped_letters(), "ABCD-EFGH-1230-000G-40R4-0M30-E209");
         for typed in [
-            code.shown(),
-            code.shown().to_lowercase(),
+            code.grouped_letters(),
+            code.grouped_letters().to_lowercase(),
             code.letters().to_owned(),
-            code.shown()
+            code.grouped_letters()
                 .replace('0', "o")
                 .replace('1', "l")
                 .replace('-', " "),
@@ -159,9 +159,9 @@ mod tests {
         for bad in [
             "",
             "ABCD",
-            &code.shown()[1..],
-            &format!("{}A", code.shown()),
-            &code.shown().replace('G', "U"),
+            &code.grouped_letters()[1..],
+            &format!("{}A", code.grouped_letters()),
+            &code.grouped_letters().replace('G', "U"),
         ] {
             assert!(bad.parse::<PairingCode>().is_err(), "{bad}");
         }
@@ -178,17 +178,17 @@ mod tests {
             ("[fd00::1]", "[fd00::1]:8443"),
             ("fd00::1", "[fd00::1]:8443"),
         ] {
-            let text = format!("{}@{host}", code.shown());
+            let text = format!("{}@{host}", code.grouped_letters());
             assert_eq!(text.parse::<Invitation>().unwrap().host, expected);
         }
         for bad in ["", "a/b", ":9", "box:99999", "box lan", "a@b"] {
             assert!(
-                format!("{}@{bad}", code.shown())
+                format!("{}@{bad}", code.grouped_letters())
                     .parse::<Invitation>()
                     .is_err(),
                 "{bad}"
             );
         }
-        assert!(code.shown().parse::<Invitation>().is_err());
+        assert!(code.grouped_letters().parse::<Invitation>().is_err());
     }
 }

@@ -19,7 +19,7 @@ mod stateless;
 mod stream;
 
 pub use code::{Invitation, PairingCode, with_port};
-pub use pairing::{paired, usual_file};
+pub use pairing::{pair, usual_file};
 pub use request_error::{DeliveryStatus, UpstreamError};
 pub use run::run;
 pub use server::UpstreamServer;

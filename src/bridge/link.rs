@@ -31,9 +31,9 @@ pub struct BridgeState {
     pub renewing: tokio::sync::Mutex<()>,
     session: Mutex<BridgeSession>,
     /// Messages of the client that a new session must receive as well.
-    kept: Mutex<SessionSetup>,
+    setup: Mutex<SessionSetup>,
     /// Requests that the client may cancel.
-    under_way: Mutex<HashMap<RequestId, ForwardedRequest>>,
+    in_flight: Mutex<HashMap<RequestId, ForwardedRequest>>,
     /// Arguments that tools want repeated in headers.
     pub marked: Mutex<ParamHeaders>,
 }
@@ -76,8 +76,8 @@ impl BridgeState {
             output,
             renewing: tokio::sync::Mutex::default(),
             session: Mutex::default(),
-            kept: Mutex::default(),
-            under_way: Mutex::default(),
+            setup: Mutex::default(),
+            in_flight: Mutex::default(),
             marked: Mutex::default(),
         }
     }
@@ -95,34 +95,34 @@ impl BridgeState {
     }
 
     /// Stores the negotiated protocol version.
-    pub fn agree(&self, version: String) {
+    pub fn set_version(&self, version: String) {
         lock(&self.session).version = Some(version);
     }
 
     /// Returns the client's messages that a new session needs.
-    pub fn kept(&self) -> MutexGuard<'_, SessionSetup> {
-        lock(&self.kept)
+    pub fn setup(&self) -> MutexGuard<'_, SessionSetup> {
+        lock(&self.setup)
     }
 
     /// Registers a request.
-    pub fn began(&self, id: RequestId, request: ForwardedRequest) {
-        lock(&self.under_way).insert(id, request);
+    pub fn add_request(&self, id: RequestId, request: ForwardedRequest) {
+        lock(&self.in_flight).insert(id, request);
     }
 
     /// Removes a request.
-    pub fn ended(&self, id: &RequestId) -> Option<ForwardedRequest> {
-        lock(&self.under_way).remove(id)
+    pub fn remove_request(&self, id: &RequestId) -> Option<ForwardedRequest> {
+        lock(&self.in_flight).remove(id)
     }
 
     /// Whether a request with this id is in flight.
     pub fn has(&self, id: &RequestId) -> bool {
-        lock(&self.under_way).contains_key(id)
+        lock(&self.in_flight).contains_key(id)
     }
 }
 
 impl BridgeSession {
     /// Returns an HTTP request in this session.
-    pub fn asking(&self, method: Method, body: Bytes, repeatable: bool) -> UpstreamRequest {
+    pub fn request(&self, method: Method, body: Bytes, repeatable: bool) -> UpstreamRequest {
         let mut headers = HeaderMap::new();
         if let Some(id) = &self.id {
             headers.insert(SESSION, id.clone());

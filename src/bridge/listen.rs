@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::answer::{said, words};
+use super::answer::{client_error, rejection_text};
 use super::link::BridgeState;
 use super::peek::PeekedMessage;
 use super::request_error::{DeliveryStatus, UpstreamError};
@@ -26,22 +26,22 @@ enum End {
 }
 
 /// Listens until the client cancels it or the server rejects it.
-pub async fn listen(link: Arc<BridgeState>, request: RpcRequest, asking: UpstreamRequest) {
+pub async fn listen(link: Arc<BridgeState>, request: RpcRequest, http_request: UpstreamRequest) {
     let mut pause = FIRST_PAUSE;
     let mut acknowledged = false;
     loop {
         let answer = if acknowledged {
-            link.server.once(&asking).await
+            link.server.once(&http_request).await
         } else {
             // The client waits for the acknowledgement.
-            link.server.ask(&asking).await
+            link.server.ask(&http_request).await
         };
         let end = match answer {
             Ok(answer) if answer.is_stream() => {
                 pause = FIRST_PAUSE;
-                hear(&link, &request.id, answer, &mut acknowledged).await
+                forward_events(&link, &request.id, answer, &mut acknowledged).await
             }
-            Ok(answer) => refused(&link, &request.id, answer).await,
+            Ok(answer) => reject(&link, &request.id, answer).await,
             Err(trouble) if acknowledged && trouble.standing != DeliveryStatus::Never => End::Open,
             Err(trouble) => End::Refused(trouble),
         };
@@ -49,7 +49,7 @@ pub async fn listen(link: Arc<BridgeState>, request: RpcRequest, asking: Upstrea
             End::Open => {}
             End::Answered => return,
             End::Refused(trouble) => {
-                let error = words(&trouble, true);
+                let error = client_error(&trouble, true);
                 return link.output.reject(Some(&request.id), &error).await;
             }
         }
@@ -61,7 +61,7 @@ pub async fn listen(link: Arc<BridgeState>, request: RpcRequest, asking: Upstrea
 /// Forwards messages. A second acknowledgement is not forwarded: the client is notified of what may
 /// have changed instead. The response that a stopping server sends is not forwarded either: the
 /// subscription is reopened.
-async fn hear(
+async fn forward_events(
     link: &BridgeState,
     id: &RequestId,
     answer: UpstreamResponse,
@@ -76,30 +76,30 @@ async fn hear(
             if peek.error.is_none() {
                 return End::Open;
             }
-            link.output.say(event.data).await;
+            link.output.send(event.data).await;
             return End::Answered;
         }
         let again = *acknowledged && peek.method.as_deref() == Some(ACKNOWLEDGED);
         *acknowledged |= peek.method.as_deref() == Some(ACKNOWLEDGED);
         if again {
             let granted = peek.params.map(|params| serde_json::from_str(params.get()));
-            tell(link, id, granted.and_then(Result::ok).unwrap_or_default()).await;
+            notify(link, id, granted.and_then(Result::ok).unwrap_or_default()).await;
         } else {
-            link.output.say(event.data).await;
+            link.output.send(event.data).await;
         }
     }
     End::Open
 }
 
 /// Notifies the client: what it subscribed to may have changed while the stream was closed.
-async fn tell(link: &BridgeState, id: &RequestId, granted: Value) {
+async fn notify(link: &BridgeState, id: &RequestId, granted: Value) {
     let granted = granted.get("notifications").cloned().unwrap_or_default();
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
     for list in ["tools", "prompts", "resources"] {
         if granted.get(format!("{list}ListChanged")) == Some(&Value::Bool(true)) {
             let method = format!("notifications/{list}/list_changed");
             let note = json!({ "jsonrpc": "2.0", "method": method, "params": { "_meta": meta } });
-            link.output.tell(&note).await;
+            link.output.notify(&note).await;
         }
     }
     let uris = granted
@@ -109,22 +109,22 @@ async fn tell(link: &BridgeState, id: &RequestId, granted: Value) {
         let method = "notifications/resources/updated";
         let params = json!({ "uri": uri, "_meta": meta });
         let note = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-        link.output.tell(&note).await;
+        link.output.notify(&note).await;
     }
 }
 
-async fn refused(link: &BridgeState, id: &RequestId, answer: UpstreamResponse) -> End {
+async fn reject(link: &BridgeState, id: &RequestId, answer: UpstreamResponse) -> End {
     let (status, headers) = (answer.status, answer.headers.clone());
     let Ok(body) = link.server.whole(answer).await else {
         return End::Open;
     };
     if PeekedMessage::at(&body).is_some_and(|peek| peek.answers(id)) {
-        link.output.say(body.to_vec()).await;
+        link.output.send(body.to_vec()).await;
         return End::Answered;
     }
     if status.is_server_error() || status.as_u16() == 429 {
         return End::Open;
     }
-    let words = said(&headers, status.as_str(), &body);
+    let words = rejection_text(&headers, status.as_str(), &body);
     End::Refused(UpstreamError::new(DeliveryStatus::Never, words))
 }

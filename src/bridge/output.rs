@@ -22,7 +22,7 @@ impl ClientOutput {
 
     /// Sends a message. Replacing newlines is safe: JSON strings contain none, so a newline can
     /// only be whitespace.
-    pub async fn say(&self, mut message: Vec<u8>) {
+    pub async fn send(&self, mut message: Vec<u8>) {
         for byte in &mut message {
             if matches!(byte, b'\n' | b'\r') {
                 *byte = b' ';
@@ -34,8 +34,8 @@ impl ClientOutput {
     }
 
     /// Sends a message of the bridge itself.
-    pub async fn tell(&self, message: &Value) {
-        self.say(message.to_string().into_bytes()).await;
+    pub async fn notify(&self, message: &Value) {
+        self.send(message.to_string().into_bytes()).await;
     }
 
     /// Rejects a request with an internal error.
@@ -46,7 +46,7 @@ impl ClientOutput {
 
     /// Rejects a message that cannot be forwarded.
     pub async fn reject(&self, id: Option<&RequestId>, error: &RpcError) {
-        self.say(RpcResponse::write::<()>(id, Err(error))).await;
+        self.send(RpcResponse::write::<()>(id, Err(error))).await;
     }
 
     /// Waits until the client no longer reads.

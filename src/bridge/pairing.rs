@@ -13,7 +13,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
-use super::answer::said;
+use super::answer::rejection_text;
 use super::code::Invitation;
 use super::request_error::UpstreamError;
 use gatewren_base::sys::{Secret, Zeroizing, files};
@@ -37,7 +37,7 @@ pub struct PairedServer {
 
 /// The content of the token file.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredToken {
     /// The SHA-256 of the code.
     code_sha256: String,
     url: String,
@@ -66,27 +66,27 @@ pub fn usual_file(invitation: &Invitation) -> Result<PathBuf, String> {
     let base = from("XDG_STATE_HOME").or_else(|| Some(from("HOME")?.join(".local/state")));
     let base =
         base.ok_or("HOME is not set, so the token has no default file; name one with --file")?;
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
+    let plain = |character: char| character.is_ascii_alphanumeric() || ".-_".contains(character);
     let host = &invitation.host;
-    let name = host.replace(|letter| !plain(letter), "_");
+    let name = host.replace(|character| !plain(character), "_");
     Ok(base.join("gatewren-bridge").join(format!("{name}.json")))
 }
 
 /// Returns the token for this code: the stored one, or a new one from the server.
-pub async fn paired(invitation: &Invitation, file: &Path) -> Result<PairedServer, String> {
+pub async fn pair(invitation: &Invitation, file: &Path) -> Result<PairedServer, String> {
     let code_sha256 = hash(invitation.code.letters());
-    let kept = kept(file)?;
-    if let Some(kept) = kept.filter(|kept| kept.code_sha256 == code_sha256) {
-        let pin = kept.pin.parse();
+    let stored = read_stored(file)?;
+    if let Some(stored) = stored.filter(|stored| stored.code_sha256 == code_sha256) {
+        let pin = stored.pin.parse();
         return Ok(PairedServer {
             pin: pin.map_err(|e| format!("{} is damaged: {e}", file.display()))?,
-            url: kept.url,
-            token: kept.token,
+            url: stored.url,
+            token: stored.token,
         });
     }
     // Before the code is used: a token that cannot be stored is not fetched.
     files::private_dir(file.parent().unwrap_or(Path::new("."))).map_err(|e| e.to_string())?;
-    let answer = tokio::time::timeout(WITHIN, redeemed(invitation)).await;
+    let answer = tokio::time::timeout(WITHIN, redeem(invitation)).await;
     let late = |_| format!("the server did not answer within {} s", WITHIN.as_secs());
     let answer = answer.map_err(late)??;
     let pin: Pin = answer
@@ -96,23 +96,23 @@ pub async fn paired(invitation: &Invitation, file: &Path) -> Result<PairedServer
     if !invitation.code.pin.begins(&pin) {
         return Err("the server's pin differs from the one in the code".to_owned());
     }
-    let kept = Kept {
+    let stored = StoredToken {
         code_sha256,
         url: format!("https://{}/mcp", invitation.host),
         pin: pin.to_string(),
         token: answer.token,
     };
-    let text = serde_json::to_vec(&kept).map_err(|e| e.to_string())?;
+    let text = serde_json::to_vec(&stored).map_err(|e| e.to_string())?;
     let text = Zeroizing::new(text);
     files::write_private(file, &text).map_err(|e| e.to_string())?;
     Ok(PairedServer {
-        url: kept.url,
+        url: stored.url,
         pin,
-        token: kept.token,
+        token: stored.token,
     })
 }
 
-fn kept(file: &Path) -> Result<Option<Kept>, String> {
+fn read_stored(file: &Path) -> Result<Option<StoredToken>, String> {
     let bytes = match files::read_bounded(file, MAX_BYTES) {
         Ok(bytes) => Zeroizing::new(bytes),
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
@@ -126,14 +126,14 @@ fn kept(file: &Path) -> Result<Option<Kept>, String> {
         ));
     }
     // An unreadable token file is not deleted: its code is already used.
-    let kept = serde_json::from_slice(&bytes);
-    kept.map(Some).map_err(|_| {
+    let stored = serde_json::from_slice(&bytes);
+    stored.map(Some).map_err(|_| {
         format!("{shown} is not a token file of a pairing; move it away, and pair again")
     })
 }
 
 /// Sends the code to the server only after the TLS handshake has proved the server's key.
-async fn redeemed(invitation: &Invitation) -> Result<Answer, String> {
+async fn redeem(invitation: &Invitation) -> Result<Answer, String> {
     let address = format!("https://{}/pair", invitation.host);
     let known = ServerVerification::Pin(invitation.code.pin);
     let words = |cause: HttpClientError| UpstreamError::from(cause).words;
@@ -148,7 +148,7 @@ async fn redeemed(invitation: &Invitation) -> Result<Answer, String> {
     let body = body.map_err(|e| format!("the server's response is incomplete: {e}"))?;
     let body = body.to_bytes();
     if !head.status.is_success() {
-        return Err(said(&head.headers, head.status.as_str(), &body));
+        return Err(rejection_text(&head.headers, head.status.as_str(), &body));
     }
     let answer = serde_json::from_slice(&body);
     answer.map_err(|_| "the server's response to the code is invalid".to_owned())

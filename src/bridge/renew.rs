@@ -5,7 +5,7 @@ use hyper::{HeaderMap, Method};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{ForwardOutcome, ResponseRoute, said};
+use super::answer::{ForwardOutcome, ResponseRoute, rejection_text};
 use super::link::{BridgeSession, BridgeState, SessionSetup};
 use super::peek::PeekedMessage;
 use super::request_error::{DeliveryStatus, UpstreamError};
@@ -27,29 +27,29 @@ pub async fn renew(link: &BridgeState, number: u64) -> Result<(), UpstreamError>
     if old.number != number {
         return Ok(());
     }
-    let kept = link.kept().clone();
-    let Some((id, hello)) = kept.hello.clone() else {
+    let setup = link.setup().clone();
+    let Some((id, hello)) = setup.hello.clone() else {
         let words = "the server does not know this session, and the client did not initialize one";
         return Err(UpstreamError::new(DeliveryStatus::Never, words));
     };
     tracing::info!("the server has ended the session; starting a new one");
     let (headers, answer) = greet(link, &id, hello).await?;
-    let agreed = agreed(&answer).ok_or_else(|| {
+    let initialized = parse_hello(&answer).ok_or_else(|| {
         let words = "the server did not start a new session; restart the client";
         UpstreamError::new(DeliveryStatus::Never, words)
     })?;
     if old
         .version
         .as_deref()
-        .is_some_and(|old| old != agreed.version)
+        .is_some_and(|old| old != initialized.version)
     {
         let words = "the server now uses another MCP version; restart the client";
         return Err(UpstreamError::new(DeliveryStatus::Never, words));
     }
     link.begin_session(&headers);
-    link.agree(agreed.version);
-    tell_server(link, &kept).await?;
-    tell_client(link, &kept, &agreed.capabilities).await;
+    link.set_version(initialized.version);
+    restore_session(link, &setup).await?;
+    notify_client(link, &setup, &initialized.capabilities).await;
     Ok(())
 }
 
@@ -59,52 +59,52 @@ async fn greet(
     id: &RequestId,
     hello: Bytes,
 ) -> Result<(HeaderMap, Vec<u8>), UpstreamError> {
-    let asking = BridgeSession::default().asking(Method::POST, hello, true);
-    let answer = link.server.ask(&asking).await?;
+    let http_request = BridgeSession::default().request(Method::POST, hello, true);
+    let answer = link.server.ask(&http_request).await?;
     let headers = answer.headers.clone();
     let way = ResponseRoute {
         server: &link.server,
         output: None,
         keeps: true,
     };
-    match way.carry(answer, id).await {
+    match way.forward(answer, id).await {
         ForwardOutcome::Answered(answer) => Ok((headers, answer.unwrap_or_default())),
         ForwardOutcome::Cut { why, .. } => Err(why),
     }
 }
 
-fn agreed(answer: &[u8]) -> Option<Hello> {
+fn parse_hello(answer: &[u8]) -> Option<Hello> {
     let result = PeekedMessage::at(answer)?.result?;
     serde_json::from_str(result.get()).ok()
 }
 
 /// Returns the protocol version in a response to `initialize`.
 pub fn version_in(answer: &[u8]) -> Option<String> {
-    agreed(answer).map(|hello| hello.version)
+    parse_hello(answer).map(|hello| hello.version)
 }
 
 /// Repeats the client's log level and subscriptions in the new session.
-async fn tell_server(link: &BridgeState, kept: &SessionSetup) -> Result<(), UpstreamError> {
+async fn restore_session(link: &BridgeState, setup: &SessionSetup) -> Result<(), UpstreamError> {
     let mut messages = vec![json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })];
     let mut ask = |method: &str, params: Value| {
         let id = format!("gatewren-bridge-{}", messages.len());
         messages.push(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
     };
-    if let Some(level) = kept.level {
+    if let Some(level) = setup.level {
         ask("logging/setLevel", json!({ "level": level }));
     }
-    for uri in &kept.uris {
+    for uri in &setup.uris {
         ask("resources/subscribe", json!({ "uri": uri }));
     }
     for message in messages {
         let body = Bytes::from(message.to_string());
-        let asking = link.session().asking(Method::POST, body, true);
-        let answer = link.server.ask(&asking).await?;
+        let http_request = link.session().request(Method::POST, body, true);
+        let answer = link.server.ask(&http_request).await?;
         let (status, headers) = (answer.status, answer.headers.clone());
         let body = link.server.whole(answer).await?;
         if !status.is_success() {
             // Not an error: a subscribed resource may have been removed in the meantime.
-            let words = said(&headers, status.as_str(), &body);
+            let words = rejection_text(&headers, status.as_str(), &body);
             tracing::warn!(words, "the new session rejected a setting of the old one");
         }
     }
@@ -112,18 +112,18 @@ async fn tell_server(link: &BridgeState, kept: &SessionSetup) -> Result<(), Upst
 }
 
 /// Notifies the client of what may have changed while there was no session.
-async fn tell_client(link: &BridgeState, kept: &SessionSetup, capabilities: &Value) {
+async fn notify_client(link: &BridgeState, setup: &SessionSetup, capabilities: &Value) {
     for list in ["tools", "prompts", "resources"] {
         let tells = capabilities.pointer(&format!("/{list}/listChanged"));
         if tells == Some(&Value::Bool(true)) {
             let method = format!("notifications/{list}/list_changed");
             let note = json!({ "jsonrpc": "2.0", "method": method });
-            link.output.tell(&note).await;
+            link.output.notify(&note).await;
         }
     }
-    for uri in &kept.uris {
+    for uri in &setup.uris {
         let method = "notifications/resources/updated";
         let note = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": uri } });
-        link.output.tell(&note).await;
+        link.output.notify(&note).await;
     }
 }

@@ -42,12 +42,12 @@ pub async fn run(
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) {
-    let (said, lines) = ClientOutput::new();
+    let (client_output, lines) = ClientOutput::new();
     let writing = tokio::spawn(write_all(output, lines));
     let (sender, mut arrivals) = mpsc::channel(QUEUED);
     let reading = tokio::spawn(read_all(input, sender));
     let mut bridge = Bridge {
-        link: Arc::new(BridgeState::new(server, said.clone())),
+        link: Arc::new(BridgeState::new(server, client_output.clone())),
         requests: JoinSet::new(),
         streams: JoinSet::new(),
         listens: false,
@@ -60,12 +60,12 @@ pub async fn run(
             },
             Some(_) = bridge.requests.join_next() => {}
             Some(_) = bridge.streams.join_next() => {}
-            () = said.closed() => break,
+            () = client_output.closed() => break,
         }
     }
     reading.abort();
     bridge.end().await;
-    drop((bridge, said));
+    drop((bridge, client_output));
     let _ = tokio::time::timeout(FAREWELL, writing).await;
 }
 
@@ -138,27 +138,27 @@ impl Bridge {
         let (done, shared) = (id.clone(), link.clone());
         let carrier = match &version {
             None => self.requests.spawn(async move {
-                stateful::carry(shared.clone(), request, body).await;
-                shared.ended(&done);
+                stateful::forward(shared.clone(), request, body).await;
+                shared.remove_request(&done);
             }),
             Some(version) => {
-                let asking = stateless::asking(&link, &request, version, body);
+                let http_request = stateless::make_request(&link, &request, version, body);
                 if listens {
                     self.streams.spawn(async move {
-                        listen::listen(shared.clone(), request, asking).await;
-                        shared.ended(&done);
+                        listen::listen(shared.clone(), request, http_request).await;
+                        shared.remove_request(&done);
                     })
                 } else {
                     self.requests.spawn(async move {
-                        stateless::carry(shared.clone(), request, asking).await;
-                        shared.ended(&done);
+                        stateless::forward(shared.clone(), request, http_request).await;
+                        shared.remove_request(&done);
                     })
                 }
             }
         };
         if may_end {
             let alone = version.is_some();
-            link.began(id, ForwardedRequest { alone, carrier });
+            link.add_request(id, ForwardedRequest { alone, carrier });
         }
     }
 
@@ -167,7 +167,7 @@ impl Bridge {
             "notifications/cancelled" => {
                 let id = note.params.get("requestId").cloned();
                 let id: Option<RequestId> = id.and_then(|id| serde_json::from_value(id).ok());
-                match id.and_then(|id| self.link.ended(&id)) {
+                match id.and_then(|id| self.link.remove_request(&id)) {
                     // Closing its stream tells the server that it was cancelled.
                     Some(ForwardedRequest { alone, carrier }) if alone => carrier.abort(),
                     Some(ForwardedRequest { carrier, .. }) => {
@@ -181,7 +181,7 @@ impl Bridge {
             }
             "notifications/initialized" => {
                 // Forwarded before the next message, which belongs to an initialized session.
-                stateful::carry_note(&self.link, line).await;
+                stateful::forward_notification(&self.link, line).await;
                 if !self.listens {
                     self.listens = true;
                     self.streams.spawn(stream::listen(self.link.clone()));
@@ -196,7 +196,7 @@ impl Bridge {
         let link = self.link.clone();
         if link.session().version.is_some() {
             self.requests
-                .spawn(async move { stateful::carry_note(&link, body).await });
+                .spawn(async move { stateful::forward_notification(&link, body).await });
         }
     }
 
@@ -208,8 +208,8 @@ impl Bridge {
         self.streams.shutdown().await;
         let session = self.link.session();
         if session.id.is_some() {
-            let asking = session.asking(Method::DELETE, Bytes::new(), false);
-            let _ = tokio::time::timeout(FAREWELL, self.link.server.once(&asking)).await;
+            let http_request = session.request(Method::DELETE, Bytes::new(), false);
+            let _ = tokio::time::timeout(FAREWELL, self.link.server.once(&http_request)).await;
         }
     }
 }

@@ -77,11 +77,14 @@ impl UpstreamServer {
     }
 
     /// Sends a request and retries as long as that is useful and safe.
-    pub async fn ask(&self, asking: &UpstreamRequest) -> Result<UpstreamResponse, UpstreamError> {
+    pub async fn ask(
+        &self,
+        http_request: &UpstreamRequest,
+    ) -> Result<UpstreamResponse, UpstreamError> {
         let until = Instant::now() + self.patience;
         let mut pause = FIRST_PAUSE;
         loop {
-            let (trouble, wait) = match self.once(asking).await {
+            let (trouble, wait) = match self.once(http_request).await {
                 Ok(answer) => match answer.asks_to_wait() {
                     // The server rejected it before starting it, so it can be repeated.
                     Some(wait) if Instant::now() + wait <= until => (None, wait),
@@ -90,7 +93,7 @@ impl UpstreamServer {
                 Err(trouble) => (Some(trouble), pause),
             };
             if let Some(trouble) = trouble {
-                let again = trouble.may_pass(asking.repeatable);
+                let again = trouble.may_pass(http_request.repeatable);
                 if !again || Instant::now() + wait > until {
                     return Err(trouble);
                 }
@@ -102,17 +105,20 @@ impl UpstreamServer {
     }
 
     /// Sends a request once.
-    pub async fn once(&self, asking: &UpstreamRequest) -> Result<UpstreamResponse, UpstreamError> {
+    pub async fn once(
+        &self,
+        http_request: &UpstreamRequest,
+    ) -> Result<UpstreamResponse, UpstreamError> {
         let mut wire = match self.take_free() {
             Some(wire) => wire,
             None => self.client.connect().await?,
         };
-        let mut request = Request::new(asking.body.clone());
-        *request.method_mut() = asking.method.clone();
-        *request.headers_mut() = asking.headers.clone();
+        let mut request = Request::new(http_request.body.clone());
+        *request.method_mut() = http_request.method.clone();
+        *request.headers_mut() = http_request.headers.clone();
         let headers = request.headers_mut();
         headers.insert(AUTHORIZATION, self.bearer.clone());
-        let accept = match asking.method {
+        let accept = match http_request.method {
             Method::GET => "text/event-stream",
             _ => "application/json, text/event-stream",
         };

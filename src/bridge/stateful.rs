@@ -8,7 +8,7 @@ use hyper::{Method, StatusCode};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::answer::{ForwardOutcome, ResponseRoute, is_repeatable, said, words};
+use super::answer::{ForwardOutcome, ResponseRoute, client_error, is_repeatable, rejection_text};
 use super::link::{BridgeSession, BridgeState, MAX_URIS};
 use super::renew::{renew, version_in};
 use super::request_error::{DeliveryStatus, UpstreamError};
@@ -22,15 +22,15 @@ pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const MAX_RESUMED: u32 = 8;
 
 /// Forwards a request and its response.
-pub async fn carry(link: Arc<BridgeState>, request: RpcRequest, body: Bytes) {
+pub async fn forward(link: Arc<BridgeState>, request: RpcRequest, body: Bytes) {
     let repeatable = is_repeatable(&request.method);
-    if let Err(trouble) = carried(&link, &request, &body, repeatable).await {
-        let error = words(&trouble, repeatable);
+    if let Err(trouble) = try_forward(&link, &request, &body, repeatable).await {
+        let error = client_error(&trouble, repeatable);
         link.output.reject(Some(&request.id), &error).await;
     }
 }
 
-async fn carried(
+async fn try_forward(
     link: &BridgeState,
     request: &RpcRequest,
     body: &Bytes,
@@ -45,8 +45,8 @@ async fn carried(
         } else {
             link.session()
         };
-        let asking = session.asking(Method::POST, body.clone(), repeatable);
-        let answer = link.server.ask(&asking).await?;
+        let http_request = session.request(Method::POST, body.clone(), repeatable);
+        let answer = link.server.ask(&http_request).await?;
         if session.is_over(answer.status) && tries == 1 {
             renew(link, session.number).await?;
             continue;
@@ -55,19 +55,19 @@ async fn carried(
         if begins && answer.status.is_success() {
             link.begin_session(&headers);
         }
-        match brought(link, &session, request, answer).await {
+        match deliver(link, &session, request, answer).await {
             Ok(answer) if begins => {
                 let answer = answer.unwrap_or_default();
                 if let Some(version) = version_in(&answer) {
-                    link.agree(version);
+                    link.set_version(version);
                 }
-                link.kept().hello = Some((request.id.clone(), body.clone()));
+                link.setup().hello = Some((request.id.clone(), body.clone()));
                 // Only now: the client's next message belongs to this session.
-                link.output.say(answer).await;
+                link.output.send(answer).await;
                 return Ok(());
             }
             Ok(_) => {
-                keep(link, request);
+                update_setup(link, request);
                 return Ok(());
             }
             Err(why) if tries > 1 || !why.may_pass(repeatable) => return Err(why),
@@ -77,7 +77,7 @@ async fn carried(
 }
 
 /// Delivers the response, over several connections if needed.
-async fn brought(
+async fn deliver(
     link: &BridgeState,
     session: &BridgeSession,
     request: &RpcRequest,
@@ -93,8 +93,8 @@ async fn brought(
     let mut seen: Option<String> = None;
     let mut resumed = 0;
     loop {
-        let (last, why) = match way.carry(answer, &request.id).await {
-            ForwardOutcome::Answered(kept) => return Ok(kept),
+        let (last, why) = match way.forward(answer, &request.id).await {
+            ForwardOutcome::Answered(message) => return Ok(message),
             ForwardOutcome::Cut { last, why } => (last, why),
         };
         if last.is_some() && last != seen {
@@ -106,12 +106,12 @@ async fn brought(
         };
         resumed += 1;
         tokio::time::sleep(FIRST_PAUSE * resumed).await;
-        let mut asking = session.asking(Method::GET, Bytes::new(), true);
+        let mut http_request = session.request(Method::GET, Bytes::new(), true);
         let Ok(last) = HeaderValue::from_str(last) else {
             return Err(why);
         };
-        asking.headers.insert(LAST_EVENT, last);
-        answer = link.server.ask(&asking).await?;
+        http_request.headers.insert(LAST_EVENT, last);
+        answer = link.server.ask(&http_request).await?;
         if !answer.is_stream() {
             // The server no longer has the stream, and with it the call. The call was started; its
             // result is unknown.
@@ -121,22 +121,22 @@ async fn brought(
 }
 
 /// Remembers what a new session must be sent again.
-fn keep(link: &BridgeState, request: &RpcRequest) {
+fn update_setup(link: &BridgeState, request: &RpcRequest) {
     let text = |name: &str| request.params.get(name).and_then(Value::as_str);
-    let mut kept = link.kept();
+    let mut setup = link.setup();
     match &*request.method {
         "resources/subscribe" => {
-            let uri = text("uri").filter(|_| kept.uris.len() < MAX_URIS);
-            kept.uris.extend(uri.map(str::to_owned));
+            let uri = text("uri").filter(|_| setup.uris.len() < MAX_URIS);
+            setup.uris.extend(uri.map(str::to_owned));
         }
         "resources/unsubscribe" => {
-            kept.uris.remove(text("uri").unwrap_or_default());
+            setup.uris.remove(text("uri").unwrap_or_default());
         }
         "logging/setLevel" => {
             let level = request.params.get("level").cloned();
             let level: Option<LogSeverity> =
                 level.and_then(|level| serde_json::from_value(level).ok());
-            kept.level = level.or(kept.level);
+            setup.level = level.or(setup.level);
         }
         _ => {}
     }
@@ -144,13 +144,13 @@ fn keep(link: &BridgeState, request: &RpcRequest) {
 
 /// Forwards a message that needs no response: a notification, or the client's response to the
 /// server.
-pub async fn carry_note(link: &BridgeState, body: Bytes) {
+pub async fn forward_notification(link: &BridgeState, body: Bytes) {
     let begun = Instant::now();
     for _ in 0..2 {
         let session = link.session();
         // Repeatable: receiving such a message twice is harmless.
-        let asking = session.asking(Method::POST, body.clone(), true);
-        let answer = match link.server.ask(&asking).await {
+        let http_request = session.request(Method::POST, body.clone(), true);
+        let answer = match link.server.ask(&http_request).await {
             Ok(answer) => answer,
             Err(trouble) => {
                 return tracing::warn!(why = trouble.words, "forwarding a message failed");
@@ -167,7 +167,7 @@ pub async fn carry_note(link: &BridgeState, body: Bytes) {
         let (status, headers) = (answer.status, answer.headers.clone());
         let body = link.server.whole(answer).await.unwrap_or_default();
         if !matches!(status, StatusCode::ACCEPTED | StatusCode::OK) {
-            let words = said(&headers, status.as_str(), &body);
+            let words = rejection_text(&headers, status.as_str(), &body);
             tracing::warn!(words, took = ?begun.elapsed(), "the server rejected a message");
         }
         return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::Method;
 
-use super::answer::{ForwardOutcome, ResponseRoute, is_repeatable, words};
+use super::answer::{ForwardOutcome, ResponseRoute, client_error, is_repeatable};
 use super::headers::{learn, of as headers_of};
 use super::link::BridgeState;
 use super::peek::PeekedMessage;
@@ -14,7 +14,7 @@ use gatewren_base::sys::lock;
 use gatewren_wire::protocol::RpcRequest;
 
 /// Returns the HTTP request for a message.
-pub fn asking(
+pub fn make_request(
     link: &BridgeState,
     request: &RpcRequest,
     version: &str,
@@ -30,7 +30,7 @@ pub fn asking(
 
 /// Forwards a request and its response. A repeatable request is retried once when its response
 /// breaks off.
-pub async fn carry(link: Arc<BridgeState>, request: RpcRequest, asking: UpstreamRequest) {
+pub async fn forward(link: Arc<BridgeState>, request: RpcRequest, http_request: UpstreamRequest) {
     let lists = request.method == "tools/list";
     let way = ResponseRoute {
         server: &link.server,
@@ -40,11 +40,11 @@ pub async fn carry(link: Arc<BridgeState>, request: RpcRequest, asking: Upstream
     let mut tries = 0;
     let trouble = loop {
         tries += 1;
-        let answer = match link.server.ask(&asking).await {
+        let answer = match link.server.ask(&http_request).await {
             Ok(answer) => answer,
             Err(trouble) => break trouble,
         };
-        match way.carry(answer, &request.id).await {
+        match way.forward(answer, &request.id).await {
             ForwardOutcome::Answered(kept) => {
                 let result = kept.as_deref().and_then(PeekedMessage::at);
                 if let Some(result) = result.and_then(|peek| peek.result) {
@@ -52,12 +52,14 @@ pub async fn carry(link: Arc<BridgeState>, request: RpcRequest, asking: Upstream
                 }
                 return;
             }
-            ForwardOutcome::Cut { why, .. } if tries > 1 || !why.may_pass(asking.repeatable) => {
+            ForwardOutcome::Cut { why, .. }
+                if tries > 1 || !why.may_pass(http_request.repeatable) =>
+            {
                 break why;
             }
             ForwardOutcome::Cut { .. } => {}
         }
     };
-    let error = words(&trouble, asking.repeatable);
+    let error = client_error(&trouble, http_request.repeatable);
     link.output.reject(Some(&request.id), &error).await;
 }

@@ -22,13 +22,13 @@ pub async fn listen(link: Arc<BridgeState>) {
     let mut last: Option<HeaderValue> = None;
     loop {
         let session = link.session();
-        let mut asking = session.asking(Method::GET, Bytes::new(), true);
+        let mut http_request = session.request(Method::GET, Bytes::new(), true);
         if let Some(last) = &last {
-            asking.headers.insert(LAST_EVENT, last.clone());
+            http_request.headers.insert(LAST_EVENT, last.clone());
         }
-        match link.server.once(&asking).await {
+        match link.server.once(&http_request).await {
             Ok(answer) if answer.is_stream() => {
-                pause = hear(&link, answer, &mut last).await;
+                pause = forward_events(&link, answer, &mut last).await;
             }
             Ok(answer) if session.is_over(answer.status) => {
                 last = None;
@@ -55,7 +55,7 @@ pub async fn listen(link: Arc<BridgeState>) {
 }
 
 /// Forwards events to the client. Returns the pause before the stream is reopened.
-async fn hear(
+async fn forward_events(
     link: &BridgeState,
     answer: UpstreamResponse,
     last: &mut Option<HeaderValue>,
@@ -68,7 +68,7 @@ async fn hear(
         }
         pause = event.retry.map_or(pause, |retry| retry.min(LONGEST));
         if !event.data.is_empty() {
-            link.output.say(event.data).await;
+            link.output.send(event.data).await;
         }
     }
     pause

@@ -9,7 +9,7 @@ use super::console::runtime;
 use gatewren_base::config::LogLevel;
 use gatewren_base::sys::{Secret, read_secret};
 use gatewren_base::telemetry;
-use gatewren_bridge::{Invitation, UpstreamError, UpstreamServer, paired, usual_file};
+use gatewren_bridge::{Invitation, UpstreamError, UpstreamServer, pair, usual_file};
 use gatewren_gate::http::{AllowedServers, HttpClient, Pin, ServerVerification};
 
 const EXAMPLES: &str = "\
@@ -86,7 +86,7 @@ async fn server(args: &BridgeArgs) -> Result<UpstreamServer, String> {
                 Some(file) => file.clone(),
                 None => usual_file(invitation)?,
             };
-            let paired = paired(invitation, &file).await?;
+            let paired = pair(invitation, &file).await?;
             (
                 paired.url,
                 ServerVerification::Pin(paired.pin.into()),

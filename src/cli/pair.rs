@@ -69,7 +69,7 @@ fn act(args: &PairArgs) -> Result<String, String> {
     let code = PairingCode::new(&secret, &pin).ok_or("cannot create the code")?;
     let shown = Shown {
         name,
-        code: format!("{}@{host}", code.shown()),
+        code: format!("{}@{host}", code.grouped_letters()),
         link: link(&host, &pin, code.letters()),
         until: rfc3339(until_ms),
         expires_ms,
