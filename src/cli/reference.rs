@@ -44,7 +44,7 @@ pub fn arguments(tool: &Tool) -> Vec<ReferenceField> {
 /// The members of a tool's result, if its schema is fixed.
 pub fn answer(tool: &Tool) -> Vec<ReferenceField> {
     let mut found = Vec::new();
-    if let Some(schema) = &tool.described().output_schema {
+    if let Some(schema) = &tool.full_definition().output_schema {
         members(schema, "", false, &mut found);
     }
     found
@@ -103,7 +103,7 @@ pub fn tools(catalog: &Catalog) -> String {
 pub fn tools_json(catalog: &Catalog) -> Value {
     let tools = toolsets(catalog).into_iter().flat_map(|(_, tools)| tools);
     let described = tools.map(|tool| {
-        let mut entry = json!(tool.described());
+        let mut entry = json!(tool.full_definition());
         let more = [
             ("toolset", Some(tool.toolset().to_owned())),
             ("class", Some(tool.risk().to_string())),

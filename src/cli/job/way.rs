@@ -47,7 +47,7 @@ impl JobContext {
 
     /// The jobs of all agents.
     pub fn all(&self) -> JobsView<'_> {
-        self.jobs.of_everybody(REFERENCE)
+        self.jobs.of_all_agents(REFERENCE)
     }
 
     /// Returns the job with this id, or the only one whose id has this prefix.

@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn asked(arguments: &Value) -> Option<ConfirmationQuestion> {
-        let tools = Toolset::over(().into())
+        let tools = Toolset::new(().into())
             .answering("stop", Risk::Disrupt, nothing)
             .titled("Stop a container")
             .about(Scope::Container("container"))

@@ -15,8 +15,8 @@ pub async fn perform(
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     match operation {
-        Operation::ContainerDeed { container, deed } => {
-            act_on_container(context, container, deed).await
+        Operation::ContainerAction { container, action } => {
+            act_on_container(context, container, action).await
         }
         Operation::ContainerCreate { name, template } => {
             copies::create(context, name, template).await

@@ -39,12 +39,12 @@ pub async fn perform(
         | Operation::HostSmart { .. }
         | Operation::HostPools {}
         | Operation::HostBtrfs { .. } => storage::perform(context, operation).await,
-        Operation::SshKeys { deed } => ssh_keys::perform(context, deed).await,
+        Operation::SshKeys { action } => ssh_keys::perform(context, action).await,
         Operation::HostRepair(what) => repair::perform(context, what).await,
         Operation::HostSetting { setting } => settings::perform(context, setting).await,
         Operation::SetNameServers { servers } => name_servers::set(context, servers).await,
-        Operation::Wifi { deed } => wifi::perform(context, deed).await,
-        Operation::Firmware { deed } => firmware::perform(context, deed).await,
+        Operation::Wifi { action } => wifi::perform(context, action).await,
+        Operation::Firmware { action } => firmware::perform(context, action).await,
         Operation::HostTunnels {} => tunnels::list(context).await,
         Operation::HostTunnelUp { tunnel } => tunnels::switch(context, tunnel, "up").await,
         Operation::HostTunnelDown { tunnel } => tunnels::switch(context, tunnel, "down").await,

@@ -57,12 +57,12 @@ pub async fn perform(
         Operation::ContainerInfo { container } => info(context, container).await,
         Operation::ContainerStart { .. }
         | Operation::ContainerStop { .. }
-        | Operation::ContainerDeed { .. }
+        | Operation::ContainerAction { .. }
         | Operation::ContainerCreate { .. } => {
             container_operations::perform(context, operation).await
         }
         Operation::Mail(letter) => mail::send(context, letter).await,
-        Operation::Backup { deed } => operations::perform(context, deed).await,
+        Operation::Backup { action } => operations::perform(context, action).await,
         Operation::ContainerList {} => list(context).await,
         Operation::Restart { plan } => power::schedule(context, "reboot", plan).await,
         Operation::Shutdown { plan } => power::schedule(context, "poweroff", plan).await,

@@ -122,7 +122,7 @@ mod tests {
     }
 
     /// Operations on one container, as they arrive over the socket.
-    fn deeds() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
+    fn container_actions() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
         let (reads, writes, manages, files) = (
             HelperClass::LxcReads,
             HelperClass::LxcWrites,
@@ -152,8 +152,11 @@ mod tests {
             (r#"{"what":"write_file","path":"/a","content":""}"#, files),
         ];
         let operation = |(text, class)| {
-            let (container, deed) = ("web".parse().unwrap(), serde_json::from_str(text).unwrap());
-            (Operation::ContainerDeed { container, deed }, Some(class))
+            let (container, action) = ("web".parse().unwrap(), serde_json::from_str(text).unwrap());
+            (
+                Operation::ContainerAction { container, action },
+                Some(class),
+            )
         };
         let create = Operation::ContainerCreate {
             name: "web".parse().unwrap(),
@@ -284,8 +287,8 @@ mod tests {
     }
 
     fn wifi(text: &str) -> Operation {
-        let deed = serde_json::from_str(text).unwrap();
-        Operation::Wifi { deed }
+        let action = serde_json::from_str(text).unwrap();
+        Operation::Wifi { action }
     }
 
     /// Operations on backups, as they arrive over the socket.
@@ -302,8 +305,8 @@ mod tests {
             r#"{"what":"restore","target":"a","backup":"web@20260728","subject":{"path":"/srv/b"}}"#,
         ];
         let operation = |text| {
-            let deed = serde_json::from_str(text).unwrap();
-            (Operation::Backup { deed }, Some(HelperClass::Backup))
+            let action = serde_json::from_str(text).unwrap();
+            (Operation::Backup { action }, Some(HelperClass::Backup))
         };
         all.into_iter().map(operation)
     }
@@ -338,7 +341,7 @@ mod tests {
     /// Operations on updates.
     fn updates() -> [(Operation, Option<HelperClass>); 8] {
         let (looks, applies) = (Some(HelperClass::Updates), Some(HelperClass::UpdatesApply));
-        let firmware = |deed| Operation::Firmware { deed };
+        let firmware = |action| Operation::Firmware { action };
         let container = None;
         let order = UpdateOrder {
             container: None,
@@ -374,7 +377,7 @@ mod tests {
                 fingerprint: fingerprint.to_owned().try_into().unwrap(),
             },
         ]
-        .map(|deed| Operation::SshKeys { deed })
+        .map(|action| Operation::SshKeys { action })
     }
 
     /// Operations that start and stop containers.
@@ -450,7 +453,7 @@ mod tests {
         let reads = reads(container).map(|read| (read, Some(HelperClass::LxcReads)));
         let writes = writes(container).map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
-        let containers = reads.into_iter().chain(writes).chain(deeds());
+        let containers = reads.into_iter().chain(writes).chain(container_actions());
         let containers = containers.chain(of_systemd());
         rest.into_iter()
             .chain(containers)

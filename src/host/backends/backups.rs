@@ -40,7 +40,7 @@ pub struct Backups {
 #[derive(Debug, Clone)]
 pub struct BackupsView {
     helper: HelperClient,
-    threshold: AccessFilter,
+    access: AccessFilter,
     reference: String,
 }
 
@@ -65,7 +65,7 @@ impl Backups {
     pub fn view_for(&self, reach: &Reach, reference: &str) -> BackupsView {
         BackupsView {
             helper: self.helper.clone(),
-            threshold: AccessFilter::of(reach),
+            access: AccessFilter::of(reach),
             reference: reference.to_owned(),
         }
     }
@@ -79,11 +79,11 @@ impl BackupsView {
     /// As for the other methods, when the owner's file does not allow it.
     pub async fn targets(&self) -> Result<Vec<BackupTarget>, BackendError> {
         let operation = Operation::Backup {
-            deed: BackupAction::Targets {},
+            action: BackupAction::Targets {},
         };
         let mut targets: Vec<BackupTarget> =
             ask_json(&self.helper, operation, SHORT, &self.reference).await?;
-        if self.threshold.host().is_err() {
+        if self.access.host().is_err() {
             for target in &mut targets {
                 (target.place, target.obstacle) = (None, None);
             }
@@ -114,14 +114,14 @@ impl BackupsView {
     /// Returns the backups, newest first.
     pub async fn list(&self, target: Option<TargetName>) -> Result<BackupList, BackendError> {
         let operation = Operation::Backup {
-            deed: BackupAction::List { target },
+            action: BackupAction::List { target },
         };
         let mut list: BackupList =
             ask_json(&self.helper, operation, SHORT, &self.reference).await?;
-        let of_host = self.threshold.host().is_ok();
+        let of_host = self.access.host().is_ok();
         list.backups
             .retain(|backup| match backup.backup.container() {
-                Some(container) => self.threshold.shows(container),
+                Some(container) => self.access.shows(container),
                 None => of_host,
             });
         if !of_host {
@@ -129,7 +129,7 @@ impl BackupsView {
                 "it cannot be used now".clone_into(&mut unseen.obstacle);
             }
         }
-        list.backups.iter_mut().for_each(shown);
+        list.backups.iter_mut().for_each(sanitize_backup);
         Ok(list)
     }
 
@@ -142,18 +142,18 @@ impl BackupsView {
         job: Option<CallJob>,
     ) -> Result<Backup, BackendError> {
         let asked = match &subject {
-            BackupSubject::Container(name) => BackupSubject::Container(self.threshold.name(name)),
+            BackupSubject::Container(name) => BackupSubject::Container(self.access.name(name)),
             BackupSubject::Path(path) => {
-                self.threshold.host()?;
+                self.access.host()?;
                 BackupSubject::Path(path.clone())
             }
         };
-        let deed = BackupAction::Create {
+        let action = BackupAction::Create {
             target,
             subject: asked.clone(),
             freeze,
         };
-        let answer = self.run(deed, job).await;
+        let answer = self.run(action, job).await;
         let answer = match (&subject, &asked) {
             (BackupSubject::Container(name), BackupSubject::Container(asked)) => {
                 unmask_error(name, asked, answer)
@@ -161,7 +161,7 @@ impl BackupsView {
             _ => answer,
         }?;
         let mut backup = read(&answer)?;
-        shown(&mut backup);
+        sanitize_backup(&mut backup);
         Ok(backup)
     }
 
@@ -172,8 +172,8 @@ impl BackupsView {
         backup: BackupId,
         job: Option<CallJob>,
     ) -> Result<VerifiedBackup, BackendError> {
-        let deed = |backup| BackupAction::Verify { target, backup };
-        let answer = self.run_on(backup, deed, job).await?;
+        let action = |backup| BackupAction::Verify { target, backup };
+        let answer = self.run_on(backup, action, job).await?;
         let mut verified: VerifiedBackup = read(&answer)?;
         verified.problem = verified.problem.as_deref().map(clean);
         Ok(verified)
@@ -188,19 +188,19 @@ impl BackupsView {
         job: Option<CallJob>,
     ) -> Result<(), BackendError> {
         match &subject {
-            BackupSubject::Container(to) if !self.threshold.shows(to) => {
+            BackupSubject::Container(to) if !self.access.shows(to) => {
                 let words = format!("a container '{to}' would not be within this agent's reach");
                 return Err(BackendError::new(ErrorKind::Refused, words));
             }
-            BackupSubject::Path(_) => self.threshold.host()?,
+            BackupSubject::Path(_) => self.access.host()?,
             BackupSubject::Container(_) => {}
         }
-        let deed = |backup| BackupAction::Restore {
+        let action = |backup| BackupAction::Restore {
             target,
             backup,
             subject,
         };
-        self.run_on(backup, deed, job).await.map(drop)
+        self.run_on(backup, action, job).await.map(drop)
     }
 
     /// Runs an operation on one backup. An inaccessible backup gives the same error as a missing
@@ -208,33 +208,37 @@ impl BackupsView {
     async fn run_on(
         &self,
         backup: BackupId,
-        deed: impl FnOnce(BackupId) -> BackupAction,
+        action: impl FnOnce(BackupId) -> BackupAction,
         job: Option<CallJob>,
     ) -> Result<String, BackendError> {
         let Some(name) = backup.container().cloned() else {
-            self.threshold.host()?;
-            return self.run(deed(backup), job).await;
+            self.access.host()?;
+            return self.run(action(backup), job).await;
         };
-        let asked = self.threshold.name(&name);
-        let answer = self.run(deed(backup.of(asked.clone())), job).await;
+        let asked = self.access.name(&name);
+        let answer = self.run(action(backup.of(asked.clone())), job).await;
         unmask_error(&name, &asked, answer)
     }
 
-    async fn run(&self, deed: BackupAction, job: Option<CallJob>) -> Result<String, BackendError> {
-        let long = LongOperation::new(Operation::Backup { deed }, LONG);
+    async fn run(
+        &self,
+        action: BackupAction,
+        job: Option<CallJob>,
+    ) -> Result<String, BackendError> {
+        let long = LongOperation::new(Operation::Backup { action }, LONG);
         let answer = ask_long(&self.helper, long, job, &self.reference).await;
-        answer.map_err(neutral)
+        answer.map_err(sanitize_error)
     }
 
-    async fn change(&self, deed: BackupAction) -> Result<(), BackendError> {
-        let operation = Operation::Backup { deed };
+    async fn change(&self, action: BackupAction) -> Result<(), BackendError> {
+        let operation = Operation::Backup { action };
         let done = ask(&self.helper, operation, SHORT, &self.reference).await;
-        done.map(drop).map_err(neutral)
+        done.map(drop).map_err(sanitize_error)
     }
 }
 
 /// Sanitizes a message that may contain a file's or a disk's name.
-fn neutral(error: BackendError) -> BackendError {
+fn sanitize_error(error: BackendError) -> BackendError {
     BackendError {
         message: clean(&error.message),
         ..error
@@ -245,14 +249,14 @@ fn clean(text: &str) -> String {
     neutralise(text).into_owned()
 }
 
-fn shown(backup: &mut Backup) {
+fn sanitize_backup(backup: &mut Backup) {
     backup.path = backup.path.as_deref().map(clean);
     backup.host = clean(&backup.host);
     backup.made = clean(&backup.made);
 }
 
-fn read<T: serde::de::DeserializeOwned>(said: &str) -> Result<T, BackendError> {
-    serde_json::from_str(said).map_err(|cause| {
+fn read<T: serde::de::DeserializeOwned>(answer: &str) -> Result<T, BackendError> {
+    serde_json::from_str(answer).map_err(|cause| {
         let message = format!("the helper's answer is invalid: {cause}");
         BackendError::new(ErrorKind::Failed, message)
     })

@@ -52,9 +52,9 @@ impl HostFiles {
     ) -> Result<FileList, BackendError> {
         let operation = Operation::HostFileList(request);
         let mut list: FileList = ask_json(&self.helper, operation, PATIENCE, reference).await?;
-        list.path = list.path.as_deref().map(shown);
+        list.path = list.path.as_deref().map(sanitize_line);
         for entry in &mut list.entries {
-            entry.name = shown(&entry.name);
+            entry.name = sanitize_line(&entry.name);
         }
         Ok(list)
     }
@@ -72,8 +72,8 @@ impl HostFiles {
         let mut found: FileMatches =
             ask_json(&self.helper, operation, SEARCH_PATIENCE, reference).await?;
         for one in &mut found.matches {
-            one.path = shown(&one.path);
-            one.line = one.line.as_deref().map(shown);
+            one.path = sanitize_line(&one.path);
+            one.line = one.line.as_deref().map(sanitize_line);
         }
         Ok(found)
     }
@@ -98,7 +98,7 @@ impl HostFiles {
         let (mut facts, bytes) = facts.ok_or_else(|| {
             BackendError::new(ErrorKind::Failed, "the helper's answer is invalid")
         })?;
-        facts.path = shown(&facts.path);
+        facts.path = sanitize_line(&facts.path);
         Ok(FilePart { facts, bytes })
     }
 
@@ -123,6 +123,6 @@ impl HostFiles {
     }
 }
 
-fn shown(text: &str) -> String {
+fn sanitize_line(text: &str) -> String {
     neutralise(text).into_owned()
 }

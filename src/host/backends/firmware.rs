@@ -170,7 +170,7 @@ impl Firmware {
         let updates = read(FirmwareAction::Updates {}).await?;
         Ok(FirmwareCheck {
             refresh_problem,
-            ..checked(&devices, &updates)
+            ..list_devices(&devices, &updates)
         })
     }
 
@@ -206,37 +206,37 @@ impl Firmware {
             });
         }
         let action = FirmwareAction::Apply { device };
-        let done = self.run(action, APPLYING, job, reference).await?;
-        updated(&wanted, &done)
+        let finished = self.run(action, APPLYING, job, reference).await?;
+        read_results(&wanted, &finished)
     }
 
     async fn run(
         &self,
-        deed: FirmwareAction,
+        action: FirmwareAction,
         time: Duration,
         job: Option<CallJob>,
         reference: &str,
     ) -> Result<FinishedOperation, BackendError> {
-        let long = LongOperation::new(Operation::Firmware { deed }, time);
+        let long = LongOperation::new(Operation::Firmware { action }, time);
         run_long(&self.helper, long, job, reference).await
     }
 }
 
 /// Returns fwupdmgr's JSON output; `Null` if fwupdmgr has nothing to do.
-fn document(done: &FinishedOperation) -> Result<Value, BackendError> {
-    read(&done.stdout.text_lossy(), done)
+fn document(finished: &FinishedOperation) -> Result<Value, BackendError> {
+    read(&finished.stdout.text_lossy(), finished)
 }
 
-fn read(said: &str, done: &FinishedOperation) -> Result<Value, BackendError> {
+fn read(output: &str, finished: &FinishedOperation) -> Result<Value, BackendError> {
     let refused = matches!(
-        done.ending,
+        finished.ending,
         OperationEnd::Refused(_) | OperationEnd::Killed { .. }
     );
-    let parsed = serde_json::from_str::<Value>(said).ok();
+    let parsed = serde_json::from_str::<Value>(output).ok();
     let Some(parsed) = parsed.filter(|_| !refused) else {
         let unread = || BackendError::new(ErrorKind::Failed, "fwupd's answer is invalid");
-        let ended = obstacle(&done.ending, &done.stderr.text_lossy());
-        let is_silent = said.trim().is_empty() && ended.is_none();
+        let ended = obstacle(&finished.ending, &finished.stderr.text_lossy());
+        let is_silent = output.trim().is_empty() && ended.is_none();
         return if is_silent {
             Ok(Value::Null)
         } else {
@@ -249,7 +249,7 @@ fn read(said: &str, done: &FinishedOperation) -> Result<Value, BackendError> {
     if number(error, "Code") == Some(NOTHING_TO_DO) {
         return Ok(Value::Null);
     }
-    let message = said_of(error, "Message").unwrap_or_default();
+    let message = sanitized_text(error, "Message").unwrap_or_default();
     Err(BackendError::new(ErrorKind::Failed, message))
 }
 
@@ -271,7 +271,7 @@ fn name(value: &Value, key: &str) -> Option<String> {
     text(value, key).map(word)
 }
 
-fn said_of(value: &Value, key: &str) -> Option<String> {
+fn sanitized_text(value: &Value, key: &str) -> Option<String> {
     text(value, key).map(sentence)
 }
 
@@ -289,13 +289,13 @@ fn with_id<'v>(document: &'v Value, device: &Value) -> Option<&'v Value> {
     devices(document).find(|one| text(one, "DeviceId") == text(device, "DeviceId"))
 }
 
-fn waits(device: &Value) -> bool {
+fn is_pending(device: &Value) -> bool {
     matches!(number(device, "UpdateState"), Some(PENDING | NEEDS_REBOOT))
 }
 
-fn checked(all: &Value, updates: &Value) -> FirmwareCheck {
+fn list_devices(all: &Value, updates: &Value) -> FirmwareCheck {
     let mut fixed = 0;
-    let mut told: Vec<FirmwareDevice> = Vec::new();
+    let mut listed: Vec<FirmwareDevice> = Vec::new();
     for device in devices(all) {
         let newer = with_id(updates, device).and_then(release);
         if newer.is_none() && !has_flag(device, "updatable") {
@@ -304,49 +304,49 @@ fn checked(all: &Value, updates: &Value) -> FirmwareCheck {
         }
         let failed = matches!(number(device, "UpdateState"), Some(FAILED | FAILED_FOR_NOW));
         let problem =
-            said_of(device, "UpdateError").unwrap_or_else(|| "fwupd gives no reason".into());
-        told.push(FirmwareDevice {
+            sanitized_text(device, "UpdateError").unwrap_or_else(|| "fwupd gives no reason".into());
+        listed.push(FirmwareDevice {
             device: name(device, "DeviceId").unwrap_or_default(),
             name: name(device, "Name").unwrap_or_default(),
             vendor: name(device, "Vendor"),
             version: name(device, "Version"),
             candidate: newer.and_then(|newer| name(newer, "Version")),
-            about: newer.and_then(|newer| said_of(newer, "Summary")),
+            about: newer.and_then(|newer| sanitized_text(newer, "Summary")),
             urgency: newer.and_then(|newer| name(newer, "Urgency")),
             needs_restart: has_flag(device, "needs-reboot") || has_flag(device, "needs-shutdown"),
             last_problem: failed.then_some(problem),
         });
     }
-    told.sort_by(|a, b| {
+    listed.sort_by(|a, b| {
         let key = |one: &FirmwareDevice| (one.candidate.is_none(), one.name.clone());
         key(a).cmp(&key(b))
     });
-    let total = told.len();
-    let updates = told.iter().filter(|one| one.candidate.is_some()).count();
-    told.truncate(MAX_LISTED);
+    let total = listed.len();
+    let updates = listed.iter().filter(|one| one.candidate.is_some()).count();
+    listed.truncate(MAX_LISTED);
     FirmwareCheck {
-        truncated: told.len() < total,
-        devices: told,
+        truncated: listed.len() < total,
+        devices: listed,
         total,
         updates,
         fixed,
-        restart_required: devices(all).any(waits),
+        restart_required: devices(all).any(is_pending),
         refresh_problem: None,
     }
 }
 
 /// fwupdmgr may exit with 0 although a device kept its firmware, so the result is read from the
 /// devices.
-fn updated(
+fn read_results(
     wanted: &[&Value],
-    done: &FinishedOperation,
+    finished: &FinishedOperation,
 ) -> Result<FirmwareUpdateResult, BackendError> {
-    let said = done.stdout.text_lossy();
-    let Some((told, after)) = said.rsplit_once(FIRMWARE_MARK) else {
+    let output = finished.stdout.text_lossy();
+    let Some((answer, after)) = output.rsplit_once(FIRMWARE_MARK) else {
         let none = || BackendError::new(ErrorKind::Failed, "fwupd did not report what it did");
-        return Err(read(&said, done).err().unwrap_or_else(none));
+        return Err(read(&output, finished).err().unwrap_or_else(none));
     };
-    let problem = read(told, done).err().map(|error| error.message);
+    let problem = read(answer, finished).err().map(|error| error.message);
     let after = serde_json::from_str(after).map_err(|_| {
         let words =
             "the firmware may be installed, but its device is missing; check with firmware_check";
@@ -354,7 +354,7 @@ fn updated(
     })?;
     let mut result = FirmwareUpdateResult {
         problem,
-        restart_required: devices(&after).any(waits),
+        restart_required: devices(&after).any(is_pending),
         ..FirmwareUpdateResult::default()
     };
     for device in wanted {
@@ -364,10 +364,11 @@ fn updated(
             name: name(device, "Name").unwrap_or_default(),
             from: name(device, "Version"),
             to: release(device).and_then(|newer| name(newer, "Version")),
-            message: said_of(now, "UpdateError").or_else(|| said_of(now, "UpdateMessage")),
+            message: sanitized_text(now, "UpdateError")
+                .or_else(|| sanitized_text(now, "UpdateMessage")),
         };
         let version = name(now, "Version");
-        if waits(now) {
+        if is_pending(now) {
             result.waiting.push(change);
         } else if version.is_some() && version == change.to {
             result.updated.push(change);
@@ -397,7 +398,7 @@ mod tests {
         r#"{"Error":{"Domain":"FwupdError","Code":9,"Message":"No updatable devices"}}"#;
     const OFFLINE: &str = r#"{"Error":{"Domain":"FwupdError","Code":21,"Message":"Failed to download metadata for lvfs: network is unreachable"}}"#;
 
-    fn done(code: i32, stdout: &str) -> FinishedOperation {
+    fn finished_operation(code: i32, stdout: &str) -> FinishedOperation {
         let captured = |text: &str| CapturedOutput {
             head: text.into(),
             tail: Vec::new(),
@@ -417,24 +418,30 @@ mod tests {
 
     #[test]
     fn what_can_be_renewed_is_told_and_the_rest_counted() {
-        let check = checked(&value(DEVICES), &value(UPDATES));
+        let check = list_devices(&value(DEVICES), &value(UPDATES));
         assert_eq!((check.total, check.updates, check.fixed), (1, 1, 1));
         let webcam = &check.devices[0];
         assert_eq!(webcam.device, "08d460be0f1f9f128413f816022a6439e0078018");
         assert_eq!(webcam.version.as_deref(), Some("1.2.2"));
         assert_eq!(webcam.candidate.as_deref(), Some("1.2.4"));
         assert!(!webcam.needs_restart && !check.restart_required);
-        let check = checked(&value(DEVICES), &Value::Null);
+        let check = list_devices(&value(DEVICES), &Value::Null);
         assert_eq!((check.total, check.updates), (1, 0));
     }
 
     #[test]
     fn an_error_is_in_fwupds_words_and_nothing_to_do_is_none() {
-        assert_eq!(document(&done(2, NOTHING)).unwrap(), Value::Null);
-        let error = document(&done(101, OFFLINE)).unwrap_err();
+        assert_eq!(
+            document(&finished_operation(2, NOTHING)).unwrap(),
+            Value::Null
+        );
+        let error = document(&finished_operation(101, OFFLINE)).unwrap_err();
         assert!(error.message.contains("network is unreachable"), "{error}");
-        assert!(document(&done(1, "")).is_err() && document(&done(0, "{")).is_err());
-        assert_eq!(document(&done(0, "")).unwrap(), Value::Null);
+        assert!(
+            document(&finished_operation(1, "")).is_err()
+                && document(&finished_operation(0, "{")).is_err()
+        );
+        assert_eq!(document(&finished_operation(0, "")).unwrap(), Value::Null);
     }
 
     /// Returns the devices, one with this version and state.
@@ -445,11 +452,11 @@ mod tests {
         devices
     }
 
-    fn outcome(code: i32, told: &str, version: &str, state: u64) -> FirmwareUpdateResult {
+    fn outcome(code: i32, answer: &str, version: &str, state: u64) -> FirmwareUpdateResult {
         let updates = value(UPDATES);
         let wanted: Vec<&Value> = devices(&updates).collect();
-        let said = format!("{told}\n{FIRMWARE_MARK}\n{}", after(version, state));
-        updated(&wanted, &done(code, &said)).unwrap()
+        let stdout = format!("{answer}\n{FIRMWARE_MARK}\n{}", after(version, state));
+        read_results(&wanted, &finished_operation(code, &stdout)).unwrap()
     }
 
     #[test]
@@ -477,14 +484,14 @@ mod tests {
 
     #[test]
     fn what_went_wrong_is_told_with_what_was_done() {
-        let told = r#"{"Error":{"Domain":"FwupdError","Code":0,"Message":"device version not updated on success"}}"#;
-        let failed = outcome(1, told, "1.2.2", 3);
+        let answer = r#"{"Error":{"Domain":"FwupdError","Code":0,"Message":"device version not updated on success"}}"#;
+        let failed = outcome(1, answer, "1.2.2", 3);
         assert!(!failed.completed && failed.failed.len() == 1, "{failed:?}");
         let problem = failed.problem.as_deref();
         assert_eq!(problem, Some("device version not updated on success"));
         let updates = value(UPDATES);
         let wanted: Vec<&Value> = devices(&updates).collect();
-        let error = updated(&wanted, &done(2, OFFLINE)).unwrap_err();
+        let error = read_results(&wanted, &finished_operation(2, OFFLINE)).unwrap_err();
         assert!(error.message.contains("unreachable"), "{error}");
     }
 }

@@ -28,14 +28,14 @@ const MAX_LINE: usize = 4096;
 /// This enforces nothing: it only tells which tools need not be offered. The helper itself enforces
 /// the limits.
 #[derive(Debug, Clone)]
-pub struct HelperCapabilities(watch::Sender<Known>);
+pub struct HelperCapabilities(watch::Sender<KnownCapabilities>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Known {
+struct KnownCapabilities {
     /// Whether the helper was asked, whether or not it answered.
-    asked: bool,
+    has_answered: bool,
     /// The classes in its last answer.
-    on: Option<BTreeSet<HelperClass>>,
+    allowed: Option<BTreeSet<HelperClass>>,
 }
 
 impl HelperCapabilities {
@@ -47,13 +47,13 @@ impl HelperCapabilities {
     /// Whether a class is on, as far as is known.
     pub fn allows(&self, class: HelperClass) -> bool {
         let known = self.0.borrow();
-        known.on.as_ref().is_none_or(|on| on.contains(&class))
+        known.allowed.as_ref().is_none_or(|on| on.contains(&class))
     }
 
     /// Returns the classes that are off, in the order of the file.
     pub fn off(&self) -> Vec<HelperClass> {
         let known = self.0.borrow();
-        let Some(on) = &known.on else {
+        let Some(on) = &known.allowed else {
             return Vec::new();
         };
         let all = HelperClass::ALL.into_iter();
@@ -61,10 +61,10 @@ impl HelperCapabilities {
     }
 
     /// Waits a limited time for the helper's first answer.
-    pub async fn asked(&self) {
+    pub async fn wait_for_answer(&self) {
         let mut known = self.0.subscribe();
-        let asked = known.wait_for(|known| known.asked);
-        if timeout(FIRST_ANSWER, asked).await.is_err() {
+        let answer = known.wait_for(|known| known.has_answered);
+        if timeout(FIRST_ANSWER, answer).await.is_err() {
             tracing::warn!(
                 "the helper has not reported its capabilities yet; gatewren keeps asking"
             );
@@ -85,10 +85,10 @@ impl HelperCapabilities {
         let mut pause = FIRST_PAUSE;
         loop {
             let mut answered = false;
-            let ended = self.hear(helper, &mut answered).await;
+            let ended = self.receive(helper, &mut answered).await;
             tracing::debug!(?ended, "the helper's stream of capabilities ended");
             self.0
-                .send_if_modified(|known| !std::mem::replace(&mut known.asked, true));
+                .send_if_modified(|known| !std::mem::replace(&mut known.has_answered, true));
             if answered {
                 pause = FIRST_PAUSE;
             }
@@ -97,7 +97,7 @@ impl HelperCapabilities {
         }
     }
 
-    async fn hear(&self, helper: &HelperClient, answered: &mut bool) -> Result<(), HelperError> {
+    async fn receive(&self, helper: &HelperClient, answered: &mut bool) -> Result<(), HelperError> {
         let limits = OperationLimits {
             timeout_ms: u64::MAX,
             output_bytes: u64::MAX,
@@ -113,7 +113,7 @@ impl HelperCapabilities {
             }
             while let Some(end) = line.iter().position(|byte| *byte == b'\n') {
                 let rest = line.split_off(end + 1);
-                self.take(&line);
+                self.store_answer(&line);
                 *answered = true;
                 line = rest;
             }
@@ -124,16 +124,16 @@ impl HelperCapabilities {
     }
 
     /// Stores the helper's answer. Ignores classes that this version does not know.
-    fn take(&self, line: &[u8]) {
+    fn store_answer(&self, line: &[u8]) {
         let Ok(keys) = serde_json::from_slice::<Vec<String>>(line) else {
             tracing::warn!("the helper's report of its capabilities is invalid");
             return;
         };
         let all = HelperClass::ALL.into_iter();
         let on = all.filter(|class| keys.iter().any(|key| key == class.key()));
-        self.0.send_replace(Known {
-            asked: true,
-            on: Some(on.collect()),
+        self.0.send_replace(KnownCapabilities {
+            has_answered: true,
+            allowed: Some(on.collect()),
         });
     }
 }
@@ -142,7 +142,7 @@ impl HelperCapabilities {
 #[derive(Debug)]
 pub struct CapabilityChanges {
     bounds: HelperCapabilities,
-    known: watch::Receiver<Known>,
+    known: watch::Receiver<KnownCapabilities>,
     seen: Vec<HelperClass>,
 }
 
@@ -174,16 +174,16 @@ mod tests {
         let on = HelperClass::ALL
             .into_iter()
             .filter(|class| !off.contains(class));
-        let mut said: Vec<&str> = on.map(HelperClass::key).collect();
-        said.push("of_later");
-        bounds.take(format!("{}\n", serde_json::json!(said)).as_bytes());
+        let mut keys: Vec<&str> = on.map(HelperClass::key).collect();
+        keys.push("of_later");
+        bounds.store_answer(format!("{}\n", serde_json::json!(keys)).as_bytes());
         assert_eq!(changes.next().await, off);
         assert!(!bounds.allows(HelperClass::HostShell) && bounds.allows(HelperClass::Power));
-        bounds.take(b"what?\n");
+        bounds.store_answer(b"what?\n");
         assert_eq!(bounds.off(), off, "what is not understood changes nothing");
-        bounds.take(b"[]");
+        bounds.store_answer(b"[]");
         assert_eq!(changes.next().await, HelperClass::ALL);
-        bounds.asked().await;
+        bounds.wait_for_answer().await;
     }
 
     #[tokio::test]
@@ -192,8 +192,8 @@ mod tests {
         let helper = HelperClient::connect_to("/nonexistent/socket".into());
         tokio::select! {
             never = bounds.follow(&helper) => match never {},
-            () = bounds.asked() => {}
+            () = bounds.wait_for_answer() => {}
         }
-        assert!(bounds.0.borrow().asked && bounds.off().is_empty());
+        assert!(bounds.0.borrow().has_answered && bounds.off().is_empty());
     }
 }

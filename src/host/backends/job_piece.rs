@@ -36,22 +36,26 @@ pub struct JobOutput {
 
 /// Builds a part from the header line and the bytes after it, without characters that are cut at
 /// either end.
-pub fn piece(asked: u64, from_any: bool, said: &[u8]) -> Option<JobOutput> {
-    let end = said.iter().position(|byte| *byte == b'\n')?;
-    let (line, bytes) = (said.get(..end)?, said.get(end + 1..)?);
-    let told: JobOutputHeader = serde_json::from_slice(line).ok()?;
-    let last = told.offset + bytes.len() as u64 == told.output_bytes && told.ended;
-    let begin = if from_any { continued(bytes) } else { 0 };
+pub fn parse_piece(asked: u64, from_any: bool, answer: &[u8]) -> Option<JobOutput> {
+    let end = answer.iter().position(|byte| *byte == b'\n')?;
+    let (line, bytes) = (answer.get(..end)?, answer.get(end + 1..)?);
+    let header: JobOutputHeader = serde_json::from_slice(line).ok()?;
+    let last = header.offset + bytes.len() as u64 == header.output_bytes && header.ended;
+    let begin = if from_any {
+        count_continuation(bytes)
+    } else {
+        0
+    };
     let bytes = bytes.get(begin..)?;
     let whole = if last { bytes } else { whole_chars(bytes) };
-    let offset = told.offset + begin as u64;
+    let offset = header.offset + begin as u64;
     let next_offset = offset + whole.len() as u64;
     Some(JobOutput {
         offset,
         next_offset,
-        output_bytes: told.output_bytes,
-        truncated: next_offset < told.output_bytes,
-        ended: told.ended,
+        output_bytes: header.output_bytes,
+        truncated: next_offset < header.output_bytes,
+        ended: header.ended,
         skipped_bytes: if from_any {
             0
         } else {
@@ -62,7 +66,7 @@ pub fn piece(asked: u64, from_any: bool, said: &[u8]) -> Option<JobOutput> {
 }
 
 /// Returns the number of leading bytes that continue an earlier character.
-fn continued(bytes: &[u8]) -> usize {
+fn count_continuation(bytes: &[u8]) -> usize {
     bytes
         .iter()
         .take(3)
@@ -106,7 +110,7 @@ mod tests {
         (all, ended): (u64, bool),
     ) -> JobOutput {
         let line = format!("{{\"offset\":{offset},\"output_bytes\":{all},\"ended\":{ended}}}\n");
-        piece(asked, from_any, &[line.as_bytes(), text].concat()).unwrap()
+        parse_piece(asked, from_any, &[line.as_bytes(), text].concat()).unwrap()
     }
 
     #[test]

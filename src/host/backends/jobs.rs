@@ -13,7 +13,7 @@ use gatewren_base::config::Reach;
 use super::access_filter::{AccessFilter, unmask_error};
 use super::error::{BackendError, ErrorKind};
 use super::job_ends::JobEnds;
-use super::job_piece::{JobOutput, MOST_BYTES, PIECE, piece};
+use super::job_piece::{JobOutput, MOST_BYTES, PIECE, parse_piece};
 use super::job_status::{JobStatus, JobStatusList, RUNNING};
 use super::long_work::begin;
 use super::request::{ask, limits, obstacle};
@@ -39,7 +39,7 @@ pub struct Jobs {
 #[derive(Debug)]
 pub struct JobsView<'j> {
     jobs: &'j Jobs,
-    threshold: AccessFilter,
+    access: AccessFilter,
     /// `None` for the jobs of all agents.
     owner: Option<&'j str>,
     reference: &'j str,
@@ -64,17 +64,17 @@ impl Jobs {
     pub fn of<'j>(&'j self, owner: &'j str, reach: &Reach, reference: &'j str) -> JobsView<'j> {
         JobsView {
             jobs: self,
-            threshold: AccessFilter::of(reach),
+            access: AccessFilter::of(reach),
             owner: Some(owner),
             reference,
         }
     }
 
     /// Returns the jobs of all agents, for the owner of the host.
-    pub fn of_everybody<'j>(&'j self, reference: &'j str) -> JobsView<'j> {
+    pub fn of_all_agents<'j>(&'j self, reference: &'j str) -> JobsView<'j> {
         JobsView {
             jobs: self,
-            threshold: AccessFilter::of(&Reach::everything()),
+            access: AccessFilter::of(&Reach::everything()),
             owner: None,
             reference,
         }
@@ -95,11 +95,11 @@ impl JobsView<'_> {
     ) -> Result<JobStatus, BackendError> {
         let (command, limits) = split(call);
         let Some(name) = container else {
-            self.threshold.host()?;
+            self.access.host()?;
             let operation = Operation::HostCommand { command };
             return self.begin(tool, operation, limits).await;
         };
-        let asked = self.threshold.name(name);
+        let asked = self.access.name(name);
         let operation = Operation::ContainerCommand {
             container: asked.clone(),
             command,
@@ -162,7 +162,7 @@ impl JobsView<'_> {
         tokio::select! {
             // Its state is queried below.
             _ = timeout(time, ended) => {}
-            () = self.stopped() => {}
+            () = self.wait_for_stop() => {}
         }
         self.one(id).await
     }
@@ -191,9 +191,9 @@ impl JobsView<'_> {
         let (helper, limits) = (&self.jobs.helper, limits(PATIENCE));
         let finished = helper.run(operation, limits, self.reference, PIECE).await?;
         if let Some(obstacle) = obstacle(&finished.ending, &finished.stderr.text_lossy()) {
-            return Err(about_jobs(obstacle));
+            return Err(add_job_hint(obstacle));
         }
-        piece(asked, offset.is_none(), &finished.stdout.head).ok_or_else(not_understood)
+        parse_piece(asked, offset.is_none(), &finished.stdout.head).ok_or_else(unreadable_answer)
     }
 
     /// Kills a job with everything that it has started, and returns its final state. A job that has
@@ -207,9 +207,9 @@ impl JobsView<'_> {
             owner: self.owner.map(str::to_owned),
             job: id.clone(),
         };
-        let said = ask(&self.jobs.helper, operation, END_TIME, self.reference).await;
-        let ended = jobs(&said.map_err(about_jobs)?)?.pop();
-        ended.map(JobStatus::from).ok_or_else(not_understood)
+        let answer = ask(&self.jobs.helper, operation, END_TIME, self.reference).await;
+        let ended = parse_jobs(&answer.map_err(add_job_hint)?)?.pop();
+        ended.map(JobStatus::from).ok_or_else(unreadable_answer)
     }
 
     async fn look(&self, id: Option<&JobId>) -> Result<Vec<Job>, BackendError> {
@@ -217,29 +217,29 @@ impl JobsView<'_> {
             owner: self.owner.map(str::to_owned),
             job: id.cloned(),
         };
-        let said = ask(&self.jobs.helper, operation, PATIENCE, self.reference).await;
-        let mut jobs = jobs(&said.map_err(about_jobs)?)?;
+        let answer = ask(&self.jobs.helper, operation, PATIENCE, self.reference).await;
+        let mut jobs = parse_jobs(&answer.map_err(add_job_hint)?)?;
         jobs.retain(|job| match &job.container {
-            Some(container) => self.threshold.shows(container),
-            None => self.threshold.host().is_ok(),
+            Some(container) => self.access.shows(container),
+            None => self.access.host().is_ok(),
         });
         Ok(jobs)
     }
 
-    async fn stopped(&self) {
+    async fn wait_for_stop(&self) {
         let _ = self.jobs.stop.clone().wait_for(|stop| *stop).await;
     }
 }
 
-fn jobs(said: &str) -> Result<Vec<Job>, BackendError> {
-    let jobs = said.lines().map(serde_json::from_str);
+fn parse_jobs(answer: &str) -> Result<Vec<Job>, BackendError> {
+    let jobs = answer.lines().map(serde_json::from_str);
     jobs.collect::<Result<_, _>>().map_err(|cause| {
         tracing::error!(%cause, "the helper's list of jobs is invalid");
-        not_understood()
+        unreadable_answer()
     })
 }
 
-fn not_understood() -> BackendError {
+fn unreadable_answer() -> BackendError {
     BackendError::new(
         ErrorKind::Failed,
         "the helper's answer is invalid; ask the owner to restart gatewren and its helper, because they must have \
@@ -248,14 +248,14 @@ fn not_understood() -> BackendError {
 }
 
 fn no_such_job(id: &JobId) -> BackendError {
-    about_jobs(BackendError::new(
+    add_job_hint(BackendError::new(
         ErrorKind::NotFound,
         format!("there is no job {id}; job_list shows those that exist"),
     ))
 }
 
 /// Adds a hint for jobs: here, "not found" never means a container.
-fn about_jobs(error: BackendError) -> BackendError {
+fn add_job_hint(error: BackendError) -> BackendError {
     BackendError {
         hint: error.hint.or_else(|| {
             let old = "Finished jobs are removed when there are many newer ones.";

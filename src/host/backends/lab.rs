@@ -46,13 +46,13 @@ impl ContainerLab {
     /// the tool.
     pub fn helper_without_lxc(&self) -> (HelperChild, HelperClient) {
         let program = self.program.display();
-        self.helper_by(&format!(
+        self.helper_with_script(&format!(
             "exec unshare -m sh -c 'mount --bind /dev/null \"$(command -v lxc-start)\" && \
              exec {program} \"$@\"' sh \"$@\"\n"
         ))
     }
 
-    fn helper_by(&self, script: &str) -> (HelperChild, HelperClient) {
+    fn helper_with_script(&self, script: &str) -> (HelperChild, HelperClient) {
         let wrapper = self.scratch.join("wrapper");
         // Installed by another process. A child that another test is starting could inherit this
         // process's write descriptor, and a file that is open for writing cannot be executed.
@@ -65,19 +65,19 @@ impl ContainerLab {
     }
 
     fn spawn(&self, program: &Path) -> (HelperChild, HelperClient) {
-        let told = ChildHelperOptions {
+        let options = ChildHelperOptions {
             state: None,
             lxcpath: Some(&self.lxcpath),
             policy: None,
             log: LogLevel::Info,
         };
-        HelperChild::spawn(program, &self.scratch.join("run"), told).unwrap()
+        HelperChild::spawn(program, &self.scratch.join("run"), options).unwrap()
     }
 
     /// Returns a helper on a host with Proxmox, whose definitions are in `proxmox`.
     pub fn helper_with_proxmox(&self, proxmox: &Path) -> (HelperChild, HelperClient) {
         let (program, proxmox) = (self.program.display(), proxmox.display());
-        self.helper_by(&format!("exec {program} \"$@\" --proxmox {proxmox}\n"))
+        self.helper_with_script(&format!("exec {program} \"$@\" --proxmox {proxmox}\n"))
     }
 
     /// Returns a lab with a private container directory, which is empty.

@@ -26,8 +26,8 @@ impl Mail {
     ///
     /// # Errors
     /// When the file has no address, the host has no mail program, or the program rejects the mail.
-    pub async fn send(&self, letter: MailMessage) -> Result<(), BackendError> {
-        let sent = ask(&self.helper, Operation::Mail(letter), PATIENCE, "mail").await;
+    pub async fn send(&self, message: MailMessage) -> Result<(), BackendError> {
+        let sent = ask(&self.helper, Operation::Mail(message), PATIENCE, "mail").await;
         sent.map(drop)
     }
 }

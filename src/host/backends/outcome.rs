@@ -114,7 +114,7 @@ mod tests {
     use crate::helper_client::{CapturedOutput, OperationRefusal, RefusalCode};
 
     fn finished(ending: OperationEnd) -> FinishedOperation {
-        let said = |text: &str, total_bytes| CapturedOutput {
+        let capture = |text: &str, total_bytes| CapturedOutput {
             head: text.into(),
             tail: Vec::new(),
             total_bytes,
@@ -122,8 +122,8 @@ mod tests {
         FinishedOperation {
             ending,
             duration_ms: 5,
-            stdout: said("out", 3),
-            stderr: said("err", 9),
+            stdout: capture("out", 3),
+            stderr: capture("err", 9),
         }
     }
 

@@ -62,13 +62,13 @@ impl Power {
     /// # Errors
     /// As for a plan.
     pub async fn cancel(&self, reference: &str) -> Result<bool, BackendError> {
-        let said = ask(
+        let answer = ask(
             &self.helper,
             Operation::CancelShutdown {},
             PATIENCE,
             reference,
         )
         .await?;
-        Ok(said.trim() == "b true")
+        Ok(answer.trim() == "b true")
     }
 }

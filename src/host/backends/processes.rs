@@ -35,7 +35,7 @@ pub struct Processes {
 #[derive(Debug)]
 pub struct ProcessesView {
     helper: HelperClient,
-    threshold: AccessFilter,
+    access: AccessFilter,
     reference: String,
 }
 
@@ -93,7 +93,7 @@ impl Processes {
     pub fn view_for(&self, reach: &Reach, reference: &str) -> ProcessesView {
         ProcessesView {
             helper: self.helper.clone(),
-            threshold: AccessFilter::of(reach),
+            access: AccessFilter::of(reach),
             reference: reference.to_owned(),
         }
     }
@@ -109,10 +109,10 @@ impl ProcessesView {
         order: ProcessOrder,
         most: usize,
     ) -> Result<TopProcesses, BackendError> {
-        self.threshold.host()?;
+        self.access.host()?;
         let operation = Operation::HostProcesses { order, most: MOST };
-        let told = ask(&self.helper, operation, PATIENCE, &self.reference).await?;
-        let seen: SeenProcesses = serde_json::from_str(&told).map_err(|cause| {
+        let answer = ask(&self.helper, operation, PATIENCE, &self.reference).await?;
+        let seen: SeenProcesses = serde_json::from_str(&answer).map_err(|cause| {
             BackendError::new(
                 ErrorKind::Failed,
                 format!("the helper's list is invalid: {cause}"),
@@ -120,16 +120,16 @@ impl ProcessesView {
         })?;
         let users = users(&HostTree::of_this_machine());
         let shown = seen.processes.iter().filter(|one| self.shows(one));
-        let told = shown.map(|one| process(one, &users));
+        let processes = shown.map(|one| process(one, &users));
         Ok(TopProcesses {
-            processes: told.take(most).collect(),
-            total: self.threshold.everything().is_ok().then_some(seen.total),
+            processes: processes.take(most).collect(),
+            total: self.access.everything().is_ok().then_some(seen.total),
         })
     }
 
     fn shows(&self, one: &ProcessUsage) -> bool {
         let mut texts = [&one.cgroup, &one.name, &one.command].into_iter();
-        texts.all(|text| self.threshold.shows_text(text))
+        texts.all(|text| self.access.shows_text(text))
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use gatewren_base::config::Space;
 
-    fn seen(name: &str, cgroup: &str) -> ProcessUsage {
+    fn process_usage(name: &str, cgroup: &str) -> ProcessUsage {
         ProcessUsage {
             pid: 7,
             parent: 1,
@@ -173,18 +173,18 @@ mod tests {
         }
     }
 
-    fn told(name: &str, cgroup: &str) -> Process {
+    fn describe(name: &str, cgroup: &str) -> Process {
         let users = BTreeMap::from([(33, "www-data".to_owned())]);
-        process(&seen(name, cgroup), &users)
+        process(&process_usage(name, cgroup), &users)
     }
 
     #[test]
     fn a_process_is_told_with_what_it_belongs_to() {
-        let one = told("nginx\u{1b}", "/lxc.payload.web/system.slice/nginx.service");
+        let one = describe("nginx\u{1b}", "/lxc.payload.web/system.slice/nginx.service");
         assert_eq!(one.container.as_deref(), Some("web"));
         assert_eq!((one.unit.as_deref(), one.user.as_str()), (None, "www-data"));
         assert_eq!(one.name, "nginx^[");
-        let one = told("sshd", "/system.slice/ssh.service");
+        let one = describe("sshd", "/system.slice/ssh.service");
         assert_eq!(one.unit.as_deref(), Some("ssh.service"));
     }
 
@@ -211,7 +211,11 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(view.shows(&seen(name, cgroup)), is_shown, "{name} {cgroup}");
+            assert_eq!(
+                view.shows(&process_usage(name, cgroup)),
+                is_shown,
+                "{name} {cgroup}"
+            );
         }
     }
 }

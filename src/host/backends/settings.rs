@@ -150,12 +150,12 @@ impl HostConfiguration {
         if let Some(on) = on {
             self.set(HostSetting::Zram { on }, reference).await?;
         }
-        Ok(compressed(&self.tree))
+        Ok(read_compressed_swap(&self.tree))
     }
 }
 
 /// Reads the zram lines of /proc/swaps (proc(5)), and the kernel's facts about each device.
-fn compressed(tree: &HostTree) -> CompressedSwap {
+fn read_compressed_swap(tree: &HostTree) -> CompressedSwap {
     let swaps = tree.text("proc/swaps").unwrap_or_default();
     let devices: Vec<_> = swaps.lines().filter_map(|line| zram(tree, line)).collect();
     CompressedSwap {
@@ -188,7 +188,7 @@ fn zram(tree: &HostTree, line: &str) -> Option<ZramDevice> {
 }
 
 fn now(tree: &HostTree) -> HostSettings {
-    let value = |file: &str, key: &str| assigned(&tree.text(file)?, key);
+    let value = |file: &str, key: &str| read_assignment(&tree.text(file)?, key);
     HostSettings {
         hostname: tree.word("etc/hostname"),
         pretty_hostname: value("etc/machine-info", "PRETTY_HOSTNAME"),
@@ -200,7 +200,7 @@ fn now(tree: &HostTree) -> HostSettings {
 }
 
 /// Returns the value of a shell assignment, as in os-release(5); `None` if it is empty.
-fn assigned(text: &str, key: &str) -> Option<String> {
+fn read_assignment(text: &str, key: &str) -> Option<String> {
     let lines = text.lines().filter_map(|line| line.split_once('='));
     let mut values = lines.filter(|(name, _)| name.trim() == key);
     let (_, value) = values.next_back()?;
@@ -249,12 +249,15 @@ mod tests {
         let text =
             "# x\nPRETTY_HOSTNAME=\"Lena\\'s \\\"box\\\"\"\nLANG=de_AT.UTF-8\nXKBVARIANT=\"\"\n";
         assert_eq!(
-            assigned(text, "PRETTY_HOSTNAME").as_deref(),
+            read_assignment(text, "PRETTY_HOSTNAME").as_deref(),
             Some("Lena's \"box\"")
         );
-        assert_eq!(assigned(text, "LANG").as_deref(), Some("de_AT.UTF-8"));
-        assert_eq!(assigned(text, "XKBVARIANT"), None);
-        assert_eq!(assigned(text, "XKBMODEL"), None);
+        assert_eq!(
+            read_assignment(text, "LANG").as_deref(),
+            Some("de_AT.UTF-8")
+        );
+        assert_eq!(read_assignment(text, "XKBVARIANT"), None);
+        assert_eq!(read_assignment(text, "XKBMODEL"), None);
     }
 
     // A tree in the layout of sysfs: on test machines the governor cannot be set.
@@ -283,7 +286,7 @@ mod tests {
         fs::create_dir_all(scratch.join("proc")).unwrap();
         fs::create_dir_all(scratch.join("sys/block/zram1")).unwrap();
         let tree = HostTree::below(scratch.path());
-        assert!(!compressed(&tree).on);
+        assert!(!read_compressed_swap(&tree).on);
         let swaps = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n\
                      /dev/sda2                               partition\t999996\t\t8\t\t-2\n\
                      /dev/zram1                              partition\t65532\t\t2048\t\t100\n";
@@ -306,6 +309,6 @@ mod tests {
             algorithm: Some("lz4".into()),
             priority: 100,
         };
-        assert_eq!(compressed(&tree).devices, [device]);
+        assert_eq!(read_compressed_swap(&tree).devices, [device]);
     }
 }

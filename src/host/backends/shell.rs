@@ -51,7 +51,7 @@ pub struct Shell {
 #[derive(Debug)]
 pub struct ShellView<'s> {
     shell: &'s Shell,
-    threshold: AccessFilter,
+    access: AccessFilter,
     reference: &'s str,
 }
 
@@ -76,7 +76,7 @@ impl Shell {
     pub fn view_for<'s>(&'s self, reach: &Reach, reference: &'s str) -> ShellView<'s> {
         ShellView {
             shell: self,
-            threshold: AccessFilter::of(reach),
+            access: AccessFilter::of(reach),
             reference,
         }
     }
@@ -88,7 +88,7 @@ impl ShellView<'_> {
     /// # Errors
     /// When it could not be started; a failed command is a result, not an error.
     pub async fn host(&self, call: ShellCall) -> Result<ShellOutcome, BackendError> {
-        self.threshold.host()?;
+        self.access.host()?;
         let (command, limits) = split(call);
         self.run(Operation::HostCommand { command }, limits).await
     }
@@ -103,7 +103,7 @@ impl ShellView<'_> {
         call: ShellCall,
     ) -> Result<ShellOutcome, BackendError> {
         let (command, limits) = split(call);
-        let asked = self.threshold.name(container);
+        let asked = self.access.name(container);
         let operation = Operation::ContainerCommand {
             container: asked.clone(),
             command,
@@ -119,10 +119,10 @@ impl ShellView<'_> {
     ) -> Result<ShellOutcome, BackendError> {
         let helper = &self.shell.helper;
         let running = helper.start(operation, limits, self.reference).await?;
-        ShellOutcome::of(finish(running, limits, KEPT, self.stopped()).await?)
+        ShellOutcome::of(finish(running, limits, KEPT, self.wait_for_stop()).await?)
     }
 
-    async fn stopped(&self) {
+    async fn wait_for_stop(&self) {
         let _ = self.shell.stop.clone().wait_for(|stop| *stop).await;
         tokio::time::sleep(GRACE).await;
     }

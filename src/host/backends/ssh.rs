@@ -30,10 +30,10 @@ impl Ssh {
     /// # Errors
     /// When the owner's file does not allow it.
     pub async fn keys(&self, reference: &str) -> Result<Vec<SshAccount>, BackendError> {
-        let deed = SshKeyAction::List {};
-        let asked = Operation::SshKeys { deed };
+        let action = SshKeyAction::List {};
+        let operation = Operation::SshKeys { action };
         let mut accounts: Vec<SshAccount> =
-            ask_json(&self.helper, asked, PATIENCE, reference).await?;
+            ask_json(&self.helper, operation, PATIENCE, reference).await?;
         for key in accounts.iter_mut().flat_map(|account| &mut account.keys) {
             key.comment = neutralise(&key.comment).into_owned();
             key.kind = neutralise(&key.kind).into_owned();
@@ -53,9 +53,9 @@ impl Ssh {
         key: PublicKey,
         reference: &str,
     ) -> Result<SshKeyChange, BackendError> {
-        let deed = SshKeyAction::Add { account, key };
-        let asked = Operation::SshKeys { deed };
-        ask_json(&self.helper, asked, PATIENCE, reference).await
+        let action = SshKeyAction::Add { account, key };
+        let operation = Operation::SshKeys { action };
+        ask_json(&self.helper, operation, PATIENCE, reference).await
     }
 
     /// Removes a key that was added by `add`.
@@ -68,11 +68,11 @@ impl Ssh {
         fingerprint: Fingerprint,
         reference: &str,
     ) -> Result<SshKeyChange, BackendError> {
-        let deed = SshKeyAction::Remove {
+        let action = SshKeyAction::Remove {
             account,
             fingerprint,
         };
-        let asked = Operation::SshKeys { deed };
-        ask_json(&self.helper, asked, PATIENCE, reference).await
+        let operation = Operation::SshKeys { action };
+        ask_json(&self.helper, operation, PATIENCE, reference).await
     }
 }

@@ -23,11 +23,11 @@ pub const KEPT_FOR: Duration = Duration::from_mins(15);
 /// The stored outputs; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct StoredOutputs {
-    newest_last: Arc<Mutex<VecDeque<Kept>>>,
+    newest_last: Arc<Mutex<VecDeque<StoredOutput>>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredOutput {
     id: String,
     agent: Arc<str>,
     output: Arc<CapturedOutput>,
@@ -39,7 +39,7 @@ impl StoredOutputs {
     /// available.
     pub fn keep(&self, agent: &Arc<str>, output: CapturedOutput) -> Option<String> {
         let id = format!("out_{:016x}", u64::from_ne_bytes(random_bytes().ok()?));
-        let kept = Kept {
+        let kept = StoredOutput {
             id: id.clone(),
             agent: agent.clone(),
             output: Arc::new(output),
@@ -63,7 +63,7 @@ impl StoredOutputs {
     }
 
     /// Removes expired outputs and returns the rest.
-    fn all(&self) -> std::sync::MutexGuard<'_, VecDeque<Kept>> {
+    fn all(&self) -> std::sync::MutexGuard<'_, VecDeque<StoredOutput>> {
         let mut all = lock(&self.newest_last);
         let now = Instant::now();
         all.retain(|kept| kept.until > now);

@@ -77,27 +77,27 @@ impl UpdateApplied {
     ///
     /// # Errors
     /// When they failed before changing anything.
-    pub fn of(done: &FinishedOperation) -> Result<Self, BackendError> {
-        let said = done.stdout.text_lossy();
-        let Some((before, after)) = said.rsplit_once("gatewren: done ") else {
-            let heard = neutralise(&done.stderr.text_lossy()).into_owned();
+    pub fn of(finished: &FinishedOperation) -> Result<Self, BackendError> {
+        let output = finished.stdout.text_lossy();
+        let Some((before, after)) = output.rsplit_once("gatewren: done ") else {
+            let heard = neutralise(&finished.stderr.text_lossy()).into_owned();
             let none = || BackendError::new(ErrorKind::Failed, "apt did not report what it did");
-            return Err(obstacle(&done.ending, complaint(&heard)).unwrap_or_else(none));
+            return Err(obstacle(&finished.ending, apt_errors(&heard)).unwrap_or_else(none));
         };
-        let completed = done.ending == OperationEnd::SUCCESS;
+        let completed = finished.ending == OperationEnd::SUCCESS;
         let mut applied = read(after);
         applied.completed = completed;
         applied.output_tail = (!completed).then(|| {
-            let heard = done.stderr.text_lossy();
+            let heard = finished.stderr.text_lossy();
             neutralise(tail(&format!("{before}{heard}"))).into_owned()
         });
         Ok(applied)
     }
 }
 
-fn read(said: &str) -> UpdateApplied {
+fn read(output: &str) -> UpdateApplied {
     let mut applied = UpdateApplied::default();
-    for line in said.lines().filter_map(|line| line.strip_prefix(MARK)) {
+    for line in output.lines().filter_map(|line| line.strip_prefix(MARK)) {
         let words: Vec<&str> = line.split(' ').collect();
         match *words.as_slice() {
             ["upgraded", name, architecture, from, to] => {
@@ -127,7 +127,7 @@ fn read(said: &str) -> UpdateApplied {
         applied.truncated |= list.len() > MAX_LISTED;
         list.truncate(MAX_LISTED);
     }
-    let reboot = reboot_wanted(said);
+    let reboot = parse_reboot_packages(output);
     applied.reboot_required = reboot.is_some();
     applied.reboot_packages = reboot.unwrap_or_default();
     applied
@@ -148,8 +148,8 @@ fn changed_package(
 }
 
 /// Returns the packages that require a reboot, if the steps report that one is required.
-pub fn reboot_wanted(said: &str) -> Option<Vec<String>> {
-    let lines = said.lines().filter_map(|line| line.strip_prefix(MARK));
+pub fn parse_reboot_packages(output: &str) -> Option<Vec<String>> {
+    let lines = output.lines().filter_map(|line| line.strip_prefix(MARK));
     let mut lines = lines
         .filter_map(|line| line.strip_prefix("reboot"))
         .peekable();
@@ -163,7 +163,7 @@ pub fn reboot_wanted(said: &str) -> Option<Vec<String>> {
 }
 
 /// Returns apt's errors without its warnings; everything if it reports no error.
-fn complaint(heard: &str) -> &str {
+fn apt_errors(heard: &str) -> &str {
     let at = heard.find("E: ").unwrap_or_default();
     tail(heard.get(at..).unwrap_or(heard))
 }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use crate::helper_client::CapturedOutput;
 
-    fn done(code: i32, stdout: &str, stderr: &str) -> FinishedOperation {
+    fn finished_operation(code: i32, stdout: &str, stderr: &str) -> FinishedOperation {
         let captured = |text: &str| CapturedOutput {
             head: text.into(),
             tail: Vec::new(),
@@ -218,7 +218,7 @@ gatewren: reboot libc6
 
     #[test]
     fn what_is_different_is_data() {
-        let applied = UpdateApplied::of(&done(0, SAID, "W: slow\n")).unwrap();
+        let applied = UpdateApplied::of(&finished_operation(0, SAID, "W: slow\n")).unwrap();
         let names: Vec<&str> = applied
             .upgraded
             .iter()
@@ -234,9 +234,14 @@ gatewren: reboot libc6
 
     #[test]
     fn what_went_wrong_on_the_way_is_told_with_what_was_done() {
-        let said =
+        let output =
             "Setting up bad (2) ...\u{1b}[31m\ngatewren: done 100\ngatewren: unfinished bad all\n";
-        let applied = UpdateApplied::of(&done(100, said, "E: dpkg returned an error\n")).unwrap();
+        let applied = UpdateApplied::of(&finished_operation(
+            100,
+            output,
+            "E: dpkg returned an error\n",
+        ))
+        .unwrap();
         assert!(!applied.completed && applied.total == 0);
         assert_eq!(applied.unfinished, ["bad"]);
         let tail = applied.output_tail.unwrap();
@@ -247,7 +252,12 @@ gatewren: reboot libc6
     #[test]
     fn what_was_not_begun_is_an_error_in_apts_words() {
         let heard = "W: slow\nE: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (dpkg)\n";
-        let error = UpdateApplied::of(&done(100, "Reading package lists...\n", heard)).unwrap_err();
+        let error = UpdateApplied::of(&finished_operation(
+            100,
+            "Reading package lists...\n",
+            heard,
+        ))
+        .unwrap_err();
         assert!(
             error.message.starts_with("E: Could not get lock"),
             "{error}"

@@ -177,7 +177,7 @@ Remove: old:amd64 (3)
         assert_eq!(runs[0].ended, None);
         assert_eq!(runs[0].requested_by.as_deref(), Some("joe (1000)"));
         assert_eq!(runs[0].agent.as_deref(), Some("agent:ada"));
-        let said: Vec<_> = runs[0]
+        let changes: Vec<_> = runs[0]
             .changes
             .iter()
             .map(|c| {
@@ -190,7 +190,7 @@ Remove: old:amd64 (3)
             })
             .collect();
         assert_eq!(
-            said,
+            changes,
             [
                 ("install", "new", None, Some("1:2.0")),
                 ("install", "dep", None, Some("1")),

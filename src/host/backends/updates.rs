@@ -21,7 +21,7 @@ use super::host::reboot_packages;
 use super::long_work::{CallJob, LongOperation, run_long};
 use super::request::{answer, limits, obstacle};
 use super::source::HostTree;
-use super::update_applied::{UpdateApplied, reboot_wanted, sentence, word};
+use super::update_applied::{UpdateApplied, parse_reboot_packages, sentence, word};
 use super::update_history::{UpdateHistory, update_runs};
 
 /// The timeout for reading apt's lists, which takes a small host many seconds.
@@ -120,7 +120,7 @@ pub struct Updates {
 #[derive(Debug)]
 pub struct UpdatesView<'u> {
     updates: &'u Updates,
-    threshold: AccessFilter,
+    access: AccessFilter,
     agent: &'u str,
     reference: &'u str,
 }
@@ -157,7 +157,7 @@ impl Updates {
     ) -> UpdatesView<'u> {
         UpdatesView {
             updates: self,
-            threshold: AccessFilter::of(reach),
+            access: AccessFilter::of(reach),
             agent,
             reference,
         }
@@ -245,9 +245,9 @@ impl UpdatesView<'_> {
         Ok(UpdateHistory::page(runs, offset, limit))
     }
 
-    async fn read(&self, said: String, in_container: bool) -> Result<UpdateCheck, BackendError> {
+    async fn read(&self, output: String, in_container: bool) -> Result<UpdateCheck, BackendError> {
         let tree = (!in_container).then(|| self.updates.tree.clone());
-        let read = spawn_blocking(move || read(&said, tree.as_ref()));
+        let read = spawn_blocking(move || read(&output, tree.as_ref()));
         read.await.map_err(|cause| {
             BackendError::new(ErrorKind::Failed, format!("reading failed: {cause}"))
         })
@@ -263,9 +263,9 @@ impl UpdatesView<'_> {
         job: Option<CallJob>,
     ) -> Result<FinishedOperation, BackendError> {
         if container.is_none() {
-            self.threshold.host()?;
+            self.access.host()?;
         }
-        let query_name = container.map(|name| self.threshold.name(name));
+        let query_name = container.map(|name| self.access.name(name));
         let long = LongOperation {
             operation: operation(query_name.clone()),
             limits: OperationLimits {
@@ -287,11 +287,11 @@ impl UpdatesView<'_> {
 /// Returns apt's error messages of a refresh.
 fn problems(fetched: &FinishedOperation) -> Result<Vec<String>, BackendError> {
     let heard = fetched.stderr.text_lossy();
-    let said = heard.lines().filter(|line| {
+    let messages = heard.lines().filter(|line| {
         let line = line.trim_start();
         line.starts_with("E:") || line.starts_with("W:") || line.starts_with("Err:")
     });
-    let problems: Vec<String> = said.take(MAX_PROBLEMS).map(sentence).collect();
+    let problems: Vec<String> = messages.take(MAX_PROBLEMS).map(sentence).collect();
     match &fetched.ending {
         OperationEnd::Exited { .. } if !problems.is_empty() => Ok(problems),
         ending => obstacle(ending, &heard).map_or(Ok(problems), Err),
@@ -299,8 +299,8 @@ fn problems(fetched: &FinishedOperation) -> Result<Vec<String>, BackendError> {
 }
 
 /// Parses apt's output. A container has no tree; its output contains the other facts too.
-fn read(said: &str, tree: Option<&HostTree>) -> UpdateCheck {
-    let mut packages: Vec<Upgrade> = said.lines().filter_map(upgrade).collect();
+fn read(output: &str, tree: Option<&HostTree>) -> UpdateCheck {
+    let mut packages: Vec<Upgrade> = output.lines().filter_map(upgrade).collect();
     packages.sort_by(|a, b| {
         let key = |upgrade: &Upgrade| (!upgrade.security, upgrade.name.clone());
         key(a)
@@ -310,7 +310,7 @@ fn read(said: &str, tree: Option<&HostTree>) -> UpdateCheck {
     let total = packages.len();
     let security = packages.iter().filter(|upgrade| upgrade.security).count();
     packages.truncate(MAX_LISTED);
-    let mut removed: Vec<String> = said
+    let mut removed: Vec<String> = output
         .lines()
         .filter_map(|line| line.strip_prefix("Remv ")?.split(' ').next().map(word))
         .collect();
@@ -318,7 +318,7 @@ fn read(said: &str, tree: Option<&HostTree>) -> UpdateCheck {
     removed.truncate(MAX_LISTED);
     let reboot = match tree {
         Some(tree) => reboot_of_host(tree),
-        None => reboot_wanted(said),
+        None => parse_reboot_packages(output),
     };
     UpdateCheck {
         truncated: packages.len() < total,
@@ -328,7 +328,7 @@ fn read(said: &str, tree: Option<&HostTree>) -> UpdateCheck {
         removed,
         lists_refreshed: match tree {
             Some(tree) => refreshed_ms(tree),
-            None => refreshed_inside_ms(said),
+            None => refreshed_inside_ms(output),
         }
         .map(rfc3339),
         refresh_problems: Vec::new(),
@@ -345,8 +345,8 @@ fn reboot_of_host(tree: &HostTree) -> Option<Vec<String>> {
 }
 
 /// Returns the newest time that a container reports for its lists.
-fn refreshed_inside_ms(said: &str) -> Option<u64> {
-    let seconds = said.lines().filter_map(|line| {
+fn refreshed_inside_ms(output: &str) -> Option<u64> {
+    let seconds = output.lines().filter_map(|line| {
         let seconds = line.strip_prefix("gatewren: lists ")?;
         seconds.parse::<u64>().ok()
     });
@@ -463,10 +463,10 @@ Inst worse [1 (2 x
     #[test]
     fn many_are_counted_and_the_important_ones_shown() {
         let line = |n: usize| format!("Inst p{n:04} [1] (2 Debian:12/stable [all])\n");
-        let mut said: String = (0..MAX_LISTED + 5).map(line).collect();
-        said.push_str("Inst zzz [1] (2 Debian-Security:12/stable-security [all])\n");
+        let mut output: String = (0..MAX_LISTED + 5).map(line).collect();
+        output.push_str("Inst zzz [1] (2 Debian-Security:12/stable-security [all])\n");
         let scratch = Scratch::new();
-        let check = read(&said, Some(&HostTree::below(scratch.path())));
+        let check = read(&output, Some(&HostTree::below(scratch.path())));
         assert_eq!(
             (check.total, check.packages.len()),
             (MAX_LISTED + 6, MAX_LISTED)
@@ -476,9 +476,9 @@ Inst worse [1 (2 x
 
     #[test]
     fn a_container_says_itself_how_old_its_lists_are_and_whether_it_waits() {
-        let said = "Inst a [1] (2 Debian:12/stable [all])\ngatewren: lists 1700000000\n\
+        let output = "Inst a [1] (2 Debian:12/stable [all])\ngatewren: lists 1700000000\n\
                     gatewren: lists 1700000100\ngatewren: reboot\ngatewren: reboot libc6\n";
-        let check = read(said, None);
+        let check = read(output, None);
         assert_eq!(
             check.lists_refreshed.as_deref(),
             Some("2023-11-14T22:15:00.000Z")

@@ -67,14 +67,14 @@ impl HelperChild {
     pub fn spawn(
         exe: &Path,
         socket_dir: &Path,
-        told: ChildHelperOptions<'_>,
+        options: ChildHelperOptions<'_>,
     ) -> Result<(Self, HelperClient), HelperError> {
         let unreachable = |e: io::Error| HelperError::Unreachable(e.to_string());
         let (address, listener) = SocketPath::listen_in(socket_dir).map_err(unreachable)?;
-        let recipe = Recipe::new(exe, told, listener).map_err(unreachable)?;
-        let first = recipe.start().map_err(unreachable)?;
+        let launch = HelperLaunch::new(exe, options, listener).map_err(unreachable)?;
+        let first = launch.start().map_err(unreachable)?;
         let (stop, stopped) = oneshot::channel();
-        let watcher = tokio::spawn(watch(recipe, first, stopped));
+        let watcher = tokio::spawn(watch(launch, first, stopped));
         Ok((Self { watcher, stop }, HelperClient::at(address)))
     }
 
@@ -88,14 +88,14 @@ impl HelperChild {
 }
 
 /// A helper process and the pipe that stops it when it is closed.
-struct Alive {
+struct HelperProcess {
     child: Child,
     lifeline: OwnedFd,
     since: Instant,
 }
 
 /// How to start a helper repeatedly on the same socket.
-struct Recipe {
+struct HelperLaunch {
     exe: CString,
     argv: Vec<CString>,
     env: Vec<CString>,
@@ -104,8 +104,12 @@ struct Recipe {
     log: OwnedFd,
 }
 
-impl Recipe {
-    fn new(exe: &Path, told: ChildHelperOptions<'_>, listener: UnixListener) -> io::Result<Self> {
+impl HelperLaunch {
+    fn new(
+        exe: &Path,
+        options: ChildHelperOptions<'_>,
+        listener: UnixListener,
+    ) -> io::Result<Self> {
         let mut argv = vec![
             c"gatewren".to_owned(),
             c"helper".to_owned(),
@@ -113,15 +117,15 @@ impl Recipe {
             c"--socket-fd".to_owned(),
             c"3".to_owned(),
             c"--log".to_owned(),
-            CString::new(told.log.to_string())?,
+            CString::new(options.log.to_string())?,
         ];
-        if told.policy.is_none() {
+        if options.policy.is_none() {
             argv.push(c"--trial".to_owned());
         }
         for (name, path) in [
-            (c"--lxcpath", told.lxcpath),
-            (c"--policy", told.policy),
-            (c"--state-dir", told.state),
+            (c"--lxcpath", options.lxcpath),
+            (c"--policy", options.policy),
+            (c"--state-dir", options.state),
         ] {
             if let Some(path) = path {
                 argv.push(name.to_owned());
@@ -146,7 +150,7 @@ impl Recipe {
         })
     }
 
-    fn start(&self) -> io::Result<Alive> {
+    fn start(&self) -> io::Result<HelperProcess> {
         let (reading, lifeline) = pipe()?;
         let spawn = Spawn {
             programs: vec![self.exe.clone()],
@@ -163,7 +167,7 @@ impl Recipe {
             ..Spawn::default()
         };
         let child = spawn.spawn().map_err(io::Error::other)?;
-        Ok(Alive {
+        Ok(HelperProcess {
             child,
             lifeline,
             since: Instant::now(),
@@ -171,7 +175,7 @@ impl Recipe {
     }
 }
 
-impl Alive {
+impl HelperProcess {
     async fn end(self) {
         drop(self.lifeline);
         if timeout(STOP_TIME, self.child.wait()).await.is_err() {
@@ -183,7 +187,7 @@ impl Alive {
 }
 
 /// Restarts the helper until `stopped` fires.
-async fn watch(recipe: Recipe, first: Alive, mut stopped: oneshot::Receiver<()>) {
+async fn watch(launch: HelperLaunch, first: HelperProcess, mut stopped: oneshot::Receiver<()>) {
     let mut alive = Some(first);
     let mut pause = FIRST_PAUSE;
     loop {
@@ -202,7 +206,7 @@ async fn watch(recipe: Recipe, first: Alive, mut stopped: oneshot::Receiver<()>)
             () = sleep(pause) => {}
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
-        match recipe.start() {
+        match launch.start() {
             Ok(started) => alive = Some(started),
             Err(cause) => tracing::error!(%cause, "the helper could not be started"),
         }
@@ -332,9 +336,9 @@ mod tests {
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         again.args(["--exact", &format!("{module}::{test}"), "--nocapture"]);
         let output = again.env(ALONE, "1").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
+        let text = String::from_utf8_lossy(&output.stdout);
         assert!(
-            output.status.success() && said.contains("1 passed"),
+            output.status.success() && text.contains("1 passed"),
             "{output:?}"
         );
         false

@@ -87,7 +87,7 @@ impl HelperClient {
         };
         let bytes = request.encode();
         let bytes = bytes.map_err(|e| HelperError::Protocol(e.to_string()))?;
-        match timeout(ACCEPT_TIME, self.hand_over(&bytes)).await {
+        match timeout(ACCEPT_TIME, self.send_request(&bytes)).await {
             Ok(accepted) => accepted,
             Err(_) => Err(HelperError::Unreachable(
                 "it did not accept the call in time".into(),
@@ -110,7 +110,7 @@ impl HelperClient {
         finish(running, limits, capture, std::future::pending()).await
     }
 
-    async fn hand_over(&self, request: &[u8]) -> Result<RunningOperation, HelperError> {
+    async fn send_request(&self, request: &[u8]) -> Result<RunningOperation, HelperError> {
         let unreachable = |e: std::io::Error| HelperError::Unreachable(e.to_string());
         let connected = UnixStream::connect(self.address.path()).await;
         let mut stream = connected.map_err(unreachable)?;

@@ -62,11 +62,11 @@ struct Agenda {
     /// How to look at those times.
     again_how: LookDepth,
     /// Until when events must wait.
-    breath: Instant,
+    events_from: Instant,
 }
 
 /// The event that woke the watcher.
-enum Occasion {
+enum WakeReason {
     Asked,
     Events(Result<ChangedContainers, BackendError>),
     Due,
@@ -90,25 +90,25 @@ impl ContainerWatch {
     pub async fn run(mut self) {
         loop {
             let due = self.agenda.next(self.events.is_some());
-            let occasion = tokio::select! {
-                () = self.requests.next() => Occasion::Asked,
-                news = next_news(&mut self.events, self.agenda.breath) => Occasion::Events(news),
-                () = sleep_until(due) => Occasion::Due,
+            let reason = tokio::select! {
+                () = self.requests.next() => WakeReason::Asked,
+                news = next_events(&mut self.events, self.agenda.events_from) => WakeReason::Events(news),
+                () = sleep_until(due) => WakeReason::Due,
             };
-            match occasion {
-                Occasion::Asked => {
+            match reason {
+                WakeReason::Asked => {
                     self.look(LookDepth::States).await;
                     self.agenda.look_again(LookDepth::Glance);
                 }
-                Occasion::Events(Ok(news)) => self.hear(news).await,
-                Occasion::Events(Err(cause)) => self.lose_events(cause),
-                Occasion::Due => self.keep_up().await,
+                WakeReason::Events(Ok(news)) => self.handle_events(news).await,
+                WakeReason::Events(Err(cause)) => self.lose_events(cause),
+                WakeReason::Due => self.run_due_actions().await,
             }
         }
     }
 
     /// Runs the actions that are due.
-    async fn keep_up(&mut self) {
+    async fn run_due_actions(&mut self) {
         let now = Instant::now();
         if self.events.is_none() && self.agenda.events <= now {
             self.open_events().await;
@@ -161,10 +161,10 @@ impl ContainerWatch {
         }
     }
 
-    async fn hear(&mut self, news: ChangedContainers) {
+    async fn handle_events(&mut self, news: ChangedContainers) {
         // Only now: a monitor that the helper rejects fails after it was opened.
         self.writer.note("container events", Ok::<_, String>(()));
-        let heard = self.containers.hear(&news.states).await;
+        let heard = self.containers.apply_states(&news.states).await;
         self.writer.note("containers", heard);
         let looked = if news.all {
             self.containers.look(LookDepth::States).await
@@ -174,7 +174,7 @@ impl ContainerWatch {
         self.writer.note("containers", looked);
         self.write().await;
         self.agenda.look_again(LookDepth::Glance);
-        self.agenda.breath = Instant::now() + BREATH;
+        self.agenda.events_from = Instant::now() + BREATH;
     }
 
     async fn write(&mut self) {
@@ -197,7 +197,7 @@ impl Agenda {
             events: now,
             again: Vec::new(),
             again_how: LookDepth::Glance,
-            breath: now,
+            events_from: now,
         }
     }
 
@@ -225,7 +225,7 @@ impl Agenda {
     }
 }
 
-async fn next_news(
+async fn next_events(
     events: &mut Option<Events>,
     not_before: Instant,
 ) -> Result<ChangedContainers, BackendError> {
@@ -392,7 +392,7 @@ mod tests {
             std::fs::remove_dir_all(lab.lxcpath.join(format!("c{number}"))).unwrap();
         }
         let gone = watched.wait_until(ALL, |all| count(all) == 20).await;
-        watched.handle.looked(look).await;
+        watched.handle.wait_for_looks(look).await;
         watched.look().await;
         assert_eq!(count(watched.at(ALL)), 20);
         eprintln!("50 appeared {appeared:?}, one changed {changed:?}, 30 gone {gone:?}");

@@ -40,13 +40,13 @@ pub enum LookDepth {
 #[derive(Debug)]
 pub struct ObservedContainers {
     lxc: LxcView,
-    known: BTreeMap<ContainerName, Known>,
+    known: BTreeMap<ContainerName, ObservedContainer>,
     failing_since: Option<Instant>,
     why_not: Option<String>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct ObservedContainer {
     details: ContainerDetails,
     ports: Vec<ContainerListener>,
     /// When configuration and operating system were read; `None` if they must be read again.
@@ -56,12 +56,12 @@ struct Known {
 }
 
 /// One run of a container: its first process, or `None` if it does not run.
-struct Run {
+struct ContainerRun {
     init_pid: Option<u32>,
 }
 
 /// The result of the queries about one container.
-enum Found {
+enum QueryResult {
     Details(Box<ContainerDetails>),
     Status(ContainerStatus),
 }
@@ -84,7 +84,7 @@ impl ObservedContainers {
 
     /// `/public/packageData`.
     pub fn document(&self) -> Value {
-        let entry = |(name, known): (&ContainerName, &Known)| {
+        let entry = |(name, known): (&ContainerName, &ObservedContainer)| {
             let facts = container_facts::container(&known.details, &known.ports);
             (name.to_string(), facts)
         };
@@ -97,12 +97,12 @@ impl ObservedContainers {
     /// When they cannot be listed. The known containers then stay, unless this host turns out to have none at all.
     pub async fn look(&mut self, how: LookDepth) -> Result<(), BackendError> {
         let names = self.lxc.list().await;
-        self.judge(names.as_ref().err());
+        self.update_availability(names.as_ref().err());
         let names = names?;
         self.known
             .retain(|name, _| names.binary_search(name).is_ok());
         self.take_vitals().await?;
-        let settled = |known: &Known| how == LookDepth::Glance && known.settled;
+        let settled = |known: &ObservedContainer| how == LookDepth::Glance && known.settled;
         let asked: BTreeSet<ContainerName> = names
             .into_iter()
             .filter(|name| !self.known.get(name).is_some_and(settled))
@@ -116,7 +116,7 @@ impl ObservedContainers {
     }
 
     /// Applies reported state changes, then looks at the containers that changed.
-    pub async fn hear(
+    pub async fn apply_states(
         &mut self,
         states: &BTreeMap<ContainerName, ContainerState>,
     ) -> Result<(), BackendError> {
@@ -128,7 +128,7 @@ impl ObservedContainers {
                     known.details.state = *state;
                     if *state == ContainerState::Stopped {
                         // LXC may be slow to answer while it cleans up after a container.
-                        known.ended();
+                        known.clear_run();
                     } else {
                         asked.insert(name.clone());
                     }
@@ -161,11 +161,11 @@ impl ObservedContainers {
             while asked.len() < AT_ONCE
                 && let Some(name) = waiting.next()
             {
-                asked.spawn(question(self.lxc.clone(), self.run_of(&name), name));
+                asked.spawn(query_container(self.lxc.clone(), self.run_of(&name), name));
             }
             match asked.join_next().await {
                 None => return result,
-                Some(Ok((name, found))) => result = self.learn(name, found).and(result),
+                Some(Ok((name, found))) => result = self.apply_result(name, found).and(result),
                 // A panic was reported when it happened.
                 Some(Err(_)) => {}
             }
@@ -173,22 +173,22 @@ impl ObservedContainers {
     }
 
     /// The current run of a container, if its slowly changing facts are fresh.
-    fn run_of(&self, name: &ContainerName) -> Option<Run> {
+    fn run_of(&self, name: &ContainerName) -> Option<ContainerRun> {
         let known = self.known.get(name)?;
         let fresh = known.read_at?.elapsed() < SLOW_FACTS;
         let init_pid = known.details.init_pid;
-        fresh.then_some(Run { init_pid })
+        fresh.then_some(ContainerRun { init_pid })
     }
 
-    fn learn(
+    fn apply_result(
         &mut self,
         name: ContainerName,
-        found: Result<Found, BackendError>,
+        found: Result<QueryResult, BackendError>,
     ) -> Result<(), BackendError> {
         match found {
-            Ok(Found::Details(details)) => {
+            Ok(QueryResult::Details(details)) => {
                 let ports = self.known.remove(&name).map(|known| known.ports);
-                let known = Known {
+                let known = ObservedContainer {
                     details: *details,
                     ports: ports.unwrap_or_default(),
                     read_at: Some(Instant::now()),
@@ -196,12 +196,12 @@ impl ObservedContainers {
                 };
                 self.known.insert(name, known);
             }
-            Ok(Found::Status(status)) => {
+            Ok(QueryResult::Status(status)) => {
                 if let Some(known) = self.known.get_mut(&name) {
                     known.details.state = status.state;
                     known.details.addresses = status.addresses;
                     if status.init_pid.is_none() {
-                        known.ended();
+                        known.clear_run();
                     }
                 }
             }
@@ -223,7 +223,7 @@ impl ObservedContainers {
     }
 
     /// Evaluates a listing for the whole host: a missing tool counts at once, no answer only after a while.
-    fn judge(&mut self, failure: Option<&BackendError>) {
+    fn update_availability(&mut self, failure: Option<&BackendError>) {
         let Some(cause) = failure else {
             self.failing_since = None;
             self.why_not = None;
@@ -240,8 +240,8 @@ impl ObservedContainers {
     }
 }
 
-impl Known {
-    fn ended(&mut self) {
+impl ObservedContainer {
+    fn clear_run(&mut self) {
         self.details.init_pid = None;
         self.details.addresses.clear();
         self.ports.clear();
@@ -276,20 +276,20 @@ impl Known {
 }
 
 /// Queries one container: its state, and everything else unless it is still in the run `known`.
-async fn question(
+async fn query_container(
     lxc: LxcView,
-    known: Option<Run>,
+    known: Option<ContainerRun>,
     name: ContainerName,
-) -> (ContainerName, Result<Found, BackendError>) {
+) -> (ContainerName, Result<QueryResult, BackendError>) {
     let looked = timeout(ONE_LOOK, async {
-        if let Some(Run { init_pid }) = known {
+        if let Some(ContainerRun { init_pid }) = known {
             let status = lxc.status(&name).await?;
             if status.init_pid == init_pid {
-                return Ok(Found::Status(status));
+                return Ok(QueryResult::Status(status));
             }
         }
         let details = lxc.info(&name).await?;
-        Ok(Found::Details(Box::new(details)))
+        Ok(QueryResult::Details(Box::new(details)))
     });
     let slow = |_| {
         let words = format!("the state of container '{name}' could not be read in time");

@@ -31,7 +31,7 @@ pub struct PendingChange {
 
 /// A request to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "`looked` waits for it"]
+#[must_use = "`wait_for_looks` waits for it"]
 pub struct LookRequest(u64);
 
 /// One watcher's end of the handle.
@@ -97,7 +97,7 @@ impl ObserverHandle {
     }
 
     /// Waits, without a timeout, until every watcher has finished a look that began after `since`.
-    pub(super) async fn looked(&self, since: LookRequest) {
+    pub(super) async fn wait_for_looks(&self, since: LookRequest) {
         for answered in self.answered.iter() {
             // A watcher that has ended never answers, so it is not waited for.
             let mut answered = answered.clone();
@@ -110,8 +110,8 @@ impl PendingChange {
     /// Ends the call: waits until every watcher has finished a look that began after now, and returns the
     /// document's revision. Returns `None` after two seconds: the call has succeeded and should not wait longer,
     /// but no revision is known to reflect it.
-    pub async fn seen(self) -> Option<u64> {
-        let looked = self.handle.looked(self.handle.nudge());
+    pub async fn wait_for_revision(self) -> Option<u64> {
+        let looked = self.handle.wait_for_looks(self.handle.nudge());
         timeout(SEEN_TIME, looked).await.ok()?;
         Some(self.handle.state.document().revision)
     }
@@ -157,7 +157,7 @@ mod tests {
         one.answer(early);
         let begun = other.begin();
         other.answer(begun);
-        let mut looked = std::pin::pin!(handle.looked(nudge));
+        let mut looked = std::pin::pin!(handle.wait_for_looks(nudge));
         // Polled once: one watcher has not answered yet.
         tokio::select! {
             biased;
@@ -178,7 +178,7 @@ mod tests {
         drop(nudges.requests());
         let handle = nudges.handle(state);
         let start = Instant::now();
-        assert_eq!(handle.begin("a1").seen().await, Some(0));
+        assert_eq!(handle.begin("a1").wait_for_revision().await, Some(0));
         assert!(start.elapsed() < SEEN_TIME);
     }
 
@@ -191,7 +191,7 @@ mod tests {
         let handle = nudges.handle(state);
         let pending = handle.begin("a1");
         assert_eq!(causes.only().as_deref(), Some("a1"));
-        assert_eq!(pending.seen().await, None);
+        assert_eq!(pending.wait_for_revision().await, None);
         assert_eq!(causes.only(), None);
     }
 }

@@ -55,14 +55,14 @@ impl HostDocument {
             ("reboot_packages", json!(info.reboot_packages)),
             ("time", time(host)),
             ("network", network(host)),
-            ("disks", named(host.disks.iter().map(disk))),
+            ("disks", by_name(host.disks.iter().map(disk))),
             ("mounts", self.mounts(&host.mounts)),
             ("temperatures", self.temperatures(&host.temperatures)),
             ("gatewren", json!(info.gatewren)),
         ] {
             facts.insert(key.to_owned(), value);
         }
-        known(Value::Object(facts))
+        without_nulls(Value::Object(facts))
     }
 
     /// The mounts, by path.
@@ -71,7 +71,7 @@ impl HostDocument {
         let fullness = self
             .fullness
             .of(measured.map(|mount| (mount.path.as_str(), mount.used_percent, FULLNESS)));
-        named(all.iter().map(|one| mount(one, fullness)))
+        by_name(all.iter().map(|one| mount(one, fullness)))
     }
 
     /// The temperatures, by sensor; a sensor without limits is left out, because it would always be normal.
@@ -87,7 +87,7 @@ impl HostDocument {
             Some((one.sensor.as_str(), one.celsius, limits))
         });
         let levels = self.warmth.of(limited).iter();
-        named(levels.map(|(sensor, level)| (sensor.clone(), json!(level))))
+        by_name(levels.map(|(sensor, level)| (sensor.clone(), json!(level))))
     }
 }
 
@@ -99,7 +99,7 @@ fn network(host: &HostFacts) -> Value {
     let lasting = host.interfaces.iter().filter(|one| one.is_lasting());
     let defaults = host.routes.iter().filter(|route| route.is_default());
     json!({
-        "interfaces": named(lasting.map(interface)),
+        "interfaces": by_name(lasting.map(interface)),
         "default_routes": defaults.take(MAX_ITEMS).map(route).collect::<Vec<_>>(),
         "listeners": listeners(&host.listeners),
         "dns": host.resolver,
@@ -107,7 +107,7 @@ fn network(host: &HostFacts) -> Value {
 }
 
 fn interface(one: &Interface) -> (String, Value) {
-    let (addresses, left_out) = listed(&one.lasting);
+    let (addresses, left_out) = truncate_list(&one.lasting);
     let value = json!({
         "kind": one.kind,
         "state": one.state,
@@ -137,14 +137,14 @@ fn listeners(all: &[HostListener]) -> Value {
     {
         ports.entry((one.protocol, one.port)).or_default().push(one);
     }
-    named(ports.into_iter().map(|((protocol, port), all)| {
+    by_name(ports.into_iter().map(|((protocol, port), all)| {
         let protocol = match protocol {
             Transport::Tcp => "tcp",
             Transport::Udp => "udp",
         };
         let mut addresses: Vec<String> = all.iter().map(|one| one.address.to_string()).collect();
         addresses.dedup();
-        let (addresses, left_out) = listed(&addresses);
+        let (addresses, left_out) = truncate_list(&addresses);
         let value = json!({
             "addresses": addresses,
             "unit": all.iter().filter_map(|one| one.unit.as_ref()).find(|unit| host_alone.unit(unit)),
@@ -163,7 +163,7 @@ fn disk(disk: &Disk) -> (String, Value) {
         ("usb", json!(disk.usb)),
         ("volume", json!(disk.volume)),
         ("made_of", json!(disk.made_of)),
-        ("partitions", named(disk.partitions.iter().map(partition))),
+        ("partitions", by_name(disk.partitions.iter().map(partition))),
     ] {
         value.insert(key.to_owned(), fact);
     }
@@ -206,14 +206,14 @@ fn mount(
 }
 
 /// The items by name, up to the document's maximum.
-fn named(all: impl Iterator<Item = (String, Value)>) -> Value {
+fn by_name(all: impl Iterator<Item = (String, Value)>) -> Value {
     let mut all: Vec<_> = all.collect();
     let left_out = all.len().saturating_sub(MAX_ITEMS);
     all.truncate(MAX_ITEMS);
     with_left_out(Value::Object(all.into_iter().collect()), left_out)
 }
 
-fn listed(all: &[String]) -> (&[String], usize) {
+fn truncate_list(all: &[String]) -> (&[String], usize) {
     let kept = all.get(..MAX_ITEMS).unwrap_or(all);
     (kept, all.len() - kept.len())
 }
@@ -228,13 +228,16 @@ fn with_left_out(mut value: Value, left_out: usize) -> Value {
 }
 
 /// Removes unknown values: they are absent from the document.
-fn known(value: Value) -> Value {
+fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(object) => {
             let kept = object.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(kept.map(|(key, value)| (key, known(value))).collect())
+            Value::Object(
+                kept.map(|(key, value)| (key, without_nulls(value)))
+                    .collect(),
+            )
         }
-        Value::Array(all) => Value::Array(all.into_iter().map(known).collect()),
+        Value::Array(all) => Value::Array(all.into_iter().map(without_nulls).collect()),
         value => value,
     }
 }
@@ -396,7 +399,7 @@ mod tests {
             "tcp:22": { "addresses": ["0.0.0.0", "::"], "unit": "ssh.service" },
             "tcp:53": { "addresses": ["10.0.3.1"] },
         });
-        assert_eq!(known(listeners(&all)), expected);
+        assert_eq!(without_nulls(listeners(&all)), expected);
     }
 
     #[test]
@@ -415,9 +418,9 @@ mod tests {
                 scratch.path(),
                 &[("sys/class/hwmon/hwmon0/temp1_input", millidegrees)],
             );
-            let told = document.of(&host.facts())["temperatures"].take();
+            let json = document.of(&host.facts())["temperatures"].take();
             assert_eq!(
-                told,
+                json,
                 json!({ "coretemp Package id 0": level }),
                 "{millidegrees}"
             );

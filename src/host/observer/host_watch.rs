@@ -27,12 +27,12 @@ pub struct HostWatch {
     writer: WatcherOutput,
     requests: LookRequests,
     pace: LookThrottle,
-    look: Option<Look>,
+    look: Option<RunningLook>,
 }
 
 /// A look on its own thread: a failing disk may block it forever.
 #[derive(Debug)]
-struct Look {
+struct RunningLook {
     /// The requests that it answers.
     begun: u64,
     facts: JoinHandle<Result<HostFacts, JoinError>>,
@@ -65,7 +65,7 @@ impl HostWatch {
     async fn wait(&mut self, events: &mut HostEvents, slowly: Instant) {
         loop {
             // No events are read between an event and its look: a storm fills the kernel's buffer and stops.
-            let due = self.pace.due();
+            let due = self.pace.next_look();
             tokio::select! {
                 () = self.requests.next() => return,
                 () = sleep_until(due.unwrap_or(slowly).min(slowly)) => return,
@@ -79,9 +79,9 @@ impl HostWatch {
         let look = self.look.get_or_insert_with(|| {
             // In this order: every later event leads to another look.
             events.forget();
-            self.pace.looked();
+            self.pace.begin_look();
             let host = self.host.clone();
-            Look {
+            RunningLook {
                 begun: self.requests.begin(),
                 facts: tokio::spawn(async move {
                     host.learn().await;
@@ -162,7 +162,7 @@ mod tests {
         );
         let handle = nudges.handle(state.clone());
         let watching = tokio::spawn(watch.run());
-        let hanging = handle.looked(handle.nudge());
+        let hanging = handle.wait_for_looks(handle.nudge());
         assert!(timeout(Duration::from_millis(50), hanging).await.is_err());
 
         fs::rename(&file, &aside).unwrap();
@@ -175,7 +175,7 @@ mod tests {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        let looked = handle.looked(handle.nudge());
+        let looked = handle.wait_for_looks(handle.nudge());
         tokio::select! {
             looked = timeout(LONG, looked) => looked.expect("a look"),
             () = release => {}

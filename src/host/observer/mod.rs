@@ -33,7 +33,7 @@
 //!     tokio::select! {
 //!         () = self.requests.next() => {}      // requested
 //!         () = sleep(LOOK_EVERY) => {}         // periodic, for facts without events
-//!         news = next_news(&mut self.events) => self.hear(news).await,
+//!         news = next_events(&mut self.events) => self.handle_events(news).await,
 //!     }
 //! }
 //! ```

@@ -30,16 +30,16 @@ impl NotificationWatch {
 
     /// Follows the state from now on.
     pub async fn run(self) {
-        let mut bell = self.state.bell();
+        let mut revisions = self.state.bell();
         let mut before = self.state.document();
         // `self.state` holds the other end, so it cannot close.
-        while bell.changed().await.is_ok() {
+        while revisions.changed().await.is_ok() {
             let now = self.state.document();
-            for name in stopped(&before, &now) {
+            for name in stopped_containers(&before, &now) {
                 self.add_stopped(&name, &before, &now).await;
             }
-            for (path, level) in filled(&before, &now) {
-                self.add(full(&path, level)).await;
+            for (path, level) in fuller_filesystems(&before, &now) {
+                self.add(fullness_notice(&path, level)).await;
             }
             before = now;
         }
@@ -89,7 +89,7 @@ fn place() -> Pointer {
 }
 
 /// The containers that were running before and are stopped now.
-fn stopped(before: &Document, now: &Document) -> Vec<String> {
+fn stopped_containers(before: &Document, now: &Document) -> Vec<String> {
     let (before, now) = (states(before), states(now));
     let ran = before.into_iter().filter(|(_, state)| *state == "running");
     ran.filter(|(name, _)| now.get(name) == Some(&"stopped"))
@@ -110,7 +110,7 @@ fn states(document: &Document) -> BTreeMap<&str, &str> {
 const FULLNESS: [&str; 3] = ["normal", "high", "critical"];
 
 /// The file systems with a higher level than before, by path, each with its level.
-fn filled(before: &Document, now: &Document) -> Vec<(String, &'static str)> {
+fn fuller_filesystems(before: &Document, now: &Document) -> Vec<(String, &'static str)> {
     let (before, now) = (fullness(before), fullness(now));
     let fuller = now
         .into_iter()
@@ -134,7 +134,7 @@ fn fullness(document: &Document) -> BTreeMap<&str, usize> {
         .collect()
 }
 
-fn full(path: &str, level: &str) -> Notice {
+fn fullness_notice(path: &str, level: &str) -> Notice {
     let (level, percent) = match level {
         "critical" => ("error", 95),
         _ => ("warning", 90),
@@ -185,23 +185,23 @@ mod tests {
             put("asked", "stopped", Author::observer().because("a1")).await;
             put("paused", "frozen", Author::observer()).await;
             put("crashed", "stopped", Author::observer()).await;
-            let mut bell = state.bell();
+            let mut revisions = state.bell();
             loop {
                 let all = notifications.list("", &Reach::everything());
                 if let [only] = all.as_slice() {
                     return only.clone();
                 }
                 assert!(all.is_empty(), "{all:?}");
-                bell.changed().await.unwrap();
+                revisions.changed().await.unwrap();
             }
         };
         // Polled before anything changes: it follows from now on.
         tokio::select! {
             biased;
             () = &mut following => unreachable!(),
-            told = changes => {
-                assert_eq!(told.container.as_deref(), Some("crashed"));
-                assert_eq!(told.value["title"], "crashed has stopped");
+            notice = changes => {
+                assert_eq!(notice.container.as_deref(), Some("crashed"));
+                assert_eq!(notice.value["title"], "crashed has stopped");
             }
         }
     }
@@ -236,9 +236,9 @@ mod tests {
                 ("/", "high", 4),
             ] {
                 put(path, level).await;
-                let mut bell = state.bell();
+                let mut revisions = state.bell();
                 while notifications.list("", &Reach::everything()).len() < count {
-                    bell.changed().await.unwrap();
+                    revisions.changed().await.unwrap();
                 }
                 // Gives it time to add any other notifications.
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -247,17 +247,17 @@ mod tests {
             }
             notifications.list("", &Reach::everything())
         };
-        let told = tokio::select! {
+        let notices = tokio::select! {
             biased;
             () = &mut following => unreachable!(),
-            told = changes => told,
+            notices = changes => notices,
         };
-        let levels: Vec<&str> = told
+        let levels: Vec<&str> = notices
             .iter()
             .map(|one| one.value["level"].as_str().unwrap())
             .collect();
         assert_eq!(levels, ["warning", "warning", "error", "warning"]);
-        assert_eq!(told[1].container.as_deref(), Some("web"));
-        assert_eq!(told[3].value["title"], "/ is 90 % full");
+        assert_eq!(notices[1].container.as_deref(), Some("web"));
+        assert_eq!(notices[3].value["title"], "/ is 90 % full");
     }
 }

@@ -29,7 +29,7 @@ pub struct LookThrottle {
 
 impl LookThrottle {
     /// When to look because of events; while this is set, no further events are needed.
-    pub fn due(&self) -> Option<Instant> {
+    pub fn next_look(&self) -> Option<Instant> {
         self.due
     }
 
@@ -42,7 +42,7 @@ impl LookThrottle {
     }
 
     /// Records that a look begins, for whatever reason.
-    pub fn looked(&mut self) {
+    pub fn begin_look(&mut self) {
         if self.due.take().is_some() {
             let now = Instant::now();
             self.last = Some(now);
@@ -64,8 +64,8 @@ mod tests {
         while Instant::now() < end {
             sleep(every).await;
             pace.hint();
-            sleep_until(pace.due().unwrap()).await;
-            pace.looked();
+            sleep_until(pace.next_look().unwrap()).await;
+            pace.begin_look();
             looks += 1;
         }
         looks
@@ -76,14 +76,14 @@ mod tests {
         let mut pace = LookThrottle::default();
         for _ in 0..STORM.burst {
             pace.hint();
-            let due = pace.due();
+            let due = pace.next_look();
             assert_eq!(due, Some(Instant::now() + SETTLE));
             advance(SETTLE / 2).await;
             pace.hint();
-            assert_eq!(pace.due(), due, "hints do not put it off");
+            assert_eq!(pace.next_look(), due, "hints do not put it off");
             advance(SETTLE / 2).await;
-            pace.looked();
-            assert_eq!(pace.due(), None);
+            pace.begin_look();
+            assert_eq!(pace.next_look(), None);
             advance(MIN_GAP).await;
         }
     }
@@ -98,14 +98,14 @@ mod tests {
         assert!((400..=451).contains(&hour), "{hour}");
         advance(STORM.every * STORM.burst).await;
         pace.hint();
-        assert_eq!(pace.due(), Some(Instant::now() + SETTLE));
+        assert_eq!(pace.next_look(), Some(Instant::now() + SETTLE));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_look_for_another_reason_does_for_the_hints_too() {
         let mut pace = LookThrottle::default();
         pace.hint();
-        pace.looked();
-        assert_eq!(pace.due(), None);
+        pace.begin_look();
+        assert_eq!(pace.next_look(), None);
     }
 }

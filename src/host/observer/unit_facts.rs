@@ -8,7 +8,7 @@ use crate::backends::{Unit, UnitFileState, UnitName};
 const BUSY: [&str; 4] = ["timer", "socket", "path", "automount"];
 
 /// `/public/units/<name>` of a loaded unit.
-pub fn loaded(unit: &Unit) -> Value {
+pub fn loaded_unit(unit: &Unit) -> Value {
     let line = &unit.line;
     let mut facts = Map::new();
     let mut add = |key: &str, value: Value| facts.insert(key.to_owned(), value);
@@ -39,7 +39,7 @@ pub fn loaded(unit: &Unit) -> Value {
 
 /// `/public/units/<name>` of a unit that has a file and is not loaded: it has not run since boot, or it has ended
 /// and nothing references it any more.
-pub fn unloaded(name: &UnitName, file: &UnitFileState) -> Value {
+pub fn unloaded_unit(name: &UnitName, file: &UnitFileState) -> Value {
     json!({ "name": name, "active": "inactive", "enabled": file })
 }
 
@@ -81,13 +81,13 @@ mod tests {
             "name": "a.service", "description": "A unit", "load": "loaded", "active": "active",
             "sub": "running", "enabled": "enabled", "main_pid": 7, "result": "success"
         });
-        assert_eq!(loaded(&unit("a.service")), expected);
+        assert_eq!(loaded_unit(&unit("a.service")), expected);
     }
 
     #[test]
     fn what_moves_with_every_use_is_left_out() {
         for busy in ["a.timer", "a.socket", "a.path", "a.automount"] {
-            assert_eq!(loaded(&unit(busy)).get("sub"), None, "{busy}");
+            assert_eq!(loaded_unit(&unit(busy)).get("sub"), None, "{busy}");
         }
     }
 

@@ -30,12 +30,12 @@ pub struct UnitWatch {
     /// When the next full look, or the next reconnect, is due.
     next: Instant,
     pause: Duration,
-    away: Away,
+    outage: BusOutage,
 }
 
 /// The state of the bus connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Away {
+enum BusOutage {
     No,
     Since(Instant),
     /// Unavailable long enough for the document to state it, with this reason.
@@ -43,7 +43,7 @@ enum Away {
 }
 
 /// The event that woke the watcher.
-enum Occasion {
+enum WakeReason {
     Asked,
     Events(Result<ChangedUnits, BackendError>),
     /// The settings that choose units may have changed.
@@ -63,38 +63,38 @@ impl UnitWatch {
             next: now,
             pause: RETRY.0,
             // A bus that was never available is not waited for.
-            away: Away::Since(now.checked_sub(PATIENCE).unwrap_or(now)),
+            outage: BusOutage::Since(now.checked_sub(PATIENCE).unwrap_or(now)),
         }
     }
 
     /// Watches while it is polled.
     pub async fn run(mut self) {
         loop {
-            let due = match self.units.due() {
+            let due = match self.units.next_look() {
                 Some(due) if self.events.is_some() => due.min(self.next),
                 _ => self.next,
             };
-            let occasion = tokio::select! {
-                () = self.requests.next() => Occasion::Asked,
-                news = next_news(&mut self.events) => Occasion::Events(news),
-                () = self.units.others_chosen() => Occasion::Chosen,
-                () = sleep_until(due) => Occasion::Due,
+            let reason = tokio::select! {
+                () = self.requests.next() => WakeReason::Asked,
+                events = next_events(&mut self.events) => WakeReason::Events(events),
+                () = self.units.wait_for_selection_change() => WakeReason::Chosen,
+                () = sleep_until(due) => WakeReason::Due,
             };
-            match occasion {
+            match reason {
                 // The units are examined a moment later, together.
-                Occasion::Events(Ok(news)) => self.units.hear(news),
-                Occasion::Events(Err(cause)) => self.told(Err(cause)).await,
-                Occasion::Due if self.next > Instant::now() => {
+                WakeReason::Events(Ok(events)) => self.units.schedule_looks(events),
+                WakeReason::Events(Err(cause)) => self.finish_look(Err(cause)).await,
+                WakeReason::Due if self.next > Instant::now() => {
                     let seen = self.units.catch_up().await;
-                    self.told(seen).await;
+                    self.finish_look(seen).await;
                 }
-                Occasion::Asked | Occasion::Chosen | Occasion::Due => {
+                WakeReason::Asked | WakeReason::Chosen | WakeReason::Due => {
                     let begun = self.requests.begin();
-                    let seen = match occasion {
-                        Occasion::Asked => self.look_again().await,
+                    let seen = match reason {
+                        WakeReason::Asked => self.look_again().await,
                         _ => self.look().await,
                     };
-                    self.told(seen).await;
+                    self.finish_look(seen).await;
                     self.requests.answer(begun);
                 }
             }
@@ -102,8 +102,8 @@ impl UnitWatch {
     }
 
     /// Writes the result of a look, or the effect of its failure.
-    async fn told(&mut self, seen: Result<(), BackendError>) {
-        self.judge(seen);
+    async fn finish_look(&mut self, seen: Result<(), BackendError>) {
+        self.update_outage(seen);
         self.write().await;
     }
 
@@ -123,7 +123,7 @@ impl UnitWatch {
             self.events = Some(self.units.events().await?);
         }
         self.units.look_at_all().await?;
-        self.away = Away::No;
+        self.outage = BusOutage::No;
         self.pause = RETRY.0;
         self.next = Instant::now() + LOOK_EVERY;
         Ok(())
@@ -131,9 +131,9 @@ impl UnitWatch {
 
     /// Evaluates a failure: schedules a reconnect, and after a while marks the units as unavailable in the
     /// document.
-    fn judge(&mut self, seen: Result<(), BackendError>) {
+    fn update_outage(&mut self, seen: Result<(), BackendError>) {
         let Err(cause) = &seen else {
-            if self.away == Away::No {
+            if self.outage == BusOutage::No {
                 self.writer.note("units", seen);
             }
             return;
@@ -142,25 +142,25 @@ impl UnitWatch {
         self.events = None;
         self.next = now + self.pause;
         self.pause = (self.pause * 2).min(RETRY.1);
-        let since = match self.away {
-            Away::No => now,
-            Away::Since(since) => since,
-            Away::GivenUp(_) => now.checked_sub(PATIENCE).unwrap_or(now),
+        let since = match self.outage {
+            BusOutage::No => now,
+            BusOutage::Since(since) => since,
+            BusOutage::GivenUp(_) => now.checked_sub(PATIENCE).unwrap_or(now),
         };
-        self.away = Away::Since(since);
+        self.outage = BusOutage::Since(since);
         if now.duration_since(since) >= PATIENCE {
-            self.away = Away::GivenUp(cause.to_string());
+            self.outage = BusOutage::GivenUp(cause.to_string());
             self.units.forget();
             self.writer.note("units", seen);
         }
     }
 
     async fn write(&mut self) {
-        let why_not = match &self.away {
-            Away::No => None,
+        let why_not = match &self.outage {
+            BusOutage::No => None,
             // The last known state stays until the bus counts as unavailable.
-            Away::Since(_) => return,
-            Away::GivenUp(why) => Some(why.as_str()),
+            BusOutage::Since(_) => return,
+            BusOutage::GivenUp(why) => Some(why.as_str()),
         };
         let availability = unit_facts::availability(why_not, self.units.left_out());
         self.writer
@@ -172,7 +172,7 @@ impl UnitWatch {
     }
 }
 
-async fn next_news(events: &mut Option<UnitEvents>) -> Result<ChangedUnits, BackendError> {
+async fn next_events(events: &mut Option<UnitEvents>) -> Result<ChangedUnits, BackendError> {
     match events {
         Some(events) => events.next().await,
         None => std::future::pending().await,
@@ -206,8 +206,8 @@ mod tests {
         );
         let handle = nudges.handle(state.clone());
         let watching = tokio::spawn(watch.run());
-        let mut bell = state.bell();
-        let told = bell.wait_for(|_| {
+        let mut revisions = state.bell();
+        let reached = revisions.wait_for(|_| {
             let root = &state.document().root;
             let at = |pointer| root.pointer(pointer).cloned();
             let why = at("/public/observer/units/why");
@@ -215,9 +215,9 @@ mod tests {
                 && why.is_some_and(|why| why.to_string().contains("apt install dbus"))
                 && at("/public/units") == Some(json!({}))
         });
-        told.await.unwrap();
+        reached.await.unwrap();
         // Without a bus no look is possible, so the request is answered at once.
-        handle.looked(handle.nudge()).await;
+        handle.wait_for_looks(handle.nudge()).await;
         watching.abort();
     }
 }

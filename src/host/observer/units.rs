@@ -49,7 +49,7 @@ pub struct ObservedUnits {
     systemd: SystemdView,
     live: LiveSettings,
     files: BTreeMap<UnitName, UnitFileState>,
-    known: BTreeMap<UnitName, Known>,
+    known: BTreeMap<UnitName, ObservedUnit>,
     left_out: BTreeSet<UnitName>,
     waiting: BTreeMap<UnitName, Instant>,
     files_at: Option<Instant>,
@@ -57,7 +57,7 @@ pub struct ObservedUnits {
 }
 
 #[derive(Debug)]
-struct Known {
+struct ObservedUnit {
     /// The unit's line in systemd's list; `None` while it is not loaded.
     line: Option<UnitLine>,
     entry: Value,
@@ -87,13 +87,14 @@ impl ObservedUnits {
     }
 
     /// Waits until the settings may have chosen other units.
-    pub async fn others_chosen(&mut self) {
+    pub async fn wait_for_selection_change(&mut self) {
         self.live.changed().await;
     }
 
     /// `/public/units`.
     pub fn document(&self) -> Value {
-        let entry = |(name, known): (&UnitName, &Known)| (name.to_string(), known.entry.clone());
+        let entry =
+            |(name, known): (&UnitName, &ObservedUnit)| (name.to_string(), known.entry.clone());
         Value::Object(self.known.iter().map(entry).collect())
     }
 
@@ -133,7 +134,7 @@ impl ObservedUnits {
     }
 
     /// Schedules looks for a signal.
-    pub fn hear(&mut self, news: ChangedUnits) {
+    pub fn schedule_looks(&mut self, news: ChangedUnits) {
         let settled = Instant::now() + SETTLE;
         let soon = self.usages.altogether.allowed_at(ALTOGETHER, settled);
         let too_many = self.waiting.len() + news.units.len() > MAX_WAITING;
@@ -152,7 +153,7 @@ impl ObservedUnits {
     }
 
     /// When the next look is due, if any.
-    pub fn due(&self) -> Option<Instant> {
+    pub fn next_look(&self) -> Option<Instant> {
         let earliest = self.waiting.values().chain(&self.files_at).min();
         earliest.copied()
     }
@@ -165,7 +166,7 @@ impl ObservedUnits {
         }
         let due = self.waiting.iter().filter(|(_, at)| **at <= now);
         let due: Vec<UnitName> = due.map(|(name, _)| name.clone()).collect();
-        let lines = self.systemd.loaded(&due).await?;
+        let lines = self.systemd.list_loaded(&due).await?;
         let mut changed = false;
         for name in due {
             let line = lines.iter().find(|line| line.name == name);
@@ -222,13 +223,13 @@ impl ObservedUnits {
     ) -> Result<bool, BackendError> {
         let seen = match line {
             Some(line) if self.line_matters(line) => match self.systemd.unit(name).await {
-                Ok(unit) => self.loaded(unit),
+                Ok(unit) => self.observe_loaded(unit),
                 Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
                 // A unit that cannot be read stays as it was, and does not hide the others.
                 Err(_) => return Ok(false),
             },
             Some(_) => None,
-            None => self.unloaded(name),
+            None => self.observe_unloaded(name),
         };
         let changed = match seen {
             Some(seen) => self.keep(name, seen),
@@ -240,23 +241,23 @@ impl ObservedUnits {
         Ok(changed)
     }
 
-    fn loaded(&self, unit: Unit) -> Option<Known> {
-        self.unit_matters(&unit).then(|| Known {
-            entry: unit_facts::loaded(&unit),
+    fn observe_loaded(&self, unit: Unit) -> Option<ObservedUnit> {
+        self.unit_matters(&unit).then(|| ObservedUnit {
+            entry: unit_facts::loaded_unit(&unit),
             line: Some(unit.line),
         })
     }
 
-    fn unloaded(&self, name: &UnitName) -> Option<Known> {
+    fn observe_unloaded(&self, name: &UnitName) -> Option<ObservedUnit> {
         let file = self.files.get(name)?;
-        self.file_matters(name, file).then(|| Known {
-            entry: unit_facts::unloaded(name, file),
+        self.file_matters(name, file).then(|| ObservedUnit {
+            entry: unit_facts::unloaded_unit(name, file),
             line: None,
         })
     }
 
     /// Puts a unit into the document if there is room, and returns whether its entry has changed.
-    fn keep(&mut self, name: &UnitName, seen: Known) -> bool {
+    fn keep(&mut self, name: &UnitName, seen: ObservedUnit) -> bool {
         if let Some(known) = self.known.get_mut(name) {
             let changed = known.entry != seen.entry;
             *known = seen;
@@ -330,7 +331,7 @@ impl ObservedUnits {
     }
 }
 
-impl Known {
+impl ObservedUnit {
     fn is_failed(&self) -> bool {
         self.line.as_ref().is_some_and(UnitLine::is_failed)
     }
@@ -374,8 +375,8 @@ mod tests {
         }
     }
 
-    fn seen(unit: &str, active: &str) -> Known {
-        Known {
+    fn known_unit(unit: &str, active: &str) -> ObservedUnit {
+        ObservedUnit {
             line: Some(line(unit, "loaded", active)),
             entry: json!({ "active": active }),
         }
@@ -404,7 +405,7 @@ mod tests {
         let mut units = ObservedUnits::new(&systemd, in_force.live());
         assert!(!units.is_chosen(&name("lab-x.service")));
         in_force.replace(Settings::clone(&chosen("lab-*").now()));
-        units.others_chosen().await;
+        units.wait_for_selection_change().await;
         assert!(units.is_chosen(&name("lab-x.service")));
     }
 
@@ -432,9 +433,9 @@ mod tests {
         let names = units.names_that_matter(&BTreeMap::new());
         let expected = [name("lab-idle.service"), name("on.service")];
         assert_eq!(names, expected.into());
-        let idle = units.unloaded(&name("lab-idle.service")).unwrap();
+        let idle = units.observe_unloaded(&name("lab-idle.service")).unwrap();
         assert_eq!(idle.entry["enabled"], "static");
-        assert!(units.unloaded(&name("off.timer")).is_none());
+        assert!(units.observe_unloaded(&name("off.timer")).is_none());
     }
 
     #[test]
@@ -457,12 +458,12 @@ mod tests {
         let mut units = units();
         for n in 0..MAX_UNITS {
             let unit = format!("lab-{n:04}.service");
-            assert!(units.keep(&name(&unit), seen(&unit, "active")));
+            assert!(units.keep(&name(&unit), known_unit(&unit, "active")));
         }
         let late = name("lab-late.service");
-        assert!(!units.keep(&late, seen("lab-late.service", "active")));
+        assert!(!units.keep(&late, known_unit("lab-late.service", "active")));
         assert_eq!((units.known.len(), units.left_out()), (MAX_UNITS, 1));
-        assert!(units.keep(&name("z.service"), seen("z.service", "failed")));
+        assert!(units.keep(&name("z.service"), known_unit("z.service", "failed")));
         assert_eq!((units.known.len(), units.left_out()), (MAX_UNITS, 2));
         assert!(!units.known.contains_key(&name("lab-0511.service")));
         assert!(units.drop(&name("z.service")));
@@ -476,9 +477,9 @@ mod tests {
     #[test]
     fn only_what_is_another_counts_as_a_change() {
         let (mut units, web) = (units(), name("lab-web.service"));
-        assert!(units.keep(&web, seen("lab-web.service", "active")));
-        assert!(!units.keep(&web, seen("lab-web.service", "active")));
-        assert!(units.keep(&web, seen("lab-web.service", "failed")));
+        assert!(units.keep(&web, known_unit("lab-web.service", "active")));
+        assert!(!units.keep(&web, known_unit("lab-web.service", "active")));
+        assert!(units.keep(&web, known_unit("lab-web.service", "failed")));
         assert_eq!(
             units.document(),
             json!({ "lab-web.service": { "active": "failed" } })
@@ -492,29 +493,29 @@ mod tests {
             units: [name("lab-web.service")].into(),
             ..ChangedUnits::default()
         };
-        units.hear(news());
-        assert!(units.due().unwrap() <= Instant::now() + SETTLE);
+        units.schedule_looks(news());
+        assert!(units.next_look().unwrap() <= Instant::now() + SETTLE);
         units.waiting.clear();
         let before = Instant::now();
         for _ in 0..=PER_UNIT.burst {
             units.usages.count(&web);
         }
-        units.hear(news());
-        assert!(units.due().unwrap() >= before + PER_UNIT.every);
+        units.schedule_looks(news());
+        assert!(units.next_look().unwrap() >= before + PER_UNIT.every);
         // Another unit does not wait for it.
         let other = ChangedUnits {
             units: [name("lab-db.service")].into(),
             ..ChangedUnits::default()
         };
-        units.hear(other);
-        assert!(units.due().unwrap() <= Instant::now() + SETTLE);
+        units.schedule_looks(other);
+        assert!(units.next_look().unwrap() <= Instant::now() + SETTLE);
     }
 
     #[test]
     fn too_many_names_are_one_look_at_everything() {
         let mut units = units();
         let names = (0..=MAX_WAITING).map(|n| name(&format!("u{n}.service")));
-        units.hear(ChangedUnits {
+        units.schedule_looks(ChangedUnits {
             units: names.collect(),
             ..ChangedUnits::default()
         });

@@ -55,7 +55,7 @@ impl RunningObserver {
 
     /// Requests a look at everything, waits for it, and returns the document's revision.
     pub async fn look(&self) -> u64 {
-        let looked = self.handle.looked(self.handle.nudge());
+        let looked = self.handle.wait_for_looks(self.handle.nudge());
         timeout(LONG, looked).await.expect("a look");
         self.state.document().revision
     }
@@ -73,8 +73,8 @@ impl RunningObserver {
         good: impl Fn(Option<Value>) -> bool,
     ) -> Duration {
         let start = Instant::now();
-        let mut bell = self.state.bell();
-        let seen = bell.wait_for(|_| good(self.at(pointer)));
+        let mut revisions = self.state.bell();
+        let seen = revisions.wait_for(|_| good(self.at(pointer)));
         timeout(LONG, seen).await.expect(pointer).unwrap();
         start.elapsed()
     }

@@ -104,7 +104,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     guard.set_edge(EdgeCheck::of(&settings.edge_jwt).map_err(failed)?);
     let inbox = inbox(&vault, &state, &live)?;
     // Wait for the helper's first answer: otherwise the first client would see the tools change a moment later.
-    bounds.asked().await;
+    bounds.wait_for_answer().await;
     let engine = engine(catalog, &vault, &guard, &settings, &stop).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
     let endpoint = Endpoint::new(engine.clone(), guard, sessions, live.clone());

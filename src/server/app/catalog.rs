@@ -167,7 +167,7 @@ pub fn catalog_of(
     catalog.bound_by(Box::new(move |class| bounds.allows(class)));
     catalog.set_resources(resources);
     catalog.set_settle(Box::new(move |audit_id| {
-        Box::pin(observer.begin(audit_id).seen())
+        Box::pin(observer.begin(audit_id).wait_for_revision())
     }));
     Ok(catalog)
 }

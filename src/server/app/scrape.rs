@@ -84,7 +84,7 @@ impl MetricsScrape {
                 tls.expires().saturating_sub(now),
             );
         }
-        if let Ok(Ok(all)) = timeout(JOBS_BOUND, self.jobs.of_everybody("metrics").all()).await {
+        if let Ok(Ok(all)) = timeout(JOBS_BOUND, self.jobs.of_all_agents("metrics").all()).await {
             let running = all.jobs.iter().filter(|job| job.ended_at.is_none());
             let help = "Background jobs that are running.";
             page.single("gatewren_jobs_running", "gauge", help, running.count());

@@ -86,7 +86,7 @@ mod tests {
         let update = std::env::var_os("UPDATE_GOLDEN").is_some();
         let mut expected = Vec::new();
         for (toolset, tools) in toolsets(&catalog) {
-            let listed: Vec<Value> = tools.iter().map(|tool| json!(tool.listed())).collect();
+            let listed: Vec<Value> = tools.iter().map(|tool| json!(tool.list_entry())).collect();
             let text = serde_json::to_string_pretty(&listed).unwrap() + "\n";
             let name = format!("tools-{toolset}.json");
             let file = folder.join(&name);
@@ -114,7 +114,9 @@ mod tests {
     #[test]
     fn every_schema_of_an_answer_is_of_the_one_dialect() {
         let catalog = tables().unwrap();
-        let schemas = catalog.tools().map(|tool| (tool.name(), tool.described()));
+        let schemas = catalog
+            .tools()
+            .map(|tool| (tool.name(), tool.full_definition()));
         let schemas = schemas.filter_map(|(name, tool)| Some((name, tool.output_schema?)));
         let schemas: Vec<_> = schemas.collect();
         assert!(schemas.len() > 60, "{}", schemas.len());
@@ -127,7 +129,7 @@ mod tests {
     fn every_client_can_hand_on_every_tool() {
         let mut found = Vec::new();
         for tool in tables().unwrap().tools() {
-            let complaints = complaints(&tool.listed());
+            let complaints = complaints(&tool.list_entry());
             found.extend(
                 complaints
                     .iter()

@@ -167,7 +167,7 @@ impl Engine {
     /// The newest revision of the state, regardless of who can see it.
     pub(super) fn newest_of_all(&self) -> Option<u64> {
         let source = self.catalog.resources()?;
-        let bell = source.bell();
+        let bell = source.watch_revision();
         let revision = *bell.borrow();
         Some(revision)
     }
@@ -175,7 +175,9 @@ impl Engine {
     /// Where the updates of a resource start for a caller that subscribes now.
     pub fn since(&self, caller: &CallContext, uri: &str) -> ResourceCursor {
         match self.catalog.resources() {
-            Some(source) if source.is_apart(uri) => ResourceCursor::Apart(source.newest_apart()),
+            Some(source) if source.has_separate_count(uri) => {
+                ResourceCursor::Apart(source.separate_count())
+            }
             _ => ResourceCursor::Revision(self.revision(caller)),
         }
     }

@@ -52,8 +52,8 @@ pub type OpenSessionTable = dyn OpenSessions;
 
 /// The toolset.
 pub fn session_tools(sessions: Arc<OpenSessionTable>) -> Toolset<SessionTools> {
-    Toolset::over(Arc::new(SessionTools(sessions)))
-        .named("access")
+    Toolset::new(Arc::new(SessionTools(sessions)))
+        .with_name("access")
         .tool("session_list", Risk::Read, list)
         .about(Scope::Within)
         .titled("List my sessions")

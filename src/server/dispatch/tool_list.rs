@@ -88,10 +88,10 @@ fn definitions(
         return Vec::new();
     }
     if catalog.dialect == Dialect::Portable || tool.aliases().is_empty() {
-        return vec![finished(catalog, tool.listed(), seen)];
+        return vec![finished(catalog, tool.list_entry(), seen)];
     }
     let aliases = tool.aliases().iter();
-    let named = aliases.map(|alias| finished(catalog, tool.listed_as(*alias), seen));
+    let named = aliases.map(|alias| finished(catalog, tool.list_entry_as(*alias), seen));
     named.collect()
 }
 

@@ -10,8 +10,8 @@ use gatewren_wire::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(bounds: Arc<HelperCapabilities>) -> Toolset<HelperCapabilities> {
-    Toolset::over(bounds)
-        .named("access")
+    Toolset::new(bounds)
+        .with_name("access")
         .tool("whoami", Risk::Read, whoami)
         .about(Scope::Within)
         .titled("Who am I")

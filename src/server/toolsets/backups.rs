@@ -23,8 +23,8 @@ const PASSWORD: &[&str] = &["password"];
 /// The toolset.
 pub fn tools(backups: Arc<Backups>) -> Toolset<Backups> {
     const OF_PACKAGE: &[(&str, &str)] = &[("targetId", "target"), ("packageIds", "container")];
-    let copies = Toolset::over(backups)
-        .named("backup")
+    let copies = Toolset::new(backups)
+        .with_name("backup")
         .tool("backup_create", Risk::Write, create)
         .about(Scope::HostOr("container"))
         .through(HelperClass::Backup)

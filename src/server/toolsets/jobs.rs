@@ -17,14 +17,14 @@ use gatewren_wire::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, Tool
 
 /// The toolset.
 pub fn tools(jobs: Arc<Jobs>) -> Toolset<Jobs> {
-    Toolset::over(jobs)
-        .named("shell")
+    Toolset::new(jobs)
+        .with_name("shell")
         .tool("job_start", Risk::Execute, start)
         .about(Scope::Container("container"))
         .through(HelperClass::ContainerShell)
         .or_through(HelperClass::HostShell)
         .titled("Run a command in the background")
-        .named("jobs")
+        .with_name("jobs")
         .tool("job_list", Risk::Read, list)
         .about(Scope::Within)
         .titled("List your jobs")

@@ -33,8 +33,8 @@ pub struct ResourceLibrary(Arc<dyn ResourceSource>);
 
 /// The toolset.
 pub fn tools(source: Arc<dyn ResourceSource>) -> Toolset<ResourceLibrary> {
-    Toolset::over(Arc::new(ResourceLibrary(source)))
-        .named("suggest")
+    Toolset::new(Arc::new(ResourceLibrary(source)))
+        .with_name("suggest")
         .tool("search", Risk::Read, search)
         .about(Scope::Within)
         .titled("Search the server")

@@ -16,8 +16,8 @@ use gatewren_wire::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, Tool
 
 /// The toolset.
 pub fn tools(journal: Arc<Journal>) -> Toolset<Journal> {
-    Toolset::over(journal)
-        .named("logs")
+    Toolset::new(journal)
+        .with_name("logs")
         .answering("logs_query", Risk::Read, query)
         .about(Scope::HostOr("container"))
         .through(HelperClass::HostLogs)

@@ -26,7 +26,7 @@ impl JobObserver for CallObserver {
     }
 
     fn wait_for_cancel(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(self.0.cancelled())
+        Box::pin(self.0.wait_for_cancel())
     }
 
     fn on_end(&self) -> bool {

@@ -15,8 +15,8 @@ use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.
 pub fn tools(notifications: Arc<Notifications>) -> Toolset<Notifications> {
-    Toolset::over(notifications)
-        .named("notifications")
+    Toolset::new(notifications)
+        .with_name("notifications")
         .tool("notification_list", Risk::Read, list)
         .about(Scope::Within)
         .titled("List notifications")

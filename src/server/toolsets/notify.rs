@@ -11,8 +11,8 @@ use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.
 pub fn tools(courier: Arc<NotificationSender>) -> Toolset<NotificationSender> {
-    Toolset::over(courier)
-        .named("notifications")
+    Toolset::new(courier)
+        .with_name("notifications")
         .tool("notify_send", Risk::Write, send)
         .about(Scope::Within)
         .titled("Send the owner a message")

@@ -18,8 +18,8 @@ const HOW: &str = "You can read and suggest; your calls change nothing on this b
 
 /// The toolset.
 pub fn tools() -> Toolset<()> {
-    Toolset::over(Arc::new(()))
-        .named("suggest")
+    Toolset::new(Arc::new(()))
+        .with_name("suggest")
         .tool("context", Risk::Read, context)
         .hears_offers()
         .about(Scope::Within)

@@ -180,7 +180,7 @@ impl ResourceSource for StateResources {
         place(uri).is_some()
     }
 
-    fn bell(&self) -> watch::Receiver<u64> {
+    fn watch_revision(&self) -> watch::Receiver<u64> {
         self.views.bell()
     }
 

@@ -22,8 +22,8 @@ use gatewren_wire::registry::{
 
 /// The toolset.
 pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
-    Toolset::over(shell)
-        .named("shell")
+    Toolset::new(shell)
+        .with_name("shell")
         .answering("system_shell", Risk::Execute, on_host)
         .about(Scope::Host)
         .through(HelperClass::HostShell)

@@ -14,8 +14,8 @@ use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.
 pub fn tools(views: Arc<StateViews>) -> Toolset<StateViews> {
-    Toolset::over(views)
-        .named("state")
+    Toolset::new(views)
+        .with_name("state")
         .tool("state_get", Risk::Read, get)
         .about(Scope::Within)
         .titled("Read the state")

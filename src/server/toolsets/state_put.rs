@@ -11,8 +11,8 @@ use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.
 pub fn tools(ui: Arc<Ui>) -> Toolset<Ui> {
-    Toolset::over(ui)
-        .named("state")
+    Toolset::new(ui)
+        .with_name("state")
         .tool("state_put", Risk::Write, put)
         // It belongs to no container: a user interface shows all of it.
         .about(Scope::Box)

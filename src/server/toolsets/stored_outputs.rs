@@ -84,24 +84,24 @@ impl ResourceSource for OutputResources {
         !uri.starts_with(OUTPUTS) && self.inner.can_watch(viewer, uri)
     }
 
-    fn bell(&self) -> watch::Receiver<u64> {
-        self.inner.bell()
+    fn watch_revision(&self) -> watch::Receiver<u64> {
+        self.inner.watch_revision()
     }
 
     fn newest(&self, viewer: &Viewer) -> u64 {
         self.inner.newest(viewer)
     }
 
-    fn is_apart(&self, uri: &str) -> bool {
-        self.inner.is_apart(uri)
+    fn has_separate_count(&self, uri: &str) -> bool {
+        self.inner.has_separate_count(uri)
     }
 
-    fn newest_apart(&self) -> u64 {
-        self.inner.newest_apart()
+    fn separate_count(&self) -> u64 {
+        self.inner.separate_count()
     }
 
-    fn bell_apart(&self) -> Option<watch::Receiver<u64>> {
-        self.inner.bell_apart()
+    fn watch_separate_count(&self) -> Option<watch::Receiver<u64>> {
+        self.inner.watch_separate_count()
     }
 
     fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {

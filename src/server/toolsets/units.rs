@@ -18,8 +18,8 @@ const MAX_LISTED: u32 = 200;
 
 /// The toolset.
 pub fn tools(units: Arc<SystemdUnits>) -> Toolset<SystemdUnits> {
-    let looking = Toolset::over(units)
-        .named("units")
+    let looking = Toolset::new(units)
+        .with_name("units")
         .tool("unit_list", Risk::Read, list)
         .about(Scope::HostOr("container"))
         .titled("List systemd units")

@@ -16,8 +16,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
-    Toolset::over(updates)
-        .named("updates")
+    Toolset::new(updates)
+        .with_name("updates")
         .tool("update_check", Risk::Read, check)
         .about(Scope::HostOr("container"))
         .through(HelperClass::Updates)

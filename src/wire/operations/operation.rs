@@ -108,12 +108,14 @@ operations! {
             grace_s: u32,
         } with (container) = changes("container_stop", LxcWrites).on(container);
         /// Another operation on a container.
-        ContainerDeed {
+        #[serde(rename = "container_deed")]
+        ContainerAction {
             /// The container.
             container: ContainerName,
             /// The operation.
-            deed: ContainerAction,
-        } with (container, deed) = deed.facts().on(container);
+            #[serde(rename = "deed")]
+            action: ContainerAction,
+        } with (container, action) = action.facts().on(container);
         /// Create a container from a template that `helper.toml` names.
         ContainerCreate {
             /// The new container's name.
@@ -319,15 +321,17 @@ operations! {
         /// Query or update the firmware of the host's devices.
         Firmware {
             /// The operation.
-            deed: FirmwareAction,
-        } with (deed) = deed.facts();
+            #[serde(rename = "deed")]
+            action: FirmwareAction,
+        } with (action) = action.facts();
         /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
         HostTunnels {} = reads("host_tunnels", HostReads);
         /// Change or query backups.
         Backup {
             /// The operation.
-            deed: BackupAction,
-        } with (deed) = deed.facts();
+            #[serde(rename = "deed")]
+            action: BackupAction,
+        } with (action) = action.facts();
         /// Bring up a tunnel that has a profile.
         HostTunnelUp {
             /// The tunnel.
@@ -341,8 +345,9 @@ operations! {
         /// Query wireless networks, or change which one is joined.
         Wifi {
             /// The operation.
-            deed: WifiAction,
-        } with (deed) = deed.facts();
+            #[serde(rename = "deed")]
+            action: WifiAction,
+        } with (action) = action.facts();
         /// Set the host's name servers.
         SetNameServers {
             /// The servers; when empty, the network provides them.
@@ -351,8 +356,9 @@ operations! {
         /// Query or change the SSH keys of the accounts that `helper.toml` names.
         SshKeys {
             /// The operation.
-            deed: SshKeyAction,
-        } with (deed) = deed.facts();
+            #[serde(rename = "deed")]
+            action: SshKeyAction,
+        } with (action) = action.facts();
         /// Send a message to the recipient that `helper.toml` names.
         Mail(MailMessage) = changes("mail", MailTo);
     }

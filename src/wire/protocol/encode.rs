@@ -14,18 +14,22 @@ pub fn for_stateful(method: &str, mut result: Value, version: Version) -> Value 
     }
     without_server_info(object);
     match method {
-        "tools/list" => each(object, "tools", |tool| tool_for(tool, version)),
-        "tools/call" => call_result_for(object, version),
-        "prompts/get" => each(object, "messages", |message| {
+        "tools/list" => rewrite_each(object, "tools", |tool| downgrade_tool(tool, version)),
+        "tools/call" => downgrade_call_result(object, version),
+        "prompts/get" => rewrite_each(object, "messages", |message| {
             if let Some(Value::Object(block)) = message.get_mut("content") {
-                block_for(block, version);
+                downgrade_block(block, version);
             }
         }),
-        "prompts/list" => each(object, "prompts", |prompt| untitled(prompt, version)),
-        "resources/list" => each(object, "resources", |resource| untitled(resource, version)),
+        "prompts/list" => {
+            rewrite_each(object, "prompts", |prompt| downgrade_entry(prompt, version))
+        }
+        "resources/list" => rewrite_each(object, "resources", |resource| {
+            downgrade_entry(resource, version)
+        }),
         "resources/templates/list" => {
-            each(object, "resourceTemplates", |template| {
-                untitled(template, version);
+            rewrite_each(object, "resourceTemplates", |template| {
+                downgrade_entry(template, version);
             });
         }
         _ => {}
@@ -57,7 +61,11 @@ fn without_server_info(object: &mut Map<String, Value>) {
     }
 }
 
-fn each(object: &mut Map<String, Value>, list: &str, rewrite: impl Fn(&mut Map<String, Value>)) {
+fn rewrite_each(
+    object: &mut Map<String, Value>,
+    list: &str,
+    rewrite: impl Fn(&mut Map<String, Value>),
+) {
     let items = object.get_mut(list).and_then(Value::as_array_mut);
     for item in items.into_iter().flatten() {
         if let Some(item) = item.as_object_mut() {
@@ -68,20 +76,20 @@ fn each(object: &mut Map<String, Value>, list: &str, rewrite: impl Fn(&mut Map<S
 
 /// Titles and the time of the last change were added in 2025-06-18. Before that a tool's title was in its
 /// annotations.
-fn untitled(object: &mut Map<String, Value>, version: Version) {
+fn downgrade_entry(object: &mut Map<String, Value>, version: Version) {
     if version < Version::V2025_06_18 {
         object.remove("title");
-        undated(object);
+        remove_last_modified(object);
     }
 }
 
-fn undated(object: &mut Map<String, Value>) {
+fn remove_last_modified(object: &mut Map<String, Value>) {
     if let Some(Value::Object(hints)) = object.get_mut("annotations") {
         hints.remove("lastModified");
     }
 }
 
-fn tool_for(tool: &mut Map<String, Value>, version: Version) {
+fn downgrade_tool(tool: &mut Map<String, Value>, version: Version) {
     if version < Version::V2025_06_18 {
         tool.remove("outputSchema");
         if let Some(title) = tool.remove("title")
@@ -97,10 +105,10 @@ fn tool_for(tool: &mut Map<String, Value>, version: Version) {
 }
 
 /// Structured content is an object in 2025-06-18 and 2025-11-25, and does not exist before.
-fn call_result_for(result: &mut Map<String, Value>, version: Version) {
+fn downgrade_call_result(result: &mut Map<String, Value>, version: Version) {
     if version < Version::V2025_06_18 {
         result.remove("structuredContent");
-        each(result, "content", |block| block_for(block, version));
+        rewrite_each(result, "content", |block| downgrade_block(block, version));
     } else if let Some(value) = result.get_mut("structuredContent")
         && !value.is_object()
     {
@@ -110,12 +118,12 @@ fn call_result_for(result: &mut Map<String, Value>, version: Version) {
 
 /// Links were added in 2025-06-18, audio in 2025-03-26. Clients of older revisions get a text that names what was
 /// left out.
-fn block_for(block: &mut Map<String, Value>, version: Version) {
+fn downgrade_block(block: &mut Map<String, Value>, version: Version) {
     let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
     let text = match field("type") {
         "resource_link" if version < Version::V2025_06_18 => format!("resource: {}", field("uri")),
         "audio" if version < Version::V2025_03_26 => format!("audio: {}", field("mimeType")),
-        _ if version < Version::V2025_06_18 => return undated(block),
+        _ if version < Version::V2025_06_18 => return remove_last_modified(block),
         _ => return,
     };
     *block = Map::from_iter([("type".into(), json!("text")), ("text".into(), json!(text))]);

@@ -73,7 +73,7 @@ impl RpcError {
     pub fn method_not_found(method: &str) -> Self {
         Self::new(
             code::METHOD_NOT_FOUND,
-            format!("method not found: {}", shortened(method)),
+            format!("method not found: {}", shorten(method)),
         )
     }
 
@@ -101,7 +101,7 @@ impl RpcError {
 
     /// The modern form of "no such resource"; the stateful encoder changes the code.
     pub fn resource_not_found(uri: &str) -> Self {
-        let uri = shortened(uri);
+        let uri = shorten(uri);
         Self::invalid_params(format!("resource not found: {uri}"))
             .with_data(serde_json::json!({ "uri": uri }))
     }
@@ -118,7 +118,7 @@ impl std::error::Error for RpcError {}
 /// The most characters of a client's name or method that are echoed in an error; the rest is cut.
 const MAX_ECHOED_CHARS: usize = 200;
 
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text.chars().take(MAX_ECHOED_CHARS).collect()
 }
 

@@ -41,7 +41,7 @@ pub struct StrictJson {
 
 impl StrictJson {
     /// Returns the seed at this depth.
-    pub fn within(depth: u8) -> Self {
+    pub fn at_depth(depth: u8) -> Self {
         Self { depth }
     }
 
@@ -114,7 +114,7 @@ impl<'de> Visitor<'de> for StrictJson {
         while let Some(name) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(self.deeper()?)?;
             if object.contains_key(&name) {
-                return Err(twice(&name));
+                return Err(duplicate_key(&name));
             }
             object.insert(name, value);
         }
@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for StrictJson {
 }
 
 /// Returns the error for a duplicate key.
-pub fn twice<E: serde::de::Error>(name: &str) -> E {
+pub fn duplicate_key<E: serde::de::Error>(name: &str) -> E {
     let short: String = name.chars().take(64).collect();
     E::custom(format_args!("duplicate key {short:?} in an object"))
 }
@@ -209,7 +209,7 @@ impl<'de> ObjectVisitor<'de> for ValidateOnly {
             entries.next_value_seed(StrictObject(here.deeper()?, Self))?;
             let known = first.get(..seen).unwrap_or_default();
             if known.contains(&name) || others.contains(&name) {
-                return Err(twice(&name));
+                return Err(duplicate_key(&name));
             }
             match first.get_mut(seen) {
                 Some(place) => {
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
-        parse_as(bytes, StrictJson::within(0))
+        parse_as(bytes, StrictJson::at_depth(0))
     }
 
     #[test]

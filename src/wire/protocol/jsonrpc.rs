@@ -206,14 +206,14 @@ impl RpcRequest {
 mod tests {
     use super::*;
 
-    fn refused(body: &str) -> (Option<RequestId>, i32) {
+    fn read_error(body: &str) -> (Option<RequestId>, i32) {
         let (id, error) = read(body.as_bytes()).unwrap_err();
         (id, error.code)
     }
 
     #[test]
     fn what_is_not_one_message_is_refused() {
-        assert_eq!(refused("{"), (None, code::PARSE));
+        assert_eq!(read_error("{"), (None, code::PARSE));
         for body in [
             "1",
             "\"x\"",
@@ -222,16 +222,16 @@ mod tests {
             r#"{"jsonrpc":"2.0"}"#,
             r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
         ] {
-            assert_eq!(refused(body).1, code::INVALID_REQUEST, "{body}");
+            assert_eq!(read_error(body).1, code::INVALID_REQUEST, "{body}");
         }
         let wrong_version = r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#;
         assert_eq!(
-            refused(wrong_version),
+            read_error(wrong_version),
             (Some(RequestId::Number(7)), code::INVALID_REQUEST)
         );
         let array_params = r#"{"jsonrpc":"2.0","id":"a","method":"ping","params":[1]}"#;
         assert_eq!(
-            refused(array_params),
+            read_error(array_params),
             (Some(RequestId::Text("a".into())), code::INVALID_REQUEST)
         );
     }

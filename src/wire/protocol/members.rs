@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use super::{
-    json::{StrictJson, StrictObject, ValidateOnly, twice},
+    json::{StrictJson, StrictObject, ValidateOnly, duplicate_key},
     params::{Params, ReadParams},
 };
 
@@ -47,7 +47,7 @@ impl<T> Member<T> {
     /// Stores the value that was read; a second value is an error.
     fn put<E: serde::de::Error>(&mut self, name: &'static str, read: Option<T>) -> Result<(), E> {
         if !matches!(self, Self::Absent) {
-            return Err(twice(name));
+            return Err(duplicate_key(name));
         }
         *self = read.map_or(Self::Other, Self::Right);
         Ok(())
@@ -98,7 +98,7 @@ impl MessageMembers {
                 Name::JsonRpc => {
                     let is_2_0 = entries.next_value_seed(OfText(inside, |text| text == "2.0"))?;
                     if version.replace(is_2_0).is_some() {
-                        return Err(twice("jsonrpc"));
+                        return Err(duplicate_key("jsonrpc"));
                     }
                     continue;
                 }
@@ -118,7 +118,7 @@ impl MessageMembers {
                 Name::Other(name) => {
                     entries.next_value_seed(StrictObject(inside, ValidateOnly))?;
                     if others.contains(&name) {
-                        return Err(twice(&name));
+                        return Err(duplicate_key(&name));
                     }
                     if others.len() == MOST_OTHERS {
                         return Err(A::Error::custom(format_args!(
@@ -131,7 +131,7 @@ impl MessageMembers {
             };
             let (name, place) = place;
             if place.replace(entries.next_value_seed(inside)?).is_some() {
-                return Err(twice(name));
+                return Err(duplicate_key(name));
             }
         }
         members.is_2_0 = version.flatten().unwrap_or_default();
@@ -201,7 +201,7 @@ impl<'de> Visitor<'de> for BodySeed {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ParsedBody, A::Error> {
         if self.within {
-            StrictJson::within(1).visit_seq(items)?;
+            StrictJson::at_depth(1).visit_seq(items)?;
             return Ok(ParsedBody::One(None));
         }
         let mut several = Vec::new();
@@ -215,7 +215,7 @@ impl<'de> Visitor<'de> for BodySeed {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<ParsedBody, A::Error> {
-        let outside = StrictJson::within(u8::from(self.within));
+        let outside = StrictJson::at_depth(u8::from(self.within));
         let members = MessageMembers::read(entries, outside)?;
         Ok(ParsedBody::One(Some(members)))
     }

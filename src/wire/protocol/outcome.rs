@@ -30,11 +30,13 @@ pub struct ToolResult {
 impl ToolResult {
     /// Returns the content for the model, with the data if `shows_data` is set.
     pub fn blocks(&self) -> Vec<Content> {
-        let data = self.shown().map(|data| Content::text(data.to_lines()));
+        let data = self
+            .visible_data()
+            .map(|data| Content::text(data.to_lines()));
         data.into_iter().chain(self.content.clone()).collect()
     }
 
-    fn shown(&self) -> Option<&SerializedJson> {
+    fn visible_data(&self) -> Option<&SerializedJson> {
         self.structured.as_ref().filter(|_| self.shows_data)
     }
 
@@ -62,13 +64,13 @@ impl ToolResult {
             _ => ROOM,
         });
         // Shown as text, it also has indentation and a backslash before each quote.
-        let shown = self.shown().map_or(0, |data| 2 * data.text().len());
+        let shown = self.visible_data().map_or(0, |data| 2 * data.text().len());
         let mut answer = Answer::begin(id, texts.sum::<usize>() + structured.len() + shown);
-        answer.content(self.shown(), &self.content);
+        answer.content(self.visible_data(), &self.content);
         answer.member("isError", &self.failed);
         if let Some(data) = &self.structured {
             if version.is_modern() || data.is_object() {
-                answer.written("structuredContent", data);
+                answer.write_serialized("structuredContent", data);
             } else {
                 // The stateful revisions allow only objects.
                 answer.text(",\"structuredContent\":{\"result\":");
@@ -217,7 +219,7 @@ impl Answer {
         self.text("]");
     }
 
-    fn written(&mut self, name: &'static str, value: &SerializedJson) {
+    fn write_serialized(&mut self, name: &'static str, value: &SerializedJson) {
         self.name(name);
         self.text(value.text());
     }

@@ -8,7 +8,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::json::{ObjectVisitor, StrictJson, StrictObject, ValidateOnly, twice};
+use super::json::{ObjectVisitor, StrictJson, StrictObject, ValidateOnly, duplicate_key};
 use super::key;
 
 /// The most members, here and in `_meta`; no method of MCP takes a quarter as many. An object with more is
@@ -57,8 +57,8 @@ const KEYS: [&str; 7] = [
 /// The parameters of a message; empty when there were none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Params {
-    members: Few,
-    meta: Few,
+    members: SmallMap,
+    meta: SmallMap,
 }
 
 impl Params {
@@ -94,7 +94,7 @@ impl From<Map<String, Value>> for Params {
             let all = all.into_iter();
             let mut few: Vec<_> = all.map(|(name, value)| (Cow::Owned(name), value)).collect();
             few.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
-            Few(few)
+            SmallMap(few)
         };
         Self {
             members: few(members),
@@ -124,14 +124,14 @@ impl Serialize for Params {
 /// A few members of an object in one allocation, sorted by the length of their names, then by the names. Names in
 /// `_meta` share a prefix of twenty-four letters, which comparing by name would read again and again.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Few(Vec<(Cow<'static, str>, Value)>);
+struct SmallMap(Vec<(Cow<'static, str>, Value)>);
 
-/// The sort key of [`Few`].
+/// The sort key of [`SmallMap`].
 fn order(name: &str) -> (usize, &str) {
     (name.len(), name)
 }
 
-impl Few {
+impl SmallMap {
     fn place(&self, name: &str) -> Result<usize, usize> {
         let wanted = order(name);
         self.0
@@ -149,7 +149,7 @@ impl Few {
 
     fn add<E: serde::de::Error>(&mut self, name: Cow<'static, str>, value: Value) -> Result<(), E> {
         let Err(at) = self.place(&name) else {
-            return Err(twice(&name));
+            return Err(duplicate_key(&name));
         };
         if self.0.len() == MOST {
             return Err(E::custom(format_args!(
@@ -171,7 +171,7 @@ impl<'de> ObjectVisitor<'de> for ReadParams {
     type Value = Params;
 
     fn read<A: MapAccess<'de>>(self, mut entries: A, here: StrictJson) -> Result<Params, A::Error> {
-        let (mut members, mut meta) = (Few::default(), None);
+        let (mut members, mut meta) = (SmallMap::default(), None);
         while let Some(name) = entries.next_key_seed(Name(&KNOWN))? {
             let inside = here.deeper()?;
             if name != "_meta" {
@@ -180,7 +180,7 @@ impl<'de> ObjectVisitor<'de> for ReadParams {
             }
             let read = entries.next_value_seed(StrictObject(inside, ReadMeta))?;
             if meta.replace(read).is_some() {
-                return Err(twice(&name));
+                return Err(duplicate_key(&name));
             }
         }
         let meta = meta.flatten().unwrap_or_default();
@@ -192,10 +192,14 @@ impl<'de> ObjectVisitor<'de> for ReadParams {
 struct ReadMeta;
 
 impl<'de> ObjectVisitor<'de> for ReadMeta {
-    type Value = Few;
+    type Value = SmallMap;
 
-    fn read<A: MapAccess<'de>>(self, mut entries: A, here: StrictJson) -> Result<Few, A::Error> {
-        let mut all = Few::default();
+    fn read<A: MapAccess<'de>>(
+        self,
+        mut entries: A,
+        here: StrictJson,
+    ) -> Result<SmallMap, A::Error> {
+        let mut all = SmallMap::default();
         let mut unread = false;
         while let Some(key) = entries.next_key_seed(Name(&KEYS))? {
             let inside = here.deeper()?;
@@ -256,7 +260,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Option<Params>, String> {
-        let object = StrictObject(StrictJson::within(1), ReadParams);
+        let object = StrictObject(StrictJson::at_depth(1), ReadParams);
         parse_as(text.as_bytes(), object).map_err(|e| e.to_string())
     }
 

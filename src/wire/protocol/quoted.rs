@@ -29,9 +29,9 @@ pub enum QuotedJson {
 impl QuotedJson {
     /// Serializes a value. It recurses: only a value deeper than any JSON parser accepts would overflow the stack.
     pub fn of(value: &Value) -> Self {
-        let mut out = Out::default();
+        let mut out = QuotedWriter::default();
         out.value(value);
-        let Out {
+        let QuotedWriter {
             mut room,
             at,
             mut full,
@@ -48,14 +48,14 @@ impl QuotedJson {
 /// The output. Its whole buffer is initialised, so that writing eight bytes is one instruction and no call: nearly
 /// all writes are short.
 #[derive(Default)]
-struct Out {
+struct QuotedWriter {
     room: Vec<u8>,
     /// The number of bytes written.
     at: usize,
     full: Vec<Bytes>,
 }
 
-impl Out {
+impl QuotedWriter {
     fn value(&mut self, value: &Value) {
         match value {
             Value::Null => self.mark(*b"null"),
@@ -185,7 +185,7 @@ impl Out {
     }
 }
 
-impl io::Write for Out {
+impl io::Write for QuotedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.put(bytes);
         Ok(bytes.len())
@@ -274,9 +274,9 @@ mod tests {
     }
 
     /// Pseudo-random numbers, the same in each run (xorshift64).
-    struct Chance(u64);
+    struct Rng(u64);
 
-    impl Chance {
+    impl Rng {
         fn next(&mut self, below: u64) -> u64 {
             self.0 ^= self.0 << 13;
             self.0 ^= self.0 >> 7;
@@ -318,14 +318,18 @@ mod tests {
 
     #[test]
     fn it_is_what_two_passes_write() {
-        let mut chance = Chance(0x9E37_79B9_7F4A_7C15);
+        let mut rng = Rng(0x9E37_79B9_7F4A_7C15);
         for _ in 0..3_000 {
-            check(&chance.value(4));
+            check(&rng.value(4));
         }
-        for letter in (0..0x80).chain([0xff, 0x20ac, 0x1_f600]) {
-            let letter = char::from_u32(letter).unwrap();
+        for character in (0..0x80).chain([0xff, 0x20ac, 0x1_f600]) {
+            let character = char::from_u32(character).unwrap();
             for before in 0..20 {
-                let text = format!("{}{letter}{}", "x".repeat(before), "y".repeat(before % 7));
+                let text = format!(
+                    "{}{character}{}",
+                    "x".repeat(before),
+                    "y".repeat(before % 7)
+                );
                 check(&json!({ text.as_str(): text }));
             }
         }

@@ -71,7 +71,7 @@ impl SerializedJson {
         self.lines(&mut Quoted(bytes));
     }
 
-    fn lines(&self, out: &mut impl Out) {
+    fn lines(&self, out: &mut impl JsonSink) {
         let mut lines = Lines { out, depth: 0 };
         let (mut in_text, mut escaped, mut before, mut begun) = (false, false, b' ', 0);
         for (at, byte) in self.0.bytes().enumerate() {
@@ -96,14 +96,14 @@ impl SerializedJson {
 }
 
 /// The destination of lines.
-trait Out {
+trait JsonSink {
     /// Appends a part of JSON text: without control characters other than line feeds.
     fn put(&mut self, text: &str);
 }
 
 struct Plain(String);
 
-impl Out for Plain {
+impl JsonSink for Plain {
     fn put(&mut self, text: &str) {
         self.0.push_str(text);
     }
@@ -111,7 +111,7 @@ impl Out for Plain {
 
 struct Quoted<'a>(&'a mut Vec<u8>);
 
-impl Out for Quoted<'_> {
+impl JsonSink for Quoted<'_> {
     fn put(&mut self, text: &str) {
         for byte in text.bytes() {
             match byte {
@@ -129,7 +129,7 @@ struct Lines<'a, O> {
     depth: usize,
 }
 
-impl<O: Out> Lines<'_, O> {
+impl<O: JsonSink> Lines<'_, O> {
     /// Writes a structural character, given the byte before it.
     fn mark(&mut self, before: u8, mark: u8) {
         match mark {
@@ -171,7 +171,7 @@ impl<O: Out> Lines<'_, O> {
 mod tests {
     use super::*;
 
-    fn written(value: &Value) -> SerializedJson {
+    fn to_serialized(value: &Value) -> SerializedJson {
         SerializedJson::of(value).unwrap()
     }
 
@@ -187,9 +187,9 @@ mod tests {
             json!([{ "a": 1 }, { "b": [{ "c": "\\" }, "]"] }]),
         ] {
             let pretty = serde_json::to_string_pretty(&value).unwrap();
-            assert_eq!(written(&value).to_lines(), pretty);
+            assert_eq!(to_serialized(&value).to_lines(), pretty);
             let mut quoted = Vec::new();
-            written(&value).lines_into(&mut quoted);
+            to_serialized(&value).lines_into(&mut quoted);
             let quoted = format!("\"{}\"", String::from_utf8(quoted).unwrap());
             assert_eq!(serde_json::from_str::<String>(&quoted).unwrap(), pretty);
         }
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_number_is_put_in_once() {
         let set = |value: Value| {
-            let mut written = written(&value);
+            let mut written = to_serialized(&value);
             written.set("revision", 7);
             written.to_value()
         };

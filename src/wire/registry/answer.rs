@@ -41,11 +41,11 @@ impl Answer {
 
     /// An answer with data, and with the same data as text in which control characters are escaped.
     pub fn data(data: &impl Serialize) -> Result<Self, ToolError> {
-        Self::written(SerializedJson::of(data))
+        Self::from_serialized(SerializedJson::of(data))
     }
 
     /// Separate from [`Self::data`], so that it is compiled once and not for each type of data.
-    fn written(data: serde_json::Result<SerializedJson>) -> Result<Self, ToolError> {
+    fn from_serialized(data: serde_json::Result<SerializedJson>) -> Result<Self, ToolError> {
         let data = data.map_err(|cause| {
             ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
         })?;

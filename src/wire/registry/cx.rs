@@ -76,7 +76,7 @@ struct Inner {
     log_level: Option<LogSeverity>,
     hang_up: Option<Arc<Notify>>,
     /// The last reported progress.
-    reported: Mutex<Reported>,
+    last_report: Mutex<ProgressReport>,
     desk: Option<mpsc::Sender<CallQuestion>>,
     /// The keys for which the call's own answers were used already: if asked again, they are put to the client
     /// again.
@@ -104,7 +104,7 @@ pub struct ProposableTool {
 
 type Offers = dyn Fn() -> Vec<ProposableTool> + Send + Sync;
 
-struct Reported {
+struct ProgressReport {
     progress: f64,
     at: Option<Instant>,
 }
@@ -122,7 +122,7 @@ impl Cx {
                 progress_token: None,
                 log_level: None,
                 hang_up: None,
-                reported: Mutex::new(Reported {
+                last_report: Mutex::new(ProgressReport {
                     progress: f64::NEG_INFINITY,
                     at: None,
                 }),
@@ -257,7 +257,7 @@ impl Cx {
     /// An interruption for the caller to propagate, if the client must be asked by ending the call, or cannot be
     /// asked.
     pub async fn ask(&self, question: InputRequired) -> Result<Map<String, Value>> {
-        if let Some(answers) = self.given(&question) {
+        if let Some(answers) = self.take_answers(&question) {
             return Ok(answers);
         }
         let Some(desk) = &self.inner.desk else {
@@ -273,7 +273,7 @@ impl Cx {
     }
 
     /// The answers that came with the call, if they are complete and were not used before.
-    fn given(&self, question: &InputRequired) -> Option<Map<String, Value>> {
+    fn take_answers(&self, question: &InputRequired) -> Option<Map<String, Value>> {
         let mut handed_out = lock(&self.inner.handed_out);
         let answers = question.requests.keys().map(|key| {
             let answer = self.inner.inputs.responses.get(key);
@@ -301,7 +301,7 @@ impl Cx {
     }
 
     fn is_news(&self, progress: f64, total: Option<f64>) -> bool {
-        let mut last = lock(&self.inner.reported);
+        let mut last = lock(&self.inner.last_report);
         let now = Instant::now();
         let soon = last
             .at
@@ -309,7 +309,7 @@ impl Cx {
         if progress <= last.progress || soon && total != Some(progress) {
             return false;
         }
-        *last = Reported {
+        *last = ProgressReport {
             progress,
             at: Some(now),
         };
@@ -342,7 +342,7 @@ mod tests {
 
     use super::*;
 
-    async fn sent(reports: &[(u64, f64)]) -> Vec<f64> {
+    async fn send_reports(reports: &[(u64, f64)]) -> Vec<f64> {
         let (sender, mut notes) = mpsc::channel(1_000);
         let caller = Caller::default();
         let cx = Cx::new("r".into(), caller).with_listener(sender, Some(json!("t")), None);
@@ -351,28 +351,28 @@ mod tests {
             cx.progress(*progress, Some(100.0), None).await;
         }
         drop(cx);
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Some(note) = notes.recv().await {
             assert_eq!(note.params["progressToken"], "t");
-            heard.push(note.params["progress"].as_f64().unwrap());
+            received.push(note.params["progress"].as_f64().unwrap());
         }
-        heard
+        received
     }
 
     #[tokio::test(start_paused = true)]
     async fn p4_progress_rises_and_is_no_flood_but_its_end_is_told() {
         assert_eq!(
-            sent(&[(0, 0.0), (50, 50.0), (50, 100.0)]).await,
+            send_reports(&[(0, 0.0), (50, 50.0), (50, 100.0)]).await,
             [0.0, 50.0, 100.0]
         );
         assert_eq!(
-            sent(&[(0, 2.0), (50, 1.0), (50, 2.0), (50, 3.0)]).await,
+            send_reports(&[(0, 2.0), (50, 1.0), (50, 2.0), (50, 3.0)]).await,
             [2.0, 3.0]
         );
         let many: Vec<(u64, f64)> = (1..=100).map(|n| (1, f64::from(n))).collect();
-        let heard = sent(&many).await;
-        assert!(heard.len() <= 6, "{heard:?}");
-        assert_eq!(heard.last(), Some(&100.0));
-        assert!(heard.is_sorted_by(|a, b| a < b), "{heard:?}");
+        let received = send_reports(&many).await;
+        assert!(received.len() <= 6, "{received:?}");
+        assert_eq!(received.last(), Some(&100.0));
+        assert!(received.is_sorted_by(|a, b| a < b), "{received:?}");
     }
 }

@@ -10,20 +10,20 @@ use tokio::sync::watch;
 pub struct LongCall {
     job: String,
     tool: String,
-    begun: watch::Sender<bool>,
+    started: watch::Sender<bool>,
     cancelled: watch::Sender<bool>,
-    standing: Mutex<Standing>,
+    delivery: Mutex<IdDelivery>,
 }
 
 /// Whether the client was given the job's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum IdDelivery {
     /// Not yet.
-    Untold,
+    Pending,
     /// The client was given the id.
-    Told,
+    Delivered,
     /// The job ended before the client was given the id.
-    Over,
+    TooLate,
 }
 
 impl LongCall {
@@ -32,9 +32,9 @@ impl LongCall {
         Self {
             job,
             tool: tool.to_owned(),
-            begun: watch::Sender::new(false),
+            started: watch::Sender::new(false),
             cancelled: watch::Sender::new(false),
-            standing: Mutex::new(Standing::Untold),
+            delivery: Mutex::new(IdDelivery::Pending),
         }
     }
 
@@ -50,18 +50,18 @@ impl LongCall {
 
     /// Marks the job as started: the work no longer depends on this server.
     pub fn begin(&self) {
-        self.begun.send_replace(true);
+        self.started.send_replace(true);
     }
 
     /// Whether the job has started.
     pub fn has_begun(&self) -> bool {
-        *self.begun.borrow()
+        *self.started.borrow()
     }
 
     /// Waits until the job has started.
-    pub async fn begun(&self) {
+    pub async fn wait_for_start(&self) {
         // The channel cannot close while it is borrowed here.
-        let _ = self.begun.subscribe().wait_for(|begun| *begun).await;
+        let _ = self.started.subscribe().wait_for(|started| *started).await;
     }
 
     /// Marks the job as no longer wanted by the client: it must be cancelled, and then ends.
@@ -70,27 +70,27 @@ impl LongCall {
     }
 
     /// Waits until the client no longer wants the job.
-    pub async fn cancelled(&self) {
+    pub async fn wait_for_cancel(&self) {
         let _ = self.cancelled.subscribe().wait_for(|is| *is).await;
     }
 
     /// Marks the job's id as given to the client. Returns false if the job has already ended, so that only its
     /// answer remains to be sent.
-    pub fn tell(&self) -> bool {
-        let mut standing = lock(&self.standing);
-        if *standing == Standing::Untold {
-            *standing = Standing::Told;
+    pub fn deliver_id(&self) -> bool {
+        let mut delivery = lock(&self.delivery);
+        if *delivery == IdDelivery::Pending {
+            *delivery = IdDelivery::Delivered;
         }
-        *standing == Standing::Told
+        *delivery == IdDelivery::Delivered
     }
 
     /// Marks the job as ended. Returns whether the client was given its id before.
     pub fn end(&self) -> bool {
-        let mut standing = lock(&self.standing);
-        if *standing == Standing::Untold {
-            *standing = Standing::Over;
+        let mut delivery = lock(&self.delivery);
+        if *delivery == IdDelivery::Pending {
+            *delivery = IdDelivery::TooLate;
         }
-        *standing == Standing::Told
+        *delivery == IdDelivery::Delivered
     }
 }
 
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn a_job_is_either_told_of_or_over() {
-        let told = LongCall::new("job".into(), "tool");
-        assert!(told.tell() && told.end());
+        let call = LongCall::new("job".into(), "tool");
+        assert!(call.deliver_id() && call.end());
         let over = LongCall::new("job".into(), "tool");
-        assert!(!over.end() && !over.tell());
+        assert!(!over.end() && !over.deliver_id());
     }
 }

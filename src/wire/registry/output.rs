@@ -47,13 +47,13 @@ pub struct Excerpt {
 impl Excerpt {
     /// The text of an error, or its beginning and its end: about a page is enough to show what is wrong.
     pub fn of_error(words: &str) -> Self {
-        Self::within(words.as_bytes(), ERROR_HEAD, ERROR_TAIL)
+        Self::of_bytes(words.as_bytes(), ERROR_HEAD, ERROR_TAIL)
     }
 
     /// The whole, or this much of its beginning and of its end.
-    fn within(whole: &[u8], head: usize, tail: usize) -> Self {
+    fn of_bytes(whole: &[u8], head: usize, tail: usize) -> Self {
         let total_bytes = whole.len() as u64;
-        if let Some(text) = shown(whole, head + tail) {
+        if let Some(text) = text_within(whole, head + tail) {
             return Self {
                 text,
                 total_bytes,
@@ -141,7 +141,7 @@ pub(super) fn visible(json: String) -> String {
     }
     let mut out = String::with_capacity(json.len() + 16);
     for c in json.chars() {
-        if obeyed(c) {
+        if is_interpreted(c) {
             // All of them are below U+10000. Writing to a `String` cannot fail.
             let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
@@ -154,15 +154,15 @@ pub(super) fn visible(json: String) -> String {
 /// Whether JSON from `serde_json` contains no characters that a terminal interprets or that hide others.
 pub(super) fn is_visible(json: &str) -> bool {
     // serde_json has escaped the control characters below the space, so one ASCII control character is left.
-    json.is_ascii() && !json.as_bytes().contains(&0x7f) || !json.contains(obeyed)
+    json.is_ascii() && !json.as_bytes().contains(&0x7f) || !json.contains(is_interpreted)
 }
 
-fn obeyed(c: char) -> bool {
+fn is_interpreted(c: char) -> bool {
     is_hostile(c) && c != '\r'
 }
 
 /// Returns bytes as text, if the text is not longer than this.
-fn shown(bytes: &[u8], most: usize) -> Option<String> {
+fn text_within(bytes: &[u8], most: usize) -> Option<String> {
     let few = bytes.len() <= most;
     let text = few.then(|| neutralise(&String::from_utf8_lossy(bytes)).into_owned());
     text.filter(|text| text.len() <= most)
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn the_middle_of_what_is_long_goes_and_is_counted() {
         let whole = "ä".repeat(40_000);
-        let excerpt = Excerpt::within(whole.as_bytes(), HEAD, TAIL);
+        let excerpt = Excerpt::of_bytes(whole.as_bytes(), HEAD, TAIL);
         assert!(excerpt.truncated && !excerpt.text.contains('\u{fffd}'));
         assert_eq!(excerpt.next_offset, Some(24 << 10));
         assert!(excerpt.text.len() <= HEAD + TAIL + 40);
@@ -248,12 +248,12 @@ mod tests {
     fn control_characters_do_not_make_it_longer_than_it_may_be() {
         for byte in [0u8, 0x1b, 0x9b, 0xff] {
             let whole = vec![byte; 1 << 20];
-            let excerpt = Excerpt::within(&whole, HEAD, TAIL);
+            let excerpt = Excerpt::of_bytes(&whole, HEAD, TAIL);
             assert!(excerpt.text.len() <= HEAD + TAIL + 40, "{byte}");
             assert!(excerpt.truncated && !excerpt.text.contains(['\0', '\u{1b}', '\u{9b}']));
         }
         let few = vec![0u8; 30 << 10];
-        assert!(Excerpt::within(&few, HEAD, TAIL).truncated);
+        assert!(Excerpt::of_bytes(&few, HEAD, TAIL).truncated);
     }
 
     #[test]

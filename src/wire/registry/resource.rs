@@ -48,26 +48,26 @@ pub trait ResourceSource: Send + Sync {
     fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool;
 
     /// Receives the newest revision whenever something may have changed, after `touched` can see it.
-    fn bell(&self) -> watch::Receiver<u64>;
+    fn watch_revision(&self) -> watch::Receiver<u64>;
 
     /// The newest revision that the viewer can see.
     fn newest(&self, _viewer: &Viewer) -> u64 {
-        *self.bell().borrow()
+        *self.watch_revision().borrow()
     }
 
     /// Whether changes of a resource are counted separately and are not revisions: `touched` then uses that count.
     /// The count is not stored across restarts.
-    fn is_apart(&self, _uri: &str) -> bool {
+    fn has_separate_count(&self, _uri: &str) -> bool {
         false
     }
 
     /// The current value of the separate count.
-    fn newest_apart(&self) -> u64 {
+    fn separate_count(&self) -> u64 {
         0
     }
 
     /// Notified whenever the separate count may have changed; `None` if there is none.
-    fn bell_apart(&self) -> Option<watch::Receiver<u64>> {
+    fn watch_separate_count(&self) -> Option<watch::Receiver<u64>> {
         None
     }
 

@@ -16,10 +16,10 @@ pub fn of_answer<R: JsonSchema>() -> Value {
 
 /// The schema function of a type. It is a function pointer, so that its callers are compiled once and not for each
 /// type.
-type Said = fn(&mut SchemaGenerator) -> Schema;
+type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
-fn arguments(said: Said) -> (Value, Option<String>) {
-    let (mut schema, description) = of(said, Contract::Deserialize);
+fn arguments(schema_fn: SchemaFn) -> (Value, Option<String>) {
+    let (mut schema, description) = of(schema_fn, Contract::Deserialize);
     if let Some(object) = schema.as_object_mut() {
         object.insert("type".into(), json!("object"));
         object.entry("properties").or_insert_with(|| json!({}));
@@ -28,13 +28,13 @@ fn arguments(said: Said) -> (Value, Option<String>) {
     (schema, description)
 }
 
-fn of(said: Said, contract: Contract) -> (Value, Option<String>) {
+fn of(schema_fn: SchemaFn, contract: Contract) -> (Value, Option<String>) {
     let mut settings = SchemaSettings::draft2020_12();
     settings.contract = contract;
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let mut schema: Value = said(&mut generator).into();
+    let mut schema: Value = schema_fn(&mut generator).into();
     // Only a recursive type has a definition.
     let definitions = generator.take_definitions(false);
     if let Some(root) = schema.as_object_mut().filter(|_| !definitions.is_empty()) {
@@ -43,7 +43,7 @@ fn of(said: Said, contract: Contract) -> (Value, Option<String>) {
     let description = schema
         .as_object_mut()
         .and_then(|root| root.remove("description"))
-        .and_then(|text| text.as_str().map(unwrapped));
+        .and_then(|text| text.as_str().map(join_lines));
     simplify(&mut schema);
     (schema, description)
 }
@@ -86,22 +86,22 @@ pub fn take_out(schema: &mut Value, name: &str) {
 }
 
 /// Removes the descriptions from a schema.
-pub fn wordless(schema: &mut Value) {
+pub fn remove_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
             // A property may be named `description`, too.
             if object.get("description").is_some_and(Value::is_string) {
                 object.remove("description");
             }
-            object.values_mut().for_each(wordless);
+            object.values_mut().for_each(remove_descriptions);
         }
-        Value::Array(items) => items.iter_mut().for_each(wordless),
+        Value::Array(items) => items.iter_mut().for_each(remove_descriptions),
         _ => {}
     }
 }
 
 /// Joins the lines of a paragraph: doc comments are wrapped for the source, but clients wrap text themselves.
-fn unwrapped(text: &str) -> String {
+fn join_lines(text: &str) -> String {
     text.split("\n\n")
         .map(|p| p.replace('\n', " "))
         .collect::<Vec<_>>()
@@ -133,7 +133,7 @@ fn simplify_object(object: &mut Map<String, Value>) {
         object.remove("default");
     }
     if let Some(Value::String(text)) = object.get_mut("description") {
-        *text = unwrapped(text);
+        *text = join_lines(text);
     }
     if let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|t| t != "null");

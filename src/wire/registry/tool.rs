@@ -133,7 +133,7 @@ impl Tool {
 
     /// Its definition with that schema. The schema is generated on demand: at the start, the schemas of all tools
     /// took half of the instructions, and only lists show them.
-    pub fn described(&self) -> protocol::ToolDefinition {
+    pub fn full_definition(&self) -> protocol::ToolDefinition {
         let mut described = self.definition.clone();
         let schema = self.answer.map(|answer| answer());
         // In every revision, structured content must be an object.
@@ -145,12 +145,12 @@ impl Tool {
 
     /// The definition in `tools/list`. The schema of answers has no descriptions: programs do not read them, and
     /// models would have them in the context of every turn.
-    pub fn listed(&self) -> protocol::ToolDefinition {
-        let mut listed = self.described();
-        if let Some(schema) = &mut listed.output_schema {
-            schema::wordless(schema);
+    pub fn list_entry(&self) -> protocol::ToolDefinition {
+        let mut entry = self.full_definition();
+        if let Some(schema) = &mut entry.output_schema {
+            schema::remove_descriptions(schema);
         }
-        listed
+        entry
     }
 
     /// Its name.
@@ -266,19 +266,19 @@ impl Tool {
     }
 
     /// The definition in `tools/list` under one of its names in that dialect.
-    pub fn listed_as(&self, alias: Alias) -> protocol::ToolDefinition {
-        let mut listed = self.listed();
-        alias.name.clone_into(&mut listed.name);
+    pub fn list_entry_as(&self, alias: Alias) -> protocol::ToolDefinition {
+        let mut entry = self.list_entry();
+        alias.name.clone_into(&mut entry.name);
         for (theirs, ours) in alias.parameters {
-            schema::rename(&mut listed.input_schema, ours, theirs);
+            schema::rename(&mut entry.input_schema, ours, theirs);
         }
         for (ours, _) in alias.fixed {
-            schema::take_out(&mut listed.input_schema, ours);
+            schema::take_out(&mut entry.input_schema, ours);
         }
         for (theirs, kind) in alias.unused {
-            schema::add(&mut listed.input_schema, theirs, kind);
+            schema::add(&mut entry.input_schema, theirs, kind);
         }
-        listed
+        entry
     }
 
     /// The alias of the `StartOS` dialect with this name, if the tool has it.
@@ -297,7 +297,7 @@ impl Tool {
         };
         // Ignoring it would be wrong: nothing would be encrypted or decrypted, but the caller would assume that it
         // was.
-        if let Some(secret) = alias.secrets.iter().find(|name| given(arguments, name)) {
+        if let Some(secret) = alias.secrets.iter().find(|name| has_value(arguments, name)) {
             let words =
                 format!("`{secret}` is not accepted: credentials must not pass through a model");
             let hint = "Nothing was done. Leave it out: the owner of the box configures a file that contains it.";
@@ -387,7 +387,7 @@ impl Tool {
 }
 
 /// Whether an argument has a value: programs send null or empty strings for unset ones.
-fn given(arguments: &Map<String, Value>, name: &str) -> bool {
+fn has_value(arguments: &Map<String, Value>, name: &str) -> bool {
     let value = arguments.get(name);
     value.is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
 }

@@ -29,7 +29,7 @@ pub struct Toolset<B> {
 
 impl<B: Send + Sync + 'static> Toolset<B> {
     /// Creates an empty table over a backend.
-    pub fn over(backend: Arc<B>) -> Self {
+    pub fn new(backend: Arc<B>) -> Self {
         Self {
             name: "",
             backend,
@@ -39,7 +39,7 @@ impl<B: Send + Sync + 'static> Toolset<B> {
 
     /// Names the toolset, so that policies can refer to it. This applies to the rows that follow.
     #[must_use]
-    pub fn named(self, name: &'static str) -> Self {
+    pub fn with_name(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
 
@@ -299,7 +299,7 @@ fn plain(arguments: Map<String, Value>) -> Value {
 
 fn invalid(error: serde_path_to_error::Error<serde_json::Error>) -> ToolError {
     let path = error.path().to_string();
-    let rule = shortened(error.into_inner().to_string());
+    let rule = shorten(error.into_inner().to_string());
     let place = if path == "." {
         String::new()
     } else {
@@ -310,7 +310,7 @@ fn invalid(error: serde_path_to_error::Error<serde_json::Error>) -> ToolError {
 }
 
 /// Shortens an error: it quotes the invalid value, which may be as long as the request.
-fn shortened(rule: String) -> String {
+fn shorten(rule: String) -> String {
     /// The maximum length in characters; this is enough to show the error.
     const LETTERS: usize = 300;
     if rule.chars().count() <= LETTERS {

@@ -163,7 +163,7 @@ fn content(tree: &HostTree, place: &str, mounts: &[MountedFilesystem]) -> DiskCo
     };
     let udev = tree.text(&format!("run/udev/data/b{device}"));
     let udev = udev.unwrap_or_default();
-    let said = |key: &str| field(&udev, &format!("E:{key}"), '=').and_then(source::label);
+    let property = |key: &str| field(&udev, &format!("E:{key}"), '=').and_then(source::label);
     let name = place.rsplit('/').next().unwrap_or_default();
     // File systems over several disks have a separate device number.
     let is_here = |(point, _): &&MountedFilesystem| {
@@ -171,8 +171,8 @@ fn content(tree: &HostTree, place: &str, mounts: &[MountedFilesystem]) -> DiskCo
     };
     let here = mounts.iter().find(is_here);
     DiskContent {
-        filesystem: said("ID_FS_TYPE").or_else(|| Some(here?.0.filesystem.clone())),
-        label: said("ID_FS_LABEL").or_else(|| said("ID_PART_ENTRY_NAME")),
+        filesystem: property("ID_FS_TYPE").or_else(|| Some(here?.0.filesystem.clone())),
+        label: property("ID_FS_LABEL").or_else(|| property("ID_PART_ENTRY_NAME")),
         mounted_at: here.map(|(point, _)| point.path.clone()),
         space: here.and_then(|(_, mount)| mount.as_ref().map(Mount::space)),
     }
@@ -217,9 +217,9 @@ fn kind(tree: &HostTree, place: &str, name: &str) -> DiskKind {
 mod tests {
     use gatewren_base::sys::Scratch;
 
-    use super::super::mounts::mounted;
+    use super::super::mounts::mounted_filesystems;
+    use super::super::mounts_and_clock::MountsAndClock;
     use super::super::recording::record;
-    use super::super::seen::MountsAndClock;
     use super::*;
 
     /// The relevant files of a server with a SATA disk under LVM, an encrypted `NVMe` disk, a USB
@@ -290,7 +290,7 @@ mod tests {
     fn disks_are_told_with_what_is_on_them() {
         let scratch = Scratch::new();
         let tree = record(&scratch, SERVER);
-        let mounts = mounted(&MountsAndClock::by_ourselves(
+        let mounts = mounted_filesystems(&MountsAndClock::of_this_process(
             "31 1 253:0 / / rw - ext4 /dev/mapper/vg0-data rw\n",
         ));
         let all = disks(&tree, &mounts);

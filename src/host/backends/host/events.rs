@@ -40,22 +40,22 @@ impl HostEvents {
         let places = FILES.map(|(directory, names)| (Path::new(directory), names));
         let proc = |file: &str| KernelEvents::changes_of(&Path::new("/proc").join(file));
         Self {
-            network: opened("network", KernelEvents::network()),
-            disks: opened("disks", KernelEvents::block_devices()),
-            mounts: opened("mounts", proc("self/mountinfo")),
-            hostname: opened("hostname", proc("sys/kernel/hostname")),
-            files: opened("files", KernelEvents::names(&places)),
+            network: ok_or_log("network", KernelEvents::network()),
+            disks: ok_or_log("disks", KernelEvents::block_devices()),
+            mounts: ok_or_log("mounts", proc("self/mountinfo")),
+            hostname: ok_or_log("hostname", proc("sys/kernel/hostname")),
+            files: ok_or_log("files", KernelEvents::names(&places)),
         }
     }
 
     /// Waits until something may have changed. Cancel safe.
     pub async fn next(&mut self) {
         tokio::select! {
-            () = heard("network", &mut self.network) => {}
-            () = heard("disks", &mut self.disks) => {}
-            () = heard("mounts", &mut self.mounts) => {}
-            () = heard("hostname", &mut self.hostname) => {}
-            () = heard("files", &mut self.files) => {}
+            () = wait_for_event("network", &mut self.network) => {}
+            () = wait_for_event("disks", &mut self.disks) => {}
+            () = wait_for_event("mounts", &mut self.mounts) => {}
+            () = wait_for_event("hostname", &mut self.hostname) => {}
+            () = wait_for_event("files", &mut self.files) => {}
         }
     }
 
@@ -72,21 +72,23 @@ impl HostEvents {
     }
 }
 
-fn opened(what: &str, source: io::Result<KernelEvents>) -> Option<KernelEvents> {
-    source.inspect_err(|cause| silent(what, cause)).ok()
+fn ok_or_log(what: &str, source: io::Result<KernelEvents>) -> Option<KernelEvents> {
+    source
+        .inspect_err(|cause| log_missing_events(what, cause))
+        .ok()
 }
 
-async fn heard(what: &str, source: &mut Option<KernelEvents>) {
+async fn wait_for_event(what: &str, source: &mut Option<KernelEvents>) {
     if let Some(hints) = source {
         match hints.next().await {
             Ok(()) => return,
-            Err(cause) => silent(what, &cause),
+            Err(cause) => log_missing_events(what, &cause),
         }
         *source = None;
     }
     std::future::pending::<()>().await;
 }
 
-fn silent(what: &str, cause: &io::Error) {
+fn log_missing_events(what: &str, cause: &io::Error) {
     warn!(what, %cause, "the kernel reports no changes; gatewren polls instead");
 }

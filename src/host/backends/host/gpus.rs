@@ -44,15 +44,15 @@ pub fn gpus(tree: &HostTree) -> Vec<Gpu> {
     let mut all: Vec<Gpu> = tree
         .names("sys/bus/pci/devices")
         .into_iter()
-        .filter_map(|address| on_pci(tree, address))
+        .filter_map(|address| read_pci_gpu(tree, address))
         .collect();
-    all.extend(beside_pci(tree));
+    all.extend(find_other_gpus(tree));
     all.sort_by(|a, b| a.address.cmp(&b.address));
     all.dedup_by(|a, b| a.address == b.address);
     all
 }
 
-fn on_pci(tree: &HostTree, address: String) -> Option<Gpu> {
+fn read_pci_gpu(tree: &HostTree, address: String) -> Option<Gpu> {
     let file = |what: &str| format!("sys/bus/pci/devices/{address}/{what}");
     let class = tree.word(&file("class"))?;
     class.starts_with(DISPLAY).then_some(())?;
@@ -76,7 +76,7 @@ fn nvidia_model(tree: &HostTree, address: &str) -> Option<String> {
 
 /// Returns graphics processors on a board's chip. Cards on the PCI bus are listed here too and are
 /// skipped.
-fn beside_pci(tree: &HostTree) -> Vec<Gpu> {
+fn find_other_gpus(tree: &HostTree) -> Vec<Gpu> {
     let cards = tree.names("sys/class/drm").into_iter();
     let card = |card: String| {
         let digits = card.strip_prefix("card")?;

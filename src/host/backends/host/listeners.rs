@@ -64,16 +64,12 @@ impl OpenPorts {
     }
 
     /// Returns their descriptions, sorted by protocol, port and address.
-    pub fn described(
-        &self,
-        tree: &HostTree,
-        programs: &BTreeMap<u64, String>,
-    ) -> Vec<HostListener> {
-        described(tree, &self.0, programs)
+    pub fn describe(&self, tree: &HostTree, programs: &BTreeMap<u64, String>) -> Vec<HostListener> {
+        describe(tree, &self.0, programs)
     }
 }
 
-fn described(
+fn describe(
     tree: &HostTree,
     open: &[OpenPort],
     programs: &BTreeMap<u64, String>,
@@ -178,7 +174,7 @@ mod tests {
     #[cfg(target_endian = "little")]
     fn with_programs(tree: &HostTree) -> Vec<HostListener> {
         let open = OpenPorts::of(tree);
-        open.described(tree, &open.programs(tree))
+        open.describe(tree, &open.programs(tree))
     }
 
     #[test]

@@ -15,17 +15,17 @@ use super::addresses::{ReachableAddress, addresses, lasting_addresses};
 use super::clock::{self, ServerTime};
 use super::disks::{Disk, disks};
 use super::facts::{self, ServerInfo};
+use super::host_view_cache::HostViewCache;
 use super::interfaces::{Interface, interfaces};
 use super::listeners::{HostListener, OpenPorts};
 use super::metrics::{self, HostMetrics};
-use super::mounts::{MountedFilesystem, mounted};
-use super::neighbors::{Neighbor, known};
+use super::mounts::{MountedFilesystem, mounted_filesystems};
+use super::neighbors::{Neighbor, list_neighbors};
 use super::resolver::{Resolver, resolver};
 use super::routes::{Route, routes};
 use super::temperatures::{SensorSelection, Temperature, temperatures};
 use super::traffic::{NetworkTraffic, traffic};
 use super::usage::boot_time_s;
-use super::watchtower::HostViewCache;
 
 /// The interval over which CPU usage is measured.
 const SAMPLE: Duration = Duration::from_millis(200);
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Host {
     tree: HostTree,
-    tower: HostViewCache,
+    view_cache: HostViewCache,
     /// Read once: the kernel computes it from the clock, which may be set and corrected.
     boot_time: OnceLock<Option<String>>,
     started: Instant,
@@ -104,8 +104,14 @@ impl Host {
         let earlier = metrics::cpu_time(&self.tree);
         tokio::time::sleep(SAMPLE).await;
         self.learn().await;
-        self.ask(move |host| HostMetrics::since(&host.tree, earlier, &host.tower.seen(&host.tree)))
-            .await
+        self.ask(move |host| {
+            HostMetrics::since(
+                &host.tree,
+                earlier,
+                &host.view_cache.current_view(&host.tree),
+            )
+        })
+        .await
     }
 
     /// Returns its network interfaces, sorted by name, with the traffic of each since the boot.
@@ -133,7 +139,7 @@ impl Host {
     /// Returns the machines on its networks that the kernel knows, sorted by interface and address.
     pub async fn neighbors(self: &Arc<Self>) -> Result<Vec<Neighbor>, BackendError> {
         let found = self.ask(|_| neighbors()).await?;
-        found.map(known).map_err(|cause| {
+        found.map(list_neighbors).map_err(|cause| {
             let words = format!("the kernel's list of neighbours cannot be read: {cause}");
             BackendError::new(ErrorKind::Failed, words)
         })
@@ -143,10 +149,10 @@ impl Host {
     /// known.
     pub async fn listeners(self: &Arc<Self>) -> Result<Vec<HostListener>, BackendError> {
         let open = self.ask(|host| OpenPorts::of(&host.tree)).await?;
-        let told = self.tower.programs(open.sockets()).await;
+        let by_helper = self.view_cache.programs(open.sockets()).await;
         self.ask(move |host| {
-            let programs = told.unwrap_or_else(|| open.programs(&host.tree));
-            open.described(&host.tree, &programs)
+            let programs = by_helper.unwrap_or_else(|| open.programs(&host.tree));
+            open.describe(&host.tree, &programs)
         })
         .await
     }
@@ -178,7 +184,7 @@ impl Host {
     /// Has the helper read what the sandbox hides. If the helper does not answer, the last result
     /// stays.
     pub async fn learn(&self) {
-        self.tower.look().await;
+        self.view_cache.refresh().await;
     }
 
     /// Reads all facts; blocks as long as a disk does.
@@ -190,7 +196,7 @@ impl Host {
             ntp_synced: self.ntp_synced(),
             interfaces: self.look_at_interfaces(),
             routes: routes(&self.tree),
-            listeners: OpenPorts::of(&self.tree).described(&self.tree, &BTreeMap::new()),
+            listeners: OpenPorts::of(&self.tree).describe(&self.tree, &BTreeMap::new()),
             resolver: resolver(&self.tree),
             disks: disks(&self.tree, &mounts),
             temperatures: temperatures(&self.tree, SensorSelection::Quiet),
@@ -198,10 +204,10 @@ impl Host {
         }
     }
 
-    fn of(tree: HostTree, tower: HostViewCache) -> Self {
+    fn of(tree: HostTree, view_cache: HostViewCache) -> Self {
         Self {
             tree,
-            tower,
+            view_cache,
             boot_time: OnceLock::new(),
             started: Instant::now(),
         }
@@ -227,12 +233,12 @@ impl Host {
     }
 
     fn look_at_mounts(&self) -> Vec<MountedFilesystem> {
-        mounted(&self.tower.seen(&self.tree))
+        mounted_filesystems(&self.view_cache.current_view(&self.tree))
     }
 
     fn ntp_synced(&self) -> Option<bool> {
-        let told = self.tower.seen(&self.tree).clock_synchronised;
-        told.or_else(|| clock::ntp_synced(&self.tree))
+        let answer = self.view_cache.current_view(&self.tree).clock_synchronised;
+        answer.or_else(|| clock::ntp_synced(&self.tree))
     }
 
     fn boot_time(&self) -> Option<String> {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::super::source::HostTree;
 use super::meminfo::{self, MemorySpace};
 use super::mounts::{Mount, mounts};
-use super::seen::MountsAndClock;
+use super::mounts_and_clock::MountsAndClock;
 use super::temperatures::{SensorSelection, Temperature, temperatures};
 use super::traffic::{DiskTraffic, NetworkTraffic, disks, traffic};
 use super::usage::{self, CpuTime};

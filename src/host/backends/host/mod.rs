@@ -6,23 +6,23 @@ mod disks;
 mod events;
 mod facts;
 mod gpus;
+mod host_view_cache;
 mod interfaces;
 mod listeners;
 mod machine;
 mod meminfo;
 mod metrics;
 mod mounts;
+mod mounts_and_clock;
 mod neighbors;
 mod platform;
 #[cfg(test)]
 mod recording;
 mod resolver;
 mod routes;
-mod seen;
 mod temperatures;
 mod traffic;
 mod usage;
-mod watchtower;
 
 pub use addresses::ReachableAddress;
 pub use clock::{ServerTime, zone};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use gatewren_base::sys::unescape_mount;
 
-use super::seen::MountsAndClock;
+use super::mounts_and_clock::MountsAndClock;
 use super::usage::percent;
 
 /// Local file systems without a block device.
@@ -105,7 +105,7 @@ impl Mount {
 
 impl MountPoint {
     /// Returns the mount with its sizes; `None` if they are unavailable.
-    fn measured(&self, seen: &MountsAndClock) -> Option<Mount> {
+    fn measure(&self, seen: &MountsAndClock) -> Option<Mount> {
         if self.data == DataLocation::Network {
             return None;
         }
@@ -123,7 +123,7 @@ impl MountPoint {
 
 /// Returns the file systems on the host's disks with their sizes, sorted by path.
 pub fn mounts(seen: &MountsAndClock) -> Vec<Mount> {
-    let all = mounted(seen).into_iter();
+    let all = mounted_filesystems(seen).into_iter();
     all.filter(|(point, _)| point.data == DataLocation::Disk)
         .filter_map(|(_, mount)| mount)
         .collect()
@@ -132,10 +132,10 @@ pub fn mounts(seen: &MountsAndClock) -> Vec<Mount> {
 /// Returns the file systems that hold data, sorted by path, with their sizes where available.
 ///
 /// Network file systems have no sizes: a query blocks if the server is down.
-pub fn mounted(seen: &MountsAndClock) -> Vec<MountedFilesystem> {
+pub fn mounted_filesystems(seen: &MountsAndClock) -> Vec<MountedFilesystem> {
     let points = mount_points(&seen.mountinfo).into_iter();
     points
-        .map(|point| (point.measured(seen), point))
+        .map(|point| (point.measure(seen), point))
         .map(|(mount, point)| (point, mount))
         .collect()
 }
@@ -277,14 +277,14 @@ mod tests {
             assert!(mount_points(text).is_empty(), "{text}");
         }
         assert!(
-            mounts(&MountsAndClock::by_ourselves(
+            mounts(&MountsAndClock::of_this_process(
                 "1 2 8:1 / /no/such/place rw - ext4 /dev/sda rw"
             ))
             .is_empty()
         );
         // A query for its size would block.
         assert!(
-            mounts(&MountsAndClock::by_ourselves(
+            mounts(&MountsAndClock::of_this_process(
                 "1 2 0:50 / / rw - nfs4 nas:/export rw"
             ))
             .is_empty()
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_root_has_a_size() {
-        let root = mounts(&MountsAndClock::by_ourselves(
+        let root = mounts(&MountsAndClock::of_this_process(
             "1 2 8:1 / / rw - ext4 /dev/root rw\n",
         ));
         assert!(root[0].total_bytes >= root[0].available_bytes);

@@ -46,7 +46,7 @@ pub enum NeighborState {
 
 /// Returns the neighbours sorted by interface and address, without groups and entries that need no
 /// hardware address.
-pub fn known(all: Vec<FoundNeighbor>) -> Vec<Neighbor> {
+pub fn list_neighbors(all: Vec<FoundNeighbor>) -> Vec<Neighbor> {
     let mut all: Vec<_> = all.into_iter().filter_map(neighbor).collect();
     all.sort();
     all.dedup();
@@ -81,7 +81,7 @@ fn neighbor(found: FoundNeighbor) -> Option<Neighbor> {
 mod tests {
     use super::*;
 
-    fn found(address: &str, state: u16) -> FoundNeighbor {
+    fn found_neighbor(address: &str, state: u16) -> FoundNeighbor {
         FoundNeighbor {
             interface: "eth0".to_owned(),
             address: address.parse().unwrap(),
@@ -109,8 +109,10 @@ mod tests {
             ("192.168.1.6", NOARP),
             ("192.168.1.7", 0),
         ];
-        let all = all.map(|(address, state)| found(address, state)).to_vec();
-        let seen: Vec<_> = known(all)
+        let all = all
+            .map(|(address, state)| found_neighbor(address, state))
+            .to_vec();
+        let seen: Vec<_> = list_neighbors(all)
             .iter()
             .map(|one| (one.address.to_string(), one.state, one.mac.is_some()))
             .collect();
@@ -126,7 +128,9 @@ mod tests {
             seen,
             expected.map(|(at, state, mac)| (at.to_owned(), state, mac))
         );
-        let mac = known(vec![found("192.168.1.1", REACHABLE)]).remove(0).mac;
+        let mac = list_neighbors(vec![found_neighbor("192.168.1.1", REACHABLE)])
+            .remove(0)
+            .mac;
         assert_eq!(mac.as_deref(), Some("02:ab:00:00:00:01"));
     }
 }

@@ -48,7 +48,7 @@ pub fn temperatures(tree: &HostTree, which: SensorSelection) -> Vec<Temperature>
             all.extend(found.into_iter().map(|one| (device.clone(), one)));
         }
     }
-    let mut all = told_apart(all);
+    let mut all = number_duplicates(all);
     all.sort_by(|a, b| a.sensor.cmp(&b.sensor));
     all
 }
@@ -77,7 +77,7 @@ fn chip_temperatures(tree: &HostTree, place: &str, name: &str) -> Vec<Temperatur
 }
 
 /// Two disks of one model have sensors of the same name; then the name includes the device.
-fn told_apart(all: Vec<(String, Temperature)>) -> Vec<Temperature> {
+fn number_duplicates(all: Vec<(String, Temperature)>) -> Vec<Temperature> {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for (_, one) in &all {
         *count.entry(one.sensor.clone()).or_default() += 1;

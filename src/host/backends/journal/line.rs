@@ -160,8 +160,8 @@ mod tests {
         );
         assert_eq!(message(serde_json::json!(["first", "second"])), "first");
         assert_eq!(message(Value::Null), "");
-        let said = message("login with password=hunter2hunter2 from box".into());
-        assert!(!said.contains("hunter2"), "{said}");
+        let text = message("login with password=hunter2hunter2 from box".into());
+        assert!(!text.contains("hunter2"), "{text}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub struct Journal {
 #[derive(Debug, Clone)]
 pub struct JournalView {
     pub(super) helper: HelperClient,
-    pub(super) threshold: AccessFilter,
+    pub(super) access: AccessFilter,
     pub(super) reference: String,
 }
 
@@ -91,7 +91,7 @@ impl Journal {
     pub fn view_for(&self, reach: &Reach, reference: &str) -> JournalView {
         JournalView {
             helper: self.helper.clone(),
-            threshold: AccessFilter::of(reach),
+            access: AccessFilter::of(reach),
             reference: reference.to_owned(),
         }
     }
@@ -149,11 +149,11 @@ impl JournalView {
     ) -> Result<Vec<Boot>, BackendError> {
         let (operation, asked) = match container {
             None => {
-                self.threshold.host()?;
+                self.access.host()?;
                 (Operation::HostBoots {}, None)
             }
             Some(name) => {
-                let container = self.threshold.name(name);
+                let container = self.access.name(name);
                 let operation = Operation::ContainerBoots {
                     container: container.clone(),
                 };
@@ -161,7 +161,7 @@ impl JournalView {
             }
         };
         let answer = ask(&self.helper, operation, QUESTION_TIME, &self.reference).await;
-        let text = said_of(container, asked.as_ref(), answer)?;
+        let text = restore_name(container, asked.as_ref(), answer)?;
         Ok(boots(&text))
     }
 
@@ -174,7 +174,7 @@ impl JournalView {
     ) -> Result<(Vec<LogLine>, bool), BackendError> {
         let (operation, asked) = self.operation(search)?;
         let found = self.read(operation, search, time).await;
-        said_of(search.container.as_ref(), asked.as_ref(), found)
+        restore_name(search.container.as_ref(), asked.as_ref(), found)
     }
 
     async fn read(
@@ -232,9 +232,9 @@ impl JournalView {
     ) -> Result<(Operation, Option<ContainerName>), BackendError> {
         let mut query = search.query.clone();
         let Some(name) = &search.container else {
-            self.threshold.host()?;
+            self.access.host()?;
             let shown = |unit: UnitName| {
-                if self.threshold.shows_unit(unit.as_str()) {
+                if self.access.shows_unit(unit.as_str()) {
                     unit
                 } else {
                     unit.of_none()
@@ -243,7 +243,7 @@ impl JournalView {
             query.unit = query.unit.map(shown);
             return Ok((Operation::HostLog { query }, None));
         };
-        let container = self.threshold.name(name);
+        let container = self.access.name(name);
         let operation = Operation::ContainerLog {
             container: container.clone(),
             query,
@@ -255,12 +255,12 @@ impl JournalView {
     /// journal neither gatewren's own units, which mention all agents, nor inaccessible containers.
     /// A container's own journal is not filtered.
     fn shows(&self, line: &Map<String, Value>, machine: Option<&str>) -> bool {
-        let Some(machine) = machine.filter(|_| self.threshold.everything().is_err()) else {
+        let Some(machine) = machine.filter(|_| self.access.everything().is_err()) else {
             return true;
         };
         let ours = ["_SYSTEMD_UNIT", "UNIT", "SYSLOG_IDENTIFIER", "_COMM"];
         let begins = |field: &&str| line.get(*field).is_some_and(is_of_ours);
-        !ours.iter().any(begins) && self.threshold.shows_line(line, machine)
+        !ours.iter().any(begins) && self.access.shows_line(line, machine)
     }
 }
 
@@ -272,7 +272,7 @@ fn is_of_ours(field: &Value) -> bool {
 }
 
 /// Returns the answer, with the container's requested name restored in errors.
-fn said_of<T>(
+fn restore_name<T>(
     name: Option<&ContainerName>,
     asked: Option<&ContainerName>,
     answer: Result<T, BackendError>,

@@ -45,7 +45,7 @@ pub struct Lxc {
 #[derive(Debug, Clone)]
 pub struct LxcView {
     helper: HelperClient,
-    threshold: AccessFilter,
+    access: AccessFilter,
     reference: String,
 }
 
@@ -60,7 +60,7 @@ impl Lxc {
     pub fn view_for(&self, reach: &Reach, reference: &str) -> LxcView {
         LxcView {
             helper: self.helper.clone(),
-            threshold: AccessFilter::of(reach),
+            access: AccessFilter::of(reach),
             reference: reference.to_owned(),
         }
     }
@@ -73,7 +73,7 @@ impl LxcView {
         let mut names: Vec<ContainerName> = text
             .split_whitespace()
             .filter_map(|name| name.parse().ok())
-            .filter(|name| self.threshold.shows(name))
+            .filter(|name| self.access.shows(name))
             .collect();
         names.sort();
         names.dedup();
@@ -83,7 +83,7 @@ impl LxcView {
     /// Returns a container's status, as LXC reports it.
     pub async fn status(&self, name: &ContainerName) -> Result<ContainerStatus, BackendError> {
         let operation = |container| Operation::ContainerInfo { container };
-        let text = self.about(name, operation, QUESTION_TIME).await?;
+        let text = self.ask_container(name, operation, QUESTION_TIME).await?;
         let unclear = || {
             BackendError::new(
                 ErrorKind::Failed,
@@ -125,7 +125,7 @@ impl LxcView {
     /// seconds.
     pub async fn disk_bytes(&self, name: &ContainerName) -> Option<u64> {
         let operation = Operation::ContainerDisk {
-            container: self.threshold.name(name),
+            container: self.access.name(name),
         };
         let counted = self
             .helper
@@ -145,7 +145,7 @@ impl LxcView {
         let operation = |name| Operation::ContainerVitals {
             container: Some(name),
         };
-        let text = self.about(name, operation, QUESTION_TIME).await?;
+        let text = self.ask_container(name, operation, QUESTION_TIME).await?;
         let found = read_vitals(&text)?;
         let ended = || {
             let words = format!("container '{name}' is not running; start it first");
@@ -179,7 +179,7 @@ impl LxcView {
     pub async fn all_vitals(&self) -> Result<Vec<Vitals>, BackendError> {
         let operation = Operation::ContainerVitals { container: None };
         let mut all = read_vitals(&self.ask(operation, QUESTION_TIME).await?)?;
-        all.retain(|vitals| self.threshold.shows(&vitals.container));
+        all.retain(|vitals| self.access.shows(&vitals.container));
         Ok(all)
     }
 
@@ -219,7 +219,9 @@ impl LxcView {
             ContainerState::Stopped | ContainerState::Stopping => {}
         }
         let operation = |container| Operation::ContainerStart { container };
-        self.about(name, operation, CHANGE_TIME).await.map(drop)
+        self.ask_container(name, operation, CHANGE_TIME)
+            .await
+            .map(drop)
     }
 
     /// Asks a container to stop and forces it after `grace`; a stopped one is unchanged.
@@ -238,7 +240,7 @@ impl LxcView {
             return Ok(());
         }
         let grace_s = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX);
-        let container = self.threshold.name(name);
+        let container = self.access.name(name);
         let asked = container.clone();
         let operation = Operation::ContainerStop { container, grace_s };
         let long = LongOperation::new(operation, grace.saturating_add(CHANGE_TIME));
@@ -257,7 +259,7 @@ impl LxcView {
     /// # Errors
     /// Also when the caller cannot access all containers, because any container may have events.
     pub async fn events(&self) -> Result<ContainerEvents, BackendError> {
-        self.threshold.everything()?;
+        self.access.everything()?;
         // A monitor runs on: neither a timeout nor an output limit applies.
         let limits = OperationLimits {
             output_bytes: u64::MAX,
@@ -276,25 +278,28 @@ impl LxcView {
         name: &ContainerName,
     ) -> Result<ContainerConfig, BackendError> {
         let operation = |container| Operation::ContainerConfig { container };
-        let text = self.about(name, operation, QUESTION_TIME).await?;
+        let text = self.ask_container(name, operation, QUESTION_TIME).await?;
         Ok(ContainerConfig::parse(&text))
     }
 
     /// Returns `None` for a container without the file, such as a busybox.
     async fn os_release(&self, name: &ContainerName) -> Option<OsRelease> {
         let operation = |container| Operation::ContainerOsRelease { container };
-        let text = self.about(name, operation, QUESTION_TIME).await.ok()?;
+        let text = self
+            .ask_container(name, operation, QUESTION_TIME)
+            .await
+            .ok()?;
         (!text.trim().is_empty()).then(|| OsRelease::parse(&text))
     }
 
     /// Runs an operation on one container.
-    pub(super) async fn about(
+    pub(super) async fn ask_container(
         &self,
         name: &ContainerName,
         operation: impl FnOnce(ContainerName) -> Operation,
         time: Duration,
     ) -> Result<String, BackendError> {
-        let asked = self.threshold.name(name);
+        let asked = self.access.name(name);
         let answer = self.ask(operation(asked.clone()), time).await;
         unmask_error(name, &asked, answer)
     }
@@ -323,12 +328,12 @@ impl LxcView {
 
     /// Whether the caller may access a container.
     pub(super) fn shows(&self, name: &ContainerName) -> bool {
-        self.threshold.shows(name)
+        self.access.shows(name)
     }
 
     /// Returns the name under which a container is queried.
-    pub(super) fn asked(&self, name: &ContainerName) -> ContainerName {
-        self.threshold.name(name)
+    pub(super) fn query_name(&self, name: &ContainerName) -> ContainerName {
+        self.access.name(name)
     }
 }
 

@@ -16,8 +16,8 @@ use gatewren_base::sys::neutralise;
 use super::super::access_filter::unmask_error;
 use super::super::error::{BackendError, ErrorKind};
 use super::super::request::{limits, obstacle};
+use super::changes::{check_length, unreadable_answer};
 use super::containers::LxcView;
-use super::deeds::{senseless, short};
 
 /// The timeout for reading or writing.
 const TIME: Duration = Duration::from_secs(30);
@@ -104,12 +104,12 @@ impl LxcView {
         lines: u32,
         offset: Option<u64>,
     ) -> Result<LogPart, BackendError> {
-        let deed = ContainerAction::Log {
+        let action = ContainerAction::Log {
             log,
             offset,
             bytes: PART_BYTES,
         };
-        let (answer, _) = self.bytes(name, deed, CAPTURE).await?;
+        let (answer, _) = self.bytes(name, action, CAPTURE).await?;
         let (from, bytes) = split(&answer)?;
         let (bytes, skipped) = match offset {
             Some(_) => (bytes, 0),
@@ -138,19 +138,19 @@ impl LxcView {
         after: Option<String>,
         limit: u32,
     ) -> Result<DirectoryPage, BackendError> {
-        after.as_deref().map_or(Ok(()), short)?;
+        after.as_deref().map_or(Ok(()), check_length)?;
         // One more than requested shows whether there are more.
-        let deed = ContainerAction::ListFiles {
+        let action = ContainerAction::ListFiles {
             path,
             after,
             limit: limit + 1,
         };
-        let (answer, _) = self.bytes(name, deed, CAPTURE).await?;
+        let (answer, _) = self.bytes(name, action, CAPTURE).await?;
         let lines = answer
             .split(|b| *b == b'\n')
             .filter(|line| !line.is_empty());
         let entries: Result<Vec<InsideEntry>, _> = lines.map(serde_json::from_slice).collect();
-        let mut entries = entries.map_err(|cause| senseless(&cause))?;
+        let mut entries = entries.map_err(|cause| unreadable_answer(&cause))?;
         let limit = usize::try_from(limit).unwrap_or_default();
         let truncated = entries.len() > limit;
         entries.truncate(limit);
@@ -165,12 +165,12 @@ impl LxcView {
         offset: u64,
         bytes: u32,
     ) -> Result<InsidePart, BackendError> {
-        let deed = ContainerAction::ReadFile {
+        let action = ContainerAction::ReadFile {
             path,
             offset,
             bytes: bytes.min(PART_BYTES),
         };
-        let (answer, _) = self.bytes(name, deed, CAPTURE).await?;
+        let (answer, _) = self.bytes(name, action, CAPTURE).await?;
         let (from, bytes) = split(&answer)?;
         let bytes = whole_characters(bytes, offset + (bytes.len() as u64) < from.size_bytes);
         let next = offset + bytes.len() as u64;
@@ -196,24 +196,24 @@ impl LxcView {
         mode: Option<u32>,
     ) -> Result<(), BackendError> {
         let content = STANDARD.encode(content);
-        let deed = ContainerAction::WriteFile {
+        let action = ContainerAction::WriteFile {
             path,
             content,
             mode,
         };
-        self.have(name, deed, TIME).await.map(drop)
+        self.perform(name, action, TIME).await.map(drop)
     }
 
     /// Returns the output, and whether some of it is missing.
     async fn bytes(
         &self,
         name: &ContainerName,
-        deed: ContainerAction,
+        action: ContainerAction,
         capture: Capture,
     ) -> Result<(Vec<u8>, bool), BackendError> {
-        let asked = self.asked(name);
+        let asked = self.query_name(name);
         let container = asked.clone();
-        let operation = Operation::ContainerDeed { container, deed };
+        let operation = Operation::ContainerAction { container, action };
         let finished = self.run(operation, limits(TIME), capture).await?;
         let heard = finished.stderr.text_lossy();
         let answer = obstacle(&finished.ending, &neutralise(&heard)).map_or(Ok(()), Err);
@@ -227,12 +227,12 @@ impl LxcView {
 }
 
 /// Splits an answer into its header line and the part.
-fn split(said: &[u8]) -> Result<(FileExcerpt, &[u8]), BackendError> {
-    let end = said.iter().position(|b| *b == b'\n');
+fn split(answer: &[u8]) -> Result<(FileExcerpt, &[u8]), BackendError> {
+    let end = answer.iter().position(|b| *b == b'\n');
     let (line, rest) = end
-        .and_then(|end| said.split_at_checked(end))
-        .unwrap_or((said, &[]));
-    let excerpt = serde_json::from_slice(line).map_err(|cause| senseless(&cause))?;
+        .and_then(|end| answer.split_at_checked(end))
+        .unwrap_or((answer, &[]));
+    let excerpt = serde_json::from_slice(line).map_err(|cause| unreadable_answer(&cause))?;
     Ok((excerpt, rest.get(1..).unwrap_or_default()))
 }
 

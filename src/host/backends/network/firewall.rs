@@ -106,13 +106,13 @@ impl Network {
         reference: &str,
     ) -> Result<Firewall, BackendError> {
         let operation = Operation::HostFirewall {};
-        let told: Value = ask_json(&self.helper, operation, PATIENCE, reference).await?;
-        Ok(read(told, table, offset))
+        let ruleset: Value = ask_json(&self.helper, operation, PATIENCE, reference).await?;
+        Ok(read(ruleset, table, offset))
     }
 }
 
-fn read(mut told: Value, table: Option<&str>, offset: usize) -> Firewall {
-    let objects = told.get_mut("nftables").map(Value::take);
+fn read(mut ruleset: Value, table: Option<&str>, offset: usize) -> Firewall {
+    let objects = ruleset.get_mut("nftables").map(Value::take);
     let objects = match objects {
         Some(Value::Array(objects)) => objects,
         _ => Vec::new(),

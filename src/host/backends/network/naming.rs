@@ -138,8 +138,8 @@ impl Network {
         let link = self.tree.link("etc/resolv.conf").unwrap_or_default();
         let text = self.tree.text("etc/resolv.conf").unwrap_or_default();
         let comments = text.lines().filter(|line| line.starts_with('#'));
-        let said: Vec<&str> = [link.as_str()].into_iter().chain(comments).collect();
-        let betrays = |sign: &str| said.iter().any(|text| text.contains(sign));
+        let texts: Vec<&str> = [link.as_str()].into_iter().chain(comments).collect();
+        let betrays = |sign: &str| texts.iter().any(|text| text.contains(sign));
         let found = WRITERS.iter().find(|(sign, _)| betrays(sign));
         found.map(|(_, name)| *name)
     }
@@ -229,13 +229,13 @@ mod tests {
         let domains = vec![(2, "lan".to_owned(), false), (3, "vpn".to_owned(), true)];
         let names = interfaces(&["eth0".to_owned()], |_| Some(2));
         let links = by_link(servers, domains, &names);
-        let told = serde_json::to_value(&links).unwrap();
+        let json = serde_json::to_value(&links).unwrap();
         let expected = serde_json::json!([
             { "servers": [], "domains": ["~vpn"] },
             { "servers": ["9.9.9.9"], "domains": [] },
             { "interface": "eth0", "servers": ["192.168.1.1"], "domains": ["lan"] }
         ]);
-        assert_eq!(told, expected);
+        assert_eq!(json, expected);
     }
 
     #[test]

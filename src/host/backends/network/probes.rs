@@ -102,7 +102,7 @@ impl Network {
             sent: result.times_us.len(),
             received,
             min_ms: times.iter().copied().reduce(f64::min),
-            mean_ms: (received > 0).then(|| rounded(mean)),
+            mean_ms: (received > 0).then(|| round_to_us(mean)),
             max_ms: times.iter().copied().reduce(f64::max),
             obstacle: match result.answer {
                 ProbeAnswer::Refused => Some("refused"),
@@ -155,6 +155,6 @@ pub(super) fn ms(us: u64) -> f64 {
 }
 
 /// Rounds to whole microseconds.
-fn rounded(ms: f64) -> f64 {
+fn round_to_us(ms: f64) -> f64 {
     (ms * 1000.0).round() / 1000.0
 }

@@ -40,8 +40,8 @@ impl Network {
     /// # Errors
     /// When the owner's file does not allow it, and when `NetworkManager` is not running.
     pub async fn wifi(&self, reference: &str) -> Result<WifiStatus, BackendError> {
-        let deed = WifiAction::Status {};
-        ask_json(&self.helper, Operation::Wifi { deed }, LOOK, reference).await
+        let action = WifiAction::Status {};
+        ask_json(&self.helper, Operation::Wifi { action }, LOOK, reference).await
     }
 
     /// Returns the networks in range, strongest first.
@@ -49,8 +49,8 @@ impl Network {
     /// # Errors
     /// As for [`Self::wifi`].
     pub async fn wifi_scan(&self, reference: &str) -> Result<Vec<WifiNetwork>, BackendError> {
-        let deed = WifiAction::Scan {};
-        ask_json(&self.helper, Operation::Wifi { deed }, LOOK, reference).await
+        let action = WifiAction::Scan {};
+        ask_json(&self.helper, Operation::Wifi { action }, LOOK, reference).await
     }
 
     /// Makes a change and returns the new state.
@@ -59,10 +59,16 @@ impl Network {
     /// When the owner's file does not allow it, and `NetworkManager`'s errors.
     pub async fn wifi_change(
         &self,
-        deed: WifiAction,
+        action: WifiAction,
         reference: &str,
     ) -> Result<WifiStatus, BackendError> {
-        ask(&self.helper, Operation::Wifi { deed }, PATIENCE, reference).await?;
+        ask(
+            &self.helper,
+            Operation::Wifi { action },
+            PATIENCE,
+            reference,
+        )
+        .await?;
         self.wifi(reference).await
     }
 

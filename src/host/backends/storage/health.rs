@@ -76,22 +76,22 @@ impl Storage {
         };
         if is_here("smartctl") {
             let mut disks = Vec::new();
-            for disk in self.asked_for_smart() {
+            for disk in self.smart_candidates() {
                 let name = disk.as_str().to_owned();
-                let said = self.said(Operation::HostSmart { disk }, reference).await?;
-                disks.push(smart(&name, &said));
+                let output = self.query(Operation::HostSmart { disk }, reference).await?;
+                disks.push(smart(&name, &output));
             }
             health.smart = Some(disks);
         }
         if is_here("zpool") {
-            let said = self.said(Operation::HostPools {}, reference).await?;
-            health.zfs = zfs(&said);
+            let output = self.query(Operation::HostPools {}, reference).await?;
+            health.zfs = zfs(&output);
         }
         if is_here("btrfs") {
-            for path in self.mounted_as("btrfs") {
+            for path in self.mount_points_of("btrfs") {
                 let operation = Operation::HostBtrfs { path: path.clone() };
-                let said = self.said(operation, reference).await?;
-                health.btrfs.extend(btrfs(&path, &said));
+                let output = self.query(operation, reference).await?;
+                health.btrfs.extend(btrfs(&path, &output));
             }
         }
         health.problems = problems(&health);
@@ -100,7 +100,7 @@ impl Storage {
 
     /// Returns a program's output whatever its exit code: smartctl's exit code is a part of its
     /// answer.
-    async fn said(&self, operation: Operation, reference: &str) -> Result<String, BackendError> {
+    async fn query(&self, operation: Operation, reference: &str) -> Result<String, BackendError> {
         let asked = self
             .helper
             .run(operation, limits(PATIENCE), reference, CAPTURE);
@@ -112,7 +112,7 @@ impl Storage {
     }
 
     /// Returns the disks that may have SMART data: no virtual ones.
-    fn asked_for_smart(&self) -> Vec<DiskName> {
+    fn smart_candidates(&self) -> Vec<DiskName> {
         let mut names = self.tree.names("sys/block");
         names.retain(|name| {
             ["sd", "nvme", "hd"]
@@ -125,7 +125,7 @@ impl Storage {
     }
 
     /// Returns the mount points of file systems of a kind, one for each device.
-    fn mounted_as(&self, kind: &str) -> Vec<String> {
+    fn mount_points_of(&self, kind: &str) -> Vec<String> {
         let table = self.tree.text("proc/mounts").unwrap_or_default();
         let mut seen: Vec<(String, String)> = Vec::new();
         for line in table.lines() {

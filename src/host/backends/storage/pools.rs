@@ -64,8 +64,8 @@ impl BtrfsDevice {
 }
 
 /// Parses `zpool list -Hp -o name,health,size,allocated,fragmentation`.
-pub fn zfs(said: &str) -> Vec<ZfsPool> {
-    let pools = said.lines().filter_map(|line| {
+pub fn zfs(output: &str) -> Vec<ZfsPool> {
+    let pools = output.lines().filter_map(|line| {
         let words: Vec<&str> = line.split('\t').collect();
         let [name, health, size, allocated, fragmented] = words.as_slice() else {
             return None;
@@ -82,9 +82,9 @@ pub fn zfs(said: &str) -> Vec<ZfsPool> {
 }
 
 /// Parses `btrfs --format json device stats`, whose numbers are strings in older versions.
-pub fn btrfs(path: &str, said: &str) -> Vec<BtrfsDevice> {
-    let told: Value = serde_json::from_str(said).unwrap_or_default();
-    let devices = told.get("device-stats").and_then(Value::as_array);
+pub fn btrfs(path: &str, output: &str) -> Vec<BtrfsDevice> {
+    let report: Value = serde_json::from_str(output).unwrap_or_default();
+    let devices = report.get("device-stats").and_then(Value::as_array);
     let devices = devices.into_iter().flatten().filter_map(|one| {
         let number = |name: &str| match one.get(name) {
             Some(Value::String(text)) => text.parse().unwrap_or(0),
@@ -112,8 +112,8 @@ mod tests {
     fn pools_of_zfs_are_read() {
         // In the format of zpool 2.1 (zpool-list(8), -H and -p): a healthy pool and one that lacks
         // a disk.
-        let said = "tank\tONLINE\t3985729650688\t1992864825344\t7\nold\tDEGRADED\t1000\t10\t-\n";
-        let pools = zfs(said);
+        let output = "tank\tONLINE\t3985729650688\t1992864825344\t7\nold\tDEGRADED\t1000\t10\t-\n";
+        let pools = zfs(output);
         assert_eq!(
             (pools[0].used_bytes, pools[0].fragmented_percent),
             (1_992_864_825_344, Some(7))
@@ -129,9 +129,9 @@ mod tests {
     #[test]
     fn devices_of_btrfs_are_read() {
         // Recorded from btrfs-progs 6.2, with changed numbers and mount point.
-        let said = r#"{"__header":{"version":"1"},"device-stats":[{"device":"/dev/sdb","devid":"1","write_io_errs":"0",
+        let output = r#"{"__header":{"version":"1"},"device-stats":[{"device":"/dev/sdb","devid":"1","write_io_errs":"0",
             "read_io_errs":"2","flush_io_errs":"0","corruption_errs":"5","generation_errs":"0"}]}"#;
-        let devices = btrfs("/srv", said);
+        let devices = btrfs("/srv", output);
         assert_eq!(devices[0].corruption_errors, 5);
         assert_eq!(
             devices[0].problem().as_deref(),

@@ -75,23 +75,24 @@ impl SmartDisk {
 }
 
 /// Parses smartctl's output for a disk.
-pub fn smart(disk: &str, said: &str) -> SmartDisk {
-    let told: Value = serde_json::from_str(said).unwrap_or_default();
-    let number = |pointer: &str| told.pointer(pointer).and_then(Value::as_u64);
+pub fn smart(disk: &str, output: &str) -> SmartDisk {
+    let report: Value = serde_json::from_str(output).unwrap_or_default();
+    let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_u64);
     let text = |pointer: &str| {
-        told.pointer(pointer)
+        report
+            .pointer(pointer)
             .and_then(Value::as_str)
             .and_then(label)
     };
     let attribute = |id: u64| {
-        let table = told.pointer("/ata_smart_attributes/table")?.as_array()?;
+        let table = report.pointer("/ata_smart_attributes/table")?.as_array()?;
         let row = table
             .iter()
             .find(|row| row.get("id").and_then(Value::as_u64) == Some(id))?;
         row.pointer("/raw/value")?.as_u64()
     };
     let nvme = |name: &str| number(&format!("/nvme_smart_health_information_log/{name}"));
-    let passed = told
+    let passed = report
         .pointer("/smart_status/passed")
         .and_then(Value::as_bool);
     let silent = "it reports no health data".to_owned();
@@ -100,7 +101,9 @@ pub fn smart(disk: &str, said: &str) -> SmartDisk {
         disk: disk.to_owned(),
         model: text("/model_name").or_else(|| text("/scsi_model_name")),
         passed,
-        temperature_c: told.pointer("/temperature/current").and_then(Value::as_i64),
+        temperature_c: report
+            .pointer("/temperature/current")
+            .and_then(Value::as_i64),
         power_on_h: number("/power_on_time/hours"),
         reallocated_sectors: attribute(REALLOCATED),
         pending_sectors: attribute(PENDING),

@@ -108,12 +108,12 @@ mod tests {
 
     #[test]
     fn the_biggest_come_first() {
-        let said = b"10\t/x/a\n b\x0030\t/x/lxc/web\x0020\t/x/c\x0060\t/x\0";
-        let usage = read(said, 2, |_| true).unwrap();
+        let output = b"10\t/x/a\n b\x0030\t/x/lxc/web\x0020\t/x/c\x0060\t/x\0";
+        let usage = read(output, 2, |_| true).unwrap();
         let paths: Vec<&str> = usage.directories.iter().map(|d| d.path.as_str()).collect();
         assert_eq!((usage.total_bytes, usage.counted), (60, 3));
         assert_eq!(paths, ["/x/lxc/web", "/x/c"]);
-        let seen = read(said, 9, |path| !path.contains("lxc")).unwrap();
+        let seen = read(output, 9, |path| !path.contains("lxc")).unwrap();
         assert_eq!(seen.directories.len(), 2);
         assert_eq!(read(b"", 9, |_| true), None);
     }

@@ -34,7 +34,7 @@ type UnitRow =
 ///
 /// These queries need no privilege. A query by path makes systemd load the unit and unload it
 /// again, and systemd signals both. A subscriber to those signals must therefore call
-/// [`Self::loaded`] first.
+/// [`Self::list_loaded`] first.
 #[derive(Debug, Clone)]
 pub struct Systemd {
     bus: SystemBus,
@@ -63,7 +63,10 @@ impl Systemd {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub(super) async fn loaded(&self, names: &[UnitName]) -> Result<Vec<UnitLine>, BackendError> {
+    pub(super) async fn list_loaded(
+        &self,
+        names: &[UnitName],
+    ) -> Result<Vec<UnitLine>, BackendError> {
         // systemd accepts patterns, in which a backslash escapes the next character.
         let literal = |name: &UnitName| name.as_str().replace('\\', r"\\");
         let patterns: Vec<String> = names.iter().map(literal).collect();

@@ -35,7 +35,7 @@ pub struct SystemdUnitsView {
     systemd: Systemd,
     helper: HelperClient,
     reach: Reach,
-    threshold: AccessFilter,
+    access: AccessFilter,
     reference: String,
 }
 
@@ -52,7 +52,7 @@ impl SystemdUnits {
             systemd: self.systemd.clone(),
             helper: self.helper.clone(),
             reach: reach.clone(),
-            threshold: AccessFilter::of(reach),
+            access: AccessFilter::of(reach),
             reference: reference.to_owned(),
         }
     }
@@ -132,8 +132,8 @@ impl SystemdUnitsView {
         unit: &UnitName,
         change: UnitChange,
     ) -> Result<String, BackendError> {
-        self.threshold.host()?;
-        let asked = if self.threshold.shows_unit(unit.as_str()) {
+        self.access.host()?;
+        let asked = if self.access.shows_unit(unit.as_str()) {
             unit.clone()
         } else {
             unit.of_none()
@@ -151,7 +151,7 @@ impl SystemdUnitsView {
         let answer = ask(&self.helper, operation, ANSWER_TIME, &self.reference).await;
         let answer = answer.map_err(|error| restore_unit_name(error, unit, &asked))?;
         let Some(jobs) = jobs else {
-            return done(unit, change, &answer);
+            return read_change_answer(unit, change, &answer);
         };
         self.wait_for_job(jobs, &answer, unit, change).await
     }
@@ -198,28 +198,28 @@ impl SystemdUnitsView {
         operation: impl FnOnce(ContainerName) -> Operation,
         time: Duration,
     ) -> Result<String, BackendError> {
-        let asked = self.threshold.name(name);
+        let asked = self.access.name(name);
         let answer = ask(
             &self.helper,
             operation(asked.clone()),
             time,
             &self.reference,
         );
-        unmask_error(name, &asked, answer.await).map_err(|error| without_systemd(name, error))
+        unmask_error(name, &asked, answer.await).map_err(|error| add_systemd_hint(name, error))
     }
 }
 
 /// Restores the requested unit's name in an error of systemd or the helper.
 fn restore_unit_name(error: BackendError, unit: &UnitName, asked: &UnitName) -> BackendError {
     let message = error.message.replace(asked.as_str(), unit.as_str());
-    absent(BackendError {
+    as_not_found(BackendError {
         message: message.trim_start_matches("Call failed: ").to_owned(),
         ..error
     })
 }
 
 /// systemd's messages for a missing unit have no error code.
-fn absent(error: BackendError) -> BackendError {
+fn as_not_found(error: BackendError) -> BackendError {
     let words = ["not found", "not loaded", "does not exist"];
     let is_absent = words.iter().any(|words| error.message.contains(words));
     if error.kind == ErrorKind::Failed && is_absent {
@@ -233,7 +233,11 @@ fn absent(error: BackendError) -> BackendError {
 
 /// A change without a job is complete when it is answered; a unit that cannot be enabled is an
 /// error.
-fn done(unit: &UnitName, change: UnitChange, answer: &str) -> Result<String, BackendError> {
+fn read_change_answer(
+    unit: &UnitName,
+    change: UnitChange,
+    answer: &str,
+) -> Result<String, BackendError> {
     let data: Value = serde_json::from_str(answer).unwrap_or_default();
     if change == UnitChange::Enable && data.pointer("/data/0") == Some(&Value::Bool(false)) {
         let words = format!(
@@ -244,13 +248,13 @@ fn done(unit: &UnitName, change: UnitChange, answer: &str) -> Result<String, Bac
     Ok("done".to_owned())
 }
 
-fn without_systemd(name: &ContainerName, error: BackendError) -> BackendError {
+fn add_systemd_hint(name: &ContainerName, error: BackendError) -> BackendError {
     let has_none = error.message.starts_with("it does not run systemd");
     if error.kind == ErrorKind::Failed && has_none {
         let words = format!("container '{name}' has no units: it does not run systemd");
         return BackendError::new(ErrorKind::Failed, words);
     }
-    absent(error)
+    as_not_found(error)
 }
 
 #[cfg(test)]
@@ -277,16 +281,22 @@ mod tests {
         let unit: UnitName = "a.service".parse().unwrap();
         let without = r#"{"type":"ba(sss)","data":[false,[]]}"#;
         let with = r#"{"type":"ba(sss)","data":[true,[["symlink","/etc/a","/lib/a"]]]}"#;
-        assert!(done(&unit, UnitChange::Enable, without).is_err());
-        assert_eq!(done(&unit, UnitChange::Enable, with).as_deref(), Ok("done"));
-        assert_eq!(done(&unit, UnitChange::Disable, "").as_deref(), Ok("done"));
+        assert!(read_change_answer(&unit, UnitChange::Enable, without).is_err());
+        assert_eq!(
+            read_change_answer(&unit, UnitChange::Enable, with).as_deref(),
+            Ok("done")
+        );
+        assert_eq!(
+            read_change_answer(&unit, UnitChange::Disable, "").as_deref(),
+            Ok("done")
+        );
     }
 
     #[test]
     fn a_container_without_systemd_is_told_so() {
         let name: ContainerName = "web".parse().unwrap();
-        let said = "it does not run systemd (No such file or directory (os error 2))";
-        let error = without_systemd(&name, BackendError::new(ErrorKind::Failed, said));
+        let problem = "it does not run systemd (No such file or directory (os error 2))";
+        let error = add_systemd_hint(&name, BackendError::new(ErrorKind::Failed, problem));
         assert!(
             error.message.starts_with("container 'web' has no units"),
             "{error}"

@@ -15,7 +15,7 @@ use gatewren_base::config::Reach;
 #[derive(Debug, Clone)]
 pub struct SystemdView {
     systemd: Systemd,
-    threshold: AccessFilter,
+    access: AccessFilter,
 }
 
 impl Systemd {
@@ -23,7 +23,7 @@ impl Systemd {
     pub fn view_for(&self, reach: &Reach) -> SystemdView {
         SystemdView {
             systemd: self.clone(),
-            threshold: AccessFilter::of(reach),
+            access: AccessFilter::of(reach),
         }
     }
 }
@@ -34,7 +34,7 @@ impl SystemdView {
     /// # Errors
     /// `Unavailable` without a bus or systemd; `Refused` without access to the host.
     pub async fn list(&self) -> Result<Vec<UnitLine>, BackendError> {
-        self.threshold.host()?;
+        self.access.host()?;
         let mut listed = self.systemd.list().await?;
         listed.retain(|line| self.shows(&line.name));
         Ok(listed)
@@ -46,7 +46,7 @@ impl SystemdView {
     /// # Errors
     /// `NotFound` when the unit does not exist; otherwise as [`Self::list`].
     pub async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
-        self.threshold.host()?;
+        self.access.host()?;
         let asked = if self.shows(name) {
             name.clone()
         } else {
@@ -61,7 +61,7 @@ impl SystemdView {
             status.rename(&asked, name);
         }
         for others in [&mut status.unit.triggers, &mut status.triggered_by] {
-            others.retain(|unit| self.threshold.shows_unit(unit));
+            others.retain(|unit| self.access.shows_unit(unit));
         }
         Ok(status)
     }
@@ -70,9 +70,9 @@ impl SystemdView {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn loaded(&self, names: &[UnitName]) -> Result<Vec<UnitLine>, BackendError> {
-        self.threshold.everything()?;
-        self.systemd.loaded(names).await
+    pub async fn list_loaded(&self, names: &[UnitName]) -> Result<Vec<UnitLine>, BackendError> {
+        self.access.everything()?;
+        self.systemd.list_loaded(names).await
     }
 
     /// Returns every unit that has a file, loaded or not, with the state of that file.
@@ -80,7 +80,7 @@ impl SystemdView {
     /// # Errors
     /// As [`Self::list`].
     pub async fn files(&self) -> Result<BTreeMap<UnitName, UnitFileState>, BackendError> {
-        self.threshold.everything()?;
+        self.access.everything()?;
         self.systemd.files().await
     }
 
@@ -89,7 +89,7 @@ impl SystemdView {
     /// # Errors
     /// As [`Self::list`].
     pub async fn unit(&self, name: &UnitName) -> Result<Unit, BackendError> {
-        self.threshold.everything()?;
+        self.access.everything()?;
         self.systemd.unit(name).await
     }
 
@@ -98,11 +98,11 @@ impl SystemdView {
     /// # Errors
     /// As [`Self::list`].
     pub async fn events(&self) -> Result<UnitEvents, BackendError> {
-        self.threshold.everything()?;
+        self.access.everything()?;
         self.systemd.events().await
     }
 
     fn shows(&self, name: &UnitName) -> bool {
-        self.threshold.shows_unit(name.as_str())
+        self.access.shows_unit(name.as_str())
     }
 }

@@ -229,7 +229,7 @@ mod tests {
             title: None,
             version: "1".into(),
         });
-        let tools = Toolset::over(runs.clone()).answering("stop", Risk::Disrupt, stop);
+        let tools = Toolset::new(runs.clone()).answering("stop", Risk::Disrupt, stop);
         catalog.add(tools).unwrap();
         let stop = watch::Sender::new(false);
         let engine = Engine::new(catalog, None, &[0; 32], stop.subscribe(), TaskLimits::TWO);

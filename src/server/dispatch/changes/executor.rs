@@ -432,7 +432,7 @@ mod tests {
             title: None,
             version: "1".into(),
         });
-        let tools = Toolset::over(runs.clone())
+        let tools = Toolset::new(runs.clone())
             .answering("restart", Risk::Disrupt, restart)
             .about(Scope::Container("container"));
         catalog.add(tools).unwrap();

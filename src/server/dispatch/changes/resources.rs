@@ -72,7 +72,7 @@ impl ResourceSource for ChangeResources {
         viewer: &Viewer,
         uri: &str,
     ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
-        if !self.is_apart(uri) {
+        if !self.has_separate_count(uri) {
             return self.inner.read(viewer, uri);
         }
         let contents = |change: &Change| {
@@ -97,31 +97,31 @@ impl ResourceSource for ChangeResources {
         id(uri).is_some() || self.inner.can_watch(viewer, uri)
     }
 
-    fn bell(&self) -> watch::Receiver<u64> {
-        self.inner.bell()
+    fn watch_revision(&self) -> watch::Receiver<u64> {
+        self.inner.watch_revision()
     }
 
     fn newest(&self, viewer: &Viewer) -> u64 {
         self.inner.newest(viewer)
     }
 
-    fn is_apart(&self, uri: &str) -> bool {
+    fn has_separate_count(&self, uri: &str) -> bool {
         uri.starts_with(CHANGES)
     }
 
-    fn newest_apart(&self) -> u64 {
+    fn separate_count(&self) -> u64 {
         self.vault.changes().newest().unwrap_or_else(|cause| {
             tracing::error!(%cause, "cannot read the inbox");
             0
         })
     }
 
-    fn bell_apart(&self) -> Option<watch::Receiver<u64>> {
+    fn watch_separate_count(&self) -> Option<watch::Receiver<u64>> {
         Some(self.vault.changes().bell())
     }
 
     fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
-        if !self.is_apart(uri) {
+        if !self.has_separate_count(uri) {
             return self.inner.touched(viewer, uri, after);
         }
         let change = self.find(viewer, uri).ok().flatten();
@@ -130,7 +130,7 @@ impl ResourceSource for ChangeResources {
     }
 
     fn patches(&self, viewer: &Viewer, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
-        let of_state = !self.is_apart(uri);
+        let of_state = !self.has_separate_count(uri);
         of_state.then(|| self.inner.patches(viewer, uri, revisions))?
     }
 }

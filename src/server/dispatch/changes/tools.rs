@@ -17,8 +17,8 @@ const MAX_LISTED: usize = 50;
 
 /// The toolset.
 pub fn change_tools(vault: Arc<Vault>) -> Toolset<Vault> {
-    Toolset::over(vault)
-        .named("changes")
+    Toolset::new(vault)
+        .with_name("changes")
         .tool("change_get", Risk::Read, get)
         .about(Scope::Within)
         .titled("Show a proposal")

@@ -205,9 +205,9 @@ impl Interests {
                 continue;
             }
             heeds_bell = true;
-            let newest = if source.is_apart(&cursor.uri) {
+            let newest = if source.has_separate_count(&cursor.uri) {
                 cursor.set_apart();
-                source.newest_apart()
+                source.separate_count()
             } else {
                 newest
             };
@@ -326,20 +326,20 @@ mod tests {
             true
         }
 
-        fn bell(&self) -> watch::Receiver<u64> {
+        fn watch_revision(&self) -> watch::Receiver<u64> {
             self.bell.subscribe()
         }
 
-        fn is_apart(&self, uri: &str) -> bool {
+        fn has_separate_count(&self, uri: &str) -> bool {
             uri.starts_with("apart")
         }
 
-        fn newest_apart(&self) -> u64 {
+        fn separate_count(&self) -> u64 {
             3
         }
 
         fn touched(&self, _: &Viewer, uri: &str, after: u64) -> Option<u64> {
-            if self.is_apart(uri) {
+            if self.has_separate_count(uri) {
                 return (after < 3).then_some(3);
             }
             self.asked.lock().unwrap().push(after);

@@ -37,14 +37,14 @@ pub(in crate::dispatch) async fn answer(
     running.spawn(until_stopped(engine.clone(), long.clone(), work));
     let in_time = async {
         sleep(engine.tasks.limits().after).await;
-        long.begun().await;
+        long.wait_for_start().await;
     };
     let mut ended = tokio::select! {
         biased;
         ended = running.join_next() => ended,
         () = in_time => None,
     };
-    if ended.is_none() && !long.tell() {
+    if ended.is_none() && !long.deliver_id() {
         // It has ended at this moment.
         ended = running.join_next().await;
     }
@@ -53,7 +53,7 @@ pub(in crate::dispatch) async fn answer(
     match ended.unwrap_or(Ok(None)) {
         Ok(Some(ended)) => ended,
         Ok(None) => {
-            long.tell();
+            long.deliver_id();
             Ok(goes_on(engine, who, long))
         }
         Err(broken) => Err(StopReason::Rpc(broke(&broken))),
@@ -68,7 +68,7 @@ async fn until_stopped(
 ) -> Option<CallEnd> {
     let stopped = async {
         let _ = engine.stopping().wait_for(|stop| *stop).await;
-        long.begun().await;
+        long.wait_for_start().await;
     };
     tokio::select! {
         biased;

@@ -113,7 +113,7 @@ impl TaskRunner {
                 if why != Why::Stopped {
                     long.cancel();
                     given_up = Some(why);
-                } else if long.tell() {
+                } else if long.deliver_id() {
                     let result = goes_on(&self.engine, &self.who, long);
                     return TaskState::Completed(self.engine.kept(&result));
                 }
@@ -233,7 +233,7 @@ mod tests {
     fn fixture() -> House {
         let gate = Arc::new(Notify::new());
         let mut catalog = Catalog::new(Implementation { name: "t".into(), title: None, version: "1".into() });
-        let tools = Toolset::over(gate.clone())
+        let tools = Toolset::new(gate.clone())
             .answering("reads", Risk::Read, waits).offers_task()
             .answering("writes", Risk::Write, waits).offers_task()
             .answering("asks", Risk::Write, asks).offers_task()

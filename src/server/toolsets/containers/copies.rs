@@ -15,8 +15,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 /// The toolset.
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
     const ID: &[(&str, &str)] = &[("id", "container")];
-    Toolset::over(lxc)
-        .named("containers")
+    Toolset::new(lxc)
+        .with_name("containers")
         .tool("container_snapshot_list", Risk::Read, list)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcReads)

@@ -17,8 +17,8 @@ const WRITE_BYTES: usize = 128 * 1024;
 
 /// The toolset.
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
-    Toolset::over(lxc)
-        .named("containers")
+    Toolset::new(lxc)
+        .with_name("containers")
         .tool("container_file_list", Risk::Read, list)
         .about(Scope::Container("container"))
         .through(HelperClass::ContainerFiles)

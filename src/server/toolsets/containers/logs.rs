@@ -22,8 +22,8 @@ pub struct ContainerLogs {
 
 /// The toolset.
 pub fn tools(lxc: Arc<Lxc>, journal: Arc<Journal>) -> Toolset<ContainerLogs> {
-    Toolset::over(Arc::new(ContainerLogs { lxc, journal }))
-        .named("containers")
+    Toolset::new(Arc::new(ContainerLogs { lxc, journal }))
+        .with_name("containers")
         .tool("container_logs", Risk::Read, logs)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcReads)

@@ -13,8 +13,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
-    Toolset::over(lxc)
-        .named("containers")
+    Toolset::new(lxc)
+        .with_name("containers")
         .tool("container_freeze", Risk::Disrupt, freeze)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcWrites)

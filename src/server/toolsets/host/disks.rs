@@ -11,8 +11,8 @@ use gatewren_wire::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
-    Toolset::over(host)
-        .named("storage")
+    Toolset::new(host)
+        .with_name("storage")
         .tool("disk_list", Risk::Read, list)
         .about(Scope::Host)
         .titled("List disks and file systems")

@@ -23,8 +23,8 @@ const WRITE_BYTES: usize = 128 * 1024;
 
 /// The toolset.
 pub fn tools(files: Arc<HostFiles>) -> Toolset<HostFiles> {
-    Toolset::over(files)
-        .named("files")
+    Toolset::new(files)
+        .with_name("files")
         .tool("file_list", Risk::Read, list)
         .about(Scope::Host)
         .through(HelperClass::HostFileReads)

@@ -12,8 +12,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(firmware: Arc<Firmware>) -> Toolset<Firmware> {
-    Toolset::over(firmware)
-        .named("updates")
+    Toolset::new(firmware)
+        .with_name("updates")
         .tool("firmware_check", Risk::Read, check)
         .about(Scope::Host)
         .through(HelperClass::Updates)

@@ -16,8 +16,8 @@ const MOST: usize = 256;
 
 /// The toolset.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
-    Toolset::over(host)
-        .named("network")
+    Toolset::new(host)
+        .with_name("network")
         .tool("network_interfaces", Risk::Read, interfaces)
         .about(Scope::Host)
         .titled("Network interfaces")

@@ -12,8 +12,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(power: Arc<Power>) -> Toolset<Power> {
-    Toolset::over(power)
-        .named("server")
+    Toolset::new(power)
+        .with_name("server")
         .tool("server_restart", Risk::Disrupt, restart)
         .about(Scope::Host)
         .through(HelperClass::Power)

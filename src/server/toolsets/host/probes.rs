@@ -16,8 +16,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, T
 
 /// The toolset.
 pub fn tools(network: Arc<Network>, with_firewall: bool) -> Toolset<Network> {
-    let set = Toolset::over(network)
-        .named("network")
+    let set = Toolset::new(network)
+        .with_name("network")
         .tool("network_ping", Risk::Scan, ping)
         .about(Scope::Host)
         .titled("Ping a machine")

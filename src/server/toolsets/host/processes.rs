@@ -12,8 +12,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(processes: Arc<Processes>) -> Toolset<Processes> {
-    Toolset::over(processes)
-        .named("server")
+    Toolset::new(processes)
+        .with_name("server")
         .tool("server_processes", Risk::Read, top)
         .about(Scope::Host)
         .through(HelperClass::HostReads)

@@ -12,8 +12,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, T
 
 /// The toolset.
 pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
-    Toolset::over(storage)
-        .named("storage")
+    Toolset::new(storage)
+        .with_name("storage")
         .tool("disk_repair", Risk::Disrupt, repair)
         .also_named("storage_repair")
         .about(Scope::Host)

@@ -11,8 +11,8 @@ use gatewren_wire::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
-    Toolset::over(host)
-        .named("server")
+    Toolset::new(host)
+        .with_name("server")
         .tool("server_info", Risk::Read, info)
         .about(Scope::Host)
         .titled("About the server")

@@ -14,8 +14,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset for every host.
 pub fn tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration> {
-    Toolset::over(settings)
-        .named("server")
+    Toolset::new(settings)
+        .with_name("server")
         .tool("server_set_hostname", Risk::Write, set_hostname)
         .about(Scope::Host)
         .through(HelperClass::HostSettings)
@@ -36,8 +36,8 @@ pub fn tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration> {
 
 /// The toolset for hosts with a keyboard.
 pub fn keyboard_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration> {
-    Toolset::over(settings)
-        .named("server")
+    Toolset::new(settings)
+        .with_name("server")
         .tool("server_set_keyboard", Risk::Write, set_keyboard)
         .about(Scope::Host)
         .through(HelperClass::HostSettings)
@@ -48,8 +48,8 @@ pub fn keyboard_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfigura
 
 /// The toolset for hosts with CPU frequency scaling.
 pub fn governor_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration> {
-    Toolset::over(settings)
-        .named("server")
+    Toolset::new(settings)
+        .with_name("server")
         .tool("server_governor", Risk::Write, governor)
         .also_named("server_set_governor")
         .about(Scope::Host)
@@ -60,8 +60,8 @@ pub fn governor_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfigura
 
 /// The toolset for hosts with a kernel that supports zram.
 pub fn zram_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration> {
-    Toolset::over(settings)
-        .named("server")
+    Toolset::new(settings)
+        .with_name("server")
         .tool("server_zram", Risk::Write, zram)
         .about(Scope::Host)
         .through(HelperClass::HostSettings)

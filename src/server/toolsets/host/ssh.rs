@@ -11,8 +11,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(ssh: Arc<Ssh>) -> Toolset<Ssh> {
-    Toolset::over(ssh)
-        .named("ssh")
+    Toolset::new(ssh)
+        .with_name("ssh")
         .tool("ssh_key_list", Risk::Read, list)
         .about(Scope::Host)
         .through(HelperClass::SshKeys)

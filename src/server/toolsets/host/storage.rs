@@ -12,8 +12,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(storage: Arc<Storage>, with_health: bool) -> Toolset<Storage> {
-    let set = Toolset::over(storage)
-        .named("storage")
+    let set = Toolset::new(storage)
+        .with_name("storage")
         .tool("disk_usage", Risk::Read, usage)
         .about(Scope::Host)
         .through(HelperClass::HostReads)

@@ -11,8 +11,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, T
 
 /// The toolset for hosts with `WireGuard`.
 pub fn tools(network: Arc<Network>) -> Toolset<Network> {
-    Toolset::over(network)
-        .named("network")
+    Toolset::new(network)
+        .with_name("network")
         .tool("tunnel_list", Risk::Read, list)
         .about(Scope::Host)
         .through(HelperClass::HostReads)

@@ -11,8 +11,8 @@ use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset for hosts with a Wi-Fi radio.
 pub fn tools(network: Arc<Network>) -> Toolset<Network> {
-    Toolset::over(network)
-        .named("network")
+    Toolset::new(network)
+        .with_name("network")
         .tool("wifi_status", Risk::Read, status)
         .about(Scope::Host)
         .through(HelperClass::HostReads)
@@ -42,8 +42,8 @@ pub fn tools(network: Arc<Network>) -> Toolset<Network> {
 
 /// The toolset for hosts where the country can be set.
 pub fn country_tools(network: Arc<Network>) -> Toolset<Network> {
-    Toolset::over(network)
-        .named("network")
+    Toolset::new(network)
+        .with_name("network")
         .tool("wifi_country", Risk::Write, country)
         .about(Scope::Host)
         .through(HelperClass::Network)

@@ -57,17 +57,17 @@ impl LxcView {
     /// Freezes or thaws a container; one already in the requested state is unchanged.
     pub async fn set_frozen(&self, name: &ContainerName, frozen: bool) -> Result<(), BackendError> {
         let is = self.status(name).await?.state == ContainerState::Frozen;
-        let deed = match frozen {
+        let action = match frozen {
             wanted if wanted == is => return Ok(()),
             true => ContainerAction::Freeze {},
             false => ContainerAction::Unfreeze {},
         };
-        self.have(name, deed, SHORT).await.map(drop)
+        self.perform(name, action, SHORT).await.map(drop)
     }
 
     /// Sets whether a container starts when the host boots.
     pub async fn set_autostart(&self, name: &ContainerName, on: bool) -> Result<(), BackendError> {
-        self.have(name, ContainerAction::Autostart { on }, SHORT)
+        self.perform(name, ContainerAction::Autostart { on }, SHORT)
             .await
             .map(drop)
     }
@@ -93,7 +93,7 @@ impl LxcView {
         name: &ContainerName,
         changes: DefinitionChanges,
     ) -> Result<(), BackendError> {
-        self.have(name, ContainerAction::Configure { changes }, SHORT)
+        self.perform(name, ContainerAction::Configure { changes }, SHORT)
             .await
             .map(drop)
     }
@@ -104,10 +104,10 @@ impl LxcView {
         name: &ContainerName,
     ) -> Result<Vec<ContainerSnapshot>, BackendError> {
         let text = self
-            .have(name, ContainerAction::Snapshots {}, SHORT)
+            .perform(name, ContainerAction::Snapshots {}, SHORT)
             .await?;
         let facts: Result<Vec<SnapshotFacts>, _> = text.lines().map(serde_json::from_str).collect();
-        let facts = facts.map_err(|cause| senseless(&cause))?;
+        let facts = facts.map_err(|cause| unreadable_answer(&cause))?;
         Ok(facts.into_iter().map(ContainerSnapshot::of).collect())
     }
 
@@ -117,12 +117,12 @@ impl LxcView {
         name: &ContainerName,
         comment: Option<String>,
     ) -> Result<SnapshotName, BackendError> {
-        let said = self
-            .have(name, ContainerAction::Snapshot { comment }, LONG)
+        let answer = self
+            .perform(name, ContainerAction::Snapshot { comment }, LONG)
             .await?;
         // LXC's own output precedes the name.
-        let last = said.split_whitespace().next_back().unwrap_or_default();
-        last.parse().map_err(|cause| senseless(&cause))
+        let last = answer.split_whitespace().next_back().unwrap_or_default();
+        last.parse().map_err(|cause| unreadable_answer(&cause))
     }
 
     /// Restores a stopped container from a snapshot.
@@ -131,7 +131,7 @@ impl LxcView {
         name: &ContainerName,
         snapshot: SnapshotName,
     ) -> Result<(), BackendError> {
-        self.have(name, ContainerAction::Restore { snapshot }, LONG)
+        self.perform(name, ContainerAction::Restore { snapshot }, LONG)
             .await
             .map(drop)
     }
@@ -170,7 +170,7 @@ impl LxcView {
         name: &ContainerName,
         snapshot: SnapshotName,
     ) -> Result<(), BackendError> {
-        self.have(name, ContainerAction::Forget { snapshot }, LONG)
+        self.perform(name, ContainerAction::Forget { snapshot }, LONG)
             .await
             .map(drop)
     }
@@ -181,17 +181,17 @@ impl LxcView {
         name: &ContainerName,
         to: &ContainerName,
     ) -> Result<(), BackendError> {
-        self.within_reach(to)?;
+        self.check_access(to)?;
         let to = to.clone();
-        self.have(name, ContainerAction::Clone { to }, LONG)
+        self.perform(name, ContainerAction::Clone { to }, LONG)
             .await
             .map(drop)
     }
 
     /// Creates a container from a template.
     pub async fn create(&self, name: &ContainerName, template: String) -> Result<(), BackendError> {
-        self.within_reach(name)?;
-        short(&template)?;
+        self.check_access(name)?;
+        check_length(&template)?;
         let name = name.clone();
         let operation = Operation::ContainerCreate { name, template };
         self.ask(operation, LONG).await.map(drop)
@@ -204,30 +204,30 @@ impl LxcView {
         force: bool,
         snapshots: bool,
     ) -> Result<(), BackendError> {
-        let deed = ContainerAction::Destroy { force, snapshots };
-        self.have(name, deed, LONG).await.map(drop)
+        let action = ContainerAction::Destroy { force, snapshots };
+        self.perform(name, action, LONG).await.map(drop)
     }
 
     /// Runs an action on a container and returns its output.
-    pub(super) async fn have(
+    pub(super) async fn perform(
         &self,
         name: &ContainerName,
-        deed: ContainerAction,
+        action: ContainerAction,
         time: Duration,
     ) -> Result<String, BackendError> {
         if let ContainerAction::Snapshot {
             comment: Some(text),
-        } = &deed
+        } = &action
         {
-            short(text)?;
+            check_length(text)?;
         }
-        let operation = |container| Operation::ContainerDeed { container, deed };
-        self.about(name, operation, time).await
+        let operation = |container| Operation::ContainerAction { container, action };
+        self.ask_container(name, operation, time).await
     }
 
     /// The caller must have access to the name of a new container. Otherwise the result would
     /// reveal which inaccessible names are taken.
-    fn within_reach(&self, name: &ContainerName) -> Result<(), BackendError> {
+    fn check_access(&self, name: &ContainerName) -> Result<(), BackendError> {
         if self.shows(name) {
             return Ok(());
         }
@@ -255,7 +255,7 @@ impl ContainerSnapshot {
 }
 
 /// Rejects a text too long for a message to the helper; the helper validates all others.
-pub fn short(text: &str) -> Result<(), BackendError> {
+pub fn check_length(text: &str) -> Result<(), BackendError> {
     const MOST_BYTES: usize = 4096;
     if text.len() <= MOST_BYTES {
         return Ok(());
@@ -265,7 +265,7 @@ pub fn short(text: &str) -> Result<(), BackendError> {
 }
 
 /// Returns the error for an answer of the helper that cannot be parsed.
-pub fn senseless(cause: &dyn std::fmt::Display) -> BackendError {
+pub fn unreadable_answer(cause: &dyn std::fmt::Display) -> BackendError {
     let words = format!("the helper's answer about containers is invalid: {cause}");
     BackendError::new(ErrorKind::Failed, words)
 }

@@ -14,7 +14,7 @@ use gatewren_base::sys::lock;
 
 use super::super::source::HostTree;
 use super::mounts::places_to_measure;
-use super::seen::MountsAndClock;
+use super::mounts_and_clock::MountsAndClock;
 
 /// The timeout of one query; after it the last result stays in use.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -44,20 +44,20 @@ impl HostViewCache {
     }
 
     /// Asks the helper; if it does not answer, the last result stays.
-    pub async fn look(&self) {
+    pub async fn refresh(&self) {
         let Some(helper) = &self.helper else { return };
-        let looked = timeout(PATIENCE, view(helper)).await;
+        let looked = timeout(PATIENCE, query_view(helper)).await;
         if let Some(seen) = looked.ok().flatten() {
             *lock(&self.last) = Some(Arc::new(seen));
         }
     }
 
     /// Returns the helper's last view, or this process's own view if the helper never answered.
-    pub fn seen(&self, tree: &HostTree) -> Arc<MountsAndClock> {
+    pub fn current_view(&self, tree: &HostTree) -> Arc<MountsAndClock> {
         let last = lock(&self.last);
         last.clone().unwrap_or_else(|| {
             let mountinfo = tree.text("proc/self/mountinfo");
-            Arc::new(MountsAndClock::by_ourselves(&mountinfo.unwrap_or_default()))
+            Arc::new(MountsAndClock::of_this_process(&mountinfo.unwrap_or_default()))
         })
     }
 
@@ -71,7 +71,7 @@ impl HostViewCache {
     }
 }
 
-async fn view(helper: &HelperClient) -> Option<MountsAndClock> {
+async fn query_view(helper: &HelperClient) -> Option<MountsAndClock> {
     let view: HostView = ask(helper, Operation::HostView {}).await?;
     let places = places_to_measure(&view.mountinfo);
     let spaces = ask(helper, Operation::HostSpace { places }).await?;
@@ -91,19 +91,19 @@ async fn ask<T: DeserializeOwned>(helper: &HelperClient, operation: Operation) -
     let name = operation.name();
     // Only a debug message: other parts report the failure, and here the last result is still
     // usable.
-    let unanswered =
+    let log_failure =
         |cause: &dyn std::fmt::Display| tracing::debug!(%cause, name, "the helper did not answer");
     match helper.run(operation, limits, "observer", ANSWER).await {
-        Ok(told) if told.ending == OperationEnd::SUCCESS => {
-            let told = serde_json::from_str(&told.stdout.text_lossy());
-            told.inspect_err(|cause| unanswered(cause)).ok()
+        Ok(finished) if finished.ending == OperationEnd::SUCCESS => {
+            let answer = serde_json::from_str(&finished.stdout.text_lossy());
+            answer.inspect_err(|cause| log_failure(cause)).ok()
         }
-        Ok(told) => {
-            unanswered(&told.ending);
+        Ok(finished) => {
+            log_failure(&finished.ending);
             None
         }
         Err(cause) => {
-            unanswered(&cause);
+            log_failure(&cause);
             None
         }
     }

@@ -18,7 +18,7 @@ pub struct MountsAndClock {
 
 impl MountsAndClock {
     /// Returns the view of this process.
-    pub fn by_ourselves(mountinfo: &str) -> Self {
+    pub fn of_this_process(mountinfo: &str) -> Self {
         Self {
             mountinfo: mountinfo.to_owned(),
             ..Self::default()
