@@ -191,7 +191,7 @@ fn init_leaves_everything_as_it_was_where_it_cannot_be() {
     let nobody = Command::new(env!("CARGO_BIN_EXE_gatewren"))
         .args(["init", "--config"])
         .arg(server.settings_file())
-        .stdin(std::process::Stdio::null())
+        .stdin(Stdio::null())
         .output()
         .unwrap();
     let words = String::from_utf8(nobody.stderr).unwrap();

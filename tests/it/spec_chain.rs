@@ -76,7 +76,7 @@ fn refused(answer: &Answer, link: &Link, what: &str) {
 
 fn patient() -> Server {
     let limits = "[limits]\naddress_rate = 100000\naddress_burst = 100000\n";
-    let access = "[access]\nrequired_header = \"X-Barrier\"\n";
+    let access = "[access]\nrequired_header = \"X-Gate\"\n";
     let settings = format!("{limits}{access}");
     server().policy("observe").settings(&settings).start()
 }

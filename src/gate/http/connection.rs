@@ -196,8 +196,9 @@ impl HttpServer {
             return None;
         };
         let parts = connection.into_parts();
+        let line = parts.io.into_inner(parts.read_buf);
         Some(Handed {
-            line: parts.io.into_inner(parts.read_buf),
+            line,
             stream,
             closes,
         })

@@ -301,12 +301,7 @@ fn problems(fetched: &FinishedOperation) -> Result<Vec<String>, BackendError> {
 /// Parses apt's output. A container has no tree; its output contains the other facts too.
 fn read(output: &str, tree: Option<&HostTree>) -> UpdateCheck {
     let mut packages: Vec<Upgrade> = output.lines().filter_map(upgrade).collect();
-    packages.sort_by(|a, b| {
-        let key = |upgrade: &Upgrade| (!upgrade.security, upgrade.name.clone());
-        key(a)
-            .cmp(&key(b))
-            .then_with(|| a.architecture.cmp(&b.architecture))
-    });
+    packages.sort_by_cached_key(|one| (!one.security, one.name.clone(), one.architecture.clone()));
     let total = packages.len();
     let security = packages.iter().filter(|upgrade| upgrade.security).count();
     packages.truncate(MAX_LISTED);

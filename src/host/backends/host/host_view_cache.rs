@@ -57,7 +57,9 @@ impl HostViewCache {
         let last = lock(&self.last);
         last.clone().unwrap_or_else(|| {
             let mountinfo = tree.text("proc/self/mountinfo");
-            Arc::new(MountsAndClock::of_this_process(&mountinfo.unwrap_or_default()))
+            Arc::new(MountsAndClock::of_this_process(
+                &mountinfo.unwrap_or_default(),
+            ))
         })
     }
 
